@@ -67,20 +67,23 @@ def _first(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
 
 
 def _cold(browser: Browser, turns: int) -> list[Row]:
-    """From starting the server's process to the first picture, beside the Plotly app's; and the same where torch cannot
-    be imported at all, which that app could not bear."""
-    kinds = ((ROOT / "app.py", ()), (HERE / "plotly_app.py", ()), (ROOT / "app.py", ("torch",)))
-    starts: tuple[list[float], ...] = ([], [], [])
-    for _ in range(min(5, turns)):
-        for (app, without), milliseconds in zip(kinds, starts, strict=True):
-            with served(app, without) as server, _page(browser, App(server, "")) as (_, taken):
-                milliseconds.append(taken["since_start"])
-    ours, theirs, without_torch = (Sample(tuple(milliseconds)) for milliseconds in starts)
+    """From starting the server's process to the first picture; and the same where torch cannot be imported at all."""
     what = "server start to first picture"
+    ours, theirs, without = [], [], []
+    for _ in range(min(3, turns)):
+        ours.append(_started(browser, ROOT / "app.py"))
+        theirs.append(_started(browser, HERE / "plotly_app.py"))
+        without.append(_started(browser, ROOT / "app.py", ("torch",)))
+    samples = [Sample(tuple(times)) for times in (ours, theirs, without)]
     return [
-        Row(what, ours, "ms", theirs, Target("share", 0.8)),
-        Row(f"{what}, torch cannot be imported", without_torch, "ms"),
+        Row(what, samples[0], "ms", samples[1], Target("share", 0.8)),
+        Row(f"{what}, torch cannot be imported", samples[2], "ms"),
     ]
+
+
+def _started(browser: Browser, script: Path, without: tuple[str, ...] = ()) -> float:
+    with served(script, without) as server, _page(browser, App(server, "")) as (_, taken):
+        return taken["since_start"]
 
 
 @contextmanager

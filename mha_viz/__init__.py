@@ -86,7 +86,7 @@ __all__ = [
     "without",
 ]
 
-# Imported on first use: some of them bring torch, which takes seconds.
+# Imported on first use, because some of them import torch, which takes seconds.
 _HOMES = MappingProxyType(
     {
         "Corpus": "mha_viz.corpus.treebank",
@@ -129,12 +129,12 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Every name, those that are imported on first use among them."""
+    """Every name, including those that are imported on first use."""
     return sorted({*globals(), *__all__})
 
 
 def _drawn_by(name: str) -> Callable[..., Any]:
-    """The notebook's function of this name, imported when it is first called."""
+    """The function of the notebook API with this name, imported when it is first called."""
 
     def draw(*arguments: Any, **options: Any) -> Any:
         from mha_viz import figure as figure_api

@@ -1,7 +1,7 @@
-"""Everything a person can cause, as one family.
+"""The errors that users can cause, as one family.
 
-Each error carries two sentences: what happened (with what was given) and what to do about it. The app
-shows both in place, the command line prints them on one line, a notebook shows them as the message.
+Each error consists of two sentences: what happened (with the given value) and what to do about it. The app shows both
+in place, the command line prints them on one line, a notebook shows them as the message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Heads by name. Whatever takes a head takes each of its names, and reads them here."""
+"""Heads by name. Every function that takes a head accepts each kind of name, which is parsed here."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Head(NamedTuple):
 
     @classmethod
     def among(cls, given: Any, layers: int, heads: int, model: str) -> Head:
-        """As :meth:`of`, of a model with that many layers and heads per layer. Raises UnknownHead for one that it does
+        """As :meth:`of`, for a model with that many layers and heads per layer. Raises UnknownHead for one that it does
         not have."""
         head = cls.of(given)
         if not (0 <= head.layer < layers and 0 <= head.head < heads):
@@ -71,5 +71,5 @@ AnyHead: TypeAlias = Head | tuple[int, int] | str
 
 
 def is_number(given: object) -> TypeGuard[int]:
-    """True for one whole number, numpy's among them: a layer, or a head within a layer."""
+    """True for a single integer, including numpy's: a layer, or a head within a layer."""
     return isinstance(given, Integral)

@@ -22,7 +22,7 @@ def percent(share: float) -> str:
 
 
 def weight(value: float) -> str:
-    """An attention weight: three decimals, and "<.001" for one that they would make 0; a sign where it is negative."""
+    """An attention weight: three decimals, or "<.001" for one that they would round to 0; a sign if it is negative."""
     if value <= -0.0005:
         return MINUS + weight(-value)
     return "<.001" if 0 < value < 0.0005 else f"{math.floor(value * 1000 + 0.5) / 1000:.3f}"

@@ -1,4 +1,4 @@
-"""What a figure can be asked for, by keyword, and what can be done with one: for editors and type checkers.
+"""The keyword options of figures, and the methods of a figure, for editors and type checkers.
 
 The values are checked where they are used, by View and Size of ``mha_viz.figures``.
 """
@@ -19,10 +19,10 @@ class Options(TypedDict, total=False):
     ``unit``: words or pieces. ``special``: special tokens are kept, hidden, or hidden with rows that sum to 1 again.
     ``links``: all, "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1),
     head (to the largest weight shown), row, log. ``side``, for pairs: all, or from and to, as "ab". ``pin``: "q10"
-    holds query token 10, "k1" key token 1, "q10k1" one link. ``width_mm`` or ``width_in``: the width of the figure
-    (85 mm fits one column, 178 two). ``max_height_mm``: how high it may be (220 leaves room for a caption on A4); a
-    longer link diagram stands in columns, or shows what is around the pin. ``font_pt``: the size of its labels in
-    points. ``transparent``: no background.
+    holds query token 10, "k1" key token 1, "q10k1" one link. ``width_mm`` or ``width_in``: the width of the figure (85
+    mm fits one column, 178 two). ``max_height_mm``: how high it may be (220 leaves room for a caption on A4); a longer
+    link diagram is set in columns, or shows the part around the pin. ``font_pt``: the size of its labels in points.
+    ``transparent``: no background.
     """
 
     unit: Literal["words", "pieces"]
@@ -46,11 +46,11 @@ class HeadOptions(Options, total=False):
 
 
 class AnyFigure(Protocol):
-    """A figure, as ``mha_viz.figure.Figure`` is one: Jupyter shows it, and it saves itself."""
+    """The interface of ``mha_viz.figure.Figure``: Jupyter shows it, and it can be saved."""
 
     @property
     def caption(self) -> str:
-        """The text to set under it."""
+        """The text to print below it."""
 
     @property
     def drawing(self) -> Any:

@@ -1,5 +1,5 @@
-"""How a text that a person typed stands in a sentence: visible, on one line, of bounded length, its emoji whole; how
-several names stand in one; and which name may have been meant."""
+"""How a typed text appears in a sentence: visible, on one line, of bounded length, with complete emoji; how several
+names appear in one; and which name may have been meant."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from difflib import get_close_matches
 __all__ = ["did_you_mean", "printable", "quoted", "series", "shortened"]
 
 MOST_QUOTED = 60
-LIKENESS = 0.6  # of two names that may be meant as one, by difflib's ratio from 0 to 1
+LIKENESS = 0.6  # the least similarity of two names for a suggestion, difflib's ratio from 0 to 1
 _UNSHOWN = "\ufffd"
-# What joins two signs into one, and the letters of a flag such as Scotland's: invisible, but the sign is made of them.
+# Characters that join two symbols into one, and the letters of a flag such as Scotland's: invisible, but parts of the
+# symbol.
 _JOINED = re.compile("(?<=\\S)[\u200c\u200d](?=\\S)|(?<=\U0001f3f4)[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
@@ -33,7 +34,7 @@ def printable(text: str, instead: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of at most ``most`` characters; an ellipsis stands for what was cut, and no sign is cut in two."""
+    """A text of at most ``most`` characters; an ellipsis replaces what was cut, and no symbol is cut in two."""
     if len(text) <= most:
         return text
     end = most - 1
@@ -45,14 +46,14 @@ def shortened(text: str, most: int) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str], likeness: float = LIKENESS) -> str:
-    """A question with the nearest of the names, upper and lower case alike; empty where none is near."""
+    """A question with the nearest of the names, ignoring case; empty if none is near."""
     spelled = {one.lower(): one for one in names}
     match = get_close_matches(name[:100].lower(), spelled, 1, likeness)
     return f"Did you mean {spelled[match[0]]}?" if match else ""
 
 
 def _continues(c: str) -> bool:
-    """Whether a character belongs to the sign before it."""
+    """Whether a character belongs to the symbol before it."""
     return c == _JOINER or ord(c) in _SKIN_TONES or ord(c) in _TAGS or unicodedata.category(c) in ("Mn", "Me")
 
 

@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
+import torch
+from transformers.pytorch_utils import Conv1D
+
+from mha_viz.models.probe import place
 from mha_viz.text import Token, TokenizedText
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 SECOND = "Zoë's café isn't far, is it?"
 EQUAL = 1e-5
+
+
+def attentions(model: Any, outputs: Any) -> list[torch.Tensor]:
+    """[sentence, head, query, key] of each layer, from what a model of transformers puts out. Longformer's rows hold
+    the keys of a window, the query in its middle."""
+    if model.config.model_type != "longformer":
+        return list(outputs.attentions)
+    return [unfolded(layer) for layer in outputs.attentions]
+
+
+def unfolded(rows: torch.Tensor) -> torch.Tensor:
+    """[…, query, place in the window] → […, query, key], 0 outside the window."""
+    n, reach = rows.shape[2], rows.shape[3] // 2
+    whole = rows.new_zeros(*rows.shape[:2], n, n)
+    for query in range(n):
+        for key in range(max(0, query - reach), min(n, query + reach + 1)):
+            whole[:, :, query, key] = rows[:, :, query, key - query + reach]
+    return whole
+
+
+def silence(model: Any, layer: int, head: int, heads: int) -> None:
+    """Make a head of a model of transformers put out zero: its slice of W_O is."""
+    with torch.no_grad():
+        if model.config.model_type == "xlnet":  # [d_model, head, d_head]
+            model.get_submodule(f"layer.{layer}.rel_attn").o[:, head] = 0
+            return
+        output = place(model, layer).output
+        weight = output.weight if isinstance(output, Conv1D) else output.weight.T  # [head · d_head, d_model]
+        weight.unflatten(0, (heads, -1))[head] = 0
 
 
 def check_text(text: TokenizedText) -> None:

@@ -20,6 +20,7 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.probe import place
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
+from tests.oracles import attentions, silence
 from tests.tiny_models import HEADS, LAYERS
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -44,10 +45,16 @@ def plain(folder: Path, text: str, off: dict[Head, Any]) -> tuple[list[Any], Any
                     joined[:, :, head.head] = columns
             return (joined.flatten(-2),)
 
+        if model.config.model_type == "xlnet":  # it has no module for W_O
+            assert not any(off.values())
+            for head in off:
+                if head.layer == layer:
+                    silence(model, layer, head.head, HEADS)
+            continue
         place(model, layer).output.register_forward_pre_hook(hook)
     with torch.no_grad():
         outputs = model(**inputs, output_attentions=True)
-    return [layer[0].numpy() for layer in outputs.attentions], outputs.last_hidden_state
+    return [layer[0].numpy() for layer in attentions(model, outputs)], outputs.last_hidden_state
 
 
 @families
@@ -63,11 +70,24 @@ def test_variants_that_part_at_a_layer_are_those_of_transformers(family: str, ti
     for layer in range(LAYERS):
         forked = ablation.forked(encoder, layer, ablation.each_alone(range(HEADS)), by, SENTENCE)
         assert len(forked.weights) == LAYERS - 1 - layer
-        for variant, off in {0: {}, 1: {Head(layer, 0): 0.0}, HEADS: {Head(layer, HEADS - 1): 0.0}}.items():
-            weights, states = plain(tiny_folder(family), SENTENCE, off)
+        for variant in (0, HEADS - 1):
+            weights, states = plain(tiny_folder(family), SENTENCE, {Head(layer, variant): 0.0})
             assert np.abs(forked.states[variant] - states[0].numpy()).max() <= 2e-5
             for ours, theirs in zip(forked.weights, weights[layer + 1 :], strict=True):
                 assert np.abs(ours[:, variant] - theirs).max() <= 1e-5
+
+
+@families
+def test_a_text_through_the_model_as_it_is(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
+    encoder = tiny(family)
+    whole = ablation.whole(encoder, SENTENCE)
+    weights, states = plain(tiny_folder(family), SENTENCE, {})
+    assert np.abs(whole.weights - weights).max() <= 1e-5
+    assert np.abs(whole.states - states[0].numpy()).max() <= 2e-5
+    assert len(whole.entering) == (LAYERS if encoder.resumes else 0)
+    assert ablation.whole(encoder, SENTENCE) is whole
+    assert len({id(ablation.whole(encoder, other)) for other in OTHERS}) == 2
+    assert ablation.whole(encoder, SENTENCE) is not whole  # two texts are kept
 
 
 @pytest.mark.parametrize("method", ["zero", "uniform"])
@@ -80,7 +100,7 @@ def test_variants_equal_one_head_after_the_other(family: str, method: str, tiny:
         for head in range(HEADS):
             alone = ablation.without(encoder, [Head(layer, head)], SENTENCE, method=method)
             for later, weights in enumerate(forked.weights, layer + 1):
-                assert np.array_equal(weights[:, 1 + head], alone.weights[later])
+                assert np.array_equal(weights[:, head], alone.weights[later])
 
 
 @pytest.mark.parametrize(("family", "causal"), [("bert", False), ("gpt2", True)])

@@ -34,10 +34,10 @@ PAGES = (
     "/?roles=on&tour=1&head=L0H2",
     "/?class=1&text=Das+Tier+%C3%BCberquerte+die+Stra%C3%9Fe+nicht.",
     "/compare?show=layer",
-    "/roles?model=toy",
-    "/inside_a_head",
-    "/switch_off",
-    "/why_heads_differ",
+    "/roles?model=toy&head=L1H2",
+    "/inside_a_head?step=softmax",
+    "/switch_off?off=L3H1",
+    "/why_heads_differ?guess=equal",
     "/questions",
     "/about?class=1",
 )
@@ -79,12 +79,25 @@ def _lasting_violations(page: Page) -> list[str]:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_axe_finds_nothing(newcomer: Callable[..., BrowserTab], path: str) -> None:
-    """In the light and in the dark, on a desktop and, once the window is as narrow, on a phone."""
-    assert AXE.is_file(), "npm ci brings axe-core"
     page = newcomer(color_scheme="light").visit(path)
     _settled(page)
     _open_everything(page)
     _settled(page)
+    _finds_nothing(page)
+
+
+def test_axe_finds_nothing_in_the_list_of_keys(visitor: BrowserTab) -> None:
+    page = visitor.visit("/questions")
+    _settled(page)
+    expect(page.get_by_role("button", name="Keys")).to_be_visible()  # the key is listened to
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    _finds_nothing(page)
+
+
+def _finds_nothing(page: Page) -> None:
+    """In the light and in the dark, on a desktop and, once the window is as narrow, on a phone."""
+    assert AXE.is_file(), "npm ci brings axe-core"
     page.evaluate(AXE.read_text("utf-8"))
     violations = {}
     for size, scheme in ((DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "dark"), (PHONE, "light")):
@@ -102,14 +115,3 @@ def _turned(page: Page, scheme: Literal["light", "dark"]) -> None:
     expect(page.locator(".stApp")).to_have_css("background-color", paper)
     page.wait_for_function(NO_TICK, arg=other_ticks)
     _settled(page)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_the_list_of_keys(newcomer: Callable[..., BrowserTab], scheme: str) -> None:
-    page = newcomer(color_scheme=scheme).visit("/questions")
-    _settled(page)
-    expect(page.get_by_role("button", name="Keys")).to_be_visible()  # the key is listened to
-    page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
-    page.evaluate(AXE.read_text("utf-8"))
-    assert _lasting_violations(page) == []

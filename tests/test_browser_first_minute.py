@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from playwright.sync_api import ViewportSize
 
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
+PROJECTOR: ViewportSize = {"width": 1920, "height": 1080}
+# The share of a drawing that has another colour than most of it.
+INKED = """canvas => {
+    const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const counts = new Map();
+    for (const colour of new Uint32Array(data.buffer)) counts.set(colour, (counts.get(colour) ?? 0) + 1);
+    return 1 - Math.max(...counts.values()) / (data.length / 4);
+}"""
 # Where the centre of each head is, and what a pointer there would meet once it is scrolled to.
 COVERED = """canvas => {
     const main = document.querySelector("[data-testid=stMain]");
@@ -67,6 +75,31 @@ def test_controls_share_a_row_at_every_width_above_a_phone(visitor: BrowserTab) 
         edges = beside_search.evaluate_all(LOWER_EDGES)
         assert len(edges) == 3, width
         assert max(edges) - min(edges) < 10, width
+
+
+def test_a_projector_is_used_and_500_words_begin_readable(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(viewport=PROJECTOR)
+    visitor.page.set_default_timeout(120_000)  # 500 words, perhaps the first that this server reads
+    page = visitor.explore(text="The animal that was tired did not cross the street. " * 50)
+
+    def step() -> float:
+        return float(visitor.grid.evaluate("canvas => (canvas.getBoundingClientRect().width - 30) / 12"))
+
+    assert step() >= 60
+    said = page.locator(".begun")
+    expect(said).to_contain_text("the three strongest links of each word, special tokens hidden, colours per row.")
+    expect(page.locator(".controls .choice", has_text="Links").locator("select")).to_have_value("top")
+    assert visitor.heat.evaluate(INKED) > 0.4
+    page.get_by_role("button", name="Show everything").click()
+    visitor.asked(special="keep", links="all", scale="fixed")
+    expect(said).to_contain_text("Every weight of a long text is shown.")
+    assert visitor.heat.evaluate(INKED) < 0.25
+    page.get_by_role("button", name="Show the strongest links only").click()
+    visitor.asked(special=None, links=None, scale=None)
+    page.set_viewport_size(LAPTOP)
+    narrower = "canvas => canvas.getBoundingClientRect().width < 700"
+    page.wait_for_function(narrower, arg=visitor.grid.element_handle())
+    assert 45 <= step() < 60
 
 
 def test_a_first_visit_is_told_what_the_page_is_and_roles_wait_to_be_asked_for(

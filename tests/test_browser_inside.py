@@ -19,6 +19,12 @@ def test_steps_and_heads_are_opened_by_keyboard(visitor: BrowserTab) -> None:
     expect(steps.locator("[aria-current=step]")).to_contain_text("Softmax")
     expect(page.locator(CHARTS).first).to_be_visible()
     expect(steps.get_by_role("button", name="Softmax")).to_be_focused()
+    page.get_by_role("button", name="× v →").focus()
+    page.keyboard.press("Enter")
+    visitor.asked(step="values")
+    expect(page.get_by_role("button", name="Concat →")).to_be_focused()  # the way on has another name at each step
+    page.go_back()
+    visitor.asked(step="softmax")
     steps.get_by_role("button", name="Head 4").focus()
     page.keyboard.press("Enter")
     visitor.asked(head="L3H4")

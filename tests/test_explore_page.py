@@ -371,7 +371,16 @@ def test_why_a_model_could_not_be_had_is_remembered_for_a_while_and_a_stop_is_no
     assert desk.failed(model) is None
 
 
-@pytest.mark.parametrize(("family", "said"), [("llama", "H0 and H1, H2 and H3 share a key"), ("bert", "")])
+@pytest.mark.parametrize(
+    ("family", "said"),
+    [
+        ("llama", "H0 and H1, H2 and H3 share a key"),
+        ("falcon", "H0 to H3 share a key"),
+        ("falcon in groups", "H0 and H1, H2 and H3 share a key"),
+        ("falcon of two norms", ""),
+        ("bert", ""),
+    ],
+)
 def test_heads_that_share_a_key_are_named(family: str, said: str, tiny_folder: Any) -> None:
     page = PageSession({"text": "The cat sat.", "model": str(tiny_folder(family))})
     assert ("share a key and a value" in page.said) == bool(said)

@@ -16,14 +16,13 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
-from mha_viz.errors import EmptyText, ModelUnsupported, TextError
+from mha_viz.errors import EmptyText, TextError
 from mha_viz.models import capture, linear
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.families import FAMILIES, REFUSED, holds
-from mha_viz.models.folder import check_config
+from mha_viz.models.families import FAMILIES, holds
 from mha_viz.models.probe import place
 from tests import hostile, tiny_models
-from tests.oracles import EQUAL, SECOND, SENTENCE, check_text
+from tests.oracles import EQUAL, SECOND, SENTENCE, attentions, check_text, silence
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
@@ -42,7 +41,7 @@ def oracle(folder: Path, *typed: str, limit: int) -> Weights:
     model, tokenizer = _plain(folder)
     inputs = tokenizer(*typed, return_tensors="pt", truncation="longest_first", max_length=limit)
     with torch.no_grad():
-        layers = model(**inputs, output_attentions=True).attentions
+        layers = attentions(model, model(**inputs, output_attentions=True))
     assert len(layers) == tiny_models.LAYERS
     weights: Weights = torch.cat(layers).numpy()
     return weights
@@ -121,16 +120,34 @@ def test_a_bert_that_is_a_decoder_is_causal(tmp_path: Path) -> None:
     assert not np.triu(decoder.encode(SENTENCE).weights, 1).any()
 
 
-@pytest.mark.parametrize("family", sorted(REFUSED))
-def test_a_family_that_does_not_fit_is_refused_with_the_reason(family: str) -> None:
-    assert family not in FAMILIES
-    with pytest.raises(ModelUnsupported, match=REFUSED[family]):
-        check_config({"model_type": family}, "“mine”")
+@pytest.mark.parametrize("kind", sorted({*tiny_models.OTHERS} - {"falcon by distance", "opt behind"}))
+def test_other_settings_of_a_family_equal_transformers(kind: str, tiny: Tiny, tiny_folder: Folder) -> None:
+    weights = tiny(kind).encode(SENTENCE).weights
+    assert np.abs(weights - oracle(tiny_folder(kind), SENTENCE, limit=64)).max() <= EQUAL
+    assert tiny(kind).causal
+    assert not np.triu(weights, 1).any()
 
 
-def test_a_gpt_neox_whose_parts_work_in_turn_equals_transformers(tiny: Tiny, tiny_folder: Folder) -> None:
-    weights = tiny("gpt_neox in turn").encode(SENTENCE).weights
-    assert np.abs(weights - oracle(tiny_folder("gpt_neox in turn"), SENTENCE, limit=64)).max() <= EQUAL
+def test_a_falcon_that_knows_places_by_distance_is_what_transformers_runs(tiny: Tiny, tiny_folder: Folder) -> None:
+    """Its eager attention adds what a distance counts for twice; the one that transformers runs by itself once."""
+    folder = tiny_folder("falcon by distance")
+    model = AutoModel.from_pretrained(folder, attn_implementation="sdpa").eval()
+    inputs = AutoTokenizer.from_pretrained(folder)(SENTENCE, return_tensors="pt")
+    with torch.no_grad():
+        states = model(**inputs).last_hidden_state.numpy()
+    assert np.abs(tiny("falcon by distance").states(SENTENCE) - states).max() <= EQUAL
+    twice = np.abs(tiny("falcon by distance").encode(SENTENCE).weights - oracle(folder, SENTENCE, limit=64)).max()
+    assert twice > 1000 * EQUAL  # else the eager attention is right by now, and this test another
+
+
+def test_a_window_hides_what_is_further_away(tiny: Tiny) -> None:
+    weights = tiny("longformer").encode(SENTENCE).weights
+    places = np.arange(weights.shape[2])
+    for layer, window in zip(weights, tiny("longformer").config.attention_window, strict=True):
+        is_near = abs(places[:, None] - places) <= window // 2
+        assert not is_near.all()
+        assert (layer[:, ~is_near] == 0).all()
+        assert (layer[:, is_near] > 0).all()
 
 
 def test_a_big_bird_that_is_sparse_on_long_texts_shows_every_weight(tmp_path: Path, tiny_folder: Folder) -> None:
@@ -163,13 +180,10 @@ def test_a_tap_that_silences_a_head_equals_zeroed_rows_of_w_o(family: str, tiny:
     silenced = tiny(family).through(SENTENCE, tap=_Silenced)[0].weights
     model = AutoModel.from_pretrained(tiny_folder(family), attn_implementation="eager").eval()
     for layer in range(tiny_models.LAYERS):
-        output = place(model, layer).output
-        weight = output.weight.data if isinstance(output, Conv1D) else output.weight.data.T  # [h · d_k, d_model]
-        d_k = len(weight) // tiny_models.HEADS
-        weight[2 * d_k : 3 * d_k] = 0
+        silence(model, layer, 2, tiny_models.HEADS)
     ids = AutoTokenizer.from_pretrained(tiny_folder(family))(SENTENCE, return_tensors="pt")
     with torch.no_grad():
-        expected = torch.cat(model(**ids, output_attentions=True).attentions).numpy()
+        expected = torch.cat(attentions(model, model(**ids, output_attentions=True))).numpy()
     assert np.abs(silenced - expected).max() <= EQUAL
     assert np.abs(silenced - tiny(family).encode(SENTENCE).weights)[1:].max() > 1000 * EQUAL
 
@@ -200,7 +214,8 @@ def test_the_last_of_the_input_layers_makes_the_values(family: str, tiny: Tiny) 
     assert isinstance(tap, _Values)
     for columns, value in zip(made, tap.values, strict=True):  # [n, …], of all three where one layer makes them
         if FAMILIES[family].interleaved:
-            assert torch.equal(columns.unflatten(-1, (tiny_models.HEADS, 3, -1))[:, :, 2], value.transpose(0, 1))
+            groups = columns.unflatten(-1, (len(value), tiny_models.HEADS // len(value) + 2, -1))
+            assert torch.equal(groups[:, :, -1], value.transpose(0, 1))
             continue
         assert torch.equal(columns[:, -value.shape[0] * value.shape[2] :], value.transpose(0, 1).flatten(1))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mha_viz.models.encoder import Encoder
-from mha_viz.ui.inference import split_words
+from mha_viz.ui.inference import MULTILINGUAL, split_words
+from tests.page_session import PageSession
+from tests.waiting import until
 
 pytestmark = pytest.mark.app
 
@@ -28,3 +30,26 @@ def test_a_language_is_told_by_its_pieces(minilm: Encoder, text: str, beginning:
     words = split_words(minilm.encode(text))
     assert words.startswith(beginning)
     assert bool(words) == bool(beginning)
+
+
+@pytest.mark.usefixtures("no_hub")
+def test_the_model_of_many_languages_is_a_click_away_and_where_it_cannot_be_had_nothing_is_lost() -> None:
+    text = "Das Tier überquerte die Straße nicht, weil es zu müde war."
+    visit = PageSession({"text": text, "head": "L2H4"})
+    assert "The model has hardly seen the language of this text." in visit.said
+    visit.at.button(key="read_multilingual").click().run()
+    assert visit.url == {"text": text, "model": MULTILINGUAL}
+
+    def is_refused() -> bool:
+        visit.at.run()
+        visit.check()
+        return "Try again" in [button.label for button in visit.at.button]
+
+    until(is_refused)
+    assert "cannot be reached" in visit.said
+    assert "Meanwhile, the drawing below shows MiniLM" in visit.said
+    assert visit.typed["text"] == text
+    assert visit.shown().header["model"] == "minilm"
+    visit.at.button(key="back_to_model").click().run()
+    assert visit.url == {"text": text}
+    assert "cannot be reached" not in visit.said

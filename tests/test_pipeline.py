@@ -58,6 +58,7 @@ def precompiled(*texts: str) -> dict[str, Any]:
 # Families whose files say which class reads them.
 CLASSES = {
     "bloom": "GPT2Tokenizer",
+    "falcon": "GPT2Tokenizer",
     "llama": "LlamaTokenizer",
     "mistral": "LlamaTokenizer",
     "modernbert": "GPTNeoXTokenizer",

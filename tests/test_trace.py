@@ -23,7 +23,7 @@ from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
 from mha_viz.models import capture, linear
 from mha_viz.models import encoder as encoder_module
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.families import FAMILIES
+from mha_viz.models.families import FAMILIES, opaque
 from mha_viz.models.probe import Opened, place
 from mha_viz.text import Token, TokenizedText
 from tests import tiny_models
@@ -33,7 +33,7 @@ Tiny = Callable[[str], Encoder]
 Folder = Callable[[str], Path]
 families = pytest.mark.parametrize("family", tiny_models.TRACED)
 WIDTHS = {"qwen3": 16}  # d_k of the tiny models, where it is not 8
-WINDOWS = ("mistral", "modernbert")  # of layer 1; that of Gemma 3 sees the whole text
+WINDOWS = ("longformer", "mistral", "modernbert")  # of layer 1; that of Gemma 3 sees the whole text
 layers = pytest.mark.parametrize("layer", range(tiny_models.LAYERS))
 
 
@@ -85,7 +85,7 @@ def test_contributions_and_bias_sum_to_the_module_s_output(
     trace = tiny(family).trace(SENTENCE, layer=layer)
     model, put_out = plain(tiny_folder(family)), []
     module = place(model, layer).output
-    hook = module.register_forward_hook(lambda _, __, result: put_out.append(result.reshape(trace.n, -1).numpy()))
+    hook = module.register_forward_hook(lambda _, __, result: put_out.append(result.flatten(0, -2)[: trace.n].numpy()))
     ids = tiny(family)._tokenizer.read(SENTENCE).ids
     with torch.no_grad():
         model(torch.tensor([ids]))
@@ -102,7 +102,7 @@ def test_contributions_and_bias_sum_to_the_module_s_output(
 def test_shapes_and_bytes(family: str, tiny: Tiny) -> None:
     trace = tiny(family).trace(SENTENCE, layer=1)
     h, n, d, d_k = tiny_models.HEADS, len(trace.text), tiny_models.WIDTH, WIDTHS.get(family, 8)
-    g = tiny(family).config.to_dict().get("num_key_value_heads") or h
+    g = 1 if family == "falcon" else tiny(family).config.to_dict().get("num_key_value_heads") or h
     assert (trace.heads, trace.n, trace.d_model, trace.d_k) == (h, n, d, d_k)
     assert trace.x.shape == trace.output.shape == trace.contribution(2).shape == (n, d)
     assert trace.q.shape == trace.k.shape == trace.v.shape == trace.context.shape == (h, n, d_k)
@@ -172,10 +172,22 @@ def test_a_layer_that_is_not_there_and_text_that_is_empty(tiny: Tiny) -> None:
 # ---- Families of other kinds -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", sorted(set(FAMILIES).difference(tiny_models.TRACED)))
+@pytest.mark.parametrize("family", sorted({*FAMILIES, "falcon by distance"}.difference(tiny_models.TRACED)))
 def test_other_families_are_refused_with_the_reason(family: str, tiny: Tiny) -> None:
-    with pytest.raises(ModelUnsupported, match=FAMILIES[family].opaque):
+    why = opaque(tiny(family).config)
+    assert why in (FAMILIES[tiny(family).family].opaque, FAMILIES["bloom"].opaque)
+    with pytest.raises(ModelUnsupported, match=why):
         tiny(family).trace(SENTENCE)
+
+
+@pytest.mark.parametrize(("kind", "keys"), [("falcon in groups", 2), ("falcon of two norms", 4), ("falcon", 1)])
+def test_queries_keys_and_values_that_lie_group_by_group(kind: str, keys: int, tiny: Tiny) -> None:
+    attention = tiny(kind).encode(SENTENCE)
+    for layer in range(tiny_models.LAYERS):
+        trace = tiny(kind).trace(SENTENCE, layer=layer)
+        assert trace.key_heads == keys
+        assert np.abs(trace.weights - attention.weights[layer]).max() <= EQUAL
+        assert max(*trace.agreement, trace.loop_difference) <= EQUAL
 
 
 def test_a_model_that_computes_something_else_is_refused(tiny_folder: Folder) -> None:

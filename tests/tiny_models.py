@@ -36,6 +36,8 @@ from transformers import (
     DistilBertTokenizer,
     ElectraConfig,
     ElectraModel,
+    FalconConfig,
+    FalconModel,
     Gemma2Config,
     Gemma2Model,
     Gemma3TextConfig,
@@ -52,6 +54,8 @@ from transformers import (
     LlamaConfig,
     LlamaModel,
     LlamaTokenizer,
+    LongformerConfig,
+    LongformerModel,
     MistralConfig,
     MistralModel,
     MobileBertConfig,
@@ -81,6 +85,9 @@ from transformers import (
     XLMRobertaConfig,
     XLMRobertaModel,
     XLMRobertaTokenizer,
+    XLNetConfig,
+    XLNetModel,
+    XLNetTokenizer,
 )
 
 from mha_viz.models import families
@@ -101,6 +108,7 @@ _LLAMA = ("<unk>", "<s>", "</s>")
 _GEMMA = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
 _MPNET = ("<s>", "<pad>", "</s>", "[UNK]", "<mask>")
 _BIG_BIRD = ("<pad>", "</s>", "<s>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+_XLNET = ("<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>")
 _NEOX = ("<|endoftext|>", "<|padding|>")
 
 
@@ -330,6 +338,25 @@ def _nomic_bert() -> tuple[Any, Any]:
     return NomicBertModel(_bert_like(NomicBertConfig, tokenizer)), tokenizer
 
 
+def _falcon(**other: Any) -> tuple[Any, Any]:
+    tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    return FalconModel(_bert_like(FalconConfig, tokenizer, **({"ffn_hidden_size": 64} | other))), tokenizer
+
+
+def _xlnet(**other: Any) -> tuple[Any, Any]:
+    tokenizer = unigram(XLNetTokenizer, _XLNET)
+    tokenizer.model_max_length = 64  # the model itself has no limit
+    sizes = {"d_model": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "d_inner": 64}
+    return XLNetModel(_config(XLNetConfig, tokenizer, **(sizes | other))), tokenizer
+
+
+def _longformer(**other: Any) -> tuple[Any, Any]:
+    tokenizer = byte_level(RobertaTokenizer, ROBERTA)
+    positions = {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": tokenizer.pad_token_id}
+    windows = {"attention_window": [8, 16, 4]}
+    return LongformerModel(_bert_like(LongformerConfig, tokenizer, **(positions | windows | other))), tokenizer
+
+
 FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
     {
         "bert": _bert,
@@ -348,9 +375,11 @@ FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyTyp
         "big_bird": _big_bird,
         "bloom": _bloom,
         "deberta-v2": _deberta,
+        "falcon": _falcon,
         "gemma": _gemma,
         "gemma3_text": _gemma3,
         "gpt_neox": _gpt_neox,
+        "longformer": _longformer,
         "mistral": _mistral,
         "mpnet": _mpnet,
         "nomic_bert": _nomic_bert,
@@ -358,14 +387,20 @@ FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyTyp
         "phi3": _phi3,
         "qwen2": _qwen2,
         "qwen3": _qwen3,
+        "xlnet": _xlnet,
     }
 )
+WORDLESS = tuple(name for name in FAMILIES if families.FAMILIES[name].wordless)
 TRACED = tuple(name for name in FAMILIES if not families.FAMILIES[name].opaque)  # the steps inside them can be shown
 CAUSAL = tuple(name for name in FAMILIES if families.FAMILIES[name].causal in (True, "not use_bidirectional_attention"))
 OTHERS = MappingProxyType(
     {
         "opt behind": partial(_opt, do_layer_norm_before=False),
         "gpt_neox in turn": partial(_gpt_neox, use_parallel_residual=False),
+        "falcon in groups": partial(_falcon, new_decoder_architecture=True, num_kv_heads=2),
+        "falcon of two norms": partial(_falcon, multi_query=False, parallel_attn=False, bias=True),
+        "falcon by distance": partial(_falcon, multi_query=False, parallel_attn=False, bias=True, alibi=True),
+        "xlnet to the left": partial(_xlnet, attn_type="uni"),
     }
 )
 SHAPES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
@@ -381,7 +416,7 @@ def _with_words(family: str) -> tuple[Any, Any]:
 
 
 ANSWERING: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyType(
-    {f"{family} words": partial(_with_words, family) for family in FAMILIES}
+    {f"{family} words": partial(_with_words, family) for family in FAMILIES if family not in WORDLESS}
 )
 WITH_PAIRS = tuple(name for name in FAMILIES if name not in CAUSAL)
 

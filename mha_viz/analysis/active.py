@@ -1,9 +1,9 @@
 """Whether the roles of heads, measured over a corpus, show in one text.
 
-A head of position, delimiters or breadth is active here when this text alone would earn it the name. A head of a
-relation shows when some word gives another more than half of its attention, of coreference when a third-person pronoun
-gives it to a word before it: where there is nothing to link, such a head rests on a delimiter (Clark et al. 2019,
-section 3.2). Whether the link is the relation, only gold can tell.
+A head with a position, delimiter or broad role is active here if this text alone meets the role's threshold. The role
+of a head for a relation shows if some word gives more than half of its attention to another word; for coreference, if a
+third-person pronoun gives it to an earlier word. In texts without such a link, the head attends to a delimiter (Clark
+et al. 2019, section 3.2). Only gold annotation can tell whether the link is the relation.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mha_viz.attention import Attention
 from mha_viz.text import is_punctuation
 
 OFFSET = {detail: offset for offset, detail in POSITIONS.items()}
-LINK = 0.5  # of a word's attention, to one other word
+LINK = 0.5  # share of a word's attention that goes to one other word
 _SINGULAR = ("he", "him", "his", "himself", "she", "her", "hers", "herself", "it", "its", "itself")
-PRONOUNS = frozenset((*_SINGULAR, "they", "them", "their", "theirs", "themselves"))  # of the third person
+PRONOUNS = frozenset((*_SINGULAR, "they", "them", "their", "theirs", "themselves"))  # third-person pronouns
 
 _MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values()}
 
@@ -40,8 +40,8 @@ def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...
 
 
 def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.Measure, float, list[Finding]]]:
-    """What is measured, the value that earns the name, and the roles that go by it."""
-    above = math.nextafter  # "more than" a half is the next number
+    """The measure, the value that it has to reach, and the roles that it decides."""
+    above = math.nextafter  # "more than" a half means: from the next number on
     linking = {"syntax": _strongest, "coreference": _from_pronouns}
     for role, measure in linking.items():
         of_role = [f for f in findings if f.role == role]
@@ -63,13 +63,13 @@ def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.Measur
 
 
 def _strongest(attention: Attention) -> metrics.PerHead:
-    """[layer, head]: the largest share of its attention that a word gives to another; special tokens and punctuation
-    aside."""
+    """[layer, head]: the largest share of its attention that a word gives to another; without special tokens and
+    punctuation."""
     return _link(attention, lambda text: True)
 
 
 def _from_pronouns(attention: Attention) -> metrics.PerHead:
-    """The same, from third-person pronouns to words before them."""
+    """The same, from third-person pronouns to earlier words."""
     return np.asarray(_link(attention, lambda text: text.casefold() in PRONOUNS, earlier=True))
 
 

@@ -1,6 +1,6 @@
-"""Which head leads from a mention to one of its antecedents (Clark et al. 2019, section 4.3), and names of GAP.
+"""Which head points from a mention to one of its antecedents (Clark et al. 2019, section 4.3), and the names of GAP.
 
-Candidates are the head words of *all* earlier mentions in a chunk of consecutive sentences; a head is right when its
+Candidates are the head words of *all* earlier mentions in a chunk of consecutive sentences; a head is right if its
 largest weight among them is on a mention of the same chain.
 """
 
@@ -23,9 +23,9 @@ BASELINES = (NEAREST, SAME_FORM)
 
 
 class Anaphor(NamedTuple):
-    """A mention with an earlier one of its chain. All numbers count words of the chunk: its own head word, the head
-    words of all earlier mentions (ascending), and those that are right. ``types`` are the lines it counts in; ``half``
-    is the parity of its sentence's number."""
+    """A mention with an earlier mention of its chain. All numbers count words of the chunk: the head word of the
+    mention, the head words of all earlier mentions (ascending), and those of them that are right. ``types`` are the
+    table rows in which it is counted; ``half`` is the parity of its sentence's number."""
 
     word: int
     candidates: tuple[int, ...]
@@ -39,14 +39,14 @@ class Chunk(NamedTuple):
 
     words: tuple[Word, ...]
     anaphors: tuple[Anaphor, ...]
-    numbers: tuple[int, ...]  # of its sentences
+    numbers: tuple[int, ...]  # numbers of its sentences
 
 
 def pack(lengths: Sequence[int | None], documents: Sequence[str], most: int = CHUNK) -> Iterator[tuple[int, ...]]:
     """Numbers of the sentences of each chunk: as many consecutive ones of a document as fit into ``most`` pieces.
 
-    ``lengths`` are pieces per sentence, without special tokens, None for one that cannot be read: it is in no chunk and
-    ends the one before it. A sentence that is longer than ``most`` is a chunk by itself.
+    ``lengths`` are pieces per sentence, without special tokens, None for a sentence that cannot be read: it is in no
+    chunk and ends the one before it. A sentence that is longer than ``most`` is a chunk by itself.
     """
     chunk: list[int] = []
     room = most
@@ -62,8 +62,8 @@ def pack(lengths: Sequence[int | None], documents: Sequence[str], most: int = CH
 
 
 def chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0) -> Chunk:
-    """The sentences with these numbers as one text, with its anaphors. ``first``: the number that the first of the
-    sentences has in its corpus."""
+    """The sentences with these numbers as one text, with its anaphors. ``first``: the number of the first sentence in
+    its corpus."""
     words: list[Word] = []
     mentions: dict[tuple[str, int], int] = {}  # (chain, head word) → parity of the sentence
     for number in numbers:
@@ -74,9 +74,10 @@ def chunk(sentences: Sequence[Sentence], numbers: Sequence[int], first: int = 0)
 
 
 def _anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) -> Iterator[Anaphor]:
-    """In the order of their words; each earlier word is counted once, however many chains have a mention there."""
+    """The anaphors in the order of their words; each earlier word is counted once, however many chains have a mention
+    there."""
     earlier: list[int] = []
-    chains: dict[str, list[int]] = {}  # the earlier words of each
+    chains: dict[str, list[int]] = {}  # the earlier words of each chain
     ordered = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
     for word, here in groupby(ordered, key=lambda mention: mention[1]):
         candidates, names = tuple(earlier), [chain for chain, _ in here]
@@ -90,7 +91,7 @@ def _anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) -> It
 
 
 def types_of(word: Word) -> tuple[str, ...]:
-    """The lines of the table that a mention with this head word counts in."""
+    """The table rows in which a mention with this head word is counted."""
     if word.upos == "PRON":
         third = "Person=3" in word.features.split("|")
         return ("all", "pronoun", "third_person") if third else ("all", "pronoun")
@@ -109,12 +110,12 @@ class Coreference:
         }
 
     def add(self, block: Weights, chunk: Chunk, document: int = 0) -> None:
-        """Take in one chunk; ``block`` is [head, word, word]."""
+        """Add one chunk; ``block`` is [head, word, word]."""
         for anaphor in chunk.anaphors:
             types = [TYPES.index(name) for name in anaphor.types]
             candidates = np.array(anaphor.candidates)
             right = np.array([candidate in anaphor.right for candidate in anaphor.candidates])
-            chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; of equal ones, the first
+            chosen = block[:, anaphor.word, candidates].argmax(axis=1)  # [head]; among equal ones, the first
             self.sums["correct"][document, anaphor.half, types] += right[chosen]
             self.sums["n"][document, anaphor.half, types] += 1
             guesses = [guess in anaphor.right for guess in guessed(anaphor, chunk.words)]
@@ -122,8 +123,8 @@ class Coreference:
 
 
 def guessed(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:
-    """What the two baselines answer: the nearest candidate; the nearest with the same form (capitals aside), else the
-    nearest."""
+    """The answers of the two baselines: the nearest candidate; and the nearest with the same form (ignoring case), or
+    else the nearest."""
     nearest = anaphor.candidates[-1]
     form = words[anaphor.word].form.casefold()
     alike = [candidate for candidate in anaphor.candidates if words[candidate].form.casefold() == form]

@@ -1,4 +1,4 @@
-"""What switching heads off does over a corpus, with intervals, and when a role is called used."""
+"""The effects of switching heads off over a corpus, with intervals, and the rule for a used role."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from mha_viz.attention import Head
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_UNITS = 1000  # documents, or sentences, that are drawn; with more, neighbours are drawn together
+MOST_UNITS = 1000  # the most documents or sentences that are drawn from; with more, neighbours are drawn together
 HEADING = ("heads", "kind", "n", "effect", "low", "high", "more", "more_low", "more_high", "used")
 
 
 class Variant(NamedTuple):
-    """Heads that are off together. ``kind``: "together", of all that are measured; "head", one of them; "control",
-    another head of a layer of theirs."""
+    """Heads that are off together. ``kind``: "together", all measured heads; "head", one of them; "control", another
+    head of one of their layers."""
 
     heads: tuple[Head, ...]
     kind: str
@@ -33,8 +33,8 @@ class Variant(NamedTuple):
 
 
 def variants_of(heads: Sequence[Head], same_role: Sequence[Head], per_layer: int) -> tuple[Variant, ...]:
-    """What is switched off, one after the other: the heads together where they are several, each alone, and each other
-    head of their layers but those that have the same role."""
+    """The variants to measure: the heads together if there are several, each alone, and each other head of their layers
+    except those that have the same role."""
     together = [Variant(tuple(heads), "together")] if len(heads) > 1 else []
     layers = sorted({head.layer for head in heads})
     others = [Head(layer, number) for layer in layers for number in range(per_layer)]
@@ -43,9 +43,9 @@ def variants_of(heads: Sequence[Head], same_role: Sequence[Head], per_layer: int
 
 
 class EffectRow(NamedTuple):
-    """The effect of one variant over a corpus: its mean with a 95 % interval. Of a measured head, ``more`` is by how
-    much that is more than the effect of the other head of its layer that comes nearest to it, with an interval; NaN
-    where there is no other. ``used``: that its role is used; None where that is not judged."""
+    """The effect of one variant over a corpus: its mean with a 95 % interval. For a measured head, ``more`` is its
+    effect minus the largest effect of another head of its layer, with an interval; NaN if there is no other head.
+    ``used``: whether its role is used; None if that is not judged."""
 
     variant: Variant
     effect: float
@@ -59,9 +59,10 @@ class EffectRow(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusEffect:
-    """What switching heads off does over a corpus. ``measure`` says what an effect is; ``relation`` and ``direction``
-    on which words it was measured, empty for whole sentences. ``cases`` were measured in ``sentences`` of ``documents``
-    (1 where the corpus names none); ``left_out`` words or sentences could not be."""
+    """The effects of switching heads off over a corpus. ``measure`` says what an effect is; ``relation`` and
+    ``direction`` say on which words it was measured, empty for whole sentences. ``cases`` were measured in
+    ``sentences`` of ``documents`` (1 if the corpus names none); ``left_out`` words or sentences could not be
+    measured."""
 
     model: str
     corpus: str
@@ -76,7 +77,7 @@ class CorpusEffect:
     rows: tuple[EffectRow, ...]
 
     def table(self) -> pd.DataFrame:
-        """One row per variant, as HEADING; ``used`` is empty where it is not judged."""
+        """One row per variant, with the columns HEADING; ``used`` is empty if it is not judged."""
         import pandas as pd
 
         rows = [
@@ -89,8 +90,8 @@ class CorpusEffect:
 def effect_rows(
     variants: Sequence[Variant], effects: Numbers, units: Sequence[str], judged: bool
 ) -> tuple[EffectRow, ...]:
-    """The rows of a table. ``effects`` [case, variant]; ``units``: of each case the document, or the sentence, that is
-    drawn as a whole. ``judged``: whether the cases depend on a role.
+    """The rows of a table. ``effects`` [case, variant]; ``units``: for each case the document, or the sentence, which
+    is drawn as a whole. ``judged``: whether the cases depend on a role.
 
     A head's role is used when the lower end of the 95 % interval of the difference between its effect and that of each
     other head of its layer without the role lies above 0.
@@ -117,8 +118,8 @@ def effect_rows(
 
 
 def _intervals(values: Numbers, units: Sequence[str]) -> Numbers:
-    """[low and high, column] of the means of ``values`` [case, column], over draws of whole units; NaN where there is
-    one only."""
+    """[low and high, column] for the means of ``values`` [case, column], from draws of whole units; NaN if there is
+    only one."""
     documents = Documents(units, MOST_UNITS)
     if documents.count < 2:
         return np.full((2, values.shape[1]), np.nan)

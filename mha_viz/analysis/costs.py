@@ -3,9 +3,9 @@
 Vaswani et al. 2017, section 3.2.2: each head works in d_k = d_model / h dimensions, so that all heads together cost
 about as much as one head of full width. What grows with h is the memory for the weights, h · n · n numbers.
 
-Projected in full, as there, every head sees the whole vector: three matrices d_model × d_k per head, and W_O with
-h·d_k × d_model. The other ways to cut the vector are those of Bloem, "Transformers from scratch" (narrow, one matrix
-per chunk), of his library (narrow, one matrix for all chunks), and random chunks that overlap.
+If it is projected in full, as in the paper, every head sees the whole vector: three matrices d_model × d_k per head,
+and W_O with h·d_k × d_model. The other ways to cut the vector are those of Bloem, "Transformers from scratch" (narrow,
+one matrix per chunk), of his library (narrow, one matrix for all chunks), and overlapping random chunks.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Shape(NamedTuple):
 
     @property
     def seen(self) -> int:
-        """Components of the vector that one head sees; overlapping random chunks have 2·d_k."""
+        """The number of components of the vector that one head sees; overlapping random chunks have 2·d_k."""
         return {FULL: self.d_model, OVERLAPPING: min(self.d_model, 2 * self.d_k)}.get(self.cut, self.d_k)
 
     @property
     def matrices(self) -> int:
-        """The number of matrices that W_Q consists of (and W_K, and W_V)."""
+        """The number of matrices that W_Q consists of, and likewise W_K and W_V."""
         return 1 if self.cut == SHARED else self.heads
 
     def check(self) -> None:
-        """Raise SettingError when such a layer cannot exist."""
+        """Raise SettingError if such a layer cannot exist."""
         if self.cut not in CUTS:
             raise SettingError(f"There is no cut “{self.cut}”.", f"Choose one of: {', '.join(CUTS)}.")
         if self.d_model < 1 or self.heads < 1:
@@ -88,17 +88,17 @@ class Costs:
 
     @property
     def d_k(self) -> int:
-        """Dimensions of one head."""
+        """The dimension of one head."""
         return self.shape.d_k
 
     @property
     def parameters(self) -> int:
-        """W_Q, W_K, W_V and W_O, d_model × d_model each, as in the paper. Does not depend on h."""
+        """W_Q, W_K, W_V and W_O, d_model × d_model each, as in the paper. They do not depend on h."""
         return parameters(self.shape)
 
     @property
     def with_biases(self) -> int:
-        """The parameters and four biases of d_model numbers, which models have but the paper has not."""
+        """The parameters with four biases of d_model numbers each, which models have and the paper omits."""
         return self.parameters + 4 * self.d_model
 
     @property
@@ -113,7 +113,7 @@ class Costs:
 
     @property
     def multiply_adds(self) -> int:
-        """All of them; softmax and biases, which are no products of matrices, are not counted."""
+        """All of them; softmax and biases are not counted, because they are not matrix products."""
         return multiply_adds(self.shape, self.n)
 
     @property
@@ -123,7 +123,7 @@ class Costs:
 
     @property
     def weight_bytes(self) -> int:
-        """Memory of the attention weights, h · n · n float32: what grows with the square of the text."""
+        """Memory of the attention weights, h · n · n float32: this grows with the square of the text."""
         return BYTES * self.heads * self.n**2
 
     @property
@@ -133,7 +133,7 @@ class Costs:
 
 
 def costs(d_model: int, heads: int, n: int) -> Costs:
-    """The costs of these settings. Raises SettingError, which names what would do."""
+    """The costs of these settings. Raises SettingError, which names valid settings."""
     _check("d_model", d_model, MOST_WIDTH)
     _check("h", heads, MOST_HEADS)
     _check("n", n, MOST_TOKENS)
@@ -144,7 +144,8 @@ def costs(d_model: int, heads: int, n: int) -> Costs:
 
 
 def undivided(d_model: int, heads: int, least: int = 1, most: int = MOST_HEADS) -> SettingError | None:
-    """What is wrong with heads that do not divide a width, proposing ``least`` to ``most`` that do; None if they do."""
+    """The error for a number of heads that does not divide a width, which suggests numbers from ``least`` to ``most``
+    that do; None if it divides."""
     if d_model % heads == 0:
         return None
     near = sorted(sorted(divisors(d_model, least, most), key=lambda h: abs(h - heads))[:4])
@@ -155,7 +156,7 @@ def undivided(d_model: int, heads: int, least: int = 1, most: int = MOST_HEADS) 
 
 
 def divisors(d_model: int, least: int = 1, most: int = MOST_HEADS) -> list[int]:
-    """The numbers of heads, ``least`` to ``most``, that divide a width."""
+    """The numbers of heads from ``least`` to ``most`` that divide a width."""
     return [h for h in range(least, min(d_model, most) + 1) if d_model % h == 0]
 
 

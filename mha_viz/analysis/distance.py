@@ -1,4 +1,4 @@
-"""How different heads are: the Jensen–Shannon divergence of their rows, in nats, and a map of heads made from it.
+"""How different heads are: the Jensen–Shannon divergence of their rows, in nats, and a map of heads based on it.
 
 JS(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2 with H the entropy in nats: 0 for equal rows, ln 2 = 0.693 for rows that
 share no key (Lin 1991; of attention heads, Clark et al. 2019, section 6). Mean over all rows.
@@ -19,12 +19,12 @@ from mha_viz.errors import ShapeError
 
 Matrix = npt.NDArray[np.float64]
 
-CELLS = 1 << 20  # worked on at a time: 4 MB
-NEAR = 1 << 16  # cells whose logarithms, in float32 and in float64, stay in a core's own cache
+CELLS = 1 << 20  # cells that are processed at a time: 4 MB
+NEAR = 1 << 16  # cells whose logarithms, in float32 and float64, fit into the cache of a core
 
 
 def entropy(shares: npt.NDArray[np.floating]) -> Sums:
-    """[...]: −Σ p ln p along the last axis, in nats: 0 where one cell holds all, ln n where all n cells hold the same.
+    """[...]: −Σ p ln p along the last axis, in nats: 0 if one cell holds everything, ln n if all n cells are equal.
 
     0 · ln 0 = 0. Logarithms are of the type of ``shares``, products and sums float64.
     """
@@ -35,7 +35,7 @@ def entropy(shares: npt.NDArray[np.floating]) -> Sums:
         part = rows[start : start + step]
         logs = np.log(np.maximum(part, TINY))
         nats[start : start + step] = np.multiply(part, logs, dtype=np.float64).sum(axis=1)
-    return (0.0 - nats).reshape(shares.shape[:-1])  # the sign turned, without -0.0
+    return (0.0 - nats).reshape(shares.shape[:-1])  # the sign is changed without producing -0.0
 
 
 def jensen_shannon(mean: Sums, first: Sums, second: Sums) -> Sums:
@@ -47,7 +47,7 @@ def jensen_shannon(mean: Sums, first: Sums, second: Sums) -> Sums:
 def divergence(first: Weights, second: Weights) -> float:
     """Mean over rows of the Jensen–Shannon divergence of two matrices [query, key], in nats.
 
-    Raises ShapeError when their axes differ.
+    Raises ShapeError if their axes differ.
     """
     if first.shape != second.shape or first.ndim != 2:
         raise ShapeError(f"Matrices with axes {first.shape} and {second.shape} have no common rows and columns.")
@@ -57,7 +57,7 @@ def divergence(first: Weights, second: Weights) -> float:
 
 def per_head(first: Attention, second: Attention) -> Matrix:
     """[layer, head]: the divergence of each head's matrix in two readings of the same tokens by the same model, mean
-    over rows, in nats. Raises ShapeError when their axes differ."""
+    over rows, in nats. Raises ShapeError if their axes differ."""
     if first.weights.shape != second.weights.shape:
         raise ShapeError(f"Readings with axes {first.weights.shape} and {second.weights.shape} cannot be compared.")
     p, q = (a.weights.reshape(a.layers, a.heads, -1) for a in (first, second))
@@ -66,10 +66,10 @@ def per_head(first: Attention, second: Attention) -> Matrix:
 
 
 def between_heads(attention: Attention, progress: Callable[[float], None] | None = None) -> Matrix:
-    """[head, head]: the divergence of every two heads of a reading, heads in the order L0H0, L0H1, …
+    """[head, head]: the divergence of every two heads of a reading, with the heads in the order L0H0, L0H1, …
 
     Symmetric with zeros on the diagonal. ``progress`` is called with the share that is done. Logarithms are float32,
-    sums float64: right to 1e-6.
+    sums float64: exact to 1e-6.
     """
     count = attention.layers * attention.heads
     flat = attention.weights.reshape(count, -1)  # [head, query · key]
@@ -79,7 +79,7 @@ def between_heads(attention: Attention, progress: Callable[[float], None] | None
         distances[i, i + 1 :] = _apart(flat, entropies, i, len(attention.queries))[i + 1 :]
         if progress is not None:
             done = i + 1
-            progress(done * (2 * count - done - 1) / (count * (count - 1)))  # of all pairs
+            progress(done * (2 * count - done - 1) / (count * (count - 1)))  # number of all pairs
     symmetric: Matrix = distances + distances.T
     return symmetric
 
@@ -91,7 +91,7 @@ def from_head(attention: Attention, head: Head) -> Sums:
 
 
 def _apart(flat: Weights, entropies: Sums, head: int, rows: int) -> Sums:
-    """[head]: how far the heads in ``flat`` [head, query · key] are from one of them; 0 from itself."""
+    """[head]: the divergence of the heads in ``flat`` [head, query · key] from one of them; 0 from itself."""
     apart = jensen_shannon(_entropies(flat, flat[head]), entropies, entropies[head]) / rows
     apart[head] = 0
     return apart
@@ -112,11 +112,11 @@ class Distances:
 
     ``sums``: mixed [head, head], above the diagonal, and own [head]: Σ x·ln x of s = p + q and of p, over all cells;
     rows. :meth:`matrix` makes divergences of them. About TOGETHER cells of a sentence are added in float32, always the
-    same ones; all sums of such sums are float64.
+    same ones; these sums are added in float64.
     """
 
     TOGETHER = 1 << 10
-    ROOM = 900_000  # cells of all heads that are worked on at a time: enough that threads rarely wait for each other
+    ROOM = 900_000  # cells of all heads that are processed at a time: enough that threads rarely wait for each other
 
     def __init__(self, heads: int) -> None:
         self.sums: Running = {
@@ -126,11 +126,11 @@ class Distances:
         }
 
     def add(self, batch: Batch) -> Sums:
-        """Take in a batch. Returns the entropies of all its rows added up, of each head [head], in nats."""
+        """Add a batch. Returns the sum of the entropies of its rows in nats, [head]."""
         before = self.sums["own"].copy()
         heads, sentences, n, _ = batch.weights.shape
-        rows = -(-n // -(-n * n // self.TOGETHER))  # in one float32 sum: as many in all, if need be fewer in the last
-        sums = self.ROOM // (heads * rows * n) or 1  # at a time
+        rows = -(-n // -(-n * n // self.TOGETHER))  # rows per float32 sum: equally many, but for the last
+        sums = self.ROOM // (heads * rows * n) or 1  # heads at a time
         many = max(1, sums * rows // n)  # sentences at a time
         room = np.empty((3, heads * sums * rows * n), np.float32)
         for start in range(0, sentences, many):
@@ -145,16 +145,16 @@ class Distances:
         return entropies
 
     def _take(self, block: Weights, rows: int, room: Weights) -> None:
-        """Add Σ x·log x of [head, sentence, query, key], so many rows one float32 sum: of every head, and of every two
-        added."""
+        """Add Σ x·log x of [head, sentence, query, key] with so many ``rows`` per float32 sum: for every head, and for
+        every sum of two heads."""
         heads, cells = len(block), block.size
         np.add(block, TINY, out=room[0, :cells].reshape(block.shape))
         rows_of_heads, both, logs = (
             part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in room
         )  # [head, sum, cell]
-        entropies = np.zeros((heads, heads))  # [how far apart, the first of the two]
+        entropies = np.zeros((heads, heads))  # [distance between the two, the first of the two]
         entropies[0] = np.vecdot(rows_of_heads, np.log2(rows_of_heads, out=logs)).sum(axis=1, dtype=np.float64)
-        for far in range(1, heads):  # heads so far apart lie in two blocks of memory, which are added at once
+        for far in range(1, heads):  # heads at this distance are in two blocks of memory, which are added at once
             pairs = np.add(rows_of_heads[:-far], rows_of_heads[far:], out=both[:-far])
             entropies[far, :-far] = np.vecdot(pairs, np.log2(pairs, out=logs[:-far])).sum(axis=1, dtype=np.float64)
         entropies *= math.log(2)
@@ -163,7 +163,7 @@ class Distances:
         self.sums["mixed"][first, second] += entropies[second - first, first]
 
     def matrix(self) -> Matrix:
-        """[head, head]: the mean Jensen–Shannon divergence over all rows, nats. With s = p + q, whose rows sum to 2,
+        """[head, head]: the mean Jensen–Shannon divergence over all rows, in nats. With s = p + q, whose rows sum to 2,
         JS(p, q) = log 2 + ½ Σ (p log p + q log q − s log s)."""
         mixed, entropies, rows = self.sums["mixed"], self.sums["own"], max(1, int(self.sums["rows"]))
         above = np.log(2) + (entropies[:, None] + entropies[None] - mixed) / (2 * rows)
@@ -173,8 +173,8 @@ class Distances:
 
 
 def nearest(distances: Sums, head: int, count: int) -> list[int]:
-    """The ``count`` heads most similar to head number ``head``, nearest first, itself left out. ``distances`` [head]
-    are those from it."""
+    """The ``count`` heads most similar to head number ``head``, nearest first, without itself. ``distances`` [head] are
+    the distances from it."""
     order = np.argsort(distances, kind="stable")
     return [int(other) for other in order if other != head][:count]
 
@@ -186,29 +186,30 @@ def farthest(distances: Matrix, head: int, count: int) -> list[int]:
 
 
 def _lying(points: Matrix) -> Matrix:
-    """The same map turned so that it is widest from left to right: a page is wider than it is high."""
+    """The same map rotated so that it is widest from left to right, because a page is wider than it is high."""
     _, _, turns = np.linalg.svd(points, full_matrices=False)
     turned: Matrix = points @ turns.T
     return turned
 
 
 class Map(NamedTuple):
-    """Heads in the plane: ``points`` [head, xy], centred; ``stress`` (Kruskal's stress 1) says what the plane cannot
-    show: 0 nothing, above 0.2 much."""
+    """Heads in the plane: ``points`` [head, xy], centred; ``stress`` (Kruskal's stress 1) says how much of the
+    distances a plane cannot show: 0 means nothing, above 0.2 much."""
 
     points: Matrix
     stress: float
 
 
 def plane(distances: Matrix) -> Map:
-    """Metric multidimensional scaling: points whose distances come near ``distances``. The same at every call."""
-    from sklearn.manifold import MDS  # 1.6 s, so only when somebody asks
+    """Metric multidimensional scaling: points whose distances approximate ``distances``. The result is the same in
+    every call."""
+    from sklearn.manifold import MDS  # takes 1.6 s, so imported only here
 
     scaling = MDS(
         n_components=2,
         metric="precomputed",
         n_init=1,
-        init="classical_mds",  # Torgerson's solution: a good start, and always the same one
+        init="classical_mds",  # Torgerson's solution: a good start, and deterministic
         normalized_stress=False,
     )
     points = np.asarray(scaling.fit_transform(distances), np.float64)

@@ -1,4 +1,4 @@
-"""What switching heads off does to one text, as numbers; how the work is parted, and put together again."""
+"""The effects of switching heads off on one text, as numbers, and how the work is divided and put together again."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy.typing as npt
 
 from mha_viz.attention import Head
 
-DRAWS = 20  # random directions beside heads
-PIECES = 512  # of all variants of a text that one batch may have
+DRAWS = 20  # draws of random directions beside the heads
+PIECES = 512  # tokens of all variants of a text in one batch
 
 Numbers = npt.NDArray[np.float64]
 
 
 class Changes(NamedTuple):
-    """What became of one text in variants of a model, each against the model as it is.
+    """The changes to one text in variants of a model, each compared with the whole model.
 
     ``sentence`` [variant]: 1 − cos(e, e′) of the sentence vectors. ``tokens`` [variant, n]: 1 − cos of each token's
     last state. ``answer`` [variant]: KL of the probabilities of all words in nats, or the size of the change of a
-    cosine; ``score`` [variant]: by how much the score has risen; ``changed`` [variant]: 1 where another word is the
-    most probable one, else 0. These three are NaN where no such thing is asked.
+    cosine; ``score`` [variant]: how much the score has risen; ``changed`` [variant]: 1 where another word is the most
+    probable one, else 0. These three are NaN if there is no question.
     """
 
     sentence: Numbers
@@ -33,12 +33,12 @@ class Changes(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """What switching off each head of a model alone does to one text.
+    """The effect of switching off each head of a model alone on one text.
 
     ``sentence`` [layer, head]: 1 − cos(e, e′) of the sentence vectors before and after, each the mean of the last
     states. ``tokens`` [layer, head, n]: 1 − cos of each token's last state. ``answer``, ``score`` and ``changed``
     [layer, head]: as in :class:`Changes`. ``attention`` [layer, head, layer, head]: the Jensen–Shannon divergence in
-    nats, mean over rows, of every later head's attention from what it was; 0 for heads that are not later.
+    nats, mean over rows, between every later head's attention before and after; 0 for heads that are not later.
     """
 
     sentence: Numbers
@@ -49,18 +49,18 @@ class Effects(NamedTuple):
     attention: Numbers
 
     def on(self, what: str) -> Numbers:
-        """[layer, head]: the effect on the "sentence", or on the "answer"."""
+        """[layer, head]: the effect on the "sentence" or on the "answer"."""
         return self.answer if what == "answer" else self.sentence
 
     def ranked(self, what: str = "sentence") -> tuple[Head, ...]:
-        """All heads, the one whose removal changes ``what`` most first; of equal ones the earlier."""
+        """All heads, beginning with the one whose removal changes ``what`` most; among equal ones the earlier."""
         return ranked(self.on(what))
 
 
 class Together(NamedTuple):
-    """What switching off several heads at once does to one text: ``sentence``, ``tokens`` [n], ``answer``, ``score``
-    and ``changed`` as in :class:`Effects`; ``random`` and ``random_answer`` [draw]: ``sentence`` and ``answer`` when as
-    much is lost in random directions instead."""
+    """The effect of switching off several heads at once on one text: ``sentence``, ``tokens`` [n], ``answer``,
+    ``score`` and ``changed`` as in :class:`Effects`; ``random`` and ``random_answer`` [draw]: ``sentence`` and
+    ``answer`` if as much is removed in random directions instead."""
 
     sentence: float
     tokens: Numbers
@@ -72,7 +72,7 @@ class Together(NamedTuple):
 
 
 def together(changes: Changes, parts: Sequence[Numbers]) -> Together:
-    """Of the changes in one variant, and of [2, draw] of :func:`draws` in order."""
+    """The result from the changes in one variant and the [2, draw] of :func:`draws` in order."""
     sentence, tokens, answer, score, changed = (field[0] for field in changes)
     return Together(
         float(sentence), tokens, float(answer), float(score), float(changed), *np.concatenate(parts, axis=1)
@@ -80,8 +80,8 @@ def together(changes: Changes, parts: Sequence[Numbers]) -> Together:
 
 
 def agreement(first: Numbers, second: Numbers) -> float:
-    """Spearman's rank correlation of two numbers of every head; equal numbers share the mean of their ranks. NaN where
-    all of one kind are equal."""
+    """Spearman's rank correlation of two numbers per head; equal numbers share the mean of their ranks. NaN if all
+    numbers of one kind are equal."""
     one, other = _ranks(first.ravel()), _ranks(second.ravel())
     if np.ptp(one) == 0 or np.ptp(other) == 0:
         return float("nan")
@@ -96,27 +96,27 @@ def _ranks(values: Numbers) -> Numbers:
 
 
 def ranked(values: Numbers) -> tuple[Head, ...]:
-    """All heads by a number of each, [layer, head], the largest first; of equal ones the earlier."""
+    """All heads by a number per head, [layer, head], largest first; among equal ones the earlier."""
     order = np.argsort(-values, axis=None, kind="stable")
     return tuple(Head(*divmod(int(at), values.shape[1])) for at in order)
 
 
 def batches(layers: int, heads: int, n: int) -> Iterator[tuple[int, range]]:
-    """A layer and some of its heads at a time, so many that their variants of ``n`` tokens fit into one batch."""
-    at_once = max(1, PIECES // n - 1)
+    """One layer and some of its heads at a time, as many as have variants of ``n`` tokens that fit into one batch."""
+    at_once = max(1, PIECES // n)
     for layer in range(layers):
         for first in range(0, heads, at_once):
             yield layer, range(first, min(heads, first + at_once))
 
 
 def draws(n: int) -> list[range]:
-    """The numbers of the random draws, so many at a time as fit into one batch of a text of ``n`` tokens."""
+    """The numbers of the random draws, as many at a time as fit into one batch of a text of ``n`` tokens."""
     at_once = max(1, PIECES // n)
     return [range(first, min(DRAWS, first + at_once)) for first in range(0, DRAWS, at_once)]
 
 
 def all_effects(parts: Iterable[tuple[int, Effects]]) -> Effects:
-    """The effects of all heads of a model, from those of :func:`batches` in order, each with its layer."""
+    """The effects of all heads of a model, from those of the :func:`batches` in order, each with its layer."""
     layers: dict[int, list[Effects]] = {}
     for layer, of_heads in parts:
         layers.setdefault(layer, []).append(of_heads)

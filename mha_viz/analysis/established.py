@@ -1,4 +1,5 @@
-"""What two corpora establish: roles whose rule is met on each. What one cannot measure stays suggested by the other."""
+"""Roles that two corpora establish, because their rule is met on each. A role that one of the corpora cannot measure
+stays suggested by the other."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROLE = ["layer", "head", "role", "detail"]
-MEASURED_IN = {  # the table that a corpus has if it can measure a kind of role
+MEASURED_IN = {  # the table that a corpus has if it can measure this kind of role
     "syntax": "uas",
     "coreference": "coreference",
     "position": "position",
@@ -27,8 +28,8 @@ MEASURED_IN = {  # the table that a corpus has if it can measure a kind of role
 def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
     """The profiles of a model on two corpora, each with its own numbers for the roles that both establish.
 
-    A role that only one of them can measure stays suggested. Raises CorpusError if the profiles are of two models or of
-    one corpus.
+    A role that only one of them can measure stays suggested. Raises CorpusError if the profiles are of different models
+    or of the same corpus.
     """
     check(one.facts, other.facts)
     pairs = (one, other), (other, one)
@@ -43,7 +44,7 @@ def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
 
 
 def check(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Raise CorpusError unless these facts of profiles are of one model and of two corpora."""
+    """Raise CorpusError unless these facts of profiles are of one model and two corpora."""
     for name, kind in (("model", "model"), ("revision", "revision of the model")):
         if one[name] != other[name]:
             raise CorpusError(
@@ -57,7 +58,7 @@ def check(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
 def _roles(
     tables: Mapping[str, pd.DataFrame], other_tables: Mapping[str, pd.DataFrame], corpora: str
 ) -> dict[str, pd.DataFrame]:
-    """The table ``roles`` of a profile beside another one; none where no untrained model was measured."""
+    """The table ``roles`` of a profile beside another one; empty if no untrained model was measured."""
     import pandas as pd
 
     if "roles" not in tables or "roles" not in other_tables:
@@ -79,5 +80,5 @@ def _roles(
 
 
 def _both(here: object, there: object) -> bool | None:
-    """Whether the head beats the rule on both corpora; None where there is none."""
+    """Whether the head beats the rule on both corpora; None if there is no rule."""
     return bool(here) and bool(there) if isinstance(here, bool) and isinstance(there, bool) else None

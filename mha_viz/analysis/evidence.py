@@ -1,4 +1,4 @@
-"""Sentences for and against each role, chosen by a rule while a corpus streams by.
+"""Sentences for and against each role, chosen by a rule in one pass over a corpus.
 
 A *case* is one question to a head, and its *answer* the token with the largest weight:
 
@@ -9,11 +9,11 @@ A *case* is one question to a head, and its *answer* the token with the largest 
 * delimiter: the row of a token that is not special; right where the answer is ``[CLS]``, ``[SEP]`` or punctuation;
 * broad: the row of a token that is not special; right where its entropy reaches 0.78 of the largest possible.
 
-Where only one answer is possible, in a sentence of two words and of one earlier mention, there is no case.
+If only one answer is possible, in a sentence of two words or with one earlier mention, there is no case.
 
-Of every role and head the two right and the two wrong cases with the largest weights are kept, no two of them from one
-text, and one case at random. Weights are compared to four digits; of equal ones the first in the corpus counts. Which
-case is drawn depends on its place in the corpus and a seed alone. So the choice does not depend on the order of the
+For every role and head, the two right and the two wrong cases with the largest weights are stored, no two of them from
+one text, and one random case. Weights are compared to four digits; among equal ones, the first in the corpus is chosen.
+The random case depends only on its place in the corpus and a seed. So the choice does not depend on the order of the
 batches, nor on the number of workers, and two selections merge into that of both corpora.
 """
 
@@ -34,43 +34,43 @@ from mha_viz.analysis.syntax import DIRECTIONS, Relations, Tree, pointers
 from mha_viz.attention import Weights
 
 KINDS = ("right", "wrong", "random")
-PLACES = (2, 2, 1)  # cases of each kind that are kept for a role and head
+PLACES = (2, 2, 1)  # stored cases of each kind for a role and head
 STEPS = 10_000  # weights are compared in steps of 1 / STEPS
-SEED = 0  # of the random cases
-WAITING = 300_000  # cases that wait to be sorted in
-ROOM = 1 << 16  # more cases than one text has of a role
+SEED = 0  # seed of the random cases
+WAITING = 300_000  # cases that are collected before they are sorted
+ROOM = 1 << 16  # more cases of a role than one text can have
 
-# ``slot``: role, head and kind; ``rank``: the largest are kept; ``first`` and ``last``: numbers of the sentences that
-# were read together; ``word`` and ``answer``: words of theirs, a special token before the first word is −1, one after
-# the last is their number; ``weight`` in steps.
+# ``slot``: role, head and kind; ``rank``: the largest are stored; ``first`` and ``last``: numbers of the sentences that
+# were read together; ``word`` and ``answer``: numbers of their words; −1 means a special token before the first word,
+# the number of words one after the last; ``weight`` in steps.
 CASE = np.dtype([
     ("slot", "<i8"), ("rank", "<i8"), ("first", "<i4"), ("last", "<i4"),
     ("word", "<i4"), ("answer", "<i4"), ("weight", "<i4"), ("right", "?"),
 ])  # fmt: skip
 
-Cases = npt.NDArray[Any]  # of CASE
+Cases = npt.NDArray[Any]  # the fields of CASE
 Integers = npt.NDArray[np.int64]
 
 
 class Selection:
-    """The cases that are kept of one pass: of each slot at most as many as it has places."""
+    """The stored cases of one pass: for each slot at most as many as it has places."""
 
     def __init__(self, relations: Relations, heads: int) -> None:
         self.member = relations.member[:, named_rows(relations)].astype(bool)  # [relation, named row]
         self.roles = roles_with_cases(relations)
         self.heads = heads
         self._cases: Cases = np.empty(0, CASE)
-        self._more: list[Cases] = []  # not sorted in yet: sorting costs as much as reading a batch
+        self._more: list[Cases] = []  # unsorted cases: sorting takes as long as reading a batch
 
     @property
     def cases(self) -> Cases:
-        """What is kept so far, sorted by slot and rank."""
+        """The stored cases, sorted by slot and rank."""
         self._sort()
         return self._cases
 
     @property
     def unsorted(self) -> Cases:
-        """The same, perhaps with more that will not be kept; quicker."""
+        """The same, possibly with cases that will be dropped; faster."""
         return np.concatenate((self._cases, *self._more))
 
     def _sort(self) -> None:
@@ -83,22 +83,22 @@ class Selection:
             raise ValueError("cases of another corpus")
 
     def merge(self, cases: Cases) -> None:
-        """Take in the cases of other sentences of the same corpus."""
+        """Add the cases of other sentences of the same corpus."""
         self._more.append(cases)
         if sum(map(len, self._more)) > WAITING + 4 * len(self._cases):
             self._sort()
 
     def add(self, batch: Batch) -> None:
-        """Take in the rows of a batch, whose sentences have their special tokens in the same places."""
+        """Add the rows of a batch, whose sentences have their special tokens at the same positions."""
         self._take(list(self._of_rows(batch)))
 
     def add_syntax(self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int]) -> None:
-        """Take in sentences: ``blocks`` [head, word, word], overwritten on their diagonals; trees; their numbers."""
+        """Add sentences: ``blocks`` [head, word, word], overwritten on their diagonals; their trees; their numbers."""
         each = [one for one in zip(blocks, trees, numbers, strict=True) if len(one[1].heads) > 2]
         self._take([part for block, tree, number in each for part in self._of_tree(block, tree, number)])
 
     def add_coreference(self, block: Weights, chunk: Chunk) -> None:
-        """Take in one chunk; ``block`` is [head, word, word]."""
+        """Add one chunk; ``block`` is [head, word, word]."""
         self._take([self._of_chunk(block, chunk)])
 
     def _take(self, parts: Sequence[Answers]) -> None:
@@ -132,14 +132,14 @@ class Selection:
         right = np.empty(answers.shape, bool)
         for at, anaphor in enumerate(anaphors):
             candidates = np.array(anaphor.candidates)
-            answers[:, at] = candidates[block[:, anaphor.word, candidates].argmax(axis=1)]  # of equal ones, the first
+            answers[:, at] = candidates[block[:, anaphor.word, candidates].argmax(axis=1)]  # among equals, the first
             right[:, at] = np.isin(answers[:, at], list(anaphor.right))
         weights = block[np.arange(self.heads)[:, None], words, answers]
         role = self.roles.index(("coreference", "third_person"))
         return _answers(role, chunk.numbers[0], words, answers, weights, right, chunk.numbers[-1])
 
     def _of_rows(self, batch: Batch) -> Iterator[Answers]:
-        """The cases of position, delimiters and broad heads; ``ordinary`` tokens are those that are not special."""
+        """The cases of position, delimiter and broad roles; ``ordinary`` tokens are those that are not special."""
         ordinary = np.flatnonzero([word is not None for word in batch.pieces[0].words])
         if not ordinary.size:
             return
@@ -149,7 +149,7 @@ class Selection:
         answers, weights = inner.argmax(axis=3), inner.max(axis=3)  # [head, sentence, row]
         for offset, name in POSITIONS.items():
             there = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
-            there = there[ordinary[there + offset] - ordinary[there] == offset]  # no special token between
+            there = there[ordinary[there + offset] - ordinary[there] == offset]  # without special tokens in between
             right = answers[..., there] == there + offset
             answered = ordinary[answers[..., there]]
             role = "position", name
@@ -166,7 +166,8 @@ class Selection:
     def _rows(
         self, role: tuple[str, str], batch: Batch, words: Integers, rows: Any, answers: Any, weights: Any, right: Any
     ) -> Answers:
-        """``words`` [sentence, token]; ``rows`` [row] and ``answers`` [head, sentence, row] are tokens."""
+        """The cases of one role; ``words`` [sentence, token]; ``rows`` [row] and ``answers`` [head, sentence, row] are
+        tokens."""
         sentences = np.arange(len(words))[:, None]
         return _answers(
             self.roles.index(role),
@@ -176,8 +177,8 @@ class Selection:
         )
 
     def _best_of_each_text(self, cases: Answers) -> Cases:
-        """Of each text, role, head and kind the case with the highest rank."""
-        order = np.lexsort((cases.first, cases.role))  # stable: within a group as they came
+        """For each text, role, head and kind, the case with the highest rank."""
+        order = np.lexsort((cases.first, cases.role))  # stable: the order within a group stays
         group_begins = _begins(cases.role[order]) | _begins(cases.first[order])
         starts = np.flatnonzero(group_begins)
         if not starts.size:
@@ -202,7 +203,7 @@ class Selection:
 
 
 class Answers(NamedTuple):
-    """Cases of several texts and what every head answers: ``role`` (its number), ``first`` and ``last`` sentence and
+    """Cases of several texts and the answers of every head: ``role`` (its number), ``first`` and ``last`` sentence and
     ``word`` are [case]; ``answer``, ``steps`` (the weight) and ``right`` are [head, case]."""
 
     role: Integers
@@ -223,7 +224,7 @@ def _answers(
 
 
 def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
-    """The roles of which cases are kept, each with its detail, in the order of the slots."""
+    """The roles that have cases, each with its detail, in the order of the slots."""
     rows = [relations.rows[row] for row in named_rows(relations)]
     return (
         *(("syntax", f"{row.relation} {direction}") for direction in DIRECTIONS for row in rows),
@@ -235,7 +236,7 @@ def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
 
 
 def renumbered(cases: Cases, here: Relations, there: Relations, heads: int) -> Cases:
-    """The cases of a selection by the relations ``here`` as those of one by the relations ``there``, which has all of
+    """The cases of a selection for the relations ``here``, renumbered for the relations ``there``, which include
     them."""
     numbers = {role: number for number, role in enumerate(roles_with_cases(there))}
     to = np.array([numbers[role] for role in roles_with_cases(here)], np.int64)
@@ -246,7 +247,7 @@ def renumbered(cases: Cases, here: Relations, there: Relations, heads: int) -> C
 
 
 def best_cases(cases: Cases) -> Cases:
-    """Of each slot as many as it has places. Every text gives a slot one case at most."""
+    """For each slot, as many cases as it has places. Every text gives a slot at most one case."""
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
     begins = np.flatnonzero(_begins(cases["slot"]))
     place = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
@@ -260,7 +261,7 @@ def _begins(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _drawn(first: Integers, words: Integers) -> Integers:
-    """A number of 46 bits for each word that looks random and depends on its place and the seed alone (SplitMix64)."""
+    """For each word a number of 46 bits that looks random but depends only on its place and the seed (SplitMix64)."""
     mixed = np.asarray(((SEED + 1) << 48) + (np.asarray(first, np.int64) << 16) + words).astype(np.uint64)
     with np.errstate(over="ignore"):
         mixed = mixed * np.uint64(0x9E3779B97F4A7C15)
@@ -270,7 +271,8 @@ def _drawn(first: Integers, words: Integers) -> Integers:
 
 
 def _words(words: Sequence[int | None]) -> Integers:
-    """[token]: its word; −1 for special tokens before the first word, the number of words for later ones."""
+    """[token]: the number of its word; −1 for special tokens before the first word, the number of words for later
+    ones."""
     count, seen, numbers = len({word for word in words if word is not None}), False, []
     for word in words:
         seen = seen or word is not None

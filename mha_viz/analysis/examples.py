@@ -1,4 +1,4 @@
-"""The cases that were kept for a role, with their sentences: what one can read."""
+"""The cases that were recorded for a role, with their sentences, to be read."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ COLUMNS = ("role", "detail", "kind", "right", "weight", "word", "answer", "gold"
 
 
 class Example(NamedTuple):
-    """One case: in ``sentence``, the largest weight of ``head`` for ``word`` is on ``answer`` (for "head_to_dep", of
-    all words that attend to it, ``answer`` does so most). A special token before the first word is −1, one after the
-    last the number of words. ``kind``: "right", "wrong" or "random"."""
+    """One case: in ``sentence``, the largest weight of ``head`` for ``word`` is on ``answer`` (for "head_to_dep": of
+    all words that attend to it, ``answer`` does so most). −1 means a special token before the first word, the number of
+    words a special token after the last. ``kind``: "right", "wrong" or "random"."""
 
     head: Head
     role: str
@@ -37,13 +37,13 @@ class Example(NamedTuple):
     right: bool
 
     def form(self, word: int) -> str:
-        """A word as text."""
+        """The text of a word."""
         forms = self.sentence.forms
         return "[CLS]" if word < 0 else "[SEP]" if word >= len(forms) else forms[word]
 
     @property
     def gold(self) -> tuple[int, ...]:
-        """The right answers, where the annotation of the sentence has them; for syntax and coreference."""
+        """The right answers, if the annotation of the sentence has them; for syntax and coreference."""
         if self.role == "coreference":
             anaphors = chunk([self.sentence], [0]).anaphors
             return next((tuple(sorted(a.right)) for a in anaphors if a.word == self.word), ())
@@ -61,20 +61,19 @@ class Example(NamedTuple):
 
 
 def spans(table: pd.DataFrame) -> list[Span]:
-    """The sentences of a table ``evidence``, in order: the first and the last number of those that were read
-    together."""
+    """The sentences in a table ``evidence``, in order: for each text, the numbers of its first and last sentence."""
     return sorted({(int(first), int(last)) for first, last in zip(table["first"], table["last"], strict=True)})
 
 
 def examples(table: pd.DataFrame, sentences: Mapping[Span, Sentence]) -> tuple[Example, ...]:
-    """The cases of a table ``evidence`` whose sentences are there and long enough."""
+    """The cases of a table ``evidence`` whose sentences are available and long enough."""
     cells = (dict(zip(table.columns, line, strict=True)) for line in table.itertuples(index=False, name=None))
     cases = (_example(case, sentences.get((int(case["first"]), int(case["last"])))) for case in cells)
     return tuple(example for example in cases if example is not None)
 
 
 def _example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | None:
-    """A row of the table with its sentence; None without one that is long enough."""
+    """A row of the table with its sentence; None if the sentence is missing or too short."""
     word, answer = int(case["word"]), int(case["answer"])
     if sentence is None or not 0 <= word < len(sentence.words):
         return None
@@ -84,7 +83,7 @@ def _example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | No
 
 
 def readable(shown: Sequence[Example]) -> pd.DataFrame:
-    """One row per example, as COLUMNS: words as text, several right answers with " / " between them."""
+    """One row per example, with the columns COLUMNS: words as text, several right answers separated by " / "."""
     import pandas as pd
 
     return pd.DataFrame([_cells(example) for example in shown], columns=list(COLUMNS))

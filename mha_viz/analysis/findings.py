@@ -1,4 +1,4 @@
-"""Roles that were found: what a head does, how well, and how far that can be trusted; a line of ``roles.csv`` each."""
+"""Roles of heads: what a head does, how well, and how far that can be trusted; each is a row of ``roles.csv``."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ CANDIDATE = (
     *("upos_baseline", "upos_rule", "beats_upos", "untrained"),
 )
 COLUMNS = (*CANDIDATE, "status", "corpora", "lowest_score")
-WITHIN = ("layer", "head", "offset", "mass_in_word")  # of the table position: what stays within words
+WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
 
 
 class Finding(NamedTuple):
-    """A line of the table of roles. ``low`` and ``high`` are NaN where the score is no share of cases.
+    """A row of the table of roles. ``low`` and ``high`` are NaN if the score is not a share of cases.
 
-    ``upos`` is what the best rule by part of speech scores, ``upos_rule`` its name, and ``beats_upos`` whether the head
-    does better on every corpus; NaN, "" and None for other roles than syntax. ``untrained``: the score of the best
+    ``upos`` is the score of the best rule by part of speech, ``upos_rule`` its name, and ``beats_upos`` whether the
+    head does better on every corpus; NaN, "" and None for roles other than syntax. ``untrained``: the score of the best
     untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the
-    scores on them. ``within_words``, of position: the share of the head's attention to that token that stays within a
-    word, by the table ``position``; NaN elsewhere.
+    scores on them. ``within_words``, for position: the share of the head's attention to that token that stays within a
+    word, from the table ``position``; NaN otherwise.
     """
 
     head: Head
@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 
 
 def finding(*line: Any) -> Finding:
-    """The finding of a line with COLUMNS, of texts or of values."""
+    """The role from a row with COLUMNS, of texts or of values."""
     cells = dict(zip(COLUMNS, line, strict=True))
     names = ["score", "baseline", "gain", "ci_low", "ci_high", "upos_baseline", "untrained", "lowest_score"]
     score, baseline, gain, low, high, upos, untrained, lowest = (_number(cells[name]) for name in names)
@@ -67,7 +67,8 @@ def finding(*line: Any) -> Finding:
 
 
 def with_words(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -> tuple[Finding, ...]:
-    """The roles, those of position with the share that stays within words; ``position``: its lines, columns WITHIN."""
+    """The roles, with the share within words for those of position; ``position``: the rows of that table, with the
+    columns WITHIN."""
     shares = {(int(layer), int(head), POSITIONS.get(int(at), "")): share for layer, head, at, share in position}
     return tuple(
         f._replace(within_words=_number(shares.get((*f.head, f.detail)))) if f.role == "position" else f
@@ -76,7 +77,7 @@ def with_words(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -
 
 
 def _is_empty(cell: Any) -> bool:
-    return cell is None or cell == "" or cell != cell  # NaN is not itself
+    return cell is None or cell == "" or cell != cell  # NaN is not equal to itself
 
 
 def _number(cell: Any) -> float:

@@ -1,4 +1,4 @@
-"""What a search by head looks for and finds: conditions on both ends of a link, links, and their counts."""
+"""The conditions and the results of a search by head: conditions on both ends of a link, links, and their counts."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 COLUMNS = ("weight", "query", "key", "query_pos", "key_pos", "relation", "direction", "number", "sentence")
 TOTALS = ("matches", "links_read", "matching_sentences", "sentences_read", "sentences")
-TO_HEAD, TO_DEPENDENT = "dep_to_head", "head_row"  # directions of syntax that go by the largest weight of a row
+TO_HEAD, TO_DEPENDENT = "dep_to_head", "head_row"  # directions of syntax that use the largest weight of a row
 
 
 class Conditions(NamedTuple):
-    """What a link must have at its ends; empty where anything will do.
+    """Conditions on the ends of a link; empty if anything is accepted.
 
-    ``query_…`` and ``key_…``: the word where the link begins and the one where it ends; a relation is that of this word
-    to its own head. ``relation``, ``dependent_…`` and ``governor_…``: the link joins a dependent and its head, the
-    governor, in either direction. Words and parts of speech are compared without regard to capitals, and "nsubj" means
-    "nsubj:pass" too.
+    ``query_…`` and ``key_…``: the word where the link begins and the one where it ends; its relation is the one to its
+    syntactic head. ``relation``, ``dependent_…`` and ``governor_…``: the link joins a dependent and its head, the
+    governor, in either direction. Words and parts of speech are compared ignoring case, and "nsubj" includes
+    "nsubj:pass".
     """
 
     query_word: str = ""
@@ -67,7 +67,7 @@ class Conditions(NamedTuple):
         )
 
     def check(self, corpus: Corpus) -> None:
-        """Raise CorpusError where the corpus lacks the annotation that the conditions ask for."""
+        """Raise CorpusError if the corpus lacks the annotation that the conditions need."""
         wanted = {name for name, value in self._asdict().items() if value and not name.endswith("_word")}
         wanted |= {name for name in ("dependent_word", "governor_word") if getattr(self, name)}
         tagged = corpus.has_trees or any(word.upos for sentence in corpus.sentences for word in sentence.words)
@@ -87,8 +87,8 @@ def _is_relation(word: Word, wanted: str) -> bool:
 
 
 class Link(NamedTuple):
-    """The strongest link of one sentence that meets the conditions: from the word ``query`` to the word ``key``.
-    ``number`` is that of the sentence in its corpus, from 0."""
+    """The strongest link of one sentence that meets the conditions, from the word ``query`` to the word ``key``.
+    ``number`` is the sentence's number in the corpus, from 0."""
 
     weight: float
     number: int
@@ -98,12 +98,12 @@ class Link(NamedTuple):
 
     @property
     def relation(self) -> tuple[str, str]:
-        """The dependency that the link coincides with, and "dep_to_head" or "head_row"; empty where with none."""
+        """The dependency that the link coincides with, and "dep_to_head" or "head_row"; empty if there is none."""
         return coincides(self.sentence, self.query, self.key)
 
 
 def coincides(sentence: Sentence, query: int, key: int) -> tuple[str, str]:
-    """The relation and the direction of the dependency between two words; empty where there is none."""
+    """The relation and the direction of the dependency between two words; empty if there is none."""
     words = sentence.words
     if words[query].head == key:
         return words[query].relation, TO_HEAD
@@ -112,9 +112,9 @@ def coincides(sentence: Sentence, query: int, key: int) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Search:
-    """What was found so far. ``links``: the strongest ones, one for each sentence, the strongest first. ``matches``:
-    the links that meet the conditions, of ``links_read``; in ``matching_sentences`` of ``sentences_read``, of
-    ``sentences`` in all. ``counts``: matches by part of speech of query and key, relation, and direction."""
+    """The result so far. ``links``: the strongest ones, one per sentence, strongest first. ``matches``: how many links
+    meet the conditions, of ``links_read``; in ``matching_sentences`` of ``sentences_read``, of ``sentences`` in all.
+    ``counts``: matches by part of speech of query and key, relation, and direction."""
 
     model: str
     head: Head
@@ -136,7 +136,7 @@ class Search:
         return pd.DataFrame([_row(link) for link in self.links], columns=list(COLUMNS))
 
     def table_of_counts(self) -> pd.DataFrame:
-        """How many links meet the conditions, by parts of speech, relation and direction; the most frequent first."""
+        """How many links meet the conditions, by parts of speech, relation and direction; most frequent first."""
         import pandas as pd
 
         ordered = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
@@ -157,7 +157,7 @@ def _row(link: Link) -> tuple[Any, ...]:
 
 
 def packed(search: Search) -> dict[str, Any]:
-    """What a page shows of a result, as JSON holds it."""
+    """The part of a result that a page shows, as JSON values."""
     from mha_viz.corpus.conllu import as_conllu
 
     return {

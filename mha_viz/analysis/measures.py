@@ -33,20 +33,21 @@ def table(attention: Attention) -> pd.DataFrame:
 
 
 def averages(measured: Sequence[Mapping[str, PerHead]]) -> dict[str, PerHead]:
-    """Means over several readings, [layer, head] for each measure; each reading counts once, however long it is, and
-    one in which a measure is not defined does not count for it. ``measured``: what ``measure_all`` gives of each."""
+    """Means over several readings, [layer, head] for each measure. Each reading counts once, whatever its length; a
+    reading in which a measure is not defined does not count for that measure. ``measured``: the results of
+    ``measure_all``."""
     return {name: _mean(np.stack([one[name] for one in measured])) for name in measured[0]} if measured else {}
 
 
 def _mean(values: npt.NDArray[np.float64]) -> PerHead:
-    """[reading, layer, head] → [layer, head]; NaN where no reading has a number."""
+    """[reading, layer, head] → [layer, head]; NaN if no reading has a number."""
     counted = (~np.isnan(values)).sum(axis=0)
     means: PerHead = np.where(counted > 0, np.nansum(values, axis=0) / np.maximum(counted, 1), np.nan)
     return means
 
 
 def normalised_entropy(attention: Attention) -> PerHead:
-    """The entropy over that of even attention, ln(keys): 0 when all weight is on one token, 1 when it is spread evenly;
-    NaN with a single key."""
+    """The entropy divided by that of uniform attention, ln(keys): 0 if all weight is on one token, 1 if it is spread
+    evenly; NaN with a single key."""
     keys = len(attention.keys)
     return METRICS["entropy"].measure(attention) / (math.log(keys) if keys > 1 else math.nan)

@@ -1,8 +1,8 @@
-"""Numbers per head for one text. Each metric is one decorated function: [layer, head], float64.
+"""Numbers per head for one text. Each metric is one decorated function that returns [layer, head], float64.
 
-Definitions follow Clark et al. 2019, section 3, and are those of a corpus (:mod:`mha_viz.analysis.patterns`), of which
-one text is the smallest. They are computed on pieces, never on words, so that a
-number means the same whatever is on screen. The docstring of a metric is its help text in the app.
+Definitions follow Clark et al. 2019, section 3, and are the same as for a corpus (:mod:`mha_viz.analysis.patterns`).
+They are computed on pieces, never on words, so that a number means the same in every view. The docstring of a metric is
+its help text in the app.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mha_viz.attention import Attention, Weights
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.text import is_punctuation
 
-MANY = 4_000_000  # weights, whose layers all cores share
+MANY = 4_000_000  # weights: from here on all cores share the layers
 
 T = TypeVar("T")
 PerHead = npt.NDArray[np.float64]  # [layer, head]
@@ -32,7 +32,7 @@ Measure = Callable[[Attention], PerHead]
 
 class Metric(NamedTuple):
     """A number per head: its stable name, its label on screen, its unit ("share" or "nats"), its function, and the
-    detail of the role that heads have which do this over a corpus."""
+    detail of the role that heads get if they have a high value over a corpus."""
 
     name: str
     label: str
@@ -53,7 +53,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(_metrics)
 def metric(
     label: str, unit: str = "share", detail: str = ""
 ) -> Callable[[Callable[[Attention], PerHead]], Callable[[Attention], PerHead]]:
-    """Register a per-head metric under the name of its function; ``detail`` where the role is called otherwise."""
+    """Register a per-head metric under the name of its function; ``detail`` is given if the role has another name."""
 
     def register(measure: Measure) -> Measure:
         _metrics[measure.__name__] = Metric(measure.__name__, label, unit, measure, detail or measure.__name__)
@@ -63,16 +63,16 @@ def metric(
 
 
 def mass_at(attention: Attention, offset: int) -> PerHead:
-    """Mean of A[i, i + offset] over the rows i of ordinary tokens for which i + offset exists; NaN without any, and
-    where keys are of another text than queries, which has no such offset."""
+    """Mean of A[i, i + offset] over the rows i of ordinary tokens for which i + offset exists; NaN if there are none,
+    or if keys and queries are of different texts, between which no offset is defined."""
     if attention.is_cross:
         return _undefined(attention)
     return _shared(attention, *patterns.summed_mass_at(_batch(attention), _ordinary(attention), offset))
 
 
 def maxima_at(attention: Attention, offset: int) -> PerHead:
-    """The share of rows of ordinary tokens whose largest weight, special columns aside, lies at ``offset``, among those
-    that have an ordinary token there; NaN without any."""
+    """The share of rows of ordinary tokens whose largest weight, ignoring special columns, is at ``offset``, among the
+    rows that have an ordinary token there; NaN if there are none."""
     if attention.is_cross:
         return _undefined(attention)
     maxima, rows = patterns.counted_maxima_at(_batch(attention), _ordinary(attention), (offset,))
@@ -80,7 +80,7 @@ def maxima_at(attention: Attention, offset: int) -> PerHead:
 
 
 def _batch(attention: Attention) -> Weights:
-    """[head, 1, query, key]: one sentence, heads in the order L0H0, L0H1, …"""
+    """[head, 1, query, key]: one sentence, with the heads in the order L0H0, L0H1, …"""
     return attention.weights.reshape(-1, 1, *attention.weights.shape[2:])
 
 
@@ -93,7 +93,7 @@ def _undefined(attention: Attention) -> PerHead:
 
 
 def _shared(attention: Attention, total: npt.ArrayLike, rows: int | None = None) -> PerHead:
-    """[layer, head] of [head]: the mean over the rows, all of them where their number is not given."""
+    """[layer, head] from [head]: the total divided by the number of rows, by default all of them."""
     count = attention.weights.shape[2] if rows is None else rows
     return share(total, count).reshape(attention.layers, attention.heads)
 
@@ -139,14 +139,14 @@ def punctuation(attention: Attention) -> PerHead:
 @metric("entropy", unit="nats")
 def entropy(attention: Attention) -> PerHead:
     """Mean entropy of a row: 0 when all weight is on one token, ln(n) when it is spread evenly."""
-    if not QUANTITIES[attention.quantity].is_share:  # rows that are not shares have no entropy
+    if not QUANTITIES[attention.quantity].is_share:  # rows that do not sum to 1 have no entropy
         return _undefined(attention)
     flat = attention.weights.reshape(attention.layers, attention.heads, -1)
     return _shared(attention, np.stack(each_layer(nats_of, flat)))
 
 
 def each_layer(of: Callable[[Weights], T], weights: Weights) -> list[T]:
-    """``of`` the weights of each layer; of many weights, all cores share the layers."""
+    """``of`` applied to the weights of each layer; all cores share the layers if there are many weights."""
     if weights.size < MANY:
         return [of(layer) for layer in weights]
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -1,8 +1,8 @@
 """Patterns that need no annotation: fixed positions, delimiters, broad attention; the measures, and their sums over a
-corpus. What they are of one text: :mod:`mha_viz.analysis.metrics`.
+corpus. :mod:`mha_viz.analysis.metrics` has the measures of one text.
 
-The sums are float64 and counts int64; two of them, of different sentences, add up to those of both. Within a sentence,
-the cells of one diagonal, and those of one row that are punctuation, are added in float32: right to 1e-7.
+The sums are float64 and counts int64; those of different sentences can be added up. Within a sentence, the cells of one
+diagonal, and those of one row that are punctuation, are added in float32, which is exact to 1e-7.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ POSITIONS = {-1: "previous", 0: "same", 1: "next"}
 class Patterns:
     """Running sums of position, delimiter and entropy over batches of sentences.
 
-    ``sums``: mass, maxima [head, offset] with mass_rows, maxima_rows [offset], and of mass and mass_rows what stays
-    within a word, mass_in_word [head, offset] and rows_in_word [offset]; delimiter [head, 3] and nats [head] with
-    rows; normalised [head] with sentences. ``even_mass`` [offset] and ``even_delimiter`` [3] are what a head would have
+    ``sums``: mass, maxima [head, offset] with mass_rows, maxima_rows [offset], and the parts of mass and mass_rows that
+    stay within a word, mass_in_word [head, offset] and rows_in_word [offset]; delimiter [head, 3] and nats [head] with
+    rows; normalised [head] with sentences. ``even_mass`` [offset] and ``even_delimiter`` [3] are the values of a head
     that spreads its attention evenly: 1/T to each of T tokens.
     """
 
@@ -50,8 +50,8 @@ class Patterns:
         }
 
     def add(self, batch: Batch, nats: Sums) -> None:
-        """Take in a batch, whose sentences have their special tokens in the same places. ``nats`` [head]: the entropies
-        of all its rows added up, as :meth:`Distances.add` gives them."""
+        """Add a batch, whose sentences have their special tokens at the same positions. ``nats`` [head]: the sum of the
+        entropies of all its rows, from :meth:`Distances.add`."""
         ordinary = np.array([word is not None for word in batch.pieces[0].words])
         sentences, n = batch.weights.shape[1], len(ordinary)
         words = _words(batch)
@@ -78,26 +78,25 @@ class Patterns:
             self.sums["sentences"] += sentences
 
 
-# ---- Each measure, of sentences whose special tokens stand in the same places ---------------------------------------
-#
-# ``weights`` is [head, sentence, query, key]; ``ordinary`` [token] is False for special tokens. What comes back is
-# added up over the rows of all these sentences, [head] float64.
+# ---- Each measure, for sentences whose special tokens are at the same positions -------------------------------------
+# ``weights`` is [head, sentence, query, key]; ``ordinary`` [token] is False for special tokens. Results are sums over
+# the rows of all these sentences, [head] float64.
 
 
 def summed_mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[Sums, int]:
-    """The weights A[i, i + offset] of the rows i of ordinary tokens that have such a key, and the number of these
-    rows."""
+    """The sum of the weights A[i, i + offset] over the rows i of ordinary tokens that have such a key, and the number
+    of these rows."""
     n = len(ordinary)
-    rows = ordinary[max(0, -offset) : max(0, min(n, n - offset))]  # of those that have this offset
+    rows = ordinary[max(0, -offset) : max(0, min(n, n - offset))]  # the rows that have this offset
     mass = np.vecdot(np.diagonal(weights, offset, 2, 3), rows.astype(np.float32))  # [head, sentence]
     return mass.sum(axis=1, dtype=np.float64), int(weights.shape[1] * rows.sum())
 
 
 def mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) -> tuple[Sums, int]:
-    """As :func:`summed_mass_at`, of the rows whose key is a piece of the same word; ``words`` [sentence, token], −1 for
-    special tokens."""
+    """As :func:`summed_mass_at`, for the rows whose key is a piece of the same word; ``words`` [sentence, token], −1
+    for special tokens."""
     n = words.shape[1]
-    first = max(0, -offset)  # rows from here to the last are those that have this offset
+    first = max(0, -offset)  # the rows that have this offset
     last = max(first, min(n, n - offset))
     queries, keys = words[:, first:last], words[:, first + offset : last + offset]
     same = (queries == keys) & (queries >= 0)  # [sentence, row]
@@ -110,13 +109,13 @@ def _words(batch: Batch) -> npt.NDArray[np.intp]:
 
 
 def counted_maxima_at(weights: Weights, ordinary: Ordinary, offsets: Sequence[int]) -> tuple[Counts, Counts]:
-    """[head, offset]: the rows of ordinary tokens whose largest weight, special columns aside, lies at the offset (the
-    first of equal ones), and [offset]: the rows that have an ordinary token there."""
+    """[head, offset]: the number of rows of ordinary tokens whose largest weight, ignoring special columns, is at the
+    offset (the first of equal ones); and [offset]: the number of rows that have an ordinary token there."""
     at = np.flatnonzero(ordinary)
     if not at.size:
         return np.zeros((len(weights), len(offsets)), np.int64), np.zeros(len(offsets), np.int64)
     first, last = at[0], at[-1]
-    if last - first + 1 == at.size:  # a view, where the special tokens stand around the sentence
+    if last - first + 1 == at.size:  # a view if the special tokens are only at the ends of the sentence
         content = weights[:, :, first : last + 1, first : last + 1]
     else:
         content = weights[:, :, at[:, None], at]
@@ -126,17 +125,17 @@ def counted_maxima_at(weights: Weights, ordinary: Ordinary, offsets: Sequence[in
 
 
 def mass_on_start(weights: Weights, ordinary: Ordinary) -> Sums:
-    """What all rows give to the special token at the start ([CLS], <s>)."""
+    """The sum of the weights that all rows give to the special token at the start ([CLS], <s>)."""
     return _columns(weights, _special(ordinary)[0])
 
 
 def mass_on_end(weights: Weights, ordinary: Ordinary) -> Sums:
-    """What all rows give to the other special tokens ([SEP], </s>)."""
+    """The sum of the weights that all rows give to the other special tokens ([SEP], </s>)."""
     return _columns(weights, _special(ordinary)[1])
 
 
 def mass_on(weights: Weights, marked: npt.NDArray[np.bool_]) -> Sums:
-    """What all rows give to the keys that are marked, [sentence, key]."""
+    """The sum of the weights that all rows give to the marked keys, [sentence, key]."""
     mass = np.vecdot(weights, marked[:, None].astype(np.float32))  # [head, sentence, query]
     return _added(mass[..., None])
 
@@ -151,6 +150,6 @@ def _columns(weights: Weights, keys: npt.NDArray[np.intp]) -> Sums:
 
 
 def _added(mass: Weights) -> Sums:
-    """[head] from [head, sentence, query, key]."""
+    """The sums [head] of [head, sentence, query, key]."""
     added: Sums = mass.sum(axis=(1, 2, 3), dtype=np.float64)
     return added

@@ -1,4 +1,4 @@
-"""Where profiles of several models on several corpora lie: a folder for each, by their names."""
+"""Folders for profiles of several models on several corpora, by their names."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mha_viz.errors import SettingError
 
 
 def folder_for(model: str, corpus: str) -> Path:
-    """The folder of the profile of a model on a corpus, in that of all of them."""
+    """The folder for the profile of a model on a corpus, inside the folder for all of them."""
     return Path(_folder(model), _folder(corpus))
 
 
 def check_places(models: Sequence[str], corpora: Sequence[str]) -> None:
-    """Raise SettingError where two of the profiles would lie in one folder."""
+    """Raise SettingError if two of the profiles would have the same folder."""
     for names, what in ((models, "models"), (corpora, "corpora")):
         folders: dict[str, str] = {}
         for name in names:

@@ -1,6 +1,6 @@
 """The profile of a model: what each head does over a corpus, as tables with fixed headings, in a folder of small files.
 
-``profile.json`` says of which model and corpus, and is written last: a folder without it is unfinished.
+``profile.json`` names the model and the corpus and is written last: a folder without it is incomplete.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from mha_viz.corpus.treebank import Sentence
 
 FACTS = "profile.json"
-SENTENCES = "evidence.conllu"  # those of the table evidence, in its order of first and last
+SENTENCES = "evidence.conllu"  # of the table evidence, in its order of first and last
 REMAKE = "Measure it again with mha-viz profile."
-MOST_OF_PATH = 200  # characters of a path that an error repeats
+MOST_OF_PATH = 200  # characters of a path that an error quotes
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
-DEFINITIONS = "3"  # of the measures; goes up when a number comes to mean something else
+DEFINITIONS = "3"  # version of the measures; increased when a number changes its meaning
 
 _ACCURACY = ("n", "correct", "accuracy")
-_ROLE_INTERVAL = ("role_low", "role_high")  # the interval that roles go by; none where there are too few cases
+_ROLE_INTERVAL = ("role_low", "role_high")  # the interval that decides roles; empty if there are too few cases
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "syntax": ("level", "relation", "direction", "layer", "head", *_ACCURACY, "ci_low", "ci_high", *_ROLE_INTERVAL),
@@ -64,7 +64,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "evidence": (
             *("layer", "head", "role", "detail", "kind", "first", "last", "word", "answer", "weight", "right"),
         ),
-        "used": (  # by mha_viz.study.used_roles
+        "used": (  # written by mha_viz.study.used_roles
             *("layer", "head", "role", "detail", "corpus", "measure", "method", "n"),
             *("effect", "ci_low", "ci_high", "more", "more_low", "more_high", "used"),
         ),
@@ -80,7 +80,7 @@ UNTRAINED = (
     "distance",
     "candidates",
     "roles",
-)  # written for the control as well
+)  # also written for the untrained model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,7 +115,7 @@ class Profile:
         return tuple(Head(layer, head) for layer in range(layers) for head in range(heads))
 
     def findings(self) -> tuple[Finding, ...]:
-        """The roles that were found."""
+        """The roles."""
         lines = self.tables["roles"].itertuples(index=False) if "roles" in self.tables else ()
         findings = [finding(*line) for line in lines]
         position = self.tables["position"][[*WITHIN]].itertuples(index=False) if "position" in self.tables else ()
@@ -123,13 +123,13 @@ class Profile:
 
     @property
     def roles(self) -> pd.DataFrame:
-        """The roles that were found, one row each; empty where the corpus allows none."""
+        """The roles, one row each; empty if the corpus allows none."""
         import pandas as pd
 
         return self.tables["roles"] if "roles" in self.tables else pd.DataFrame(columns=HEADINGS["roles"])
 
     def head(self, head: AnyHead) -> dict[str, pd.DataFrame]:
-        """The rows of one head by table, of those that have one: by ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises
+        """The rows of one head, for each table that has any: by ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises
         UnknownHead."""
         layer, number = Head.among(head, *self.shape, self.model)
         return {
@@ -139,9 +139,9 @@ class Profile:
         }
 
     def examples(self, head: AnyHead, role: str = "") -> tuple[Example, ...]:
-        """The cases that were kept for the roles of a head, with their sentences: right ones, wrong ones, and one at
-        random. ``role`` chooses, as "syntax", "nsubj" or "nsubj dep_to_head". None if the profile has no sentences; an
-        EvidenceMissingWarning says so for a head with roles. Raises UnknownHead."""
+        """The cases that were recorded for the roles of a head, with their sentences: right ones, wrong ones, and a
+        random one. ``role`` selects some, as "syntax", "nsubj" or "nsubj dep_to_head". Empty if the profile has no
+        sentences; an EvidenceMissingWarning says so for a head with roles. Raises UnknownHead."""
         from mha_viz.analysis.examples import NO_SENTENCES, examples, spans
 
         layer, number = Head.among(head, *self.shape, self.model)
@@ -157,20 +157,20 @@ class Profile:
 
     def evidence(self, head: AnyHead, role: str = "") -> pd.DataFrame:
         """:meth:`examples` as a table, one row each: role, detail, kind ("right", "wrong", "random"), right, weight,
-        word, answer, gold, sentence. Empty, with a warning, where there are no sentences. Raises UnknownHead."""
+        word, answer, gold, sentence. Empty, with a warning, if there are no sentences. Raises UnknownHead."""
         from mha_viz.analysis.examples import readable
 
         return readable(self.examples(head, role))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the profile to a folder, which ``mha_viz.open_profile`` reads as an equal one; its path. Raises
-        ExportError."""
+        """Write the profile to a folder, from which ``mha_viz.open_profile`` reads an equal one, and return its path.
+        Raises ExportError."""
         self.write(Path(folder))
         return Path(folder)
 
     @cached_property
     def digest(self) -> str:
-        """Of the text of all files, made once: tables are not changed."""
+        """The digest of the text of all files, computed once, since tables are never changed."""
         return hashlib.sha256(json.dumps(self.files(), sort_keys=True).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -183,7 +183,7 @@ class Profile:
         return f"Profile({self.model} on {self.corpus}, {len(self.tables)} tables)"
 
     def files(self) -> dict[str, str]:
-        """The text of each file by its path in the folder of the profile; profile.json comes last."""
+        """The text of each file by path in the profile's folder; profile.json comes last."""
         texts = {
             f"{below}{name}.csv": table.to_csv(index=False, float_format="%.9g", lineterminator="\n")
             for below, tables in (("", self.tables), (UNTRAINED_FOLDER, self.untrained))
@@ -196,9 +196,10 @@ class Profile:
         return texts | {FACTS: json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n"}
 
     def write(self, folder: Path) -> None:
-        """One CSV file a table, and profile.json last; each takes its place whole, nothing of an older profile stays.
+        """Write one CSV file per table, and profile.json last; each file is written atomically, and nothing of an older
+        profile remains.
 
-        Raises ExportError, and leaves no part of a profile behind.
+        Raises ExportError, and then leaves no part of a profile behind.
         """
         try:
             forget(folder)
@@ -213,14 +214,14 @@ class Profile:
 
 
 def forget(folder: Path) -> None:
-    """Delete the files of a profile, and of one that was not finished; other files stay. Raises OSError."""
+    """Delete the files of a profile, complete or not; other files stay. Raises OSError."""
     for name in (FACTS, SENTENCES, *_every_table()):
         (folder / name).unlink(missing_ok=True)
 
 
 def read_findings(folder: Path) -> tuple[Finding, ...]:
-    """The roles alone, without the library that reads tables: a first picture need not wait for it. Empty where there
-    is no profile. Raises CorpusError when it is damaged."""
+    """The roles alone, read without pandas, so that the first picture need not wait for it. Empty if there is no
+    profile. Raises CorpusError if it is damaged."""
     try:
         findings = [finding(*line) for line in _lines(folder, "roles")]
         if all(finding.role != "position" for finding in findings):
@@ -236,7 +237,7 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
 
 
 def _lines(folder: Path, table: str) -> list[list[str]]:
-    """The lines of a table as text. Raises OSError, and ValueError where its headings are others."""
+    """The lines of a table as text. Raises OSError, and ValueError if its headings differ."""
     with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         headings, *lines = csv.reader(file)
     if tuple(headings) != HEADINGS[table]:
@@ -245,7 +246,7 @@ def _lines(folder: Path, table: str) -> list[list[str]]:
 
 
 def read_profile(folder: Path) -> Profile:
-    """The profile in ``folder``. Raises CorpusMissing when there is none, CorpusError when it is damaged."""
+    """The profile in ``folder``. Raises CorpusMissing if there is none, CorpusError if it is damaged."""
     _check_there(folder)
     try:
         there = [name for name in (FACTS, SENTENCES, *_every_table()) if (folder / name).is_file()]
@@ -255,7 +256,7 @@ def read_profile(folder: Path) -> Profile:
 
 
 def _check_there(folder: Path) -> None:
-    """Raise CorpusMissing for a folder that holds no profile, with what it is instead."""
+    """Raise CorpusMissing for a folder without a profile, saying what it contains instead."""
     remedy = "Give the folder that `mha-viz profile CORPUS --out FOLDER` has written."
     name = quoted(str(folder), MOST_OF_PATH)
     try:
@@ -267,14 +268,14 @@ def _check_there(folder: Path) -> None:
             problem = f"{name} is a file; a profile is a folder that holds {FACTS}."
         else:
             problem = f"The folder {name} does not exist."
-    except (OSError, ValueError) as error:  # no permission to look, a name that no folder can have
+    except (OSError, ValueError) as error:  # no permission to look, or an invalid name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise CorpusMissing(f"{name} cannot be read: {reason}.", remedy) from error
     raise CorpusMissing(problem, remedy)
 
 
 def profile_of(files: Mapping[str, str]) -> Profile:
-    """The profile whose :meth:`Profile.files` these are. Raises ValueError with what does not fit."""
+    """The profile with these files, as from :meth:`Profile.files`. Raises ValueError with what does not fit."""
     import pandas as pd
 
     try:
@@ -297,7 +298,7 @@ def profile_of(files: Mapping[str, str]) -> Profile:
 
 
 def _sentences(text: str, tables: Mapping[str, pd.DataFrame]) -> tuple[Sentence, ...]:
-    """The sentences of the evidence. Raises ValueError unless they are as many as the table names."""
+    """The sentences of the evidence. Raises ValueError unless their number is the one that the table implies."""
     if not text:
         return ()
     from mha_viz.analysis.examples import spans

@@ -1,4 +1,4 @@
-"""Batches of sentences, and the attention of one sentence as its words see each other."""
+"""Batches of sentences, and attention between the words of one sentence."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mha_viz.text import WordPieces
 Counts = npt.NDArray[np.int64]
 Sums = npt.NDArray[np.float64]
 
-Running = dict[str, npt.NDArray[Any]]  # sums and counts by name: those of different sentences add up
+Running = dict[str, npt.NDArray[Any]]  # sums and counts by name: those of different sentences can be added up
 
-TINY = np.finfo(np.float32).tiny  # 1.2e-38, put where a logarithm of 0 would be: 0 · log(TINY) is 0
+TINY = np.finfo(np.float32).tiny  # 1.2e-38, in place of 0 in a logarithm: 0 · log(TINY) is 0
 
 
 class Batch(NamedTuple):
-    """Sentences with equally many pieces: ``weights`` [head, sentence, query, key], heads in the order L0H0, L0H1, …;
-    what was read of each; and the number that each has in its corpus."""
+    """Sentences with equally many pieces: ``weights`` [head, sentence, query, key], with the heads in the order L0H0,
+    L0H1, …; the texts of the sentences; and their numbers in the corpus."""
 
     weights: Weights
     pieces: tuple[WordPieces, ...]

@@ -1,4 +1,4 @@
-"""Heads that are removed one after the other: in which order, and how far a few of them get."""
+"""Heads that are removed one after the other: their order, and the effect of removing a few."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mha_viz.analysis.effects import PIECES, Changes, Effects, Numbers, ranked
 from mha_viz.attention import Head
 from mha_viz.errors import SettingError
 
-ORDERS = ("least", "most", "random")  # by the effect of each head alone
-MOST_SWITCHED = 8  # heads of which a set that changes an answer consists at most
+ORDERS = ("least", "most", "random")  # orders by the effect of each head alone
+MOST_SWITCHED = 8  # the most heads in a set that changes an answer
 
 
 class Removal(NamedTuple):
-    """What changes while heads are removed in ``order``, one more at each step: the fields of Changes with one entry
-    for each number of heads that are off, from 0 to all."""
+    """The changes while heads are removed in ``order``, one more at each step: the fields of Changes with one entry for
+    each number of heads that are off, from 0 to all."""
 
     order: tuple[Head, ...]
     sentence: Numbers
@@ -28,8 +28,8 @@ class Removal(NamedTuple):
 
     @property
     def first_change(self) -> int | None:
-        """The number of heads without which another word is the most probable one for the first time; None where none
-        ever is, or nothing was asked."""
+        """The smallest number of removed heads at which another word is the most probable one; None if that never
+        happens, or if there is no question."""
         steps = np.flatnonzero(self.changed == 1)
         return int(steps[0]) if len(steps) else None
 
@@ -47,14 +47,14 @@ def order_of(effects: Effects, name: str, what: str = "sentence", seed: int = 0)
 
 
 def steps(heads: int, n: int) -> list[range]:
-    """The numbers of heads that are off, from 1 to all, so many at a time as fit into one batch of a text of ``n``
+    """The numbers of heads that are off, from 1 to all, as many at a time as fit into one batch of a text of ``n``
     tokens."""
     at_once = max(1, PIECES // n)
     return [range(first, min(heads + 1, first + at_once)) for first in range(1, heads + 1, at_once)]
 
 
 def removed(order: Sequence[Head], parts: Sequence[Changes]) -> Removal:
-    """The changes of :func:`steps` in order, put together; nothing is changed while no head is off."""
+    """The changes of the :func:`steps` in order, put together; with no head off, nothing changes."""
     fields = {name: [np.zeros(1), *(getattr(part, name) for part in parts)] for name in Removal._fields[1:]}
     whole = {name: np.concatenate(field) for name, field in fields.items()}
     return Removal(
@@ -63,16 +63,16 @@ def removed(order: Sequence[Head], parts: Sequence[Changes]) -> Removal:
 
 
 class Switch(NamedTuple):
-    """Heads whose removal makes another word the answer, in the order in which they were found. ``margins``: by how
-    much log p of that word lies above the best of all others, with none of them off, one, and so on; above 0 it is the
-    answer."""
+    """Heads whose removal makes another word the answer, in the order in which they were found. ``margins``: log p of
+    that word minus the highest log p of the others, with none of them off, one, and so on; if it is above 0, the word
+    is the answer."""
 
     heads: tuple[Head, ...]
     margins: tuple[float, ...]
 
     @property
     def is_answer(self) -> bool:
-        """True when the last of them makes the word the answer."""
+        """True if the word is the answer with all of them off."""
         return self.margins[-1] > 0
 
 
@@ -82,10 +82,11 @@ def switch(
     most: int = MOST_SWITCHED,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Switch:
-    """The smallest set of heads found greedily: each time the one is added that raises the margin most, until the word
-    is the answer, no head raises it, or ``most`` are off. ``margins_of``: of several sets of heads that are off.
+    """The smallest set of heads found greedily: in each step, the head that raises the margin most is added, until the
+    word is the answer, no head raises the margin, or ``most`` are off. ``margins_of``: computes the margins for several
+    sets of heads.
 
-    Greedy, so a smaller set may exist.
+    A smaller set may exist, because the search is greedy.
     """
     chosen: tuple[Head, ...] = ()
     margins = [float(margins_of([()])[0])]

@@ -1,6 +1,6 @@
-"""What heads of a causal model do on random tokens that are repeated once: induction, duplicate token, previous token
-and sink (Olsson et al. 2022, "In-context Learning and Induction Heads"; Wang et al. 2023, "Interpretability in the
-Wild")."""
+"""Measures of the heads of a causal model on random tokens that are repeated once: induction, duplicate token, previous
+token and sink (Olsson et al. 2022, "In-context Learning and Induction Heads"; Wang et al. 2023, "Interpretability in
+the Wild")."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mha_viz.attention import Head
 if TYPE_CHECKING:
     import pandas as pd
 
-LENGTH, DRAWS, SEED = 25, 50, 0  # tokens before they are repeated; sequences
-THRESHOLD, ABOVE_UNTRAINED = 0.5, 0.1  # of a role: mean weight, and by how much more than that of any untrained head
+LENGTH, DRAWS, SEED = 25, 50, 0  # tokens before the repetition; sequences
+THRESHOLD, ABOVE_UNTRAINED = 0.5, 0.1  # a role needs this mean weight, and this much more than any untrained head
 MEASURES = MappingProxyType(
     {
         "induction": "to the token after the first occurrence of this one",
@@ -32,8 +32,8 @@ Numbers = npt.NDArray[np.float64]
 
 
 class DecoderRole(NamedTuple):
-    """A head that puts more than half of its attention where ``measure`` says. ``untrained``: the best of all heads
-    with random weights; ``chance``: what even attention to all visible tokens gives."""
+    """A head with more than half of its attention on what ``measure`` names. ``untrained``: the best of all heads with
+    random weights; ``chance``: the value of uniform attention to all visible tokens."""
 
     head: Head
     measure: str
@@ -45,7 +45,7 @@ class DecoderRole(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class DecoderHeads:
     """Mean weights on repeated random tokens: ``trained`` and ``untrained`` [measure, layer, head], by MEASURES, over
-    ``draws`` sequences of ``length`` tokens each of which comes twice."""
+    ``draws`` sequences, each of ``length`` tokens and their repetition."""
 
     model: str
     length: int
@@ -55,8 +55,8 @@ class DecoderHeads:
     untrained: Numbers
 
     def roles(self) -> tuple[DecoderRole, ...]:
-        """The heads whose mean weight is above THRESHOLD, and by ABOVE_UNTRAINED above the best untrained head; by
-        measure, the largest first."""
+        """The heads whose mean weight is above THRESHOLD, and at least ABOVE_UNTRAINED above the best untrained head;
+        by measure, largest first."""
         return tuple(self._roles())
 
     def _roles(self) -> Iterator[DecoderRole]:
@@ -84,8 +84,8 @@ class DecoderHeads:
 
 def scores(weights: npt.NDArray[np.float32], length: int) -> Numbers:
     """[measure, layer, head]: mean weights over the sequences of ``weights`` [layer, head, sequence, query, key], each
-    of ``length`` tokens that come twice. Induction and duplicates are of the second half, the previous token and the
-    sink of all rows but the first."""
+    of ``length`` tokens and their repetition. Induction and duplicates are measured on the second half, the previous
+    token and the sink on all rows but the first."""
     second, later = np.arange(length, 2 * length), np.arange(1, 2 * length)
     places = ((second, second - length + 1), (second, second - length), (later, later - 1), (later, 0 * later))
     return np.stack([weights[..., rows, keys].mean(axis=(2, 3), dtype=np.float64) for rows, keys in places])
@@ -99,7 +99,7 @@ def chance(length: int) -> Numbers:
 
 
 def random_repeats(pieces: npt.NDArray[np.int64], length: int, draws: int, seed: int) -> npt.NDArray[np.int64]:
-    """[draw, 2 · length]: tokens drawn from ``pieces``, each once, and the same once more."""
+    """[draw, 2 · length]: different tokens drawn from ``pieces``, followed by their repetition."""
     rng = np.random.default_rng(seed)
     drawn = np.stack([rng.choice(pieces, length, replace=False) for _ in range(draws)])
     return np.concatenate([drawn, drawn], axis=1)

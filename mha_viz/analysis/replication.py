@@ -1,8 +1,9 @@
 """Whether the roles of a profile hold on another corpus.
 
-A role *holds* where the gain over the baseline of that corpus is five points or more. Else a simple rule does as well
-there, when the head does as before: the upper end of its interval reaches the lowest of its accuracies on the corpora
-that it was measured on. Else the head does not do it there. Roles by a threshold hold where the threshold is met.
+A role *holds* if the gain over the baseline of that corpus is five points or more. Otherwise, if the head does as well
+as before (the upper end of its interval reaches the lowest of its accuracies on the corpora that it was measured on), a
+simple rule does as well there; if not, the head does not do it there. Roles with a threshold hold if the threshold is
+met.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GAIN = 0.05
-SHOWN = 60  # rows of a table in Jupyter
+SHOWN = 60  # the most rows of a table in Jupyter
 THREE_DECIMALS = "{:.3f}".format
 HOLDS, RULE, FAILS = "holds", "a simple rule does as well here", "the head does not do it here"
 FEW, ABSENT = f"fewer than {CASES} cases here", "not annotated here"
@@ -37,8 +38,8 @@ HEADING = (
 
 
 class Measurement(NamedTuple):
-    """What a head scores on a corpus; the interval is NaN where the score is no share of cases. ``upos``: what the
-    nearest word of one part of speech scores there, NaN except for syntax. ``is_met``: whether a role with a threshold
+    """The score of a head on a corpus; the interval is NaN if the score is not a share of cases. ``upos``: the score
+    of the nearest word of one part of speech, NaN except for syntax. ``is_met``: whether a role with a threshold
     meets it."""
 
     score: float
@@ -51,8 +52,8 @@ class Measurement(NamedTuple):
 
 
 class Replication(NamedTuple):
-    """A role as it was found, what its head scores on another corpus (None where that is not annotated), and which of
-    OUTCOMES this is."""
+    """A role, the score of its head on another corpus (None if that lacks the annotation), and the outcome, one of
+    OUTCOMES."""
 
     finding: Finding
     here: Measurement | None
@@ -60,13 +61,13 @@ class Replication(NamedTuple):
 
 
 class Replications(tuple[Replication, ...]):
-    """A :class:`Replication` for each role, in the order of the roles; prints, and shows in Jupyter, how many have
-    which outcome and :attr:`table`."""
+    """A :class:`Replication` for each role, in the order of the roles; printed or shown in Jupyter, it gives the number
+    of roles with each outcome and :attr:`table`."""
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per role: its head, layers and heads counted from 0, what it is, the outcome, and accuracy (the share
-        for roles with a threshold), baseline and number of cases on both corpora, with the interval on this one; of
+        """One row per role: its head (layers and heads counted from 0), the role, the outcome, and accuracy (the share
+        for roles with a threshold), baseline and number of cases on both corpora, with the interval on this one; for
         syntax also the best rule by part of speech, and whether the head does better on the corpora of the profile."""
         import pandas as pd
 
@@ -74,7 +75,7 @@ class Replications(tuple[Replication, ...]):
 
     @property
     def summary(self) -> str:
-        """How many roles have which outcome: "45 roles: 40 × holds, 5 × a simple rule does as well here"."""
+        """The number of roles with each outcome: "45 roles: 40 × holds, 5 × a simple rule does as well here"."""
         outcomes = Counter(replication.outcome for replication in self)
         listed = ", ".join(f"{outcomes[outcome]} × {outcome}" for outcome in OUTCOMES if outcomes[outcome])
         return f"{counted(len(self), 'role')}{': ' * bool(listed)}{listed}"
@@ -87,9 +88,9 @@ class Replications(tuple[Replication, ...]):
 
 
 def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
-    """Compare every role with what its head does in ``here``, a profile of the same model on another corpus.
+    """Compare every role with its head's score in ``here``, a profile of the same model on another corpus.
 
-    ``findings``: the roles, as :meth:`mha_viz.Profile.findings` gives them.
+    ``findings``: the roles, as returned by :meth:`mha_viz.Profile.findings`.
     """
     measured = _Measured(here)
     return Replications(_replicated(finding, measured.of(finding)) for finding in findings)
@@ -117,7 +118,7 @@ class _Measured:
         self._index: dict[str, Any] = {}
 
     def of(self, finding: Finding) -> Measurement | None:
-        """What the head of a role scores; None where the corpus lacks what that takes."""
+        """The score of a role's head; None if the corpus lacks the annotation that it needs."""
         if finding.role == "syntax":
             return self._syntax(finding)
         if finding.role == "coreference":
@@ -140,8 +141,8 @@ class _Measured:
         return Measurement(score, baseline, n, is_met=bool(is_met))
 
     def _even(self, finding: Finding) -> tuple[int, float]:
-        """The number of cases of a role with a threshold, and what evenly spread attention scores: the same for all
-        heads, and known where a head meets the threshold; else the number of tokens, and NaN."""
+        """The number of cases of a role with a threshold, and the score of uniform attention, which is the same for all
+        heads and known if a head meets the threshold; otherwise the number of tokens, and NaN."""
         roles = self._tables.get("candidates", self._tables.get("roles"))
         if roles is not None:
             same = roles[(roles["role"] == finding.role) & (roles["detail"] == finding.detail)]
@@ -175,7 +176,7 @@ class _Measured:
         return _counted(cell, float(rules["accuracy"].max()))
 
     def _line(self, table: str, columns: list[str], values: tuple[Any, ...]) -> Any:
-        """The line of a table with these values, None without one."""
+        """The row of the table with these values; None if there is none."""
         if table not in self._index:
             rows: pd.DataFrame = self._tables[table]
             self._index[table] = {key: at for at, key in enumerate(zip(*(rows[c] for c in columns), strict=True))}

@@ -1,13 +1,13 @@
-"""What a head may be called, and on what evidence.
+"""The roles of heads, and the evidence that each of them needs.
 
-A head has a *syntactic* role for a relation and direction when the lower end of the 95 % interval of its accuracy lies
+A head has a *syntactic* role for a relation and direction if the lower end of the 95 % interval of its accuracy lies
 ten points or more above the best fixed offset (Voita et al. 2019, section 5.2.1: ten points), in at least a hundred
-cases. It is *coreferential* when it beats the better baseline by ten points. *Position*, *delimiter* and *broad* heads
-go by a threshold (Clark et al. 2019, section 3). One head can have several roles, and most have none.
+cases. It has the role *coreference* if it beats the better baseline by ten points. *Position*, *delimiter* and *broad*
+roles have a threshold (Clark et al. 2019, section 3). One head can have several roles, and most have none.
 
-What meets the rule over all sentences of a corpus is a candidate; candidates of two corpora are *established*
-(:mod:`mha_viz.analysis.established`). On one corpus alone a role is *suggested*: of syntax where head and direction
-gain ten points on the sentences with even numbers, and meet the rule on the odd ones.
+A role whose rule is met over all sentences of a corpus is a candidate; candidates of two corpora are *established*
+(:mod:`mha_viz.analysis.established`). One corpus alone *suggests* a role: for syntax, if head and direction gain ten
+points on the sentences with even numbers and meet the rule on the odd ones.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from mha_viz.analysis.patterns import DELIMITERS, OFFSETS, POSITIONS
 from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, RelationRow, Relations, best_offset, best_upos
 
-GAIN = 0.10  # over the baseline
-CASES = 100  # at least
+GAIN = 0.10  # points over the baseline
+CASES = 100  # cases at least
 MASS, SHARE = 0.5, 0.9  # position: mean weight (Clark), share of maxima (Voita)
 DELIMITER = 0.6
 BROAD = 0.78
 ROLES = ("syntax", "coreference", "position", "delimiter", "broad")
 ESTABLISHED, SUGGESTED = "established", "suggested"
-EVEN, ODD, ALL = slice(0, 1), slice(1, 2), slice(0, 2)  # of the halves
+EVEN, ODD, ALL = slice(0, 1), slice(1, 2), slice(0, 2)  # names of the halves
 ROUNDING = 1e-12
 
 Accuracies = npt.NDArray[np.float64]
 
 
 class Rule(NamedTuple):
-    """The best rule by part of speech for a relation and direction, what it gets right of the cases of a head, and
+    """The best rule by part of speech for a relation and direction, how many of a head's cases it gets right, and
     whether the head gets more right."""
 
     name: str
@@ -50,10 +50,9 @@ class Rule(NamedTuple):
 
 
 class Role(NamedTuple):
-    """One reason to call a head something. ``head`` counts through all layers. ``detail``: "nsubj dep_to_head",
-    "third_person", "previous", "sep". ``score`` against ``baseline`` on ``n`` cases; the interval is None where the
-    score is no share of cases. ``rule`` is that of syntax; ``untrained``: what the best untrained head scores, NaN
-    where none was measured."""
+    """One role of a head. ``head`` counts through all layers. ``detail``: "nsubj dep_to_head", "third_person",
+    "previous", "sep". ``score`` against ``baseline`` on ``n`` cases; the interval is None if the score is not a share
+    of cases. ``rule`` is for syntax; ``untrained``: the score of the best untrained head, NaN if none was measured."""
 
     head: int
     role: str
@@ -74,8 +73,9 @@ class Role(NamedTuple):
 class Choice(NamedTuple):
     """The head and direction that do best for a relation on the even sentences, and how they do on the odd ones.
 
-    Counts are pairs (even, odd). ``offset`` and ``upos`` count what the best fixed offset and the best nearest part of
-    speech get right of the odd ones."""
+    Counts are pairs (even, odd). ``offset`` and ``upos`` count the odd cases that the best fixed offset and the best
+    nearest part of speech get right.
+    """
 
     row: int
     direction: int
@@ -88,10 +88,10 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SyntaxCounts:
-    """What the heads of a model get right of the relations of a corpus.
+    """How many cases of the relations of a corpus the heads of a model get right.
 
     ``cases`` [document, half, direction, row]; ``correct`` [document, half, direction, relation, head] by full
-    relation; ``untrained`` [half, direction, row, head], None where no untrained model was measured.
+    relation; ``untrained`` [half, direction, row, head], None if no untrained model was measured.
     """
 
     relations: Relations
@@ -110,7 +110,7 @@ class SyntaxCounts:
 
     @cached_property
     def intervals(self) -> Bounds:
-        """[direction, row, low and high, head] over all sentences; NaN where there are too few cases for a role."""
+        """[direction, row, low and high, head] over all sentences; NaN if there are too few cases for a role."""
         n = self.gold.n.sum(axis=0)
         bounds = np.full((*n.shape, 2, self.correct.shape[-1]), np.nan)
         for direction, row in np.argwhere(n >= CASES):
@@ -125,7 +125,7 @@ class SyntaxCounts:
 
 
 def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> Accuracies:
-    """``correct / n``, NaN where there is no case."""
+    """``correct / n``, NaN if there is no case."""
     whole = np.asarray(n, np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares: Accuracies = np.asarray(correct, np.float64) / np.where(whole == 0, np.nan, whole)
@@ -133,12 +133,13 @@ def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> Accuracies:
 
 
 def _gains(correct: int, baseline: int, n: int) -> bool:
-    """Ten points over the baseline, counted in whole cases: 60 of 100 against 50 are ten."""
+    """Whether the gain is ten points over the baseline, counted in whole cases: 60 of 100 against 50 are ten."""
     return n > 0 and round(1 / GAIN) * (int(correct) - int(baseline)) >= int(n)
 
 
 def choose(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Choice]:
-    """The choice of every row that has a case among the even sentences. ``correct`` is [half, direction, row, head]."""
+    """The choice for every row that has a case among the even sentences. ``correct`` is [half, direction, row,
+    head]."""
     for at in range(len(relations.rows)):
         even = share(correct[0, :, at], gold.n[0, :, at, None])  # [direction, head]
         if np.isnan(even).all():
@@ -156,8 +157,8 @@ def choose(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Choice
 
 
 def suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
-    """For every head and relation the direction that does best on the even sentences, if it gains ten points there and
-    meets the rule on the odd ones."""
+    """For every head and relation the direction with the best score on the even sentences, if it gains ten points there
+    and meets the rule on the odd ones."""
     for at in named_rows(counts.relations):
         even = share(counts.by_row[0, :, at], counts.gold.n[0, :, at, None])  # [direction, head]
         best = np.nan_to_num(even, nan=-1).argmax(axis=0)
@@ -174,7 +175,7 @@ def candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
 
 
 def named_rows(relations: Relations) -> list[int]:
-    """The rows that roles are named after: of relations that mean the same cases, the shorter."""
+    """The rows after which roles are named: among relations with the same cases, the shorter name."""
     return [at for at, row in enumerate(relations.rows) if row.level == "base" or _has_subtype(row)]
 
 
@@ -190,7 +191,7 @@ def _gaining(counts: SyntaxCounts, direction: int, at: int, halves: slice) -> li
 
 
 def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int], halves: slice) -> Iterator[Role]:
-    """Those of the heads whose interval lies ten points or more above the best fixed offset."""
+    """Those of the heads whose interval is ten points or more above the best fixed offset."""
     n = int(counts.gold.n[halves, direction, at].sum())
     if not heads or n < CASES:
         return
@@ -211,8 +212,8 @@ def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int]
 
 
 def coreferential(sums: Running, documents: Documents, control: Running | None) -> Iterator[Role]:
-    """Heads that beat the better baseline by ten points on third-person pronouns. ``sums`` and ``control`` are those of
-    :class:`mha_viz.analysis.coreference.Coreference` with trained and untrained weights."""
+    """Heads that beat the better baseline by ten points on third-person pronouns. ``sums`` and ``control`` are the sums
+    of :class:`mha_viz.analysis.coreference.Coreference` with trained and untrained weights."""
     at = TYPES.index("third_person")
     n, correct, baseline = (sums[name][:, :, at].sum(axis=1) for name in ("n", "correct", "baseline"))  # [document, …]
     cases, better, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
@@ -227,8 +228,8 @@ def coreferential(sums: Running, documents: Documents, control: Running | None) 
 
 
 def positional(sums: Running, control: Running | None = None) -> Iterator[Role]:
-    """Heads whose mean weight on the previous, same or next token is above 0.5, or whose largest weight lies there in
-    nine rows of ten. The baseline is a head that spreads its attention evenly."""
+    """Heads whose mean weight on the previous, same or next token is above 0.5, or whose largest weight is there in
+    nine rows of ten. The baseline is uniform attention."""
     mass, maxima = share(sums["mass"], sums["mass_rows"]), share(sums["maxima"], sums["maxima_rows"])
     even = share(sums["even_mass"], sums["mass_rows"])
     for offset, detail in POSITIONS.items():
@@ -246,12 +247,13 @@ def positional(sums: Running, control: Running | None = None) -> Iterator[Role]:
 
 
 def _most(control: Running | None, total: str, rows: str, at: int) -> float:
-    """The most that an untrained head scores; NaN where none was measured."""
+    """The highest score of an untrained head; NaN if none was measured."""
     return math.nan if control is None else float(share(control[total], control[rows])[:, at].max())
 
 
 def delimiting(sums: Running, control: Running | None = None) -> Iterator[Role]:
-    """Heads that give more than 0.6 to [CLS], to [SEP] or to punctuation; evenly spread attention is the baseline."""
+    """Heads that give more than 0.6 of their attention to [CLS], to [SEP] or to punctuation; the baseline is uniform
+    attention."""
     mass, even = share(sums["delimiter"], sums["rows"]), share(sums["even_delimiter"], sums["rows"])
     for at, detail in enumerate(DELIMITERS):
         for head in np.flatnonzero(mass[:, at] > DELIMITER):

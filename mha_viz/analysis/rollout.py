@@ -12,12 +12,12 @@ from mha_viz.errors import ShapeError
 
 
 def rollout(attention: Attention) -> Attention:
-    """How much of each input token is in each state after each layer, if all heads of a layer count the same and the
-    residual counts one half (section 3): R_l = Â_l R_{l−1}, Â_l = ½ mean over heads of A_l + ½ I, R_{−1} = I.
+    """How much of each input token is in each state after each layer, if all heads of a layer have the same share and
+    the residual has one half (section 3): R_l = Â_l R_{l−1}, Â_l = ½ mean over heads of A_l + ½ I, R_{−1} = I.
 
     A reading with one head per layer, [layer, 1, token after the layer, input token]; rows sum to 1. It is computed
-    from weights alone, so it ignores values and feed-forward layers. Raises ShapeError for readings that do not have
-    the whole weights of all heads from a text to itself, and for a decoder that also reads a source.
+    from weights alone, so it ignores values and feed-forward layers. Raises ShapeError for readings without the
+    complete weights of all heads from a text to itself, and for a decoder that also reads a source.
     """
     if attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
         raise ShapeError(

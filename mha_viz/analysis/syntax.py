@@ -22,25 +22,25 @@ from mha_viz.corpus.treebank import Sentence
 DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
 OFFSETS = tuple(
     sorted((o for o in range(-10, 11) if o), key=lambda o: (abs(o), o))
-)  # −1, 1, −2, 2, …: of equals the first is the best
+)  # −1, 1, −2, 2, …: among equals the first is chosen
 SIDES = ("left", "right")
 HALVES = (
     "even",
     "odd",
-)  # of the sentences, by their number in the file: roles are chosen on one, reported on the other
+)  # of the sentences, by their number in the file: roles are chosen on one half, reported on the other
 
 Indices = npt.NDArray[np.intp]
 
 
 class RelationRow(NamedTuple):
-    """One line of a table: level "full", "base" or "agg", and a relation."""
+    """A row of a table: level "full", "base" or "agg", and a relation."""
 
     level: str
     relation: str
 
 
 class Tree(NamedTuple):
-    """The gold of one sentence as arrays over words: ``heads`` (−1 for roots), ``relations`` (index into
+    """The gold annotation of one sentence as arrays over words: ``heads`` (−1 for roots), ``relations`` (index into
     :attr:`Relations.names`, −1 for roots), ``upos`` (index into :attr:`Relations.upos`)."""
 
     heads: Indices
@@ -49,12 +49,12 @@ class Tree(NamedTuple):
 
 
 class Relations:
-    """The relations that a corpus has, in a fixed order, and how full ones add up to ``rows`` of the tables."""
+    """The relations in a corpus, in a fixed order, and how the full ones add up to the ``rows`` of the tables."""
 
     def __init__(
         self, sentences: Sequence[Sentence], names: Iterable[str] | None = None, upos: Iterable[str] = ()
     ) -> None:
-        """Of ``sentences``; with ``names`` of relations and parts of speech, of these in their place."""
+        """The relations in ``sentences``, or those in ``names`` and ``upos`` if given."""
         words = [word for sentence in sentences for word in sentence.words]
         if names is None:
             names = {word.relation for word in words if word.head is not None}
@@ -65,7 +65,7 @@ class Relations:
 
     @cached_property
     def rows(self) -> tuple[RelationRow, ...]:
-        """Every line of a table, in order."""
+        """Every row of a table, in order."""
         base = sorted({_base(name) for name in self.names})
         aggregates = [RelationRow("agg", "all"), RelationRow("agg", "all without punct")] if self.names else []
         return (
@@ -76,13 +76,13 @@ class Relations:
 
     @cached_property
     def member(self) -> Counts:
-        """[relation, row]: 1 where a full relation counts in a row."""
+        """[relation, row]: 1 if a full relation counts in a row."""
         return np.array([[_belongs(name, row) for row in self.rows] for name in self.names], np.int64).reshape(
             len(self.names), len(self.rows)
         )
 
     def tree(self, sentence: Sentence) -> Tree:
-        """The gold of a sentence as arrays."""
+        """The gold annotation of a sentence as arrays."""
         heads = np.array([-1 if w.head is None else w.head for w in sentence.words], np.intp)
         relations = [-1 if w.head is None else self._number[w.relation] for w in sentence.words]
         return Tree(
@@ -105,8 +105,8 @@ def _belongs(name: str, row: RelationRow) -> bool:
 class Syntax:
     """Running counts over sentences.
 
-    ``sums``: correct [document, half, direction, relation, head] by full relation; edges [head] of the undirected
-    measure with edge_count. The numbers of cases depend on the gold alone: :func:`gold`, :func:`cases`.
+    ``sums``: correct [document, half, direction, relation, head] by full relation; edges [head] for the undirected
+    measure with edge_count. The numbers of cases depend only on the annotation: :func:`gold`, :func:`cases`.
     """
 
     def __init__(self, relations: Relations, heads: int, documents: int = 1) -> None:
@@ -122,9 +122,9 @@ class Syntax:
     def add(
         self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int], documents: Sequence[int] = ()
     ) -> None:
-        """Take in sentences: ``blocks`` [head, word, word], overwritten on their diagonals; trees; numbers in the
-        corpus; documents (without them: the first). Words are numbered on from sentence to sentence, so that each step
-        is taken once for all."""
+        """Add sentences: ``blocks`` [head, word, word], overwritten on their diagonals; trees; numbers in the corpus;
+        documents (by default the first). Words are numbered consecutively across sentences, so that all sentences are
+        processed at once."""
         each_block = [pointers(block) for block in blocks]
         if not each_block:
             return
@@ -156,7 +156,7 @@ class Syntax:
 
 
 class Gold(NamedTuple):
-    """What the annotation alone gives, by :attr:`Relations.rows`: ``n`` [half, direction, row] cases;
+    """The results that follow from the annotation alone, by :attr:`Relations.rows`: ``n`` [half, direction, row] cases;
     ``offset`` [half, direction, row, offset] and ``upos`` [half, direction, row, side, upos]: how many of them a fixed
     offset, or the nearest word of a part of speech on one side, gets right."""
 
@@ -166,15 +166,15 @@ class Gold(NamedTuple):
 
 
 def best_offset(right: Counts) -> tuple[int, int]:
-    """The offset that gets most right and how much that is, of counts [offset]; of equals the nearer, then the negative
-    one."""
+    """The offset with the most right cases and their number, from counts [offset]; among equals the nearer, then the
+    negative one."""
     at = int(right.argmax())
     return OFFSETS[at], int(right[at])
 
 
 def best_upos(right: Counts) -> tuple[int, int, int]:
-    """Side, part of speech and count of the best rule, of counts [side, upos]; of equals the first part of speech by
-    name, then the left side."""
+    """Side, part of speech and count of the best rule, from counts [side, upos]; among equals the first part of speech
+    by name, then the left side."""
     tag, side = np.unravel_index(int(right.T.argmax()), right.T.shape)
     return int(side), int(tag), int(right[side, tag])
 
@@ -201,7 +201,7 @@ def cases(
     relations: Relations, sentences: Sequence[tuple[int, Sentence]], documents: Documents, first: int = 0
 ) -> Counts:
     """[document, half, direction, row]: the cases of ``sentences``, each with its number in the file. ``first``: the
-    number of the first sentence of the ``documents``."""
+    number of the first sentence that the ``documents`` number."""
     n = np.zeros((documents.count, len(HALVES), len(DIRECTIONS), len(relations.rows)), np.int64)
     for number, sentence in sentences:
         n[documents.numbers[number - first], number % 2] += _cases(relations, relations.tree(sentence))
@@ -209,7 +209,7 @@ def cases(
 
 
 def _cases(relations: Relations, tree: Tree) -> Counts:
-    """[direction, row] of one sentence."""
+    """The counts [direction, row] of one sentence."""
     dependents = np.flatnonzero(tree.heads >= 0)
     if len(tree.heads) < 2 or not dependents.size:
         return np.zeros((len(DIRECTIONS), len(relations.rows)), np.int64)
@@ -233,10 +233,11 @@ def _offsets(table: Counts, tree: Tree, dependents: Indices) -> None:
 
 
 def _nearest(table: Counts, tree: Tree, tags: int) -> None:
-    """The nearest word of each part of speech on each side of every word: is it the head, is it a dependent?"""
+    """For the nearest word of each part of speech on each side of every word: whether it is the head, and whether it is
+    a dependent."""
     n = len(tree.heads)
     for side, order in enumerate((range(n), range(n - 1, -1, -1))):
-        last = np.full(tags, -1, np.intp)  # by part of speech: the latest word seen on the way
+        last = np.full(tags, -1, np.intp)  # by part of speech: the last word seen so far
         for word in order:
             seen = np.flatnonzero(last >= 0)
             nearest_word = last[seen]
@@ -248,15 +249,15 @@ def _nearest(table: Counts, tree: Tree, tags: int) -> None:
 
 
 class Pointers(NamedTuple):
-    """Where the heads of a model point in one sentence: ``row`` [head, word] is the word that a word gives most weight
-    to, ``column`` [head, word] the word that gives it most."""
+    """Where the heads of a model point in one sentence: ``row`` [head, word] is the word to which a word gives most
+    weight, ``column`` [head, word] the word that gives it most weight."""
 
     row: Indices
     column: Indices
 
 
 def pointers(block: Weights) -> Pointers:
-    """The arg-max of each row and column of [head, word, word]; the diagonal, which is overwritten, does not count. Of
+    """The arg-max of each row and column of [head, word, word], ignoring the diagonal, which is overwritten. Among
     equal weights, the first."""
     n = block.shape[-1]
     block[:, np.arange(n), np.arange(n)] = -1
@@ -264,8 +265,8 @@ def pointers(block: Weights) -> Pointers:
 
 
 class Arc(NamedTuple):
-    """What a head says of one word of a sentence. ``word`` was asked about, ``pointed`` is the answer; ``gold`` are the
-    right ones (one, or for a head's row all dependents); ``relation`` is the gold relation."""
+    """The answer of a head for one word of a sentence. ``word`` is the word in question, ``pointed`` the answer;
+    ``gold`` are the right answers (one, or for a head's row all dependents); ``relation`` is the gold relation."""
 
     word: int
     pointed: int
@@ -274,12 +275,12 @@ class Arc(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """True when the answer is a right one."""
+        """True if the answer is right."""
         return self.pointed in self.gold
 
 
 def arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, direction: str) -> tuple[Arc, ...]:
-    """The cases of a relation (with or without subtype) in a sentence, and what one head says of each."""
+    """The cases of a relation (with or without subtype) in a sentence, and one head's answer to each."""
     dependents = [
         (word, gold.head, gold.relation)
         for word, gold in enumerate(sentence.words)

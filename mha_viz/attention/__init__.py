@@ -1,4 +1,4 @@
-"""Attention: the one data type. Text goes down to a model and comes up as this."""
+"""Attention: the one data type. A model turns text into an Attention."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ __all__ = ["AnyHead", "Attention", "Content", "Head", "Quantity", "Shown", "Weig
 
 Texts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # the tokens of several texts
 
-READ = (("typed",), ("given words",))  # first steps of a reading whose numbers follow from model and text
+READ = (("typed",), ("given words",))  # the first steps of a reading whose numbers follow from model and text
 
-_FIGURES: dict[str, Callable[..., Any]] = {}  # and files, and tables
+_FIGURES: dict[str, Callable[..., Any]] = {}  # the functions for figures, files and tables, by name
 
 
 def draws(name: str, function: Callable[..., Any]) -> None:
-    """How a reading draws, measures or saves itself: stated once by the package, because drawings, measures and files
-    lie floors above and imports only go down."""
+    """Register the function with which a reading is drawn, measured or saved. The package does so once, because
+    drawings, measures and files are on higher floors and imports only go down."""
     if name in _FIGURES:
         raise ValueError(f"Two functions draw {name}.")
     _FIGURES[name] = function
 
 
 def called(model: str) -> str:
-    """The name to show for a model: of a folder only its last part, not the path to it."""
+    """The name to show for a model; for a folder only the last part of its path."""
     is_path = re.match(r"[.~]?/|[A-Za-z]:[\\/]", model) is not None
     return [part for part in [model, *re.split(r"[\\/]", model)] if part][-1] if is_path else model
 
@@ -59,7 +59,7 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """The numbers of a picture: some heads of one reading, as a view shows them.
+    """The numbers behind a picture: some heads of one reading, as a view shows them.
 
     ``weights[head, row, column]`` belong to ``heads`` in order; ``hidden[head, row]`` is the share of a row that is not
     shown. ``rows`` and ``cols`` are the texts of the units, ``row_index`` and ``col_index`` count them among all units
@@ -83,21 +83,21 @@ class Shown:
     view: Mapping[str, str]
 
 
-_SAME = TokenizedText("", "", ())  # stands for "the keys are the queries" until an Attention is made
+_SAME = TokenizedText("", "", ())  # means "the keys are the queries" until an Attention is created
 
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """What every head of a model does with one text, or with two: from the tokens of one to those of another.
+    """The attention of every head of a model on one text, or from the tokens of one text to those of another.
 
     ``weights[layer, head, query, key]`` is float32 and read-only; rows are the tokens of ``queries``, columns those of
     ``keys``. In self-attention, where no ``keys`` are given, both are one object, ``text``. ``quantity`` names what the
     numbers are, a row of QUANTITIES: rows of "weight" sum to 1, those of others need not. ``hidden[layer, head,
     query]`` is the share of the original row that was removed (0 for a raw reading). ``made`` lists how it was made:
-    first how a model read the text ("typed", "given words"; neither where the numbers come from elsewhere), then each
-    step since, in order ("by words", "special hidden", "only L3H1").
+    first how a model read the text ("typed", "given words"; neither if the numbers come from elsewhere), then each
+    later step in order ("by words", "special hidden", "only L3H1").
 
-    Raises ShapeError when axes, tokens or numbers do not fit.
+    Raises ShapeError if axes, tokens or numbers do not fit.
     """
 
     model: str
@@ -191,7 +191,7 @@ class Attention:
         columns = rows if keys is None else tensors.unmasked(keys_mask, len(keys), "keys_mask")
         if (len(rows), len(columns)) != weights.shape[2:]:
             weights = tensors.read_only(weights[:, :, rows][..., columns])
-        start: Any = sentence_b_start  # of one text: a number
+        start: Any = sentence_b_start  # for a single text, this is a number
         second = None if start is None else sum(row < start for row in rows)
         queries = from_names([str(tokens[row]) for row in rows], second)
         other = queries if keys is None else from_names([str(keys[column]) for column in columns])
@@ -242,8 +242,8 @@ class Attention:
         return table
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the reading as .npz or .safetensors, which ``mha_viz.open_attention`` reads as an equal one, or its
-        numbers as .csv or .json. Raises ExportError; no half-written file is left."""
+        """Write the reading as .npz or .safetensors, from which ``mha_viz.open_attention`` reads an equal one, or its
+        numbers as .csv or .json. Raises ExportError; no incomplete file is left."""
         written: Path = _FIGURES["save"](self, path)
         return written
 
@@ -251,7 +251,7 @@ class Attention:
         given = (self.model, self.revision, self.queries, self.weights, self.hidden, self.made)
         return type(self), (*given, self.keys, self.quantity)
 
-    __iter__ = None  # heads are asked for by name: without this, Python would try a[0], a[1], …
+    __iter__ = None  # heads are accessed by name: without this, Python would iterate over a[0], a[1], …
 
     def __getitem__(self, head: AnyHead) -> Weights:
         """The matrix of one head, [query, key], by ``Head(3, 7)``, ``(3, 7)`` or ``"L3H7"``. Raises UnknownHead."""
@@ -267,9 +267,9 @@ class Attention:
 
     @cached_property
     def key(self) -> str:
-        """A digest of all that makes this reading different from others: model, revision, quantity, axes, every token
-        of queries and keys, and how it was made; if they do not follow from a model's reading, the numbers themselves.
-        Equal readings have equal keys, in other processes too."""
+        """A digest of everything that distinguishes this reading from others: model, revision, quantity, axes, every
+        token of queries and keys, and how it was made; if they do not follow from a model's reading, the numbers
+        themselves. Equal readings have equal keys, also in other processes."""
         identity: list[object] = [self.model, self.revision, self.weights.shape, self.made, *_identity(self.queries)]
         identity += [{"keys": _identity(self.keys)}] if self.is_cross else []
         identity += [{"quantity": self.quantity}] if self.quantity != "weight" else []
@@ -281,8 +281,7 @@ class Attention:
 
     @property
     def is_cross(self) -> bool:
-        """True when rows and columns are of different texts: then there is no diagonal, and no previous or next
-        token."""
+        """True if rows and columns are of different texts: then there is no diagonal, and no previous or next token."""
         return self.keys is not self.queries
 
     @property
@@ -307,7 +306,7 @@ class Attention:
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The tokens' texts, in the order of both axes of a matrix. Raises ShapeError as :attr:`text` does."""
+        """The tokens' texts, in the order of both axes of a matrix. Raises ShapeError like :attr:`text`."""
         return tuple(t.text for t in self.text.tokens)
 
     def every_head(self) -> tuple[Head, ...]:
@@ -340,7 +339,7 @@ class Attention:
     def content(self) -> Content:
         """The rows and columns of ordinary tokens, nothing rescaled, with the share that is hidden.
 
-        Raises EmptyText when one side has only special tokens.
+        Raises EmptyText if one axis has only special tokens.
         """
         rows, columns = ([i for i, t in enumerate(text.tokens) if not t.special] for text in (self.queries, self.keys))
         if not rows or not columns:
@@ -358,8 +357,8 @@ class Attention:
         """Ordinary tokens only; ``hidden`` says what share of each row was removed. Rows that are shares are rescaled
         to sum to 1, those of other quantities are not.
 
-        A row whose whole mass was on special tokens has nothing to rescale and becomes uniform. Raises EmptyText when
-        one side has only special tokens.
+        A row whose whole mass was on special tokens has nothing to rescale and becomes uniform. Raises EmptyText if one
+        axis has only special tokens.
         """
         queries, keys, weights, hidden = self.content()
         if QUANTITIES[self.quantity].is_share:
@@ -376,23 +375,23 @@ class Attention:
         )
 
     def _existing(self, given: AnyHead) -> Head:
-        """The head that is meant. Raises UnknownHead for one that the model does not have."""
+        """The head that ``given`` names. Raises UnknownHead for one that the model does not have."""
         return Head.among(given, self.layers, self.heads, self.model)
 
     def _both_texts(self, change: Callable[[TokenizedText], TokenizedText]) -> tuple[TokenizedText, TokenizedText]:
-        """Queries and keys after a change of both; in self-attention still one object."""
+        """Queries and keys after a change to both; for self-attention still the same object."""
         queries = change(self.queries)
         return queries, change(self.keys) if self.is_cross else queries
 
     def _next(
         self, step: str, queries: TokenizedText, keys: TokenizedText, weights: Weights, hidden: Weights
     ) -> Attention:
-        """The reading that ``step`` makes of this one."""
+        """The reading that results from ``step``."""
         made = (*self.made, step)
         return Attention(self.model, self.revision, queries, weights, hidden, made, keys, self.quantity)
 
 
 def _identity(text: TokenizedText) -> list[object]:
-    """All that tells one text from another, as JSON values."""
+    """Everything that distinguishes one text from another, as JSON values."""
     tokens = [[t.text, t.word, t.segment, t.start, t.end, t.known] for t in text.tokens]
     return [[text.text, text.pair, text.cut and astuple(text.cut), text.unit, text.given], tokens]

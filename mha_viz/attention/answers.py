@@ -1,4 +1,4 @@
-"""What a model is asked about a text, and what it answers with and without some of its heads."""
+"""The question to a model about a text, and its answer with and without some of its heads."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 MASK, NEXT, COSINE = KINDS = ("mask", "next", "cosine")
-FIRST = -1  # of the masked tokens of a text, whichever that is
+FIRST = -1  # the first masked token of a text
 
 Numbers = npt.NDArray[np.float64]
 
 
 class Question(NamedTuple):
-    """What a model is asked about a text.
+    """A question to a model about a text.
 
-    ``kind``: "mask", the word at the masked token ``place``; "next", the one that follows the last token, ``place``;
-    "cosine", how alike the vectors of the text and of ``other`` are. ``word`` names a piece of the vocabulary, which is
-    number ``piece`` there: its log-probability is the score; of a cosine the score is the cosine. ``places``: all
+    ``kind``: "mask", the word at the masked token ``place``; "next", the word that follows the last token, ``place``;
+    "cosine", how similar the vectors of the text and of ``other`` are. ``word`` names a piece of the vocabulary, which
+    is number ``piece`` there: its log-probability is the score; for "cosine", the score is the cosine. ``places``: all
     masked tokens of the text.
     """
 
@@ -31,15 +31,15 @@ class Question(NamedTuple):
 
     @property
     def score(self) -> str:
-        """What is followed, in words: "log p of “cat” at token 5"."""
+        """The score in words: "log p of “cat” at token 5"."""
         if self.kind == COSINE:
             return f"the cosine with “{self.other}”"
         return f"log p of “{self.word}” {f'at token {self.place}' if self.kind == MASK else 'as the next token'}"
 
 
 class Ablation(NamedTuple):
-    """A text on which heads are switched off: ``method`` is what replaces their output, as in ``models.methods``;
-    ``question`` is what the model is asked, if anything."""
+    """A text with heads switched off: ``method`` is what replaces their output, as in ``models.methods``; ``question``
+    is the question to the model, if any."""
 
     text: str
     pair: str = ""
@@ -48,12 +48,12 @@ class Ablation(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a model answers before and after heads are switched off.
+    """The answer of a model before and after heads are switched off.
 
-    Of a word, ``words`` are the most probable ones before, then those after that are not among them, then the one that
-    is asked for; ``before`` and ``after`` are their probabilities, ``divergence`` is KL(before ‖ after) over the
-    vocabulary in nats. Of a cosine there is no word, ``before`` and ``after`` hold one number, and ``divergence`` is
-    the size of its change.
+    For a word, ``words`` are the most probable ones before, then those after that are not among them, then the followed
+    word; ``before`` and ``after`` are their probabilities, ``divergence`` is KL(before ‖ after) over the vocabulary in
+    nats. For a cosine there are no words, ``before`` and ``after`` hold one number, and ``divergence`` is the size of
+    its change.
     """
 
     question: Question
@@ -69,6 +69,6 @@ class Answer(NamedTuple):
 
     @property
     def followed(self) -> tuple[float, float]:
-        """Before and after: the probability of the word that is asked for, or the cosine."""
+        """Before and after: the probability of the followed word, or the cosine."""
         at = self.words.index(self.question.word) if self.words else 0
         return float(self.before[at]), float(self.after[at])

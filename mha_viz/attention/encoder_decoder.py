@@ -1,8 +1,8 @@
-"""How a reading of an encoder–decoder was made, in words that its recipe understands again.
+"""How a reading of an encoder–decoder was made, as steps from which its recipe can be derived.
 
-``Attention.made`` of such a reading is "typed", the part that was read and, where the model wrote the target itself,
-"target generated". The numbers of the decoder’s attention to its target follow from the source too, so that the step
-holds it; in cross-attention it is the text of the keys.
+``Attention.made`` of such a reading is "typed", the part that was read and, if the model generated the target, "target
+generated". The decoder’s attention to its target depends on the source too, so the step contains the source; for
+cross-attention, the source is the text of the keys.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _STEP = re.compile(
 
 
 class Made(NamedTuple):
-    """What the steps of a reading say: the part of the model, the source where they hold it, and whether the model
-    wrote the target."""
+    """The content of a reading's steps: the part of the model, the source if they contain it, and whether the model
+    generated the target."""
 
     part: str
     source: str | None
@@ -30,7 +30,7 @@ class Made(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What was asked of an encoder–decoder: the source, the target, "" where the model wrote it, and the part."""
+    """The request to an encoder–decoder: the source, the target ("" if the model generated it), and the part."""
 
     text: str
     target: str
@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
 
 def request_of(attention: Attention) -> Request | None:
-    """What a reading was asked for; None where it is of another kind of model."""
+    """The request of a reading; None for other kinds of models."""
     made, _ = read_back(attention.made)
     if made is None:
         return None
@@ -56,7 +56,7 @@ def made_by(part: str, source: TokenizedText | None = None, is_generated: bool =
 
 
 def read_back(made: tuple[str, ...]) -> tuple[Made | None, tuple[str, ...]]:
-    """What the first steps say, and the steps after them; None where the reading is of another kind of model."""
+    """The content of the first steps, and the steps after them; None for other kinds of models."""
     match = _STEP.fullmatch(made[1]) if len(made) > 1 and made[0] == "typed" else None
     if match is None:
         return None, made[1:]

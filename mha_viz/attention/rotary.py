@@ -1,5 +1,5 @@
-"""Rotary positions: queries and keys are turned by an angle that grows with their token's place (Su et al. 2021,
-"RoFormer", section 3.2.2), in some models after a norm of their own."""
+"""Rotary positions: queries and keys are rotated by an angle that grows with their token's position (Su et al. 2021,
+"RoFormer", section 3.2.2), in some models after a separate normalisation."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ Array = npt.NDArray[np.float32]
 
 
 class Rotation(NamedTuple):
-    """What turns the queries and keys of a layer over one text.
+    """The rotation of the queries and keys of a layer on one text.
 
-    The first r of a head's d_k numbers are turned, the others are left as they are. Numbers i and i + r/2 are a point
-    in a plane, which is turned about 0; the paper pairs 2i and 2i + 1, which is the same up to the order of columns.
+    The first r of a head's d_k numbers are rotated, the others stay unchanged. Numbers i and i + r/2 are a point in a
+    plane, which is rotated about 0; the paper pairs 2i and 2i + 1, which is the same up to the order of columns.
     """
 
-    cos: Array  # [n, r]; some models for long texts multiply both by one number
+    cos: Array  # [n, r]; some models for long texts multiply both by a factor
     sin: Array  # [n, r]
-    norms: Array  # [2, d_k]: queries, then keys, are divided by their RMS and multiplied by this; [0, 0] without such
-    eps: float = 0.0  # is added to the mean square below the root
+    norms: Array  # [2, d_k]: factors of queries and keys after division by their RMS; [0, 0] without normalisation
+    eps: float = 0.0  # added to the mean square under the root
 
     @property
     def turned(self) -> int:
-        """How many numbers of a query or key are turned, r."""
+        """How many numbers of a query or key are rotated, r."""
         return int(self.cos.shape[1])
 
     @property
     def has_norms(self) -> bool:
-        """True where queries and keys are normalised before they are turned."""
+        """True if queries and keys are normalised before the rotation."""
         return len(self.norms) > 0
 
     def normalised(self, vectors: Array, which: int) -> Array:
@@ -43,12 +43,12 @@ class Rotation(NamedTuple):
         return scaled
 
     def turn(self, vectors: Array) -> Array:
-        """Queries or keys of all tokens, [..., n, d_k], turned by their places."""
+        """Queries or keys of all tokens, [..., n, d_k], rotated by their positions."""
         return turn(vectors, self.cos, self.sin)
 
 
 def turn(vectors: Array, cos: Array, sin: Array) -> Array:
-    """Vectors [..., d_k] turned by angles whose cosines and sines are given, [..., r] each."""
+    """Vectors [..., d_k] rotated by angles with the given cosines and sines, [..., r] each."""
     r = cos.shape[-1]
     first, second = vectors[..., : r // 2], vectors[..., r // 2 : r]
     across = np.concatenate([-second, first], axis=-1)

@@ -1,4 +1,4 @@
-"""The numbers of attention as arrays: what they must be, and how they come out of the tensors of other programs."""
+"""The numbers of attention as arrays: their conditions, and their conversion from the tensors of other programs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mha_viz.errors import ShapeError
 Weights = npt.NDArray[np.float32]
 
 ROW_SUM_TOLERANCE = 1e-3
-HALF_TOLERANCE = 0.02  # of rows computed in float16 or bfloat16
-STACKS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")  # of a model's output
+HALF_TOLERANCE = 0.02  # largest deviation of a row computed in float16 or bfloat16
+STACKS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")  # fields of a model's output
 
 
 class Quantity(NamedTuple):
-    """What the numbers of a reading are: the name, one line on what it is, whether a row is shares of one whole, the
-    check that an array [layer, head, query, key] passes at birth (raises ShapeError), and whether numbers have a
-    sign."""
+    """What the numbers of a reading are: the name, a one-line description, whether a row consists of shares that sum
+    to 1, the check that an array [layer, head, query, key] must pass (raises ShapeError), and whether numbers are
+    signed."""
 
     name: str
     about: str
@@ -31,7 +31,7 @@ class Quantity(NamedTuple):
 
 
 def _shares(weights: Weights) -> None:
-    """Rows that sum to 1, no weight below 0."""
+    """Check that rows sum to 1 and that no weight is below 0."""
     sums = weights.sum(axis=3)
     if not np.isfinite(sums).all():
         raise ShapeError("The weights contain values that are not numbers.", "The model's files may be damaged.")
@@ -43,7 +43,7 @@ def _shares(weights: Weights) -> None:
 
 
 def _lengths(norms: Weights) -> None:
-    """Numbers that are not negative; rows may sum to anything."""
+    """Check that no number is negative; rows may have any sum."""
     if not np.isfinite(norms).all():
         raise ShapeError("The norms contain values that are not numbers.", "The model's files may be damaged.")
     if norms.min() < 0:
@@ -51,7 +51,7 @@ def _lengths(norms: Weights) -> None:
 
 
 def _finite(products: Weights) -> None:
-    """Numbers of either sign."""
+    """Check that numbers are finite; they may have either sign."""
     if not np.isfinite(products).all():
         raise ShapeError("The gradients contain values that are not numbers.", "The model's files may be damaged.")
 
@@ -102,7 +102,8 @@ def check_names(names: Any, argument: str) -> None:
 
 
 def check_counts(weights: Weights, tokens: int, keys: int | None) -> None:
-    """Raises ShapeError unless the weights are for so many queries and keys; None: the same ones."""
+    """Raises ShapeError unless the weights have these numbers of queries and keys; None means that the keys are the
+    queries."""
     queries, columns = weights.shape[2:]
     if keys is None and queries != columns:
         raise ShapeError(
@@ -148,8 +149,8 @@ def is_batch(tokens: Any) -> bool:
 
 
 def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The arguments of each text of a batch: its layers, [head, query, key], its tokens, and its part of everything
-    else that is given. Raises ShapeError where something is not for so many texts."""
+    """The arguments for each text of a batch: its layers, [head, query, key], its tokens, and its part of all other
+    arguments. Raises ShapeError if an argument is for a different number of texts."""
     _check_no_output(attentions)
     texts = len(tokens)
     layers = [*attentions] if hasattr(attentions, "__iter__") else []
@@ -171,7 +172,7 @@ def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -
 
 
 def unmasked(mask: Any, count: int, argument: str) -> list[int]:
-    """The tokens that a mask keeps: those with 1 in a tokenizer's attention_mask, all of them without a mask."""
+    """The tokens that a mask keeps: those with 1 in a tokenizer's attention_mask; without a mask, all of them."""
     if mask is None:
         return [*range(count)]
     array = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
@@ -188,7 +189,7 @@ def unmasked(mask: Any, count: int, argument: str) -> list[int]:
 
 
 def _check_no_output(given: Any) -> None:
-    """Raises ShapeError for what a model returns as a whole, of which one field is the attention."""
+    """Raises ShapeError for a complete model output, of which one field is the attention."""
     fields = [name for name in STACKS if hasattr(given, name)]
     if fields or isinstance(given, Mapping):
         filled = [name for name in fields if getattr(given, name)]
@@ -198,7 +199,7 @@ def _check_no_output(given: Any) -> None:
 
 
 def _check_one_stack(layers: Sequence[Any]) -> None:
-    """Raises ShapeError where what should be layers are whole stacks of them, as ``generate`` returns."""
+    """Raises ShapeError if the items are not layers but whole stacks of layers, as returned by ``generate``."""
     depths = [len(layer) for layer in layers if isinstance(layer, tuple | list) and _is_stack(layer)]
     if depths:
         deep = ", ".join(map(str, sorted(set(depths))))
@@ -210,12 +211,13 @@ def _check_one_stack(layers: Sequence[Any]) -> None:
 
 
 def _is_stack(layer: Sequence[Any]) -> bool:
-    """True for layers of [1, head, query, key], or several of [head, query, key]; one of these is a batch of one."""
+    """True for layers of [1, head, query, key], or several of [head, query, key]; a single one of these is a batch of
+    one."""
     return any(getattr(part, "ndim", 0) >= 4 - (len(layer) > 1) for part in layer)
 
 
 def _array(layer: Any) -> npt.NDArray[Any]:
-    """A layer as an array; tensors of torch are taken off their device and their graph."""
+    """A layer as an array; torch tensors are moved to the CPU and detached from their graph."""
     if layer is None:
         raise ShapeError("A layer of attention is None.", 'Load the model with attn_implementation="eager".')
     half = "float16" in str(getattr(layer, "dtype", ""))
@@ -226,7 +228,8 @@ def _array(layer: Any) -> npt.NDArray[Any]:
 
 
 def _rescaled(weights: Weights) -> Weights:
-    """Rows that miss 1 by what 16 bits round away are brought back to it; others are left for the check to find."""
+    """Rows whose sum differs from 1 by no more than 16-bit rounding are rescaled; others are left for the check to
+    find."""
     sums = weights.sum(axis=-1, keepdims=True)
     scaled: Weights = np.divide(weights, sums, out=weights.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)
     return scaled
@@ -245,7 +248,7 @@ def _unbatched(layer: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def frozen(array: npt.ArrayLike) -> Weights:
-    """Read-only float32; copied when somebody else could still write to it, through a view's base too."""
+    """Read-only float32; copied if somebody else could still write to it, also through the base of a view."""
     frozen = np.asarray(array, dtype=np.float32)
     base: Any = frozen
     while isinstance(base, np.ndarray):
@@ -256,13 +259,14 @@ def frozen(array: npt.ArrayLike) -> Weights:
 
 
 def read_only(fresh: Weights) -> Weights:
-    """An array that nobody else holds, made read-only without a copy."""
+    """An array without other references, made read-only without a copy."""
     fresh.flags.writeable = False
     return fresh
 
 
 def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
-    """Raises ShapeError unless the weights are [layer, head, query, key] of so many tokens. ``keys`` None: the same."""
+    """Raises ShapeError unless the weights are [layer, head, query, key] for this number of tokens. ``keys`` None: the
+    queries."""
     n, m = queries, queries if keys is None else keys
     if weights.ndim != 4 or 0 in weights.shape or (keys is None and weights.shape[2] != weights.shape[3]):
         more = " with as many keys as queries, or the other text as keys=" if keys is None else ""

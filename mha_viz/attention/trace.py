@@ -1,7 +1,7 @@
-"""The inside of one layer's attention: every number between the vectors that enter it and what it puts out.
+"""The inside of one layer's attention: every number between its input and its output vectors.
 
-Vaswani et al. 2017: MultiHead(x) = Concat(head_1, …, head_h) W_O, where each head has matrices of its own, q = x W_Q,
-k = x W_K and v = x W_V (section 3.2.2), and says softmax(q kᵀ / √d_k) v (section 3.2.1). Models add a bias to each
+Vaswani et al. 2017: MultiHead(x) = Concat(head_1, …, head_h) W_O, where each head has its own matrices, q = x W_Q, k =
+x W_K and v = x W_V (section 3.2.2), and outputs softmax(q kᵀ / √d_k) v (section 3.2.1). Models add a bias to each
 product of x with a matrix, and to that with W_O.
 """
 
@@ -26,10 +26,10 @@ A = TypeVar("A", Array, Mask)
 
 
 class Parameters(NamedTuple):
-    """What one layer's attention has learned. The heads' matrices lie side by side, as models store them.
+    """The trained parameters of one layer's attention. The heads' matrices are side by side, as models store them.
 
-    Where heads share keys and values, as in Llama, there are g < h of those, each for h / g heads (Ainslie et al. 2023,
-    "GQA"); elsewhere g = h.
+    If heads share keys and values, as in Llama, there are g < h of those, each for h / g heads (Ainslie et al. 2023,
+    "GQA"); otherwise g = h.
     """
 
     w_q: Array  # [d_model, h · d_k]
@@ -43,7 +43,7 @@ class Parameters(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """The largest differences between what is computed here and what the model itself computed."""
+    """The largest differences between the numbers computed here and those of the model."""
 
     weights: float
     output: float
@@ -53,10 +53,10 @@ class Agreement(NamedTuple):
 class Trace:
     """One layer's attention over one text, step by step. Every array is float32 and read-only.
 
-    ``scaling`` is what the products are multiplied with: 1 / √d_k in the paper and in almost every model. ``entered``:
-    what enters the layer where the layer normalises it and gives its attention the result, x. ``rotation``: what turns
-    queries and keys by their places, where the model does so: ``q`` and ``k`` are then turned, and ``before_turn`` has
-    them as they were.
+    ``scaling`` is the factor of the products: 1 / √d_k in the paper and in almost every model. ``entered``: the input
+    of a layer that normalises it and passes the result, x, to its attention. ``rotation``: the rotation of queries and
+    keys by their positions, in models that have it: ``q`` and ``k`` are then rotated, and ``before_turn`` are the
+    unrotated ones.
     """
 
     model: str
@@ -65,10 +65,10 @@ class Trace:
     text: TokenizedText
     scaling: float
     parameters: Parameters
-    x: Array  # [n, d_model]: what W_Q, W_K and W_V meet, the same for every head; normalised where layers do so first
-    mask: Mask  # [query, key]: True where the query may not look
+    x: Array  # [n, d_model]: the input of W_Q, W_K and W_V for every head; normalised if layers do so first
+    mask: Mask  # [query, key]: True at masked positions
     q: Array  # [h, n, d_k]
-    k: Array  # [h, n, d_k]; of heads that share one, the same numbers
+    k: Array  # [h, n, d_k]; the same numbers for heads that share one
     v: Array  # [h, n, d_k]
     scores: Array  # [h, query, key]: q · k
     weights: Array  # [h, query, key]: softmax(scores · scaling), rows sum to 1
@@ -104,12 +104,13 @@ class Trace:
 
     @property
     def pre_norm(self) -> bool:
-        """True where a layer normalises what enters it and gives its attention the result."""
+        """True if the layer normalises its input and passes the result to its attention."""
         return self.entered is not None
 
     @cached_property
     def before_turn(self) -> tuple[Array, Array]:
-        """Queries and keys before their places turn them, [h, n, d_k] each; elsewhere ``q`` and ``k``."""
+        """Queries and keys before the rotation by their positions, [h, n, d_k] each; without a rotation, ``q`` and
+        ``k``."""
         if self.rotation is None:
             return self.q, self.k
         q, k, _ = projected(self.x, self.parameters, self.heads)
@@ -117,42 +118,42 @@ class Trace:
 
     @property
     def divides(self) -> bool:
-        """True when the products are divided by √d_k, and by nothing else."""
+        """True if the products are divided by √d_k, and by nothing else."""
         return math.isclose(self.scaling, 1 / math.sqrt(self.d_k), rel_tol=1e-6)
 
     @property
     def masked(self) -> bool:
-        """True when some query may not look at some key."""
+        """True if some query must not attend to some key."""
         return bool(self.mask.any())
 
     @property
     def causal(self) -> bool:
-        """True when no query may look at a later key."""
+        """True if no query may attend to a later key."""
         return self.n > 1 and bool(self.mask[np.triu_indices(self.n, 1)].all())
 
     @property
     def windowed(self) -> bool:
-        """True when some query may not look at a key before it: it is too far away."""
+        """True if some query must not attend to an earlier key, because it is too far away."""
         return bool(np.tril(self.mask).any())
 
     @property
     def scaled(self) -> Array:
-        """What the softmax is given, before the mask: [h, query, key]."""
+        """The input of softmax, before the mask: [h, query, key]."""
         return _read_only(self.scores * np.float32(self.scaling))
 
     @property
     def concatenation(self) -> Array:
-        """The heads' outputs side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k are head h's."""
+        """The heads' outputs side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k belong to head h."""
         return _read_only(concatenated(self.context))
 
     @cached_property
     def output(self) -> Array:
-        """What the layer's attention puts out, before what entered the layer is added: [n, d_model]."""
+        """The output of the layer's attention, before the residual is added: [n, d_model]."""
         return _read_only(self.concatenation @ self.parameters.w_o + self.parameters.b_o)
 
     @property
     def bytes(self) -> int:
-        """Memory of the arrays."""
+        """The bytes of the arrays in memory."""
         arrays = (self.x, self.mask, self.q, self.k, self.v, self.scores, self.weights, self.context, self.output)
         more = [] if self.entered is None else [self.entered]
         turns = [] if self.rotation is None else [self.rotation.cos, self.rotation.sin, self.rotation.norms]
@@ -160,7 +161,7 @@ class Trace:
 
     def number(self, head: int | AnyHead) -> int:
         """The number of a head within the layer: 1 of 1, "L3H1" or (3, 1). Raises UnknownHead for a head of another
-        layer, or one that the layer does not have."""
+        layer, or one that does not exist."""
         within = Head.of((self.layer, head) if is_number(head) else head)
         if within.layer != self.layer:
             raise UnknownHead(f"{within} is in another layer: this is layer {self.layer}.", "Trace that layer.")
@@ -172,20 +173,22 @@ class Trace:
         return within.head
 
     def w_o_of(self, head: int | AnyHead) -> Array:
-        """The rows of W_O that this head's output meets: [d_k, d_model]. Raises UnknownHead, as do all that follow."""
+        """The rows of W_O that are multiplied with this head's output: [d_k, d_model]. Raises UnknownHead, as do all
+        methods that follow."""
         at = self.number(head)
         return self.parameters.w_o[at * self.d_k : (at + 1) * self.d_k]
 
     def contribution(self, head: int | AnyHead) -> Array:
-        """What this head adds to the output: [n, d_model]. Over all heads, plus the bias, that is the output."""
+        """The contribution of this head to the output: [n, d_model]. The sum over all heads, plus the bias, is the
+        output."""
         return _read_only(self.context[self.number(head)] @ self.w_o_of(head))
 
     def undivided(self, head: int | AnyHead) -> Array:
-        """The weights that this head would have without the scaling: [query, key]."""
+        """The weights of this head without the scaling: [query, key]."""
         return _read_only(softmax(self.scores[self.number(head)], self.mask))
 
     def norm_weighted(self, head: int | AnyHead) -> Array:
-        """‖A[i, j] (x_j W_V + b_V) W_O‖ of this head: [query, key] (Kobayashi et al. 2020, section 3.2)."""
+        """‖A[i, j] (x_j W_V + b_V) W_O‖ for this head: [query, key] (Kobayashi et al. 2020, section 3.2)."""
         at = self.number(head)
         lengths: Array = np.linalg.norm(self.v[at] @ self.w_o_of(at), axis=1)  # [key]
         return _read_only(self.weights[at] * lengths)
@@ -213,9 +216,9 @@ def traced(
     of_model: tuple[Array, Array] | None = None,
 ) -> Trace:
     """All steps from ``x`` [n, d_model] on. ``of_model``: weights [h, query, key] and output [n, d_model] of the model;
-    ``entered`` and ``rotation`` as of :class:`Trace`.
+    ``entered`` and ``rotation`` as for :class:`Trace`.
 
-    Raises ShapeError when the heads do not divide the columns of W_Q.
+    Raises ShapeError if the heads do not divide the columns of W_Q.
     """
     if parameters.w_q.shape[1] % heads:
         raise ShapeError(f"{heads} heads cannot share {parameters.w_q.shape[1]} columns.")
@@ -223,7 +226,7 @@ def traced(
     q, k, v = projected(x, p, heads)
     if rotation is not None:
         q, k = (rotation.turn(rotation.normalised(vectors, which)) for which, vectors in enumerate((q, k)))
-    scores = q @ k.transpose(0, 2, 1)  # [h, query, key]: one product of matrices for all heads
+    scores = q @ k.transpose(0, 2, 1)  # [h, query, key]: one matrix product for all heads
     weights = softmax(scores * np.float32(scaling), mask)
     context = weights @ v  # [h, n, d_k]
     output = concatenated(context) @ p.w_o + p.b_o  # [n, d_model]
@@ -240,23 +243,23 @@ def traced(
 
 
 def projected(x: Array, p: Parameters, heads: int) -> tuple[Array, Array, Array]:
-    """Queries, keys and values, [h, n, d_k] each: those that heads share are repeated."""
+    """Queries, keys and values, [h, n, d_k] each: shared ones are repeated."""
     d_k = p.w_q.shape[1] // heads
     q, k, v = (split(x @ w + b, w.shape[1] // d_k) for w, b in ((p.w_q, p.b_q), (p.w_k, p.b_k), (p.w_v, p.b_v)))
     return q, shared_by(heads, k), shared_by(heads, v)
 
 
 def shared_by(heads: int, vectors: Array) -> Array:
-    """Keys or values [g, n, d_k] as those of each head, [h, n, d_k]."""
+    """Keys or values [g, n, d_k] repeated for each head, [h, n, d_k]."""
     return vectors if len(vectors) == heads else np.repeat(vectors, heads // len(vectors), axis=0)
 
 
 def one_by_one(
     x: Array, p: Parameters, mask: Mask, scaling: float, heads: int, rotation: Rotation | None = None
 ) -> Array:
-    """The same heads in a loop, each with its own slices of the matrices: context [h, n, d_k]."""
+    """The same heads in a loop, each with its slices of the matrices: context [h, n, d_k]."""
     d_k = p.w_q.shape[1] // heads
-    shared = heads * d_k // p.w_k.shape[1]  # heads that have one key and value
+    shared = heads * d_k // p.w_k.shape[1]  # heads per key and value
     outputs = []
     for head in range(heads):
         columns, common = (slice(number * d_k, (number + 1) * d_k) for number in (head, head // shared))
@@ -270,7 +273,7 @@ def one_by_one(
 
 
 def split(stacked: Array, heads: int) -> Array:
-    """[rows, h · d_k] → [h, rows, d_k]: the columns of each head, W_Q's or q's; nothing is computed."""
+    """[rows, h · d_k] → [h, rows, d_k]: the columns of each head, of W_Q or of q; a view without computation."""
     return stacked.reshape(len(stacked), heads, -1).transpose(1, 0, 2)
 
 

@@ -1,5 +1,5 @@
-"""The interactive drawings as a browser runs them: JavaScript, styles, and the bundler that makes one text of them.
+"""The interactive drawings as a browser runs them: JavaScript, styles, and the bundler that joins them into one text.
 
-Modules in this folder are shared. Each component has a folder of its own, with a style sheet where it has one. The
-app's pages, notebooks and HTML files use the same text (``browser.bundle``).
+Modules in this folder are shared. Each component has a folder, with a style sheet if it needs one. The app's pages,
+notebooks and HTML files use the same text (``browser.bundle``).
 """

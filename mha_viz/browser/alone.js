@@ -1,6 +1,6 @@
-// A drawing in a file that no server answers: its data lies in the page; what a person changes stays in the address.
+// A drawing in a file without a server: its data is in the page; changes stay in the address.
 
-// The even bytes, then the odd ones, deflated, in base64: as `packed` of exports/page.py.
+// The even bytes, then the odd ones, deflated, in base64: see `packed` in exports/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */
 async function inflated(text) {
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -13,7 +13,7 @@ async function inflated(text) {
   return bytes;
 }
 
-// Unpack the data of the page and draw it with a component.
+// Unpack the data in the page and draw it with a component.
 /** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
 export async function openAlone(create) {
   const content = JSON.parse(document.getElementById("said").textContent);
@@ -38,7 +38,8 @@ export async function openAlone(create) {
   document.documentElement.dataset.painted = "yes";
 }
 
-// Draw every part of a page with a component, each with the data that follow it. Such a page keeps no address.
+// Draw every part of a page with a component, each with the data that follows it. Such a page stores nothing in the
+// address.
 /** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
 export async function openParts(create) {
   for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-alone]"))) {

@@ -1,7 +1,7 @@
-"""The JavaScript and the style of a component as one text: for the app's pages, and for files that stand alone.
+"""The JavaScript and the style of a component as one text, for the app's pages and for standalone files.
 
-The sources are read as files, for a page that stands alone needs no Streamlit. A server sends a component's
-:func:`module` as the file :func:`served_file`.
+The sources are read as files, because a standalone page needs no Streamlit. A server sends a component's :func:`module`
+as the file :func:`served_file`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-SERVED = "mha_viz.files"  # known to Streamlit as a component where a server sends the modules as files
+SERVED = "mha_viz.files"  # the component under which Streamlit knows modules that are sent as files
 FOLDER = Path(__file__).resolve().parent
 COMPONENTS = tuple(sorted(path.stem for path in FOLDER.glob("*/*.js") if path.stem == path.parent.name))
 
@@ -27,7 +27,7 @@ _COMMENT_BLOCK = re.compile(r"^\s*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DO
 _COMMENT_LINE = re.compile(r"^\s*//.*\n", re.MULTILINE)
 _INDENT = re.compile(r"^\s+", re.MULTILINE)
 
-# A style sheet that came as a file of its own would arrive after the first measurement of the drawing.
+# A style sheet in a file of its own would arrive after the first measurement of the drawing.
 _WITH_STYLE = """
 const styleSheet = new CSSStyleSheet();
 styleSheet.replaceSync({style});
@@ -45,13 +45,13 @@ def script(component: str) -> str:
 
 
 def one_module(entry: Path) -> str:
-    """``entry`` and all that it imports as one module, each after what it imports.
+    """``entry`` and everything that it imports as one module, each part after its imports.
 
-    They import each other when tested under node; in the page they travel as one text, because inline component code
-    cannot import. Comments on lines of their own and indentation are left out.
+    Under node, the modules import each other; a page gets them as one text, because inline component code cannot
+    import. Comments on separate lines and indentation are removed.
 
-    Raises ValueError where modules cannot share one scope: two declare one name at their top level, they import each
-    other in a circle, or an import is not of the form ``import { a, b } from "./module.js";``.
+    Raises ValueError if modules cannot share one scope: two declare one name at their top level, they import each other
+    in a circle, or an import is not of the form ``import { a, b } from "./module.js";``.
     """
     modules = {path: _source(path) for path in _in_order(entry.resolve(), ())}
     _refuse_equal_names(modules)
@@ -62,7 +62,7 @@ def one_module(entry: Path) -> str:
 
 
 def _in_order(path: Path, importers: tuple[Path, ...]) -> Iterable[Path]:
-    """The modules that ``path`` needs, itself last. One may come again: the first place counts."""
+    """The modules that ``path`` needs, itself last. One may occur again: only its first place counts."""
     if path in importers:
         circle = " → ".join(module.name for module in (*importers[importers.index(path) :], path))
         raise ValueError(f"Modules that import each other in a circle cannot be one text: {circle}.")
@@ -71,7 +71,7 @@ def _in_order(path: Path, importers: tuple[Path, ...]) -> Iterable[Path]:
 
 
 def _source(path: Path) -> str:
-    """The text of a module, with what it imports from JSON files in it."""
+    """The text of a module, including what it imports from JSON files."""
 
     def constant(statement: re.Match[str]) -> str:
         content = json.loads((path.parent / statement[2]).read_text("utf-8"))
@@ -81,7 +81,7 @@ def _source(path: Path) -> str:
 
 
 def _imported(path: Path) -> Iterator[Path]:
-    """The files that a module imports, as they are written."""
+    """The files that a module imports, in the order of its import statements."""
     for statement in _IMPORT.findall(_source(path)):
         named = _NAMED_IMPORT.fullmatch(statement)
         if not named or re.search(r"\bas\b", statement):
@@ -91,7 +91,7 @@ def _imported(path: Path) -> Iterator[Path]:
 
 
 def _refuse_equal_names(modules: dict[Path, str]) -> None:
-    """In one text all modules share one scope, where a name can be declared once."""
+    """In one text, all modules share one scope, where a name can be declared only once."""
     declared: dict[str, Path] = {}
     for path, source in modules.items():
         for name in _top_level_names(source):
@@ -110,14 +110,14 @@ def _top_level_names(source: str) -> Iterator[str]:
 
 @cache
 def style(component: str) -> str:
-    """The style sheet of a component with those that it imports in it; "" where it has none."""
+    """The style sheet of a component including those that it imports; "" if it has none."""
     sheet = FOLDER / component / f"{component}.css"
     return joined_style(sheet) if sheet.exists() else ""
 
 
 def joined_style(sheet: Path) -> str:
-    """A style sheet with what it imports from others, by ``@import "./sheet.css";``, in place of the import: a sheet
-    that travels inside a page can import nothing."""
+    """A style sheet with each ``@import "./sheet.css";`` replaced by the imported sheet, because a sheet inside a page
+    can import nothing."""
     return _STYLE_IMPORT.sub(lambda match: joined_style(sheet.parent / match[1]), sheet.read_text("utf-8"))
 
 
@@ -130,5 +130,5 @@ def module(component: str) -> str:
 
 @cache
 def served_file(component: str) -> str:
-    """The name of the file in which a server sends :func:`module`: another one whenever its text is another."""
+    """The name of the file in which a server sends :func:`module`; it changes whenever the text does."""
     return f"{hashlib.sha256(module(component).encode()).hexdigest()[:24]}.js"

@@ -1,4 +1,4 @@
-// What can be set of a drawing: the choices and their page elements, the same in every component.
+// The settings of a drawing: the choices and their page elements, the same in every component.
 import { linkRule } from "./geometry.js";
 import { make } from "./dom.js";
 
@@ -20,7 +20,7 @@ const LINKS = [
 const FIRST_LINKS = { all: "all", top: "top3", min: "min0.10", mass: "mass0.70" };
 const RANGES = { all: [0, 1, 1], top: [1, 10, 1], min: [0.02, 0.9, 0.01], mass: [0.1, 0.99, 0.01] };
 
-// Radio buttons side by side under a caption; `change` is told {name: value}.
+// Radio buttons side by side with a caption; `change` is called with {name: value}.
 /** @type {(caption: string, name: string, options: readonly string[][], change: Change) => Control} */
 export function segments(caption, name, options, change) {
   const inputs = options.map(([value]) =>
@@ -50,7 +50,7 @@ export function choice(caption, options, onchange) {
   return { select, box: make("label", { class: "choice" }, make("span", {}, caption), select) };
 }
 
-// Which links are drawn: a rule, and its number where it has one.
+// Which links are drawn: a rule, and its number if it has one.
 /** @type {(change: Change) => Control} */
 export function linksChoice(change) {
   const mode = choice("Links", LINKS, () => change({ links: FIRST_LINKS[mode.select.value] }));

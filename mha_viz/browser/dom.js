@@ -1,5 +1,5 @@
 /**
- * A page element with properties and children. Text always arrives as text nodes, never as markup.
+ * A page element with properties and children. Text always becomes text nodes, never markup.
  *
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
@@ -18,6 +18,6 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-// Text from people, isolated so that its direction does not spread.
+// Text from users, isolated so that its direction does not affect the text around it.
 /** @type {(text: string) => HTMLElement} */
 export const typedText = (text) => make("bdi", {}, text);

@@ -1,4 +1,4 @@
-// Numbers and positions only: no page, no colours. Tested by `node --test`.
+// Numbers and positions only: no page, no colours. Tested with `node --test`.
 import { LONG, defaultsOf, patternsOf } from "./view.js";
 
 // Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
@@ -23,7 +23,7 @@ export function unpack(bytes) {
   return reading;
 }
 
-// What the columns are of: {n, tokens, segments, special, groups, words}. The rows' own, unless there is another text.
+// The columns: {n, tokens, segments, special, groups, words}. The same as the rows unless there is another text.
 /** @type {(reading: Reading) => TypedAxis} */
 export const keysOf = (reading) => reading.keys ?? reading;
 
@@ -42,14 +42,14 @@ export const headName = (reading, index) => `L${Math.floor(index / reading.heads
 /** @type {(reading: Reading, index: number) => string} */
 export const paperName = (reading, index) => `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
 
-// ---- The view: what is shown of a reading, and how it stands in the URL -----------------------------
+// ---- The view: what is shown of a reading, and its form in the URL ----------------------------------
 
 export const DEFAULTS = defaultsOf(["unit", "special", "links", "scale", "side", "shown"]);
 const PATTERNS = patternsOf(Object.keys(DEFAULTS));
 
 /** @type {(reading: Reading) => boolean} */
 export const isLong = (reading) => Math.max(reading.n, keysOf(reading).n) > LONG.tokens;
-// What a view of a reading begins with: of a long text the strongest links only.
+// The default view of a reading: for a long text only the strongest links.
 /** @type {(reading: Reading) => Record<string, string>} */
 export const firstView = (reading) => (isLong(reading) ? { ...DEFAULTS, ...LONG.defaults } : DEFAULTS);
 
@@ -59,7 +59,7 @@ export function parseView(params, reading) {
   const start = reading.start || {};
   const first = firstView(reading);
   const view = /** @type {ReadingView} */ ({});
-  const last = (name) => params.getAll(name).at(-1) ?? null; // of a repeated parameter, as on the server
+  const last = (name) => params.getAll(name).at(-1) ?? null; // the last value of a repeated parameter, as on the server
   for (const [name, pattern] of Object.entries(PATTERNS)) {
     const value = last(name);
     view[name] = value !== null && pattern.test(value) ? value : first[name];
@@ -78,7 +78,7 @@ export function parseView(params, reading) {
   return view;
 }
 
-// "q10": a query pinned; "k1": a key; "q10k1": one link.
+// "q10": a pinned query; "k1": a key; "q10k1": one link.
 /** @type {(value: string | null | undefined, reading: Reading) => Pin | null} */
 function pinOf(value, reading) {
   const match = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(value || "");
@@ -91,7 +91,7 @@ function pinOf(value, reading) {
 export const pinName = (pin) =>
   pin ? (pin.query === null ? "" : `q${pin.query}`) + (pin.key === null ? "" : `k${pin.key}`) : null;
 
-// view -> the URL parameters that differ from the defaults (null: leave the URL).
+// view -> the URL parameters that differ from the defaults (null: remove it from the URL).
 /** @type {(view: ReadingView, reading: Reading) => Record<string, string | null>} */
 export function encodeView(view, reading) {
   const start = reading.start || {};
@@ -132,7 +132,7 @@ export const units = (reading, view) => ({
   cols: unitsAlong(keysOf(reading), view, view.side[1]),
 });
 
-// The units of one axis; `letter` is the sentence of a pair that a side names.
+// The units of one axis; `letter` is the sentence of a pair that `side` names.
 /** @type {(axis: Axis, view: Settings, letter: string) => Unit[]} */
 function unitsAlong(axis, view, letter) {
   const words = view.unit === "words";
@@ -270,7 +270,7 @@ function eachRow(reading, raw, rows, visit) {
 /** @type {(values: number[]) => number} */
 export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.length || 1);
 
-// The same for the grid where only pooled thumbnails travelled: first the rows and columns of a view…
+// The same for the grid if only pooled thumbnails were sent: first the rows and columns of a view…
 /** @type {(reading: Reading, view: Settings) => { rows: number[], cols: number[] }} */
 export function pooledUnits(reading, view) {
   const along = (axis, { starts, special }, letter) => {
@@ -311,8 +311,8 @@ export function linkRule(links) {
   return { mode: match[1], value: match[2] ? +match[2] : 0 };
 }
 
-// 1 for each cell whose link is drawn. top: the k heaviest keys of a query; min: weight >= value;
-// mass: the fewest keys of a query that hold this share of what its row shows.
+// 1 for each cell whose link is drawn. top: the k largest keys of a query; min: weight >= value; mass: the fewest keys
+// of a query that contain this share of what its row shows.
 /** @type {(part: Block, links: string) => Uint8Array} */
 export function chosen({ w: values, R, C, signed }, links) {
   const w = signed ? values.map(Math.abs) : values;
@@ -356,11 +356,11 @@ function heaviest(row, count) {
 
 const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1
 
-// Shade of every cell, 0…255. fixed: 0–1; head: up to the largest weight shown; row: up to each row's.
+// The shade of every cell, 0…255. fixed: 0–1; head: up to the largest weight shown; row: up to each row's.
 /** @type {(part: Block & { max: number }, scale: string) => Uint8ClampedArray} */
 export function shades({ w: values, R, C, max, signed }, scale) {
   const w = signed ? values.map(Math.abs) : values;
-  const out = new Uint8ClampedArray(R * C); // rounds and bounds what it is given
+  const out = new Uint8ClampedArray(R * C); // rounds and clips its values
   for (let r = 0; r < R; r++) {
     const [from, to] = [r * C, r * C + C];
     if (scale === "log") {
@@ -378,7 +378,7 @@ export function shades({ w: values, R, C, max, signed }, scale) {
   return out;
 }
 
-// Every head's weight from one unit to another, largest first; null where the browser lacks the matrices.
+// Every head's weight from one unit to another, largest first; null if the browser lacks the matrices.
 /** @type {(reading: Reading, view: ReadingView & { link: Link }) => Rank[] | null} */
 export function ranking(reading, view) {
   const { query, key } = view.link;
@@ -404,9 +404,9 @@ const ranked = (weights) => weights.map((weight, head) => ({ head, weight })).so
 
 // ---- Layouts ------------------------------------------------------------------------------------------
 
-const STEP = { least: 20, tall: 45, most: 80 }; // a head's pixels: a grid that is too tall for `tall` is scrolled
+const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid that is higher than `tall` scrolls
 
-// Grid of all heads: layers down, heads across. `step` is the distance of two cells, `size` a cell's side.
+// Grid of all heads: layers down, heads across. `step` is the distance between cells, `size` a cell's side.
 /** @type {(width: number, layers: number, heads: number, height: number) => GridLayout} */
 export function gridLayout(width, layers, heads, height) {
   const [left, top] = [30, 22];
@@ -430,7 +430,7 @@ export function linksLayout(width, R, C, height, label) {
   return { rowHeight, left: column + 8, right: width - column - 8, column, width, height: rowHeight * Math.max(R, C) };
 }
 
-// Heatmap: square cells of at least 2 pixels under and beside their labels; long texts scroll rather than blur.
+// Heatmap: square cells of at least 2 pixels with labels above and beside them; long texts scroll instead of blurring.
 /** @type {(width: number, R: number, C: number, height: number, label: number) => HeatmapLayout} */
 export function heatmapLayout(width, R, C, height, label) {
   const fits = Math.max(2, Math.min(44, (width - label) / C, (height - label) / R));
@@ -463,12 +463,12 @@ export function linksSpotAt({ rowHeight, left, right }, R, C, x, y) {
   return null;
 }
 
-// ---- Focus: {row, col}, either may be null; `rows` and `cols` say how many, 1 unless told -------------------
+// ---- Focus: {row, col}, either may be null; `rows` and `cols` are their counts, 1 by default ---------
 
 /** @type {(i: number, from: number | null, count?: number) => boolean} */
 export const within = (i, from, count = 1) => from !== null && i >= from && i < from + count;
 
-// The weight of a focused link: to several columns the sum, from several rows the mean.
+// The weight of a focused link: the sum over several columns, the mean over several rows.
 /** @type {(part: Block, span: Span) => number} */
 export function spanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
   let sum = 0;

@@ -1,10 +1,10 @@
-// The matrix of one head: rows are queries, columns keys, the first row on top.
+// The matrix of one head: rows are queries, columns are keys, the first row is at the top.
 import { heatmapLayout, within } from "./geometry.js";
 import { diverging, fit, widest, write } from "./ink.js";
 
-const LABEL = 96; // at most this wide, pixels
-const MARKED = 4; // cells from this size on carry a minus where they are less than 0
-const FAINT = 0.1; // of the largest difference: what is less needs no minus, for its colour is hardly one
+const LABEL = 96; // the greatest width of labels, pixels
+const MARKED = 4; // from this cell size on, cells below 0 carry a minus
+const FAINT = 0.1; // of the largest difference: smaller ones need no minus, because their colour is hardly visible
 const DEEP = 0.52; // of the largest difference: from here on a cell is nearer to the ink than to the paper
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
@@ -12,11 +12,11 @@ export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, c
 
 /** @type {(cell: number) => number} */
 const labelSize = (cell) => Math.max(10, Math.min(13, cell - 1));
-// One label in so many is written where cells are smaller than letters.
+// If cells are smaller than letters, only one label in this many is written.
 /** @type {(cell: number) => number} */
 export const labelStep = (cell) => Math.ceil((labelSize(cell) + 1) / cell);
-// Which rows or columns have their label where there is room for one in `every`: what is held, special tokens, then the
-// others in order, each where no other label is too near.
+// Which rows or columns get a label if there is room for one in `every`: held ones, special tokens, then the others in
+// order, each only if no other label is too near.
 /** @type {(list: Unit[], every: number, focused: number | null, count?: number) => Set<number>} */
 export function labelled(list, every, focused, count = 1) {
   const places = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
@@ -26,8 +26,8 @@ export function labelled(list, every, focused, count = 1) {
   return new Set(places);
 }
 
-// scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Several drawings of one size share
-// `look.label` and `look.most`, the rows and columns that there must be room for.
+// scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Drawings of equal size share
+// `look.label` and `look.most`, the room for labels and the numbers of rows and columns.
 /** @type {(canvas: HTMLCanvasElement, scene: HeatScene, look: Look) => HeatmapLayout} */
 export function drawHeatmap(canvas, scene, look) {
   const { rows, cols } = scene;
@@ -50,7 +50,7 @@ export function drawHeatmap(canvas, scene, look) {
   return layout;
 }
 
-// The focus alone, on a canvas that lies over a drawing without one: pointing at things then redraws no cell.
+// Only the focus, on a canvas over a drawing without one, so that moving the pointer redraws no cells.
 /**
  * @type {(canvas: HTMLCanvasElement, scene: HeatScene & { focus: Span }, look: Look, layout: HeatmapLayout) =>
  *   void}
@@ -72,7 +72,7 @@ export function drawHeatmapFocus(canvas, scene, look, layout) {
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function cells(context, { head }, look, { left, top, cell }) {
   const { R, C } = head.part;
-  head.picture ??= picture(head, look); // one pixel a cell, made once: pointing at things only redraws
+  head.picture ??= picture(head, look); // one pixel per cell, made once
   context.imageSmoothingEnabled = false;
   context.drawImage(head.picture, left, top, C * cell, R * cell);
   if (cell < 10) return;
@@ -81,8 +81,8 @@ function cells(context, { head }, look, { left, top, cell }) {
   for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
 }
 
-// A minus in every cell that is clearly less than 0, of a difference or another number with a sign: without colour the
-// two ends of its scale are alike.
+// A minus in every cell that is clearly below 0, for a difference or another signed quantity: without colour, the two
+// ends of the scale look alike.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function minuses(context, { head: { part, largest = part.signed ? part.max : 0 } }, look, { left, top, cell }) {
   if (!largest || cell < MARKED) return;
@@ -131,7 +131,7 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell, wi
   context.strokeRect(left + box[0] * cell, top + box[1] * cell, box[2] * cell, box[3] * cell);
 }
 
-// What a label is written over: its own pale self, and neighbours that lie close.
+// What a label is written over: its own faded form, and neighbours that are too near.
 /** @type {(context: CanvasRenderingContext2D, label: number, size: number, isRow: boolean, look: Look) => void} */
 function erase(context, label, size, isRow, look) {
   const colour = context.fillStyle;

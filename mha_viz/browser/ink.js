@@ -17,7 +17,7 @@ export function palette(stops) {
   return shades;
 }
 
-// Is the page dark? Read from its background, so that it also follows the person's own theme.
+// Whether the page is dark, read from its background, so that it also follows the user's own theme.
 /** @type {(element: Element) => boolean} */
 export function isDark(element) {
   const background = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
@@ -26,7 +26,7 @@ export function isDark(element) {
   return 0.3 * r + 0.59 * g + 0.11 * b < 128;
 }
 
-// Fit a canvas to CSS pixels at the screen's resolution; returns its context, cleared, in CSS pixels.
+// Fit a canvas to CSS pixels at the screen's resolution; returns its cleared context, in CSS pixels.
 /** @type {(canvas: HTMLCanvasElement, width: number, height: number) => CanvasRenderingContext2D} */
 export function fit(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
@@ -43,13 +43,13 @@ export function fit(canvas, width, height) {
   return context;
 }
 
-// The shades of numbers with a sign on a scale that diverges from 128. As `painted` of figures/paint.py.
+// The shades of signed numbers on a scale that diverges from 128. The same as `painted` in figures/paint.py.
 /** @type {(part: Block, shade: Uint8ClampedArray) => Uint8ClampedArray} */
 export const diverging = ({ w }, shade) =>
   shade.map((level, i) => 128 + Math.sign(w[i]) * Math.floor((level * 127) / 255 + 0.5));
 
-// Paint shades[R × C] as a square of `size` pixels into `target`: the nearest cell when there is room, the
-// farthest from `zero` of those that share a pixel when it is crowded.
+// Paint shades[R × C] as a square of `size` pixels into `target`: the nearest cell if there is room; if cells share a
+// pixel, the one farthest from `zero`.
 /**
  * @type {(shades: Uint8ClampedArray, R: number, C: number, size: number, colours: Uint32Array, target:
  *   Uint32Array, stride: number, offset: number, zero?: number) => void}
@@ -76,7 +76,7 @@ export function paint(shades, R, C, size, colours, target, stride, offset, zero 
   }
 }
 
-// Text cut to a width, with an ellipsis; remembers what it measured.
+// Text cut to a width, with an ellipsis; measurements are cached.
 const cuts = new Map();
 /** @type {(context: CanvasRenderingContext2D, text: string, width: number) => string} */
 export function cutText(context, text, width) {
@@ -87,7 +87,7 @@ export function cutText(context, text, width) {
     if (context.measureText(text).width > width) {
       const letters = Array.from(text);
       const shortened = (count) => letters.slice(0, count).join("") + "…";
-      let [fits, exceeds] = [0, letters.length]; // halved: a token may be thousands of letters long
+      let [fits, exceeds] = [0, letters.length]; // halved each time, because a token may be thousands of letters long
       while (exceeds - fits > 1) {
         const half = (fits + exceeds) >> 1;
         if (context.measureText(shortened(half)).width > width) exceeds = half;
@@ -101,7 +101,7 @@ export function cutText(context, text, width) {
   return cut;
 }
 
-// Isolated left to right placement of text in any script.
+// Isolated left-to-right placement of text in any script.
 /**
  * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, width: number, align:
  *   CanvasTextAlign) => void}

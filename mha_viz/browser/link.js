@@ -1,11 +1,13 @@
-// The link of what is seen: copied whole, with a word on who can open it.
+// The link to the current view: copied in full, with a note on who can open it.
 import { make } from "./dom.js";
 import { showsRoles } from "./memory.js";
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const NEAR_TOP = 60; // pixels
+const LONGEST_WAIT = 10_000; // milliseconds
 const FILES = { html: "save one interactive HTML file", figures: "save its figures" };
 
-// The whole address: where other things are usual, it shows the same.
+// The complete address, which shows the same where other defaults apply.
 /** @type {(address: string, full: Record<string, string>) => string} */
 export function wholeLink(address, full) {
   const url = new URL(address);
@@ -17,7 +19,7 @@ export function wholeLink(address, full) {
   return url.href;
 }
 
-// Copy the link of what is seen; what to say of it.
+// Copy the link to the current view; returns the note to show.
 /** @type {(data: Partial<LinkData>) => Promise<(Node | string)[]>} */
 export async function copiedLink({ full = {}, file = "" }) {
   try {
@@ -36,10 +38,24 @@ function whoCanOpen(host, file) {
   return ["Copied. Only this computer can open the link. For anybody else, ", save, "."];
 }
 
-// The part of the page that makes files, opened.
+// Opens the part of the page that makes files, and focuses its beginning.
 /** @type {() => void} */
 function openFiles() {
   const box = document.querySelector(".st-key-publish") ?? document.querySelector(".st-key-takeaway");
-  /** @type {HTMLElement | null} */ (box?.querySelector("details:not([open]) > summary"))?.click();
-  box?.scrollIntoView({ block: "start" });
+  const summary = /** @type {HTMLElement | null} */ (box?.querySelector("summary"));
+  if (!summary) return;
+  if (!summary.closest("details").open) summary.click();
+  summary.focus({ preventScroll: true });
+  bringUp(box);
+}
+
+// Scrolls to a box whose content is still loading; before it arrives, the page may be too short.
+/** @type {(box: Element) => void} */
+function bringUp(box) {
+  const sizes = new ResizeObserver(() => {
+    box.scrollIntoView({ block: "start" });
+    if (box.getBoundingClientRect().top < NEAR_TOP) sizes.disconnect();
+  });
+  sizes.observe(box);
+  setTimeout(() => sizes.disconnect(), LONGEST_WAIT);
 }

@@ -1,16 +1,16 @@
-// Token links: queries left, keys right, one line a weight, its opacity the shade of the weight.
+// Token links: queries on the left, keys on the right, one line per weight, whose opacity is the shade of the weight.
 import { linksLayout, spanWeight, within } from "./geometry.js";
 import { number } from "./numerals.js";
 import { fit, widest, write } from "./ink.js";
 
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
-const LEVELS = 24; // lines are drawn in this many strengths, all of one strength in one stroke
+const LEVELS = 24; // the number of line strengths; all lines of one strength are one stroke
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const linksLabel = (rows, cols, look) => widest(rows, cols, look.textFont(15)) + 8;
 
-// scene: {rows, cols, heads: [{head, colour, dash, part, mask, shade}], focus: {row, col, rows?, cols?}|null}. Several
-// drawings of one size share `look.label` and `look.most`, the tokens that there must be room for.
+// scene: {rows, cols, heads: [{head, colour, dash, part, mask, shade}], focus: {row, col, rows?, cols?}|null}. Drawings
+// of equal size share `look.label` and `look.most`, the room for labels and the number of tokens.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
 export function drawLinks(canvas, scene, look, scroll) {
   const label = look.label ?? linksLabel(scene.rows, scene.cols, look);
@@ -32,7 +32,7 @@ export function drawLinks(canvas, scene, look, scroll) {
   return layout;
 }
 
-// How far up or down the lines of each head are moved: links of two heads that are one link lie side by side.
+// How far up or down the lines of each head are moved, so that equal links of two heads are drawn side by side.
 /** @type {(heads: number, layout: LinksLayout) => number[]} */
 function shiftsOf(heads, layout) {
   const step = Math.min(BESIDE, layout.rowHeight / 2 / heads);
@@ -45,7 +45,7 @@ function shiftsOf(heads, layout) {
  */
 function strokes(context, { focus }, { part, mask, shade, colour, dash, below: negative }, layout, band, shift) {
   const [above, below] = band;
-  const paths = Array.from({ length: 2 * LEVELS + 1 }, () => null); // first of what is not less than 0
+  const paths = Array.from({ length: 2 * LEVELS + 1 }, () => null); // the first value that is not below 0
   const { R, C } = part;
   const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
   const bend = (layout.right - layout.left) * 0.42;
@@ -90,7 +90,7 @@ function tokens(context, scene, layout, look, [above, below]) {
       const focused = focus && (isQuery ? focus.row : focus.col);
       const other = focus && (isQuery ? focus.col : focus.row);
       const held = focus && within(i, focused, isQuery ? focus.rows : focus.cols);
-      const reached = focus && focused === null && other !== null; // this side carries the weights
+      const reached = focus && focused === null && other !== null; // the weights are written on this side
       const linked = reached && scene.heads.some((h) => weightAt(h, isQuery, i, focus).shown);
       const strong = !focus || held || linked || (focused === null && other === null);
       context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
@@ -116,7 +116,7 @@ function weightAt({ part, mask, shade }, isQuery, i, { row, col, rows = 1, cols 
   return { weight: spanWeight(part, link), shown };
 }
 
-// Exact weights beside the reached tokens, on a chip inside the lines' end: one number a head, three at most.
+// Exact weights beside the linked tokens, on a chip inside the end of the lines: one number per head, three at most.
 /**
  * @type {(context: CanvasRenderingContext2D, scene: LinkScene & { focus: Span }, isQuery: boolean, i: number, y:
  *   number, layout: LinksLayout, look: Look) => void}
@@ -129,7 +129,7 @@ function weights(context, scene, isQuery, i, y, layout, look) {
     const { weight, shown } = weightAt(head, isQuery, i, scene.focus);
     if (!shown) return;
     const x = isQuery ? layout.left + 2 + slot * wide : layout.right - 2 - (slot + 1) * wide;
-    context.fillStyle = look.paper; // opaque: a line would show through the number
+    context.fillStyle = look.paper; // opaque, so that no line shows through the number
     context.fillRect(x - 2, y - size * 0.7, wide + 4, size * 1.4);
     context.fillStyle = scene.heads.length > 1 ? head.colour : look.ink;
     context.textAlign = "center";

@@ -1,8 +1,8 @@
-// What this browser remembers from visit to visit. Where storage is refused, each visit is the first one.
+// What this browser stores from visit to visit. If storage is refused, each visit is like the first one.
 const ROLES = "mha_viz.roles";
 const SENTENCES = "mha_viz.sentences";
 const MOST_SENTENCES = 20;
-const MOST_LETTERS = 2000; // of one sentence that is remembered
+const MOST_LETTERS = 2000; // the most characters of a sentence that is stored
 const SHORTCUTS = "mha_viz.shortcuts";
 
 /** @type {() => boolean} */
@@ -19,11 +19,11 @@ export function rememberRoles(isOn) {
   try {
     window.localStorage.setItem(ROLES, isOn ? "on" : "off");
   } catch {
-    // a private window: the address says it instead
+    // a private window: the address states it instead
   }
 }
 
-// Sentences that were typed here, the last one first. They stay in this browser: nobody else is told of them.
+// Sentences that were typed here, the latest first. They stay in this browser and are not sent anywhere.
 /** @type {() => Typed[]} */
 export function typedSentences() {
   try {
@@ -37,7 +37,8 @@ export function typedSentences() {
 /** @type {(entry: any) => boolean} */
 const isTyped = (entry) => typeof entry?.text === "string" && typeof entry?.pair === "string";
 
-// One more; what was typed before comes to the front. A text that is too long to keep is not kept in part.
+// Adds a sentence; one that was typed before moves to the front. A text that is too long is not stored, not even in
+// part.
 /** @type {(typed: Typed) => void} */
 export function rememberSentence({ text, pair }) {
   if (!text.trim() || text.length + pair.length > MOST_LETTERS) return;
@@ -45,7 +46,7 @@ export function rememberSentence({ text, pair }) {
   try {
     window.localStorage.setItem(SENTENCES, JSON.stringify([{ text, pair }, ...others].slice(0, MOST_SENTENCES)));
   } catch {
-    // a private window, or no room: the history stays as it is
+    // a private window, or no room: the history stays unchanged
   }
 }
 
@@ -54,18 +55,18 @@ export function forgetSentences() {
   try {
     window.localStorage.removeItem(SENTENCES);
   } catch {
-    // where storage is refused nothing was kept
+    // if storage is refused, nothing was stored
   }
 }
 
-// Whether roles are shown: as the address says, else as in the visit before. The first visit begins without them.
+// Whether roles are shown: as in the address, or else as in the previous visit. They are hidden in the first visit.
 /** @type {(params: URLSearchParams) => boolean} */
 export function showsRoles(params) {
   const wanted = params.getAll("roles").at(-1);
   return wanted === "on" || (wanted !== "off" && remembersRoles());
 }
 
-// Whether "/" and "?" are keys of every page: so it begins, and who dictates to the machine can end it.
+// Whether "/" and "?" are keys of every page: on by default; users of speech input can turn them off.
 /** @type {() => boolean} */
 export function remembersShortcuts() {
   try {

@@ -1,4 +1,4 @@
-// Numbers as every drawing, note and table writes them: one rule for each kind, as mha_viz/numerals.py.
+// Numbers in every drawing, note and table: one rule for each kind, the same as in mha_viz/numerals.py.
 
 const MINUS = "−";
 
@@ -10,7 +10,7 @@ export const decimal = (value, digits) =>
     .replace(/^-(?=0(\.0*)?$)/, "")
     .replace("-", MINUS);
 
-// A weight as every picture writes it: three decimals, and a sign where it is negative.
+// A weight in pictures: three decimals, and a sign if it is negative.
 /** @type {(weight: number) => string} */
 export const number = (weight) => {
   if (weight <= -0.0005) return MINUS + number(-weight);

@@ -1,15 +1,15 @@
-// What a person does is told to the server one message at a time: Streamlit sends the address bar with each, as it
-// stood then, so a message that left before the answer to the last one would take that one's changes back.
+// User actions are sent to the server one message at a time: Streamlit sends the address bar with each, in its state at
+// that time, so a message sent before the answer to the last one would undo that one's changes.
 const ANSWER_WAIT = 1500; // milliseconds; some messages change nothing in the address
 
-// The components of a page share one queue. Of messages with the same name the latest stands.
+// The components of a page share one queue. Of messages with the same name, only the latest is sent.
 /** @type {() => Queue} */
 const queue = () => (globalThis.mhaVizQueue ??= { waiting: new Map(), busy: false, turn: 0 });
 
 /** @type {(send: Send, name: string, value: any) => void} */
 export function post(send, name, value) {
   const { waiting } = queue();
-  if (name === "read" || name === "example") waiting.delete("view"); // it was set on the text before
+  if (name === "read" || name === "example") waiting.delete("view"); // it was set on the previous text
   waiting.delete(name);
   waiting.set(name, [send, value]);
   if (!queue().busy) next();
@@ -24,7 +24,7 @@ function next() {
   const [name, [send, value]] = first;
   state.waiting.delete(name);
   const [before, end] = [window.location.search, performance.now() + ANSWER_WAIT];
-  // `turn` makes every message new: one that was lost with a server can be said again.
+  // `turn` makes every message new, so that one that was lost with a server can be sent again.
   send(name, value && typeof value === "object" ? { ...value, turn: ++state.turn } : value);
   const wait = () => {
     if (window.location.search !== before || performance.now() > end) next();

@@ -3,7 +3,7 @@ import { make } from "./dom.js";
 import { isDark, palette } from "./ink.js";
 import { post } from "./post.js";
 
-const TELL_AFTER = 80; // milliseconds of quiet before the server hears of a view: quick clicks are one message
+const TELL_AFTER = 80; // milliseconds of quiet before the server is told of a view: quick clicks are one message
 const COUNTS_ROWS = ["unit", "special", "side"]; // settings of a view that decide which rows there are
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
@@ -16,8 +16,8 @@ export const bounded = (i, count) => Math.max(0, Math.min(count - 1, i));
 /** @type {(a: Spot | null, b: Spot | null) => boolean} */
 export const sameSpot = (a, b) => a === b || (!!a && !!b && a.at === b.at && a.row === b.row && a.col === b.col);
 
-// The spot one arrow key further. Heatmap: from cell to cell. Links: up and down along a column of tokens, left and
-// right between the two columns.
+// The neighbouring spot in the direction of an arrow key. Heatmap: from cell to cell. Links: up and down along a column
+// of tokens, left and right between the two columns.
 /** @type {(spot: Spot, step: readonly [number, number], isHeat: boolean, R: number, C: number) => Spot} */
 export function moved(spot, [down, right], isHeat, R, C) {
   const { row, col } = spot;
@@ -27,14 +27,14 @@ export function moved(spot, [down, right], isHeat, R, C) {
   return { ...spot, row: isQuery ? bounded(next, R) : null, col: isQuery ? null : bounded(next, C) };
 }
 
-// Scroll a box until a row that begins at `y` is seen.
+// Scroll a box until a row that begins at `y` is visible.
 /** @type {(box: HTMLElement, y: number) => void} */
 export function reveal(box, y) {
   if (y < box.scrollTop) box.scrollTop = y;
   else if (y + 40 > box.scrollTop + box.clientHeight) box.scrollTop = y + 40 - box.clientHeight;
 }
 
-// Where an event is on an element, in the element's own pixels: a page that is shown larger counts more of them.
+// The position of an event in an element, in the element's own pixels, which differ from the event's on a zoomed page.
 /** @type {(element: HTMLElement, event: MouseEvent) => [number, number]} */
 export function pointOn(element, event) {
   const box = element.getBoundingClientRect();
@@ -65,21 +65,21 @@ export function readLook(look, root, themes, quiet) {
 }
 
 /**
- * The view of one drawing and what is focused in it. What is drawn is the drawing's own matter:
+ * The view of one drawing and what is focused in it. What to draw is decided by the drawing:
  *
- *   isReady()        something has arrived
- *   parse(params)    the view that an address asks for
- *   adopted()        another view stands, whatever was drawn before
- *   message(view)    what the server is sent of a view
- *   held()           the spot that the view pins, null where it is not shown
- *   pin(spot)        how the view pins a spot
+ *   isReady()        there are data
+ *   parse(params)    the view in an address
+ *   adopted()        there is another view, whatever was drawn before
+ *   message(view)    what is sent to the server about a view
+ *   held()           the spot that the view pins, null if it is not shown
+ *   pin(spot)        the pin of a view for a spot
  *   draw()           draw everything
- *   drawFocus(now)   draw what is focused; `now`: what was drawn is read at once
+ *   drawFocus(now)   draw what is focused; `now`: the drawing is read immediately
  *
  * @template {{ pin: Pin | null }} View
  */
 export class Stage {
-  view = /** @type {View} */ ({}); // none until something has arrived
+  view = /** @type {View} */ ({}); // none until there are data
   hovered = /** @type {Spot | null} */ (null); // what the pointer or an arrow key is on
   #telling = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
   #resizing = 0;
@@ -107,7 +107,7 @@ export class Stage {
   }
 
   /**
-   * What the address says is the view, or `view` where it is known already. What was not sent yet never is.
+   * Take over the view in the address, or `view` if it is known already. Changes that were not sent yet are dropped.
    *
    * @param {View} view
    */
@@ -118,7 +118,7 @@ export class Stage {
     this.drawing.adopted();
   }
 
-  // Whatever waits to be sent of the view is not.
+  // Drop the changes of the view that wait to be sent.
   quiet() {
     clearTimeout(this.#telling);
   }
@@ -135,7 +135,7 @@ export class Stage {
     this.drawing.draw();
   }
 
-  // ---- What is focused: what the pointer is on, else what is held ------------------------------------------
+  // ---- What is focused: what the pointer is on, or else what is held ----------------------------------------
 
   focused() {
     return this.hovered ?? this.drawing.held();
@@ -149,7 +149,7 @@ export class Stage {
   }
 
   /**
-   * Hold a spot; of the one that is held already, let go.
+   * Hold a spot; release it if it is already held.
    *
    * @param {Spot | null} spot
    */
@@ -160,8 +160,9 @@ export class Stage {
   // ---- Pointer and keys ------------------------------------------------------------------------------------
 
   /**
-   * A canvas that can be pointed at and walked on. `where` gives the spot of an event; `about()` what keys need:
-   * {from: the focused spot or null, isHeat, R, C, start: a spot without row and column, walked: told the new spot}.
+   * Handle pointer and arrow keys on a canvas. `where` returns the spot of an event; `about()` what the keys need:
+   * {from: the focused spot or null, isHeat, R, C, start: a spot without row and column, walked: called with the new
+   * spot}.
    *
    * @param {HTMLCanvasElement} canvas
    * @param {(event: MouseEvent) => Spot | null} where
@@ -216,8 +217,8 @@ export class Stage {
 }
 
 /**
- * Streamlit calls a component on the same page elements at every change of its data: `create` makes the drawing the
- * first time, `show` gives it the data each time, `failure` is said where that fails.
+ * Streamlit calls a component with the same page elements on every change of its data: `create` makes the drawing the
+ * first time, `show` passes it the data each time, `failure` is shown if that fails.
  *
  * @template {{ stop: () => void }} App
  * @param {StreamlitComponent} component

@@ -1,14 +1,14 @@
-// The grammar of a view, which Python reads from the same file: the values of its settings and their defaults.
+// The grammar of a view, which Python reads from the same file: the allowed values of its settings and their defaults.
 import GRAMMAR from "./view.json" with { type: "json" };
 
 /** @type {(names: string[]) => Record<string, string>} */
 export const defaultsOf = (names) => pick(names, (name) => GRAMMAR.defaults[name]);
 
-// A view of more tokens than this begins readable: with these settings, where the address does not say others.
+// A view of more tokens than this begins with these settings, unless the address states others, so that it is readable.
 /** @type {{ tokens: number, defaults: Record<string, string> }} */
 export const LONG = GRAMMAR.long;
 
-// What the whole value of each setting has to match.
+// The pattern for the complete value of each setting.
 /** @type {(names: string[]) => Record<string, RegExp>} */
 export const patternsOf = (names) => pick(names, (name) => new RegExp(`^(${GRAMMAR.values[name]})$`));
 

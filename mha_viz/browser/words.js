@@ -10,7 +10,7 @@ const strong = (text) => make("b", {}, typedText(text));
 /** @type {(text: string) => HTMLElement} */
 const soft = (text) => make("span", { class: "soft" }, text);
 
-// The strongest link, or what the focused token or cell does, with exact weights.
+// The strongest link, or the sentence on the focused token or cell, with exact weights.
 /** @type {(head: ShownHead, axes: Axes, focus: Spot | null) => Children} */
 export function readout({ part }, { rows, cols }, focus) {
   if (!rows.length || !cols.length) return ["Nothing is left to draw: this text has only special tokens here."];
@@ -40,7 +40,7 @@ function reachedWords({ w, C }, rows, cols, { row, col }) {
   return [strong((isQuery ? rows[row] : cols[col]).text), isQuery ? " attends to " : " is attended to by ", ...words];
 }
 
-// Between ordinary words where there are any: most heads rest on [CLS] or [SEP], which says little.
+// Between ordinary words if there are any: most heads give most weight to [CLS] or [SEP], which says little.
 /** @type {(part: Block, rows: Unit[], cols: Unit[]) => { row: number, col: number, weight: number }} */
 export function strongest({ w, R, C, max = 1 }, rows, cols) {
   const best = { row: 0, col: 0, weight: w[0] };
@@ -59,7 +59,7 @@ export function strongest({ w, R, C, max = 1 }, rows, cols) {
   return best;
 }
 
-// The share that is not shown; nothing where every weight is.
+// The share that is not shown; empty if every weight is shown.
 /** @type {(head: ShownHead, axes: { rows: Unit[] }, focus: Spot | null, view: Settings, reading: Reading) => string} */
 export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading) {
   const isWhole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
@@ -72,7 +72,7 @@ export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading)
   return `${percent(share)} of ${whose} ${how}.`;
 }
 
-// The weights of one head as page elements: the matrix, or of a large one the largest weights.
+// The weights of one head as page elements: the matrix or, if it is large, the largest weights.
 /** @type {(head: ShownHead, axes: Axes, reading: Reading) => HTMLElement[]} */
 export function table(head, axes, reading) {
   const name = `${headName(reading, head.head)} (${paperName(reading, head.head)}), ${reading.model}`;

@@ -1,6 +1,7 @@
 """The command ``mha-viz``: serve the app, list models, write attention weights or figures to files, measure corpora.
 
-A user's error ends with one line on stderr and one of the codes of ``exit_codes``; Ctrl-C with 130.
+An error that a user can cause ends the command with one line on stderr and one of the codes of ``exit_codes``; Ctrl-C
+ends it with 130.
 """
 
 from __future__ import annotations
@@ -80,14 +81,14 @@ EXAMPLES = """examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (default: the process's own) and return its exit code."""
     process.prepare()
-    if threading.current_thread() is threading.main_thread():  # a program that calls this elsewhere keeps its own way
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is half written goes first
+    if threading.current_thread() is threading.main_thread():  # others who call this keep their own handler
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an exception, so that half-written files are removed
     for stream in (sys.stdout, sys.stderr):
         never_fail_on(stream)
     try:
         args = _parser().parse_args(arguments)
         args.run(args)
-        print(end="", flush=True)  # a closed pipe is noticed here, not at exit
+        print(end="", flush=True)  # so that a closed pipe is noticed here, not at exit
     except MhaVizError as error:
         print(f"mha-viz: {one_line(str(error))}", file=sys.stderr)
         return exit_codes.exit_code(error)
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the output was closed, as in `mha-viz models | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:  # a fault of this program: say so, and how to see more
+    except Exception as error:  # a fault of this program: say so, and how to get the traceback
         if sys.flags.dev_mode:
             raise
         fault = one_line(f"{type(error).__name__}: {error}")
@@ -145,7 +146,7 @@ def _parser() -> Parser:
 
 
 def _print_completion(args: argparse.Namespace) -> None:
-    from mha_viz.cli.completion import script  # loads shtab
+    from mha_viz.cli.completion import script  # imports shtab
 
     print(script(_parser(), args.shell), end="")
 

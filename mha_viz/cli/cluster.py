@@ -1,4 +1,4 @@
-"""A Dask cluster for a command: its options, the connection, and how far it is in words."""
+"""A Dask cluster for a command: its options, the connection, and its progress in words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cluster_options(command: Parser) -> None:
 
 @contextmanager
 def cluster_for(args: argparse.Namespace) -> Iterator[Any]:
-    """The cluster that the options name, as an engine of studies; None without one. Raises ClusterError."""
+    """The cluster that the options name, as an engine of studies; None if they name none. Raises ClusterError."""
     if args.cluster and args.workers:
         raise SettingError("--cluster and --workers are both given.", "Give only one of them.")
     if not args.cluster and not args.workers:
@@ -38,7 +38,7 @@ def cluster_for(args: argparse.Namespace) -> Iterator[Any]:
         return
     from mha_viz.study.cluster.connection import connected, library
 
-    library()  # before torch is loaded: whether Dask is there
+    library()  # before torch is imported: fails early if Dask is missing
     from mha_viz.study.cluster.engine import OnCluster
     from mha_viz.study.plan import BATCH
 

@@ -9,11 +9,12 @@ import shtab
 from mha_viz.cli.options import Parser, folder_name
 from mha_viz.models import catalog
 
-FILES = frozenset(("out", "corpus"))  # arguments that name a file
+FILES = frozenset(("out", "corpus"))  # arguments that are file names
 
 
 def script(parser: Parser, shell: str) -> str:
-    """The script for bash, zsh or fish. The parser must not parse afterwards: its models become choices."""
+    """The completion script for bash, zsh or fish. The parser must not parse afterwards, because its models become
+    choices."""
     _complete_values(parser)
     text: str = shtab.complete(parser, shell, root_prefix="mha_viz")
     return text

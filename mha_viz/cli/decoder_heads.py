@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> None:
     """Measure the heads of a causal model on repeated random tokens, and print those that have a role."""
     to = table_destination(args.out, args.format)
     model = choose_model(args.model)
-    from mha_viz.study.decoder_heads import decoder_heads  # loads torch
+    from mha_viz.study.decoder_heads import decoder_heads  # imports torch
 
     encoder = load_model(model, args.device)
     with bar("of the sequences") as show:

@@ -20,7 +20,7 @@ from mha_viz.models.catalog import Model
 from mha_viz.models.methods import METHODS
 from mha_viz.numerals import counted, decimal
 
-LISTED = 12  # lines of heads
+LISTED = 12  # heads that are listed
 MOST = whole(1, 1_000_000, "a number of sentences; expected 1 to 1000000")
 
 
@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _run(args: argparse.Namespace, model: Model, cluster: Any) -> Any:
-    """What measures, here or on a cluster. Raises CorpusError, ModelError's family."""
+    """The measurement, in this process or on a cluster. Raises CorpusError, ModelError's family."""
     corpus = read_corpus(args.corpus, cluster=cluster)
-    from mha_viz.study.corpus_effects import EffectSettings, Measurement  # loads torch
+    from mha_viz.study.corpus_effects import EffectSettings, Measurement  # imports torch
 
     method = args.method or METHODS[0]
     settings = EffectSettings(args.heads, method, args.relation, args.direction, args.same_role, args.most)
@@ -77,7 +77,7 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any) -> Any:
 
 
 def _write(result: CorpusEffect, to: Destination | None) -> None:
-    """Write the table where it was asked for, and print it, unless it went to the terminal."""
+    """Write the table to the requested place and, unless that is the terminal, print it too."""
     if to is not None:
         to.write_table(result.table())
     if to is None or to.path is not None:

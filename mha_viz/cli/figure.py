@@ -27,11 +27,11 @@ KINDS = {
     "compare": "Heads of one or more texts side by side, on one colour scale.",
     "difference": "The second of two heads minus the first.",
 }
-WHOLE_PAGE = ("grid", "compare", "difference")  # kinds whose .html pages show every setting of the view
-LONE_HEADS = ("heatmap", "links")  # kinds that --all-heads draws
+WHOLE_PAGE = ("grid", "compare", "difference")  # kinds whose .html files show every setting of the view
+LONE_HEADS = ("heatmap", "links")  # kinds that --all-heads can draw
 PANELS = 16
 SCALES = ("fixed", "head", "row", "log")
-# The settings of a view: default, values where they are a few, and the kinds that take the setting.
+# The settings of a view: the default, the possible values if there are only a few, and the kinds that take the setting.
 VIEW: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "unit": ("words", ("words", "pieces"), tuple(KINDS)),
     "special": ("keep", ("keep", "hide", "rescale"), tuple(KINDS)),
@@ -40,7 +40,7 @@ VIEW: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "scale": ("fixed", SCALES, tuple(KINDS)),
     "pin": ("", (), tuple(KINDS)),
 }
-# Static drawings that do not show a setting, which only the interactive page of that kind does.
+# Settings that the static drawing of a kind does not show, only its interactive page.
 ONLY_ON_PAGES = {
     "links": ("grid", "compare", "difference"),
     "scale": ("difference",),
@@ -91,12 +91,12 @@ def _view_options(one: Parser, kind: str) -> None:
         if kind in takers:
             choices = tuple(value for value in values if (kind, value) != ("compare", "row")) or None
             words = f"{_view_words(name, kind)} (default: {default or 'none'}){_only_on_pages(name, kind)}"
-            given = None if name == "scale" else default  # then it follows from the quantity
+            given = None if name == "scale" else default  # None: the quantity decides
             one.add_argument(f"--{name}", default=given, choices=choices, metavar=name.upper(), help=words)
 
 
 def _view_words(name: str, kind: str) -> str:
-    """What a setting of the view does in a kind of figure."""
+    """The help text for a setting of the view in a kind of figure."""
     scales = "head, to the head's largest weight; row, to each row's"
     if kind == "compare":
         scales = "head, to the largest weight of all panels"
@@ -177,7 +177,7 @@ def _draw(args: argparse.Namespace) -> None:
 
 
 def _checked(args: argparse.Namespace) -> Destination:
-    """Where the figure goes, or the folder. Raises for all that can be refused before a model is loaded."""
+    """The file for the figure, or the folder. Raises every error that can be found before a model is loaded."""
     if (args.all_heads is None) == (args.out is None):
         folder = ", or --all-heads DIR" if args.kind in LONE_HEADS else ""
         raise SettingError("A figure needs exactly one output.", f"Give --out FILE{folder}.")
@@ -195,7 +195,7 @@ def _checked(args: argparse.Namespace) -> Destination:
 
 
 def _check_heads(args: argparse.Namespace) -> None:
-    """Raise SettingError for a number of heads that this figure does not take."""
+    """Raise SettingError for a number of heads that this figure does not accept."""
     heads, panels = len(args.head), len(args.head) * (1 + len(args.others))
     if args.kind == "grid" or args.all_heads:
         return
@@ -216,7 +216,8 @@ def _check_heads(args: argparse.Namespace) -> None:
 
 
 def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
-    """The options of the figure. Raises SettingError for a value that none takes, or that this figure does not show."""
+    """The options of the figure. Raises SettingError for an invalid value, or for an option that this figure does not
+    show."""
     from mha_viz.figures.layout import Size
     from mha_viz.figures.view import View
 
@@ -279,9 +280,9 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, set
     folder: Path = args.all_heads
     make_folder(folder)
     every = attention.every_head()
-    warned: dict[str, list[str]] = {}  # the files of each warning
+    warned: dict[str, list[str]] = {}  # the files that each warning is about
     with warnings_as_lines(), bar("files") as show, warnings.catch_warnings():
-        warnings.simplefilter("ignore", FigureWarning)  # said once below
+        warnings.simplefilter("ignore", FigureWarning)  # reported once, below
         for done, head in enumerate(every, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)
             path = figure.save(folder / f"{head}{suffix}", args.dpi)
@@ -295,5 +296,5 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, set
 
 
 def _warnings(figure: Any, suffix: str) -> list[str]:
-    """What is wrong with a picture; other formats are drawn with their reader's fonts and settings."""
+    """The warnings about a picture; formats other than pictures are drawn with the reader's fonts and settings."""
     return [in_options(line) for line in figure.warnings] if suffix in exports.drawing_suffixes() else []

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _row(model: Model) -> dict[str, Any]:
-    """A model; None stands for a size that is not known before it is downloaded."""
+    """One model as a row; None stands for a size that is unknown until the model is downloaded."""
     sizes = {"layers": model.layers, "heads": model.heads, "d_model": model.d_model, "megabytes": model.megabytes}
     numbers = {name: size or None for name, size in sizes.items()}
     about = model.label if model.label != model.name else ""

@@ -21,24 +21,24 @@ LISTED = "Choose one that `mha-viz models` lists"
 def choose_model(name: str) -> Model:
     """The model with a name; on the command line a folder may be given without "./" in front. Raises UnknownModel."""
     is_folder = False
-    with suppress(OSError, ValueError):  # an invalid file name is not a folder
+    with suppress(OSError, ValueError):  # the name is not a valid file name
         is_folder = "/" not in name and name not in catalog.CATALOG and Path(name).exists()
     with catalog.suggesting(name, LISTED):
         return catalog.resolve(f"./{name}" if is_folder else name)
 
 
 def load_model(model: Model, device: str = "cpu") -> Any:
-    """Load a model, and download it first if necessary."""
+    """Load a model, downloading it first if necessary."""
     if hub.local_folder(model) is None:
         with catalog.suggesting(model.name, LISTED), downloading(model.name) as show:
             hub.fetch(model, progress=show)
-    from mha_viz.models.encoder import load  # loads torch: 2 s that `models` and `serve` do not need
+    from mha_viz.models.encoder import load  # imports torch: 2 s that `models` and `serve` need not wait
 
     return load(model.name, device)
 
 
 def check_heads(model: Model, heads: Sequence[Head]) -> None:
-    """Raise UnknownHead for a head that the model does not have, where its size is known before it is loaded."""
+    """Raise UnknownHead for a head that the model does not have, if its size is known before it is loaded."""
     for head in heads if model.layers else ():
         if head.layer >= model.layers or head.head >= model.heads:
             swapped = head.head < model.layers and head.layer < model.heads
@@ -50,8 +50,8 @@ def check_heads(model: Model, heads: Sequence[Head]) -> None:
 
 
 def read_all(model: Model, texts: Sequence[str], args: argparse.Namespace) -> list[Attention]:
-    """What is asked for (``cli.quantities``) of every head on each of several texts, each with the pair; a cut text is
-    reported on stderr."""
+    """The requested quantity (``cli.quantities``) of every head on each of several texts, each with the second text; a
+    cut text is reported on stderr."""
     encoder = load_model(model)
     with warnings_as_lines():
         return [quantities.read_text(encoder, text, args.pair, args) for text in texts]

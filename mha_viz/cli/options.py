@@ -22,9 +22,9 @@ MODEL_HELP = "a name from `mha-viz models`, an id of the Hugging Face Hub, or a 
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises SettingError, with what may have been meant."""
+    """A parser that raises SettingError, with a suggestion of what may have been meant."""
 
-    siblings: Mapping[str, Parser] = MappingProxyType({})  # the commands beside this one
+    siblings: Mapping[str, Parser] = MappingProxyType({})  # the commands to which this one belongs
 
     def command(self, commands: Any, name: str, run: Command | None, summary: str, epilog: str = "") -> Parser:
         """Add a command to the group ``commands`` of this parser."""
@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         raise SettingError(as_sentence(message, self), f"See {self.prog} --help.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Refuse an option that does not exist, before argparse complains of one that is missing in its place."""
+        """Report an unknown option before argparse reports a missing one instead."""
         arguments = list(sys.argv[1:] if args is None else args)
         self._check_options(arguments)
         return super().parse_known_args(arguments, namespace)
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         has_commands = any(isinstance(action, argparse._SubParsersAction) for action in self._actions)
         for argument in arguments:
             if argument == "--" or (has_commands and not argument.startswith("-")):
-                return  # what follows belongs to Streamlit, or to the command
+                return  # the rest belongs to Streamlit, or to the command
             option = argument.partition("=")[0]
             looks_like_one = re.fullmatch(r"--[^\W\d_][\w-]*|-[A-Za-z]", option)
             if looks_like_one and option not in self._option_string_actions:
@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Raise SettingError for a command or a value that is none of the choices."""
+        """Raise SettingError for a command or a value that is not one of the choices."""
         choices = list(map(str, action.choices or ()))
         if not choices or value in choices:
             return

@@ -15,9 +15,9 @@ from mha_viz.numerals import counted
 from mha_viz.quotes import shortened
 
 HEADINGS = ("head", "role", *("score", "baseline", "cases") * 2, "outcome")
-GROUPS = (2, 5)  # the columns where the numbers of each corpus begin
-BY_THRESHOLD = ("position", "delimiter")  # roles whose baseline is evenly spread attention
-MOST_OF_NAME = 26  # characters of a corpus over its columns
+GROUPS = (2, 5)  # the columns in which the numbers of each corpus begin
+BY_THRESHOLD = ("position", "delimiter")  # roles whose baseline is uniform attention
+MOST_OF_NAME = 26  # characters of a corpus name above its columns
 LEGEND = "Position and delimiter heads have a threshold; their baseline is evenly spread attention."
 MARK = "*"
 NO_BETTER = f"{MARK} On the corpora of the profile, no better than the nearest word of one part of speech."
@@ -25,11 +25,12 @@ GAP = "  "
 
 
 def lines(replications: Sequence[Replication], there: Profile, here: Profile) -> list[str]:
-    """The table with its headings, what its marks and some baselines mean, and how many roles hold."""
+    """The table with its headings, an explanation of its marks and of some baselines, and the number of roles that
+    hold."""
     rows = [HEADINGS, *(_cells(replication) for replication in replications)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(HEADINGS))]
     names = [one_line(shortened(profile.corpus, MOST_OF_NAME)) for profile in (there, here)]
-    for name, first in zip(names, GROUPS, strict=True):  # a name has the room of its three columns
+    for name, first in zip(names, GROUPS, strict=True):  # a name can be as wide as the three columns below it
         room = sum(widths[first : first + 3]) + 2 * len(GAP)
         widths[first + 2] += max(0, len(name) - room)
     table = [_corpora(names, widths), *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
@@ -39,7 +40,7 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
 
 
 def _corpora(names: Sequence[str], widths: Sequence[int]) -> str:
-    """The line over the headings: each corpus over its numbers."""
+    """The line above the headings: each corpus name above its numbers."""
     line = ""
     for name, first in zip(names, GROUPS, strict=True):
         line = f"{line:<{sum(widths[:first]) + first * len(GAP)}}{name}"
@@ -77,7 +78,7 @@ def _numbers(measured: Measurement | None) -> tuple[str, str, str]:
 
 
 def _share(value: float) -> str:
-    return "–" if value != value else f"{value:.3f}"  # NaN is not itself
+    return "–" if value != value else f"{value:.3f}"  # NaN is not equal to itself
 
 
 def _count(replications: Sequence[Replication], there: str, here: str) -> str:

@@ -21,18 +21,18 @@ STDOUT = "-"
 TABLES = (".csv", ".json")
 TEXT_FORMATS = frozenset((".csv", ".json", ".svg", ".html"))
 LARGE_BYTES = 100_000_000
-BYTES_OF_WEIGHT = {".csv": 24, ".json": 13}  # without the tokens; measured on readings of 60 to 500 pieces
+BYTES_OF_WEIGHT = {".csv": 24, ".json": 13}  # without tokens; measured on readings of 60 to 500 pieces
 
 
 @dataclass(frozen=True)
 class Destination:
-    """A file, or stdout where ``path`` is None, and the format by its suffix."""
+    """A file, or stdout if ``path`` is None, and the format, given by its suffix."""
 
     path: Path | None
     suffix: str
 
     def write(self, make: Callable[[], bytes]) -> None:
-        """Write what ``make`` gives. Raises ExportError."""
+        """Write the output of ``make``. Raises ExportError."""
         if self.path is not None:
             exports.write_bytes(self.path, make)
         else:
@@ -64,16 +64,16 @@ def _table(rows: pd.DataFrame, suffix: str) -> bytes:
 
 
 def table_destination(out: str | None, asked_format: str | None) -> Destination | None:
-    """Where a table goes besides the terminal, if anywhere; a format without a file is for stdout. Raises as
+    """Where a table is written besides the terminal, if anywhere; a format without a file means stdout. Raises as
     :func:`destination`."""
     out = out if out is not None else STDOUT if asked_format else None
     return None if out is None else destination(out, asked_format, TABLES, "a table format")
 
 
 def destination(out: str, asked_format: str | None, formats: Iterable[str], kind: str = "a file format") -> Destination:
-    """Where ``--out`` and ``--format`` lead, checked before anything is computed.
+    """The destination that ``--out`` and ``--format`` name, checked before anything is computed.
 
-    Raises ExportError for another format than ``formats`` or a place that cannot be written, SettingError for two
+    Raises ExportError for a format that is not in ``formats`` or a place that cannot be written, SettingError for two
     formats at once, for stdout without one, and for binary data on a terminal.
     """
     suffix = _suffix(out, asked_format)
@@ -91,7 +91,7 @@ def destination(out: str, asked_format: str | None, formats: Iterable[str], kind
 
 
 def format_suffix(name: str) -> str:
-    """The suffix that a format's name means: ".svg" for svg, SVG and .svg."""
+    """The suffix for a format's name: ".svg" for svg, SVG and .svg."""
     return f".{name.strip().lower().lstrip('.')}"
 
 

@@ -67,7 +67,7 @@ def name_option(command: Parser) -> None:
 
 
 def measuring_options(command: Parser) -> None:
-    """Add the options that change no result."""
+    """Add the options that do not change results."""
     command.add_argument(
         "--batch",
         type=batch,
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> None:
                 profile = measure(encoder, corpus, place, args.batch, other, cluster=cluster)
                 profiles.append(_written(profile, place, other, args.other))
     if several:
-        from mha_viz.study.several import write_together  # loads torch
+        from mha_viz.study.several import write_together  # imports torch
 
         print(f"{write_together(profiles, args.out)}: the scores of all {len(profiles)} profiles, one column each")
 
@@ -109,7 +109,7 @@ def _check_several(args: argparse.Namespace, several: bool) -> None:
 
 
 def _written(profile: Profile, place: Path, other: Profile | None, other_place: Path) -> Profile:
-    """Write a profile, beside another one where there is one, and print what it holds."""
+    """Write a profile, beside the ``other`` one if there is one, and print its contents."""
     if other is not None:
         other, profile = establish(other, profile)
         other.write(other_place)
@@ -135,8 +135,9 @@ def measure(
 ) -> Profile:
     """The profile of a model over a corpus, with a progress bar; as :func:`mha_viz.study.run.study`.
 
-    ``sums``: the folder from which a stopped study continues, None for none; ``other``: a profile that it will be
-    compared with; ``cluster``: what measures in place of this process. Raises CorpusError, ExportError, ClusterError.
+    ``sums``: the folder from which a stopped study continues, or None; ``other``: a profile that it will be compared
+    with; ``cluster``: the cluster that measures in place of this process. Raises CorpusError, ExportError,
+    ClusterError.
     """
     from mha_viz.study.plan import BATCH
     from mha_viz.study.profiling import Here
@@ -170,7 +171,7 @@ def _saved(sums: Path | None) -> str:
 
 
 def read_corpus(source: str, name: str | None = None, cluster: Any = None) -> Any:
-    """The corpus in a file, or the built-in one; for a ``cluster`` in shards. Raises CorpusError."""
+    """The corpus in a file, or the built-in one; for a ``cluster``, in shards. Raises CorpusError."""
     from mha_viz.corpus.sources import open_corpus
 
     try:
@@ -181,7 +182,7 @@ def read_corpus(source: str, name: str | None = None, cluster: Any = None) -> An
 
 
 def _names_beside(path: Path) -> list[str]:
-    """The files in the folder in which a file was looked for, written as it was."""
+    """The other files in the folder in which a file was not found, written with the path that was typed."""
     with suppress(OSError):
         return [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), 1000) if one.is_file()]
     return []

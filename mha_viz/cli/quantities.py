@@ -1,4 +1,4 @@
-"""Options that choose what a reading holds: another quantity than the weight, or the attention without some heads."""
+"""Options for what a reading contains: a quantity other than the weight, or attention with some heads switched off."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def head_names(value: str) -> tuple[Head, ...]:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raise SettingError for options that do not go together."""
+    """Raise SettingError for options that exclude each other."""
     given = [name for name in ("word", "place", "other") if getattr(args, name) not in ("", None)]
     if given and args.quantity != "gradient":
         raise SettingError(f"--{given[0]} goes with --quantity gradient.", f"Leave --{given[0]} out.")
@@ -71,7 +71,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def read_text(encoder: Any, text: str, pair: str, args: argparse.Namespace) -> Attention:
-    """What is asked for of a text. Raises as ``encode``, and as each quantity."""
+    """The requested quantity for a text. Raises the errors of ``encode`` and of the quantity."""
     if args.quantity == "norm":
         from mha_viz.models.norms import norm_weighted
 
@@ -98,7 +98,7 @@ def _without(encoder: Any, text: str, pair: str, args: argparse.Namespace) -> An
 
 
 def means(encoder: Any, method: str) -> Any:
-    """The mean outputs of heads over the built-in sentences, where the method needs them."""
+    """The mean outputs of heads over the built-in sentences, if the method needs them."""
     if method != "mean":
         return None
     from mha_viz.corpus import grammar
@@ -108,5 +108,5 @@ def means(encoder: Any, method: str) -> Any:
 
 
 def default_scale(quantity: str) -> str:
-    """The scale of colours that a quantity begins with: only shares lie between 0 and 1."""
+    """The default colour scale of a quantity: only shares lie between 0 and 1."""
     return "fixed" if QUANTITIES[quantity].is_share else "head"

@@ -37,14 +37,14 @@ def options(replicate: Parser) -> None:
 
 
 def _profile_folder(value: str) -> Path:
-    """A folder, or where there is none the first shipped profile of the model that ``value`` names."""
+    """A folder or, if it does not exist, the first shipped profile of the model that ``value`` names."""
     folder = folder_name(value)
     shipped = [asset("profiles") / value / corpus for corpus in ("ewt", "grammar")] if folder.name == value else []
     return folder if folder.exists() else next((one for one in shipped if one.is_dir()), folder)
 
 
 def _measured(args: argparse.Namespace, there: Profile, sums: Path | None) -> Profile:
-    """The profile of the corpus, by the model of the other profile."""
+    """The profile of the corpus, measured with the model of the other profile."""
     with cluster_for(args) as cluster, warnings_as_lines():
         corpus = read_corpus(args.corpus, args.name, cluster)
         encoder = load_model(choose_model(there.model), args.device)

@@ -17,7 +17,7 @@ from mha_viz.numerals import counted
 from mha_viz.quotes import quoted
 
 WIDTH = 100  # characters of a sentence on a terminal
-LISTED = 10  # lines of counts
+LISTED = 10  # rows of counts that are printed
 CONDITIONS = {
     "query": "the word where the link begins",
     "key": "the word where the link ends",
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
     model = choose_model(name)
     check_heads(model, [head])
     corpus = read_corpus(args.corpus)
-    from mha_viz.study.search import searching  # loads torch
+    from mha_viz.study.search import searching  # imports torch
 
     conditions = Conditions(**{field: getattr(args, field) for field in Conditions._fields})
     result = None
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _write(result: Search | None, to: Destination | None) -> None:
-    """Write the table where it was asked for, and print the links, unless the table went to the terminal."""
+    """Write the table to the requested place, and print the links unless the table went to the terminal."""
     if result is None:
         return
     if to is not None:

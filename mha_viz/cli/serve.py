@@ -32,7 +32,7 @@ def options(serve: Parser) -> None:
 
 
 def serve(args: argparse.Namespace) -> None:
-    """Replace this process by Streamlit, so that signals reach it directly."""
+    """Replace this process with Streamlit, so that signals reach it directly."""
     if not args.host.strip():
         raise SettingError("The host is empty.", "Give an address of this machine, as in --host 127.0.0.1.")
     if args.open:
@@ -44,22 +44,22 @@ def serve(args: argparse.Namespace) -> None:
     catalog.offered()
     _check_free(args.host, args.port)
     _check_home(assets.home())
-    # Otherwise every thread that serves a page has its own arena and holds what it freed: a tenth of the memory.
+    # Otherwise every thread that serves a page has an arena of its own, which keeps freed memory: a tenth of the total.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    # What is larger lies in memory of its own, which the system has back at once, instead of between what stays.
+    # Larger blocks are mapped separately, so that they are returned to the system at once instead of leaving gaps.
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "500000")
     where = ["--server.address", args.host, "--server.port", str(args.port)]
     where += ["--browser.serverAddress", _reached_at(args.host)]
     if args.host in WILDCARDS and (address := _address()):
         print(f"Other machines reach this server at http://{address}:{args.port}", flush=True)
     command = [sys.executable, "-m", "mha_viz.serving", *where, *args.streamlit]
-    if os.name == "nt":  # on Windows a replaced process loses its terminal
+    if os.name == "nt":  # on Windows, a replaced process loses its terminal
         sys.exit(subprocess.call(command))
     os.execv(command[0], command)
 
 
 def _check_home(home: Path) -> None:
-    """Warn once when nothing can be kept; the server starts all the same."""
+    """Warn once if nothing can be stored; the server starts anyway."""
     try:
         home.mkdir(parents=True, exist_ok=True)
         problem = "" if os.access(home, os.W_OK) else "it is read-only"
@@ -74,7 +74,7 @@ def _check_home(home: Path) -> None:
 
 
 def _reached_at(host: str) -> str:
-    """The host name to print. By default Streamlit would ask a host on the Internet for this machine's address."""
+    """The host name to print. Otherwise Streamlit would ask a host on the Internet for this machine's address."""
     return "localhost" if host in WILDCARDS else host
 
 
@@ -82,7 +82,7 @@ def _address() -> str:
     """This machine's address in its network; empty without a network. Nothing is sent."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect(("192.0.2.1", 9))  # an address for documentation: only the route to it is looked up
+            probe.connect(("192.0.2.1", 9))  # an address reserved for documentation: only the route to it is looked up
             return str(probe.getsockname()[0])
     except OSError:
         return ""

@@ -14,7 +14,7 @@ from mha_viz.quotes import printable
 
 Show = Callable[[int, int], None]
 
-SECONDS_BETWEEN_LINES = 5.0  # of progress, where stderr is not a terminal
+SECONDS_BETWEEN_LINES = 5.0  # of progress, if stderr is not a terminal
 PRINTED = (MissingGlyphWarning, SumsUnsavedWarning, TextCutWarning)
 MAX_STDIN_BYTES = 16_000_000  # far more than any model reads; a pipe may be endless
 
@@ -77,8 +77,8 @@ def _progress(picture: Callable[[int, int], str], line: Callable[[int, int], str
 
 @contextmanager
 def changing_line() -> Iterator[Callable[[str], None]]:
-    """A function that shows a line in place of the one before, where stderr is a terminal; elsewhere one every few
-    seconds."""
+    """A function that shows a line in place of the previous one if stderr is a terminal; otherwise it prints one every
+    few seconds."""
     terminal, printed = sys.stderr.isatty(), monotonic()
 
     def show(line: str) -> None:
@@ -98,7 +98,7 @@ def changing_line() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Prints each warning of a missing glyph or a cut text on a line of its own, the same one only once."""
+    """Prints each warning about a missing glyph or a cut text on a line of its own, and the same warning only once."""
     printed: set[str] = set()
     shown_by_python = warnings.showwarning
 

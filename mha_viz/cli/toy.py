@@ -160,7 +160,7 @@ def _written(table: Any, suffix: str) -> bytes:
 
 
 def _best(rows: list[Any]) -> list[str]:
-    """A line for each task: the head that does it best."""
+    """A line for each task, with its best head."""
     lines = []
     for task in dict.fromkeys(row.task for row in rows):
         best = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)

@@ -1,4 +1,4 @@
-"""Complaints of argparse and of the library in the words of someone who typed options."""
+"""Errors of argparse and of the library, reworded for someone who typed options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from mha_viz.quotes import shortened
 
-# Names of settings in Python, at the beginning of a message with the value given, or anywhere in it.
+# Names of Python settings, at the beginning of a message with their values, or anywhere in it.
 _GIVEN = re.compile(r"^([a-z]+(?:_[a-z]+)*) is (?:'([^']*)'|\"([^\"]*)\"|([-+\w.]+))(?=[.,:]( |$))")
 _NAMED = re.compile(r"\b(width_mm|width_in|max_height_mm|font_pt)\b")
 _ASSIGNED = re.compile(r'\b(links|scale)="([^"]*)"')
@@ -29,7 +29,7 @@ def _option(name: str) -> str:
 
 
 def as_sentence(message: str, parser: argparse.ArgumentParser) -> str:
-    """A complaint of argparse as a sentence."""
+    """An error of argparse as a sentence."""
     subject, _, rest = message.partition(": ")
     if subject == "the following arguments are required":
         return _missing(rest.split(", "), parser)
@@ -45,7 +45,7 @@ def as_sentence(message: str, parser: argparse.ArgumentParser) -> str:
 
 
 def _missing(names: list[str], parser: argparse.ArgumentParser) -> str:
-    """What has to be given and is not: the command, or arguments of it."""
+    """What is required and missing: the command, or arguments of it."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction) and action.metavar in names:
             return f"No {str(action.metavar).lower()} was given. Choose from {', '.join(action.choices)}."

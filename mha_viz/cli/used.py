@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     """Measure which roles of a profile are used, write its table ``used`` and print it."""
     profile = read_profile(args.profile)
     corpus = read_corpus(args.corpus)
-    from mha_viz.study.used_roles import used_roles  # loads torch
+    from mha_viz.study.used_roles import used_roles  # imports torch
 
     encoder = load_model(choose_model(profile.model), args.device)
     with bar("of the sentences") as show:
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def lines(profile: Profile) -> list[str]:
-    """The table ``used`` of a profile, a line for each role."""
+    """The table ``used`` of a profile, with a line for each role."""
     table = profile.tables["used"]
     first = table.iloc[0]
     count = int(table["used"].astype(bool).sum())

@@ -1,3 +1,3 @@
 """Annotated text: treebanks and other corpus files, and the built-in grammar with its lexicon."""
 
-BUILT_IN = "grammar"  # what the built-in corpus is called
+BUILT_IN = "grammar"  # the name of the built-in corpus

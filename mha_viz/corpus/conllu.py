@@ -41,7 +41,7 @@ def read_conllu(text: str, name: str = "corpus", start: Start = START, lenient: 
 
 
 class _Reader:
-    """What has been read of a file, sentence by sentence."""
+    """The content of a file that has been read so far, sentence by sentence."""
 
     def __init__(self, name: str, start: Start, lenient: bool) -> None:
         self.sentences: list[Sentence] = []
@@ -52,7 +52,7 @@ class _Reader:
         self._relations, self._tags = Labels("relation", name), Labels("part of speech", name)
 
     def read(self, block: Block) -> None:
-        """Take in the lines of one sentence. Raises CorpusError."""
+        """Add the lines of one sentence. Raises CorpusError."""
         begun = new_document(block, self._name)
         if begun is not None:
             self.brackets.close(self.sentences)

@@ -11,13 +11,14 @@ from mha_viz.corpus.limits import MAX_BRACKETS
 from mha_viz.corpus.rows import WordLine
 from mha_viz.corpus.treebank import Mention, Sentence
 
-# It matches in linear time: once a match begins it never fails, so no character is scanned from two starting points;
-# only white space and single brackets are skipped. Text that no bracket closes matches too, without the last group.
+# The pattern matches in linear time: once a match begins it never fails, so no character is scanned from two starting
+# points; only white space and single brackets are skipped. Text that no bracket closes matches too, without the last
+# group.
 ENTITY_PARTS = re.compile(r"\(([^()\s-]+)(?:-[^()]*)?(\))?|([^()\s]+)(\))?")  # chain, ")" at once; other text, ")"
 
 
 class _Open(NamedTuple):
-    number: int  # among the document's opening brackets
+    number: int  # the bracket's place among the opening brackets of the document
     chain: str
     sentence: int
     start: int
@@ -93,10 +94,10 @@ class Brackets:
 
 
 class _SpanHeads:
-    """The head word of each span of a sentence: the first word whose head lies outside the span.
+    """The head word of each span of a sentence: the first word whose head is outside the span.
 
     ``heads`` are indices, −1 for none. The end of the span moves from word to word; a word is *waiting* while its head
-    lies beyond the end, so no span has to be scanned word by word.
+    is beyond the end, so no span has to be scanned word by word.
     """
 
     def __init__(self, heads: Sequence[int]) -> None:
@@ -106,7 +107,7 @@ class _SpanHeads:
         for word, head in enumerate(heads):
             if head > word:
                 self._earlier[head].append(word)
-        self._waiting: list[int] = []  # words up to the end whose heads lie beyond it, ascending
+        self._waiting: list[int] = []  # words up to the end whose heads are beyond it, ascending
         self.end = -1
 
     def end_at(self, end: int) -> None:
@@ -124,7 +125,7 @@ class _SpanHeads:
 
 
 def _first_headed_before(heads: Sequence[int]) -> list[int]:
-    """For each word: the first word from there on that has no head or whose head precedes that word."""
+    """For each word: the first word from there on that has no head, or whose head is before the starting word."""
     first = [0] * len(heads)
     later: list[int] = []  # candidates, the nearest last; a word is dropped once its head is not before the start
     for start in reversed(range(len(heads))):

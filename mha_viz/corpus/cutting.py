@@ -1,7 +1,7 @@
-"""A file cut into shards of bytes that end where a sentence ends, so that each can be read and measured by itself.
+"""A file cut into shards of bytes that end where a sentence ends, so that each can be read and measured separately.
 
-A file is read from its beginning to its end, never as a whole. With ``# newdoc`` lines CoNLL-U is cut where a document
-begins, since the chunks of coreference and the brackets of ``Entity=`` do not go beyond one; else between sentences.
+A file is read as a stream, never as a whole. CoNLL-U with ``# newdoc`` lines is cut between documents, since the chunks
+of coreference and the brackets of ``Entity=`` never cross these boundaries; otherwise between sentences.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from mha_viz.corpus import limits, stored
 from mha_viz.corpus.reading import CONLLU, GAP, kind_of
 from mha_viz.errors import CorpusError
 
-SIZES = {CONLLU: 1_000_000}  # bytes of a shard, at least: about 1,000 sentences
-SIZE = 125_000  # of text: about as many
-HEAD = 4_000_000  # bytes by which the kind of a file is told
+SIZES = {CONLLU: 1_000_000}  # the least bytes of a shard: about 1,000 sentences
+SIZE = 125_000  # for plain text: about as many sentences
+HEAD = 4_000_000  # bytes that are read to recognise the kind of a file
 BOM = b"\xef\xbb\xbf"
 SENTENCE_END = re.compile(rb"\n[ \t\r\f\v]*\n")
 NEW_DOCUMENT = rb"#[ \t]*newdoc(?:[ \t]*\r?\n|[ \t]*=| id[ \t]*=[ \t]*\S)"
@@ -29,7 +29,7 @@ Boundary = Callable[[bytes, int], int]
 
 
 class Shard(NamedTuple):
-    """Bytes ``start`` to ``stop`` of the unpacked content of a file, and their SHA-256."""
+    """Bytes ``start`` to ``stop`` of the decompressed content of a file, and their SHA-256."""
 
     path: str
     start: int
@@ -47,9 +47,9 @@ class Cut(NamedTuple):
 
 
 def cut(path: str, size: int | None = None) -> Cut:
-    """Cut a file into shards of at least ``size`` bytes. Raises CorpusError, for a GAP table too.
+    """Cut a file into shards of at least ``size`` bytes. Raises CorpusError, also for a GAP table.
 
-    Without ``# newdoc`` a file with ``Entity=`` is one document, and one shard.
+    A file with ``Entity=`` but without ``# newdoc`` is one document, and one shard.
     """
     file = Path(path)
     with stored.opened(file) as stream:
@@ -71,7 +71,7 @@ def cut(path: str, size: int | None = None) -> Cut:
 
 
 def content(shard: Shard) -> bytes:
-    """The bytes of a shard. Raises CorpusError where they are not what they were when the file was cut."""
+    """The bytes of a shard. Raises CorpusError if they have changed since the file was cut."""
     with stored.opened(Path(shard.path)) as stream:
         stored.skip(stream, shard.start)
         data = stream.read(shard.stop - shard.start)
@@ -81,7 +81,7 @@ def content(shard: Shard) -> bytes:
 
 
 def _kind(stream: BinaryIO, file: Path) -> tuple[str, bytes]:
-    """What a file holds, and the bytes that were read to tell."""
+    """The kind of a file, and the bytes that were read to recognise it."""
     head = stream.read(HEAD)
     kind = kind_of(head.decode("utf-8-sig", "replace"), stored.plain_name(file))
     if kind == GAP:
@@ -96,7 +96,7 @@ def _boundary(kind: str, head: bytes) -> Boundary:
 
 
 def _line_end(data: bytes, size: int) -> int:
-    """The end of the first line that ends after ``size`` bytes; 0 where none does."""
+    """The end of the first line that ends after ``size`` bytes; 0 if there is none."""
     return data.find(b"\n", size - 1) + 1
 
 
@@ -106,8 +106,8 @@ def _sentence_end(data: bytes, size: int) -> int:
 
 
 def _document_end(data: bytes, size: int) -> int:
-    """The end of the first blank line after ``size`` bytes between which and ``# newdoc`` are only comments and blank
-    lines."""
+    """The end of the first blank line after ``size`` bytes that is separated from ``# newdoc`` only by comments and
+    blank lines."""
     done = data.find(b"\n", size) + 1 or len(data)
     for match in DOCUMENT_BEGIN.finditer(data, size):
         cut_at = _blank_line_before(data, done, match.start())
@@ -118,8 +118,8 @@ def _document_end(data: bytes, size: int) -> int:
 
 
 def _blank_line_before(data: bytes, first: int, last: int) -> int:
-    """The end of the last blank line from ``first`` to ``last``, both the beginnings of lines, with nothing but
-    comments after it; 0 where there is none. What has been looked at is not looked at again."""
+    """The end of the last blank line between ``first`` and ``last``, both beginnings of lines, that is followed only by
+    comments; 0 if there is none. No part of the data is looked at twice."""
     while last > first:
         begin = data.rfind(b"\n", first, last - 1) + 1 or first
         line = data[begin:last]

@@ -21,7 +21,7 @@ CHILD = "mha_viz.corpus.excerpting"
 
 
 def read_excerpts(data: bytes, spans: Sequence[Span]) -> dict[Span, Sentence]:
-    """The sentences of a file by their numbers. Raises CorpusError, and as :func:`mha_viz.process.apart.run`."""
+    """The sentences of a file by number. Raises CorpusError, and the errors of :func:`mha_viz.process.apart.run`."""
     text = apart.run(CHILD, json.dumps({"spans": list(spans)}).encode() + b"\n" + data, BOUNDS).decode()
     return dict(zip(spans, read_conllu(text, NEUTRAL).sentences, strict=True)) if text else {}
 

@@ -1,4 +1,4 @@
-"""A few sentences of a corpus: those that were read together as one, and their annotation in fewer letters."""
+"""A few sentences of a corpus: joined where they were read together, and their annotation in a shorter form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Span = tuple[int, int]  # the numbers of the first and the last of consecutive s
 
 
 def as_one_sentence(sentences: Sequence[Sentence]) -> Sentence:
-    """Consecutive sentences as one with several roots; its dependencies and mentions are theirs."""
+    """Consecutive sentences as one sentence with several roots, with all their dependencies and mentions."""
     words: list[Word] = []
     mentions: list[Mention] = []
     for sentence in sentences:
@@ -25,8 +25,8 @@ def as_one_sentence(sentences: Sequence[Sentence]) -> Sentence:
 
 
 def shorter(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
-    """The sentence as it is, then with less and less annotation: without features; for ``coreference``, with the head
-    word of each mention alone. What is left out is not drawn over the words."""
+    """The sentence itself, then versions with less and less annotation: without features; for ``coreference``, with
+    only the head word of each mention. What is left out is not drawn above the words."""
     yield sentence
     yield replace(sentence, words=tuple(word._replace(features="") for word in sentence.words))
     if coreference:
@@ -37,5 +37,5 @@ def shorter(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
 
 
 def excerpts(sentences: Sequence[Sentence], spans: Iterable[Span]) -> tuple[Sentence, ...]:
-    """The sentences from the first to the last number of each span, joined."""
+    """The sentences of each span, from its first to its last number, joined."""
     return tuple(as_one_sentence(sentences[first : last + 1]) for first, last in spans)

@@ -1,4 +1,4 @@
-"""How much of a corpus file is read, so that a stranger's text takes time and memory in proportion to its length."""
+"""Limits on corpus files, so that the time and memory for an untrusted text are proportional to its length."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MAX_WORDS = 1_000  # per sentence
 MAX_SENTENCES = 500_000
 MAX_BRACKETS = 20  # coreference brackets on one word
 MAX_LABELS = 200  # distinct relations of a corpus, with subtypes; distinct parts of speech
-NOT_TEXT = re.compile("[\udc80-\udcff\0]")  # bytes that are no UTF-8, read as surrogates; zero bytes
-MAX_LABEL = 100  # characters of one of them: a profile repeats it in a row per direction and head
+NOT_TEXT = re.compile("[\udc80-\udcff\0]")  # bytes that are not UTF-8, read as surrogates; zero bytes
+MAX_LABEL = 100  # characters of one label: a profile repeats it in a row per direction and head
 
 
 def decoded(data: bytes, name: str) -> str:
-    """The text of a file. Raises CorpusError when it is too large or not UTF-8."""
+    """The text of a file. Raises CorpusError if it is too large or not UTF-8."""
     if len(data) > MAX_BYTES:
         too_large(name, len(data))
     try:
@@ -36,7 +36,7 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def too_large(name: str, size: int) -> NoReturn:
-    """Raise the CorpusError for a file of ``size`` bytes, without reading the file."""
+    """Raise the CorpusError for a file of ``size`` bytes, which is not read."""
     most = MAX_BYTES // 10**6
     raise CorpusError(f"{name} has {size / 1e6:.0f} MB; at most {most} are read.", "Split the file.")
 

@@ -13,7 +13,7 @@ from mha_viz.text import clean
 
 GAP, CONLLU, PLAIN = "GAP table", "CoNLL-U", "text"
 GAP_COLUMNS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
-# It matches in linear time, as do the brackets of coreference: only white space is skipped.
+# The pattern matches in linear time, like that for the brackets of coreference: only white space is skipped.
 PLAIN_WORDS = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 
@@ -30,7 +30,7 @@ def parse_file(data: bytes, name: str) -> Corpus | Gap:
 
 
 def kind_of(text: str, name: str) -> str:
-    """What a file holds, by its name and the text that it begins with: GAP, CONLLU or PLAIN. Raises CorpusError."""
+    """The kind of a file, by its name and the beginning of its text: GAP, CONLLU or PLAIN. Raises CorpusError."""
     if not text.strip():
         raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence per line.")
     heading = text.partition("\n")[0].split("\t")
@@ -49,8 +49,8 @@ def kind_of(text: str, name: str) -> str:
 
 
 def read_part(data: bytes, kind: str, name: str, start: Start) -> Corpus:
-    """Parse a part of a file that begins at ``start``. What cannot be read is left out, one sentence at a time, and
-    named with its line in the file."""
+    """Parse a part of a file that begins at ``start``. Sentences that cannot be read are left out one by one and
+    reported with their line in the file."""
     text = data.decode("utf-8", "surrogateescape")
     return read_conllu(text, name, start, lenient=True) if kind == CONLLU else read_plain(text, name, start, True)
 

@@ -20,8 +20,8 @@ Block = list[tuple[int, str]]  # the lines of a sentence with their numbers
 
 
 def blocks(text: str, name: str, before: int = 0, strict: bool = True) -> Iterator[Block]:
-    """The lines of each sentence, ``before`` the first of which the file has so many. Raises CorpusError for one that
-    is too long, if ``strict``."""
+    """The lines of each sentence; the file has ``before`` lines before the first of them. Raises CorpusError for a
+    sentence that is too long, if ``strict``."""
     block: Block = []
     for number, line in enumerate(text.split("\n"), before + 1):  # only "\n" ends a line: a word may contain U+2028
         if strict:

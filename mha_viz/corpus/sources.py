@@ -1,4 +1,4 @@
-"""A corpus from whatever names one: a path, several, the built-in corpus, or a corpus itself."""
+"""A corpus from anything that names one: a path, several paths, the built-in corpus, or a corpus itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def iterate(source: Source) -> Iterator[Sentence]:
 
 
 def files_of_source(source: Source) -> tuple[Path, ...]:
-    """The files of a corpus that lies in some. Raises CorpusError."""
+    """The files of a corpus, if it is stored in files. Raises CorpusError."""
     if isinstance(source, Corpus | Gap) or source == BUILT_IN:
         raise CorpusError(
             "A cluster reads files, but this corpus is not in a file.", "Write it to a file, or leave it out."
@@ -56,7 +56,7 @@ def files_of_source(source: Source) -> tuple[Path, ...]:
 
 
 def name_of(source: Source) -> str:
-    """The name of a corpus that lies in a file, in a folder, in the files of a pattern, or in several of these."""
+    """The name of a corpus that is stored in a file, in a folder, in the files of a pattern, or in several of these."""
     return " + ".join(_name(path) for path in _paths(source))
 
 
@@ -88,7 +88,7 @@ def _file(path: Path) -> Corpus | Gap:
 
 
 def _joined(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
-    """One corpus of several. Documents stay apart, those of one name in two files too."""
+    """Several corpora as one. Documents stay separate, including those with the same name in two files."""
     corpora = [part for part in parts if isinstance(part, Corpus)]
     if len(corpora) < len(parts):
         raise CorpusError("A GAP table cannot be measured together with other files.", "Give it alone.")
@@ -108,5 +108,6 @@ def _joined(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
 
 
 def _document(sentence: Sentence, number: int, corpus: Corpus) -> str:
-    """The name of a sentence's document among all files; a file without names is one where chains tie it together."""
+    """The name of a sentence's document among all files; a file without names is one document if chains connect its
+    sentences."""
     return f"{number}:{sentence.document}" if sentence.document or corpus.has_chains else ""

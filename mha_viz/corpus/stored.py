@@ -1,4 +1,5 @@
-"""The files that a corpus is stored in: as they are, compressed (.gz, .zst) or Parquet, read as a stream of bytes."""
+"""The files in which a corpus is stored, uncompressed, compressed (.gz, .zst) or as Parquet, read as a stream of
+bytes."""
 
 from __future__ import annotations
 
@@ -17,20 +18,21 @@ from mha_viz.quotes import quoted
 
 COMPRESSED = (".gz", ".zst")
 PARQUET = ".parquet"
-SUFFIXES = (".conllu", ".conll", ".txt", ".text", PARQUET)  # of the files of a folder that are read
+SUFFIXES = (".conllu", ".conll", ".txt", ".text", PARQUET)  # suffixes of the files that are read from a folder
 TEXT_COLUMN = "text"
 PROFILE = "profile.json"  # in the folder of a profile
 BLOCK = 1 << 20  # bytes that are read at a time
-ROWS = 4096  # of a Parquet file that are read at a time, at most
+ROWS = 4096  # the most rows of a Parquet file that are read at a time
 REMEDY = f"Name a file, a folder or a pattern, or {BUILT_IN} for the built-in corpus."
 _PATTERN = frozenset("*?[")
 
 
 def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The files that a path, a folder or a pattern such as ``corpus/**/*.txt.gz`` names, in the order of their names.
+    """The files that a path, a folder or a pattern such as ``corpus/**/*.txt.gz`` names, sorted by name.
 
-    Of a folder and the folders in it, those with a suffix in SUFFIXES, compressed or not, but for profiles: their
-    sentences are examples, not a corpus. Raises CorpusMissing, and CorpusError for the folder of a profile.
+    For a folder, these are the files in it and its subfolders with a suffix in SUFFIXES, compressed or not, except for
+    profiles, whose sentences are examples and not a corpus. Raises CorpusMissing, and CorpusError for the folder of a
+    profile.
     """
     path, text = Path(source), os.fspath(source)
     if path.is_dir():
@@ -48,13 +50,13 @@ def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
 
 
 def _matching(pattern: Path) -> Iterator[Path]:
-    """The files that a pattern names, below the last folder that it names in full."""
+    """The files that match a pattern, below its last folder without wildcards."""
     first = next(at for at, part in enumerate(pattern.parts) if _PATTERN & set(part))
     return Path(*pattern.parts[:first]).glob(str(Path(*pattern.parts[first:])))
 
 
 def readable(file: Path) -> bool:
-    """True for a file, by its path in a folder, that is read as a part of it: it is not hidden."""
+    """True for a file, given by its path in a folder, that is read as part of it, because it is not hidden."""
     return not any(part.startswith(".") for part in file.parts) and plain_name(file).lower().endswith(SUFFIXES)
 
 
@@ -65,19 +67,20 @@ def plain_name(file: Path) -> str:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked; of Parquet the cells of its text column, each on a line. Raises CorpusError."""
+    """The bytes of a file, decompressed; for Parquet, the cells of its text column, each on a line. Raises
+    CorpusError."""
     try:
         with _stream(path) as stream:
             yield stream
     except FileNotFoundError as error:
         raise CorpusMissing(f"{str(path)[:200]} cannot be read: it does not exist.", REMEDY) from error
-    except (OSError, EOFError, ValueError, zlib.error) as error:  # pyarrow's own are ValueErrors
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # pyarrow's own errors are ValueErrors
         reason = " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
         raise CorpusError(f"{str(path)[:200]} cannot be read: {reason[:200].lower()}.", REMEDY) from error
 
 
 def skip(stream: BinaryIO, count: int) -> None:
-    """Go ``count`` bytes ahead; what is compressed is unpacked up to there."""
+    """Skip ``count`` bytes; compressed data is decompressed up to there."""
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         stream.seek(count)
         return
@@ -99,8 +102,8 @@ def _stream(path: Path) -> BinaryIO:
 
 
 class _Cells(io.RawIOBase):
-    """The text column of a Parquet file, a cell on a line. What is unpacked at a time is as large as BLOCK in the file,
-    unpacked: a cell that many rows repeat is there once."""
+    """The text column of a Parquet file, one cell per line. What is decompressed at a time corresponds to BLOCK bytes
+    in the file; a cell that many rows repeat is stored once."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet
@@ -132,7 +135,7 @@ class _Cells(io.RawIOBase):
             row_bytes = facts.row_group(group).column(at).total_uncompressed_size / max(1, rows)
             most = int(max(1, min(ROWS, BLOCK / max(1, row_bytes))))
             for batch in self._file.iter_batches(batch_size=most, row_groups=[group], columns=[column]):
-                cells = batch.column(0).dictionary_encode()  # of what is encoded already, the same
+                cells = batch.column(0).dictionary_encode()  # for data that is already dictionary-encoded, no change
                 distinct = [f"{cell or ''}\n".encode() for cell in cells.dictionary.to_pylist()]
                 for index in cells.indices.to_pylist():
                     yield b"\n" if index is None else distinct[index]
@@ -144,7 +147,7 @@ class _Cells(io.RawIOBase):
 
 
 def _text_column(schema: Any, path: Path) -> str:
-    """The column that holds the text: the one of that name, or the only one of strings. Raises CorpusError."""
+    """The column with the text: the one of that name, or the only one of strings. Raises CorpusError."""
     columns = [field.name for field in schema if _is_text(field.type)]
     if TEXT_COLUMN in columns:
         return TEXT_COLUMN
@@ -155,7 +158,7 @@ def _text_column(schema: Any, path: Path) -> str:
 
 
 def _is_text(kind: Any) -> bool:
-    """True for strings, as they are or as a dictionary of them (categories of pandas)."""
+    """True for strings, plain or dictionary-encoded (categories of pandas)."""
     from pyarrow import types
 
     if types.is_dictionary(kind):

@@ -48,7 +48,7 @@ class Sentence:
 
 
 class Start(NamedTuple):
-    """Where a part of a file begins: the lines and sentences before it, and the document that goes on."""
+    """Where a part of a file begins: the number of lines and sentences before it, and the document that continues."""
 
     lines: int = 0
     sentences: int = 0

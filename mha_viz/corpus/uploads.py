@@ -1,7 +1,7 @@
 """Uploaded corpus files, parsed in a child process.
 
 The app's process stores only the bytes of a file and a few numbers; a study parses the file again, with the same
-:func:`mha_viz.corpus.reading.parse_file`. So no file, however malformed, takes processor time or memory from the app.
+:func:`mha_viz.corpus.reading.parse_file`. So even a malformed file takes no processor time or memory from the app.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mha_viz.process import apart
 
 CHILD = "mha_viz.corpus.uploads"
 BOUNDS = apart.Bounds(seconds=20, megabytes=600)  # 8 MB of CoNLL-U take 2 s on one core and 140 MB
-NEUTRAL = "an uploaded file"  # shown in place of its name to others with the same file or a link to its profile
+NEUTRAL = "an uploaded file"  # shown in place of its name to others who have the same file or a link to its profile
 LEFT_OUT = 5  # reasons for left-out annotation that are reported
 
 

@@ -1,1 +1,1 @@
-"""What a static figure is made of: marks in points, and fonts."""
+"""The elements of a static figure: marks in points, and fonts."""

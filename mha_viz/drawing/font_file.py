@@ -10,8 +10,8 @@ from threading import RLock
 from typing import Any, Literal
 
 Outlines = Literal["glyf", "CFF", "pictures"]
-Stroke = tuple[str, tuple[Any, ...]]  # what a pen does, and the points it goes to, in font units
-_READING = RLock()  # fontTools reads a file piece by piece, which several threads would do over each other
+Stroke = tuple[str, tuple[Any, ...]]  # a pen command, and its points, in font units
+_READING = RLock()  # fontTools reads a file in pieces, so concurrent threads would interfere with each other
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Font:
 
     @cached_property
     def family(self) -> str:
-        """The family's name, as a style sheet would give it."""
+        """The family's name as used in style sheets."""
         with _READING:
             names = self._tables["name"]
         return str(names.getDebugName(16) or names.getDebugName(1) or Path(self.path).stem)
 
     @cached_property
     def outlines(self) -> Outlines:
-        """How its shapes are stored. PDF can embed "glyf" as it is; "pictures" are emoji in colour."""
+        """The format of its outlines. PDF can embed "glyf" unchanged; "pictures" are colour emoji."""
         with _READING:
             return stored_outlines(self._tables)
 
@@ -74,7 +74,7 @@ class Font:
         return {}
 
     def shape(self, glyph: int) -> list[Stroke]:
-        """The outline of the glyph of that number, as what a pen does: moveTo, lineTo, curveTo, qCurveTo, closePath."""
+        """The outline of the glyph with that number, as pen commands: moveTo, lineTo, curveTo, qCurveTo, closePath."""
         if glyph not in self._shapes:
             with _READING:
                 self._shapes[glyph] = self._drawn(glyph)
@@ -95,16 +95,16 @@ class Font:
 
     @cached_property
     def sound(self) -> bool:
-        """False for a file that is broken where measuring needs it."""
+        """False for a file that is broken in a part needed for measuring."""
         try:
             return bool(self.glyphs and self.em and self.family and self._advances and self.middle is not None)
-        except Exception:  # fontTools raises anything, and a broken file is no reason not to draw
+        except Exception:  # fontTools raises any exception, and a broken file must not prevent drawing
             return False
 
 
 def stored_outlines(tables: Any) -> Outlines:
     if "sbix" in tables or ("COLR" in tables and tables["COLR"].version > 0):
-        return "pictures"  # its outlines, where it has any, are empty
+        return "pictures"  # its outlines, if it has any, are empty
     if "glyf" in tables:
         return "glyf"
     return "CFF" if "CFF " in tables or "CFF2" in tables else "pictures"

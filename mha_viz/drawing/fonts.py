@@ -1,7 +1,7 @@
-"""Type for files: how wide text is, which font has which character, and what no font on this machine has.
+"""Fonts for files: how wide text is, which font has which character, and which characters no font on this machine has.
 
-The first face is Source Sans Pro, the family of the screen; then DejaVu Sans, which knows Greek, Cyrillic, Hebrew,
-Arabic and many signs; then what the system has, searched only when a character needs it. ``MHA_VIZ_FONTS`` may name
+The first face is Source Sans Pro, the family of the screen; then DejaVu Sans, which has Greek, Cyrillic, Hebrew, Arabic
+and many symbols; then the fonts of the system, searched only if a character needs them. ``MHA_VIZ_FONTS`` may name
 folders or files (separated as in PATH) to be searched before the system's.
 """
 
@@ -25,17 +25,17 @@ from mha_viz.drawing.font_file import Font, stored_outlines
 SETTING = "MHA_VIZ_FONTS"
 SUFFIXES = (".ttf", ".otf", ".ttc", ".otc")
 BOX = 0.6  # the width, in ems, of the box that stands for a character without a font
-LISTED = 6  # characters that a warning names
-REMEMBERED = 200  # letters of a text whose width is kept: bounds the memory
-EMPTY = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that have every character as a box or a blank
+LISTED = 6  # the most characters that a warning names
+REMEMBERED = 200  # the most letters of a text whose width is cached, to limit the memory
+EMPTY = re.compile("LastResort|AdobeBlank|NotDef")  # fonts that show every character as a box or a blank
 
 
 class FontRun(NamedTuple):
-    """A stretch of text in one font, in the order of reading; ``font`` None where no font has its characters."""
+    """A stretch of text in one font, in logical order; ``font`` is None if no font has its characters."""
 
     text: str
     font: Font | None
-    leftward: bool = False  # it is read from right to left
+    leftward: bool = False  # whether it is read from right to left
 
 
 @cache
@@ -47,7 +47,7 @@ def face(weight: int) -> Font:
 
 @cache
 def second(weight: int) -> Font:
-    """DejaVu Sans, which comes with matplotlib (found without importing it)."""
+    """DejaVu Sans, which is installed with matplotlib (found without importing it)."""
     files = _package("matplotlib") / "mpl-data" / "fonts" / "ttf"
     return Font(str(files / ("DejaVuSans-Bold.ttf" if weight >= 600 else "DejaVuSans.ttf")))
 
@@ -61,7 +61,7 @@ def _package(name: str) -> Path:
 
 @lru_cache(maxsize=20_000)
 def font_for(character: str, weight: int = 400) -> Font | None:
-    """The first font that has a character; None when no font on this machine does."""
+    """The first font that has a character; None if no font on this machine does."""
     for font in (face(weight), second(weight)):
         if ord(character) in font.glyphs:
             return font
@@ -70,21 +70,21 @@ def font_for(character: str, weight: int = 400) -> Font | None:
 
 @cache
 def _others() -> tuple[Font, ...]:
-    """Every other font file: those of MHA_VIZ_FONTS, then the system's. Of a collection the first face: the others
-    have the same characters."""
+    """Every other font file: those of MHA_VIZ_FONTS, then the system's. Of a collection, only the first face, since the
+    others have the same characters."""
     named = sorted(_files(Path(place) for place in os.environ.get(SETTING, "").split(os.pathsep) if place))
     return tuple(Font(str(path)) for path in [*named, *sorted(_files(_folders()), key=_preference)])
 
 
 def _preference(path: Path) -> tuple[bool, bool, bool, str]:
-    """Noto before others, upright and regular before slanted and bold."""
+    """A sort key: Noto before others, upright and regular before slanted and bold."""
     name = path.stem
     special = re.search("Bold|Italic|Oblique|Light|Mono", name) is not None
     return "Noto" not in name, "Regular" not in name, special, name
 
 
 def _folders() -> list[Path]:
-    """Where this kind of system keeps its fonts."""
+    """The folders in which this operating system keeps its fonts."""
     home = Path("~").expanduser()
     if sys.platform == "darwin":
         return [Path("/System/Library/Fonts"), Path("/Library/Fonts"), home / "Library/Fonts"]
@@ -108,7 +108,8 @@ def _covers(font: Font, code: int) -> bool:
 
 @cache
 def _ranges(font: Font) -> tuple[array[int], array[int]]:
-    """First and last code points of the stretches that a font has: small, for a system may have a thousand fonts."""
+    """First and last code points of the ranges of characters in a font; stored compactly, because a system may have a
+    thousand fonts."""
     from fontTools.ttLib import TTFont
 
     starts, ends = array("L"), array("L")
@@ -127,7 +128,7 @@ def _ranges(font: Font) -> tuple[array[int], array[int]]:
 
 
 def forget() -> None:
-    """Look for fonts anew: after ``MHA_VIZ_FONTS`` has changed, or a font was installed."""
+    """Search for fonts again, after ``MHA_VIZ_FONTS`` has changed or a font was installed."""
     for cached in (face, second, _others, _ranges, font_for, _advance, _short_width):
         cached.cache_clear()
 
@@ -136,7 +137,7 @@ def forget() -> None:
 
 
 def width(text: str, size: float, weight: int = 400) -> float:
-    """How wide a text is, in the unit of ``size``: the sum of its advances."""
+    """The width of a text in the unit of ``size``: the sum of its advances."""
     ems = _short_width(text, weight) if len(text) <= REMEMBERED else _sum(text, weight)
     return ems * size
 
@@ -160,11 +161,11 @@ def _advance(character: str, weight: int) -> float:
 
 
 def cut(text: str, size: float, room: float, weight: int = 400) -> str:
-    """The text, or its beginning with "…" that fits into ``room``; marks stay with their letters."""
+    """The text, or its beginning followed by "…", that fits into ``room``; combining marks stay with their letters."""
     left = room / size  # ems
     dots = _advance("…", weight)
-    shown = 0  # characters after which "…" fits
-    for i, character in enumerate(text):  # no further than the room goes: a token may be a million letters long
+    shown = 0  # numbers of characters after which "…" fits
+    for i, character in enumerate(text):  # only as far as the room extends: a token may be a million letters long
         left -= _advance(character, weight)
         if left < 0:
             break
@@ -177,7 +178,7 @@ def cut(text: str, size: float, room: float, weight: int = 400) -> str:
 
 
 def _clings(character: str, before: str) -> bool:
-    """True where no cut may go between the two: marks, skin tones, what a zero-width joiner joins."""
+    """True if no cut may separate the two: combining marks, skin tones, characters joined by a zero-width joiner."""
     tone = "\U0001f3fb" <= character <= "\U0001f3ff"
     return tone or before == "\u200d" or character == "\u200d" or unicodedata.category(character)[0] == "M"
 
@@ -188,12 +189,14 @@ _NO_SIGN = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
 def writable(text: str) -> str:
-    """The text as every format writes it: white space is a blank, what no file can hold U+FFFD; no length changes."""
+    """The text as every format writes it: white space becomes a space, what no file can contain becomes U+FFFD; the
+    length stays the same."""
     return _NO_SIGN.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
 
 
 def runs(text: str, weight: int = 400) -> list[FontRun]:
-    """The text in stretches of one font, in the order of reading. What has no shape of its own joins its neighbour."""
+    """The text as stretches of one font, in logical order. Characters without a shape of their own join their
+    neighbours."""
     text = writable(text)
     if text.isascii():
         return [FontRun(text, face(weight))] if text else []
@@ -211,9 +214,9 @@ def runs(text: str, weight: int = 400) -> list[FontRun]:
 
 
 def placed(text: str, weight: int = 400) -> list[FontRun]:
-    """The text in stretches of one font and one direction, as they stand on paper from left to right.
+    """The text as stretches of one font and one direction, in visual order from left to right.
 
-    What comes first decides the direction of the whole, as in an isolate (U+2068) on a page.
+    The first strong character decides the direction of the whole, as in an isolate (U+2068) on a page.
     """
     text = writable(text)
     if not any(unicodedata.bidirectional(c) in _TURNING for c in text):
@@ -229,8 +232,8 @@ _TURNING = ("R", "AL", "RLE", "RLO", "RLI")
 
 
 def _stretches(text: str) -> Iterator[tuple[str, bool]]:
-    """Stretches from left to right; letters of one that reads leftward are in the order of reading, which is what
-    shapes them."""
+    """Stretches from left to right; the letters of a right-to-left stretch are in logical order, which shaping
+    needs."""
     from bidi import get_display
 
     shown = _mirrored("".join(c for c in get_display(text) if unicodedata.bidirectional(c) not in _DIRECTING))
@@ -240,7 +243,7 @@ def _stretches(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_leftward(character: str) -> bool:
-    """Letters that read from right to left, their marks, and what joins them."""
+    """True for letters that are read from right to left, their combining marks, and joiners."""
     kind = unicodedata.bidirectional(character)
     return kind in ("R", "AL") or (kind == "NSM" and "\u0590" <= character <= "\u08ff") or character in "\u200c\u200d"
 
@@ -251,8 +254,8 @@ _MIRROR = dict(zip(_OPENING + _CLOSING, _CLOSING + _OPENING, strict=True))
 
 
 def _mirrored(shown: str) -> str:
-    """Brackets turned where they stand in right-to-left text: pairs that would close before they open, and single
-    ones that have no other letters beside them. (The library orders characters and tells no direction.)"""
+    """Brackets mirrored in right-to-left text: pairs that would close before they open, and single ones without other
+    letters beside them. (The library orders characters but does not report a direction.)"""
     letters = list(shown)
     opened: list[int] = []
     closed: list[int] = []
@@ -272,13 +275,13 @@ def _mirrored(shown: str) -> str:
 
 
 def _strong(text: str) -> str:
-    """The direction of the first letter or digit: "L", "R", or "" where there is none."""
+    """The direction of the first letter or digit: "L", "R", or "" if there is none."""
     kinds = (unicodedata.bidirectional(c) for c in text)
     return next(("R" if kind in ("R", "AL") else "L" for kind in kinds if kind in ("L", "R", "AL", "EN", "AN")), "")
 
 
 def used(texts: Iterable[tuple[str, int]]) -> list[Font]:
-    """The fonts that texts of given strengths need, the first face always among them."""
+    """The fonts that texts with given strengths need, always including the first face."""
     fonts = [face(400)]
     fonts += [run.font for text, weight in texts for run in runs(text, weight) if run.font]
     return list(dict.fromkeys(fonts))
@@ -295,18 +298,18 @@ _ADVICE = {
 
 
 def missing(texts: Iterable[str]) -> list[str]:
-    """A plain sentence for each script of which some character has no font here; empty when all is well."""
+    """A sentence for each script with a character that no font here has; empty if there is none."""
     return [_advice_for(script, characters) for script, characters in _without_font(texts).items()]
 
 
 def boxes(texts: Iterable[str]) -> str:
-    """The sentence of a caption on what is drawn as boxes; empty when all is well."""
+    """The sentence of a caption about characters drawn as boxes; empty if there are none."""
     named = [_named(script, characters) for script, characters in _without_font(texts).items()]
     return f"No font was available for {' and '.join(named)}: boxes are drawn instead." if named else ""
 
 
 def _without_font(texts: Iterable[str]) -> dict[str, list[str]]:
-    """By script, the characters that no font here has."""
+    """The characters that no font here has, by script."""
     lost: dict[str, list[str]] = {}
     for character in dict.fromkeys(writable("".join(texts))):
         if unicodedata.category(character) not in ("Cf", "Zs") and font_for(character) is None:
@@ -315,14 +318,14 @@ def _without_font(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _script(character: str) -> str:
-    """The first word of a character's name, which is its script for letters: "CJK", "DEVANAGARI"."""
+    """The first word of a character's name, which is the script of letters: "CJK", "DEVANAGARI"."""
     if unicodedata.category(character) == "So":
         return "EMOJI"
     return unicodedata.name(character, "UNNAMED").split()[0].split("-")[0]
 
 
 def _named(script: str, characters: list[str]) -> str:
-    """The characters of a script, the first of them listed: "Devanagari letters (क, ख)"."""
+    """The characters of a script in words, with the first of them listed: "Devanagari letters (क, ख)"."""
     shown = ", ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in characters[:LISTED])
     more = f" and {len(characters) - LISTED} more" if len(characters) > LISTED else ""
     names = {"CJK": "CJK ideographs", "EMOJI": "these emoji or signs", "UNNAMED": "these characters"}

@@ -1,4 +1,4 @@
-"""A static figure as a list of marks: what every file format is written from.
+"""A static figure as a list of marks, from which every file format is written.
 
 Positions and lengths are points (1/72 inch), from the upper left corner, y downward. Colours are "#rrggbb". Marks are
 drawn in order, later ones on top.
@@ -16,7 +16,7 @@ import numpy.typing as npt
 POINTS_PER_MM = 72 / 25.4
 
 Anchor = Literal["start", "middle", "end"]
-Strength = Literal[400, 600]  # ordinary and semi-bold
+Strength = Literal[400, 600]  # regular and semi-bold
 Pixels = npt.NDArray[np.uint8]
 
 
@@ -24,8 +24,7 @@ Pixels = npt.NDArray[np.uint8]
 class Text:
     """One line of text. ``y`` is the middle of its height (of the x-height, as ``dominant-baseline: central``).
 
-    ``anchor`` says which part of the text stands at ``x``; ``turn`` rotates it around (x, y), degrees
-    anticlockwise.
+    ``anchor`` says which part of the text is at ``x``; ``turn`` rotates it around (x, y), degrees anticlockwise.
     """
 
     x: float
@@ -43,7 +42,7 @@ class Text:
 class Curve:
     """A cubic Bézier line: start, two control points, end, each (x, y). A straight line has its controls on it.
 
-    ``dash``: lengths that are drawn and left out in turn; empty for a solid line.
+    ``dash``: alternating lengths of dashes and gaps; empty for a solid line.
     """
 
     points: tuple[tuple[float, float], tuple[float, float], tuple[float, float], tuple[float, float]]
@@ -57,7 +56,7 @@ class Curve:
 class Polyline:
     """Straight lines from point to point, each (x, y); with a ``fill``, the area that they enclose.
 
-    ``dash`` as of :class:`Curve`.
+    ``dash`` as for :class:`Curve`.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -97,8 +96,8 @@ Mark = Text | Curve | Polyline | Rect | Cells
 
 
 class Note(NamedTuple):
-    """What a size does to a figure: ``caption`` says what it leaves out, for readers (empty where nothing is);
-    ``advice`` what to do about it, for whoever asked for the figure."""
+    """A consequence of a figure's size: ``caption`` tells readers what is left out (empty if nothing is); ``advice``
+    tells the author of the figure what to do about it."""
 
     caption: str
     advice: str
@@ -111,9 +110,9 @@ class Note(NamedTuple):
 class Drawing:
     """Marks on a sheet of ``width`` × ``height`` points; ``background`` None is transparent.
 
-    ``caption`` is the sentence to set under the figure; with ``about`` (names and values: model, revision, text, …)
-    it travels inside the file. ``alt`` describes the picture for people who cannot see it. ``notes`` say what this
-    size leaves out or sets too small.
+    ``caption`` is the text to print below the figure; it is stored in the file together with ``about`` (names and
+    values: model, revision, text, …). ``alt`` describes the picture for people who cannot see it. ``notes`` say what
+    this size leaves out or sets too small.
     """
 
     width: float
@@ -127,21 +126,21 @@ class Drawing:
 
     @property
     def full_caption(self) -> str:
-        """The caption with what is left out at its end."""
+        """The caption with the notes on what is left out at its end."""
         return " ".join(filter(None, (self.caption, *(note.caption for note in self.notes))))
 
     def scaled(self, factor: float) -> Drawing:
-        """The same drawing, every length times ``factor``."""
+        """The same drawing with every length multiplied by ``factor``."""
         marks = tuple(_scaled(mark, factor) for mark in self.marks)
         return replace(self, width=self.width * factor, height=self.height * factor, marks=marks)
 
     def texts(self) -> tuple[str, ...]:
-        """Every text in it, in order: what fonts must be found for."""
+        """Every text in it, in order, for which fonts are needed."""
         return tuple(mark.text for mark in self.marks if isinstance(mark, Text))
 
 
 def moved(marks: tuple[Mark, ...], dx: float, dy: float) -> tuple[Mark, ...]:
-    """The marks, shifted: one drawing's marks placed inside another."""
+    """The marks shifted, to place one drawing inside another."""
     return tuple(_moved(mark, dx, dy) for mark in marks)
 
 

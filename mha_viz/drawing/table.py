@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-Value = str | int | float | None  # None: there is no number
+Value = str | int | float | None  # None means that there is no number
 
 
 class Table(NamedTuple):
-    """``rows`` have a value for each of ``columns``; ``about`` says what they are of, by name."""
+    """``rows`` have a value for each of ``columns``; ``about`` says what they were measured on, by name."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]

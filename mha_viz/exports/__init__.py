@@ -1,4 +1,5 @@
-"""Files: a reading (``write(attention, "heads.npz")``, and back), a figure, the numbers behind a figure."""
+"""Writing files: a reading (``write(attention, "heads.npz")``, and opening it again), a figure, the numbers behind a
+figure."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ __all__ = [
 
 
 def draw(drawing: Drawing, ax: Any = None) -> Any:
-    """The drawing on matplotlib Axes (``exports.axes.draw``; matplotlib is imported here, at the first call)."""
+    """The drawing on matplotlib Axes (``exports.axes.draw``; matplotlib is imported in the first call)."""
     from mha_viz.exports.axes import draw as draw_on
 
     return draw_on(drawing, ax)

@@ -1,4 +1,4 @@
-"""A drawing on matplotlib Axes, for people who compose their own figures."""
+"""A drawing on matplotlib Axes, for people who compose figures themselves."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mha_viz.drawing.marks import Curve, Drawing, Mark, Polyline, Rect, Text
 
 
 def draw(drawing: Drawing, ax: Any = None) -> Any:
-    """Draw on ``ax``, or on the Axes of a new figure of the drawing's own size; returns the Axes.
+    """Draw on ``ax``, or on the Axes of a new figure of the drawing's size; returns the Axes.
 
-    The Axes count points, y downward, with equal aspect and no frame. Text and lines are scaled with the drawing to
-    the size that the Axes have at this moment.
+    The Axes count points, y downward, with equal aspect and no frame. Text and lines are scaled with the drawing to the
+    current size of the Axes.
     """
     import matplotlib.pyplot as plt
     from matplotlib.font_manager import FontProperties, fontManager
@@ -27,7 +27,7 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
             fontManager.addfont(font.path)
     families = list(dict.fromkeys(font.family for font in _fonts(drawing)))
     width, height = room(ax)
-    scale = min(width / drawing.width, height / drawing.height)  # points of the Axes to a point of the drawing
+    scale = min(width / drawing.width, height / drawing.height)  # points of the Axes per point of the drawing
     for order, mark in enumerate(_sheet(drawing)):
         _mark(ax, mark, order, scale, lambda weight: FontProperties(family=families, weight=weight))
     ax.set(xlim=(0, drawing.width), ylim=(drawing.height, 0), aspect="equal")
@@ -36,13 +36,13 @@ def draw(drawing: Drawing, ax: Any = None) -> Any:
 
 
 def room(ax: Any) -> tuple[float, float]:
-    """Width and height of the Axes at this moment, in points."""
+    """The current width and height of the Axes, in points."""
     place, (width, height) = ax.get_position(), ax.figure.get_size_inches()
     return float(place.width * width * 72), float(place.height * height * 72)
 
 
 def _sheet(drawing: Drawing) -> tuple[Mark, ...]:
-    """The marks on their background, which is the drawing's and not the whole figure's."""
+    """The marks on a background of the drawing's size, not of the whole figure's."""
     if drawing.background is None:
         return drawing.marks
     return (Rect(0, 0, drawing.width, drawing.height, fill=drawing.background), *drawing.marks)
@@ -54,7 +54,7 @@ def _fonts(drawing: Drawing) -> list[Font]:
 
 
 def _dashes(curve: Curve | Polyline, width: float) -> list[float]:
-    """The lengths of its dashes as matplotlib takes them: in widths of the line, unless its settings say in points."""
+    """The lengths of dashes in matplotlib's unit: line widths, or points if its settings say so."""
     from matplotlib import rcParams
 
     unit = width if rcParams["lines.scale_dashes"] else 1.0

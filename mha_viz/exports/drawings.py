@@ -29,7 +29,7 @@ def _png(drawing: Drawing, dpi: int) -> bytes:
     return png(drawing, dpi)
 
 
-# Each writer's libraries are imported when it is first asked for.
+# A writer's libraries are imported when it is first used.
 _WRITERS: dict[str, Callable[[Drawing, int], bytes]] = {".svg": _svg, ".pdf": _pdf, ".png": _png}
 
 
@@ -39,7 +39,7 @@ def drawing_suffixes() -> tuple[str, ...]:
 
 
 def drawing_bytes(drawing: Drawing, suffix: str, dpi: int = 300) -> bytes:
-    """The file in memory; ``dpi`` is of .png. Raises ExportError for an unknown suffix."""
+    """The file in memory; ``dpi`` applies to .png. Raises ExportError for an unknown suffix."""
     write = _WRITERS.get(suffix.lower())
     if write is None:
         given = f"“{suffix[:40]}” is not a figure format." if suffix else "The file has no suffix."
@@ -48,5 +48,5 @@ def drawing_bytes(drawing: Drawing, suffix: str, dpi: int = 300) -> bytes:
 
 
 def write_drawing(drawing: Drawing, path: str | os.PathLike[str], dpi: int = 300) -> Path:
-    """Write ``path`` in the format of its suffix; an existing file is replaced whole. Raises ExportError."""
+    """Write ``path`` in the format of its suffix; an existing file is replaced atomically. Raises ExportError."""
     return write_bytes(path, lambda: drawing_bytes(drawing, Path(path).suffix, dpi))

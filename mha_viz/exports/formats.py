@@ -1,6 +1,6 @@
-"""One function per file format. Each writes all that a reading is: model, revision, text, tokens, weights.
+"""One function per file format. Each writes a complete reading: model, revision, text, tokens, weights.
 
-Text is cleaned on the way out (`mha_viz.text.clean`): one character stays one character, so spans hold.
+Text is cleaned before writing (`mha_viz.text.clean`): one character stays one character, so spans hold.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mha_viz.exports.registry import writer
 from mha_viz.exports.saved import heading
 from mha_viz.text import TokenizedText, clean
 
-FORMULA_STARTS = tuple("=+-@＝＋－＠\t\r\n")  # a spreadsheet would run a cell that begins so
+FORMULA_STARTS = tuple("=+-@＝＋－＠\t\r\n")  # a spreadsheet would run a cell that begins with one of these
 COLUMNS = ("layer", "head", "query_index", "query_token", "key_index", "key_token", "weight")
 
 
@@ -41,7 +41,7 @@ def npz(attention: Attention, file: BinaryIO) -> None:
 
 
 def _text_arrays(fields: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
-    """The fields of a text, or of a reading, as arrays; each field of the tokens by itself."""
+    """The fields of a text, or of a reading, as arrays, with one array per field of the tokens."""
     tokens = fields.pop("tokens")
     arrays = {name: np.array(value) for name, value in fields.items()}
     arrays |= {name: _integers(t[name] for t in tokens) for name in ("word", "segment", "start", "end")}
@@ -82,7 +82,7 @@ def table(attention: Attention, file: BinaryIO) -> None:
 def tree(attention: Attention, file: BinaryIO) -> None:
     """Everything in one object; weights are nested lists (layer, head, query, key), hidden likewise."""
     fields = _heading(attention) | {"hidden": [[decimals(row) for row in layer] for layer in attention.hidden]}
-    file.write(json.dumps(fields, ensure_ascii=False)[:-1].encode())  # [:-1]: the object stays open for the weights
+    file.write(json.dumps(fields, ensure_ascii=False)[:-1].encode())  # [:-1] leaves the object open for the weights
     file.write(b', "weights": ')
     for head, matrix in _matrices(attention):
         opening = "[[" if head == (0, 0) else "], [" if head.head == 0 else ", "
@@ -92,7 +92,7 @@ def tree(attention: Attention, file: BinaryIO) -> None:
 
 
 def _heading(attention: Attention) -> dict[str, Any]:
-    """What every format says besides the numbers, as JSON values."""
+    """Everything in a file besides the numbers, as JSON values."""
     about = {"model": clean(attention.model), "revision": clean(attention.revision), "quantity": attention.quantity}
     keys = {"keys": _text(attention.keys)} if attention.is_cross else {}
     return {**about, "made": [clean(step) for step in attention.made], **_text(attention.queries), **keys}

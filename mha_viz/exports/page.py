@@ -1,7 +1,7 @@
 """An interactive drawing as one HTML file: the app's own components with the data inside, and no network at all.
 
-The page's security policy lets nothing run but its own script, known by its hash, and lets nothing be fetched. Data
-lies in the page as JSON with every sign of markup escaped; tokens reach the page as text nodes.
+The page's security policy allows only its own script, identified by its hash, and no requests. The data is in the page
+as JSON with all markup characters escaped; tokens become text nodes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mha_viz.version import __version__
 
 Look = Literal["auto", "light", "dark"]
 
-# The page's colours by the names of their CSS variables, as Streamlit's configuration has them.
+# The page's colours by the names of their CSS variables, as in Streamlit's configuration.
 _COLOURS = {
     "primary": "primaryColor",
     "background": "backgroundColor",
@@ -64,8 +64,8 @@ def page(
 ) -> bytes:
     """One HTML file that draws ``packet`` with ``component`` ("explorer" or "compare").
 
-    ``start``: the view's URL parameters that it opens with. ``show``, of the explorer: "all", "grid", "head", "links"
-    or "heatmap". ``look``: "auto" follows the reader's own setting.
+    ``start``: the URL parameters of the view with which it opens. ``show``, for the explorer: "all", "grid", "head",
+    "links" or "heatmap". ``look``: "auto" follows the reader's own setting.
     """
     body = [
         f'<div id="root" class="mha-{component}" data-alone="yes" data-show="{escape(show)}"></div>\n',
@@ -76,7 +76,7 @@ def page(
 
 
 class Part(NamedTuple):
-    """One part of a published page: a heading, what a person remarks on it, and a drawing with its caption."""
+    """One part of a published page: a heading, a remark, and a drawing with its caption."""
 
     heading: str
     remark: str
@@ -86,11 +86,11 @@ class Part(NamedTuple):
 
 
 def published(parts: Sequence[Part], *, title: str, introduction: str = "", look: Look = "auto") -> bytes:
-    """One HTML file with several drawings of the component "compare", each under what a person wrote of it."""
+    """One HTML file with several drawings of the component "compare", each below its remark."""
     body = ['<main id="published">\n', f"<h1>{escape(title)}</h1>\n", _remark(introduction)]
     for part in parts:
         body += [f"<section>\n<h2>{escape(part.heading)}</h2>\n", _remark(part.remark)]
-        # A form of its own keeps the choices of one drawing apart from those of the next.
+        # A separate form for each drawing, so that their radio buttons are independent.
         body += ['<form autocomplete="off">\n<div class="mha-compare" data-alone="yes" data-show="compare"></div>\n']
         body += [f'<script type="application/json">{_content(part.packet, part.start)}</script>\n</form>\n']
         body += [f'<p class="caption">{escape(part.caption)}</p>\n</section>\n']
@@ -109,7 +109,7 @@ def _content(packet: bytes, start: Mapping[str, str]) -> str:
 
 
 def _document(component: str, call: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:
-    """The whole file: what may run, the styles, the ``body``, and the script that draws."""
+    """The complete file: security policy, styles, the ``body``, and the script that draws."""
     code = f"{_unexported(script(component))}{one_module(FOLDER / 'alone.js')}{call}({component});\n"
     styles = f"{_variables(look)}{_STYLE}{more_style}{style(component)}"
     policy = f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(styles)}; img-src data:; base-uri 'none'"
@@ -128,7 +128,7 @@ def _document(component: str, call: str, title: str, body: Sequence[str], look: 
 
 
 def embedded(html: bytes, height: int) -> str:
-    """The page inside another one, for a notebook: its scripts run in a sandbox of their own."""
+    """The page inside another one, for a notebook: its scripts run in a sandbox."""
     source = escape(html.decode(), quote=True)
     return (
         f'<iframe srcdoc="{source}" sandbox="allow-scripts" title="mha_viz" loading="lazy" '
@@ -137,12 +137,13 @@ def embedded(html: bytes, height: int) -> str:
 
 
 def packed(packet: bytes) -> str:
-    """Even bytes, then odd ones, deflated, in base64: the high halves of 16-bit numbers are alike and shrink well."""
+    """The even bytes, then the odd ones, deflated, in base64: the high halves of 16-bit numbers are similar and
+    compress well."""
     return base64.b64encode(zlib.compress(packet[::2] + packet[1::2], 6)).decode()
 
 
 def _unexported(code: str) -> str:
-    """The bundle without its way in for Streamlit."""
+    """The bundle without its export for Streamlit."""
     return code.partition("export default")[0]
 
 
@@ -174,7 +175,7 @@ def _hash(text: str) -> str:
 
 
 def _inert(content: object) -> str:
-    """JSON in which nothing can end a script or begin one."""
+    """JSON that can neither end nor begin a script element."""
     text = json.dumps(content)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

@@ -1,9 +1,9 @@
-"""A drawing as PDF: fonts embedded, text that can be searched and copied, tags that say what is seen, and the same
+"""A drawing as PDF: with embedded fonts, text that can be searched and copied, tags for screen readers, and the same
 bytes for the same drawing.
 
 What reportlab cannot set is drawn as outlines, shaped by HarfBuzz: joined and right-to-left scripts, combining marks,
-and fonts with CFF outlines, which it cannot embed. Where the font itself can be embedded, the text lies invisibly on
-the outlines, so that it is found and copied all the same.
+and fonts with CFF outlines, which it cannot embed. If the font can be embedded, invisible text is placed over the
+outlines, so that it can still be searched and copied.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from mha_viz.exports import tags
 from mha_viz.exports.svg import EDITABLE, magnified
 from mha_viz.text import clean
 
-INVISIBLE = 3  # a text's rendering mode: there for search and copying, not drawn
-BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a text that stands before its anchor
+INVISIBLE = 3  # a text rendering mode: for search and copying, not drawn
+BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a text that is before its anchor
 Matrix = tuple[float, float, float, float, float, float]  # x' = ax + cy + e, y' = bx + dy + f
 
-_ONE_AT_A_TIME = Lock()  # reportlab keeps the fonts of all files, and their subsets, in one place
+_ONE_AT_A_TIME = Lock()  # reportlab keeps the fonts of all files, and their subsets, globally
 
 
 def pdf(drawing: Drawing) -> bytes:
     """The bytes of a PDF file of one page."""
     with _ONE_AT_A_TIME:
         before = rl_config.useA85, ttfonts.makeToUnicodeCMap
-        rl_config.useA85 = 0  # letters instead of bytes: a quarter larger, and slow
+        rl_config.useA85 = 0  # ASCII instead of bytes would be a quarter larger, and slow
         ttfonts.makeToUnicodeCMap = _characters
         try:
             return _pdf(drawing)
@@ -55,7 +55,7 @@ def pdf(drawing: Drawing) -> bytes:
 def _pdf(drawing: Drawing) -> bytes:
     buffer = io.BytesIO()
     size = (drawing.width, drawing.height)
-    first = _embedded(fonts.face(400))  # every page selects one, which else is Helvetica, and not inside the file
+    first = _embedded(fonts.face(400))  # otherwise every page selects Helvetica, which is not inside the file
     about = {"lang": tags.LANGUAGE, "pdfVersion": tags.VERSION}
     canvas = Canvas(buffer, pagesize=size, invariant=1, pageCompression=1, initialFontName=first, **about)
     canvas.setViewerPreference("DisplayDocTitle", "true")
@@ -78,7 +78,7 @@ def _pdf(drawing: Drawing) -> bytes:
 
 
 def _draw(canvas: Any, mark: Mark, height: float) -> None:
-    """One mark; PDF counts upward from the lower edge."""
+    """Draw one mark; PDF counts upward from the lower edge."""
     if isinstance(mark, Text):
         _text(canvas, mark, height)
     elif isinstance(mark, Curve):
@@ -127,7 +127,7 @@ def _rectangle(canvas: Any, mark: Rect, height: float) -> None:
 
 def _fill(canvas: Any, colour: str, opacity: float) -> None:
     canvas.setFillColor(HexColor(colour))
-    canvas.setFillAlpha(opacity)  # after the colour, which brings an opacity of its own
+    canvas.setFillAlpha(opacity)  # after the colour, which sets an opacity
 
 
 def _stroke(canvas: Any, colour: str, opacity: float, width: float) -> None:
@@ -137,7 +137,8 @@ def _stroke(canvas: Any, colour: str, opacity: float, width: float) -> None:
 
 
 def _cells(canvas: Any, mark: Cells, height: float) -> None:
-    """One rectangle a cell, each a hair larger than its cell: readers would else show the paper between them."""
+    """One rectangle per cell, each slightly larger than its cell, because viewers would otherwise show gaps between
+    them."""
     rows, cols = mark.pixels.shape[:2]
     wide, high = mark.width / cols, mark.height / rows
     canvas.setFillAlpha(1)
@@ -165,13 +166,13 @@ def _text(canvas: Any, mark: Text, height: float) -> None:
 
 
 def _matrix(at: tuple[float, float], angle: float, along: float, up: float) -> Matrix:
-    """Turned by ``angle`` around ``at``; the origin stands ``along`` the line and ``up`` from there."""
+    """Rotation by ``angle`` around ``at``; the origin is ``along`` the line and ``up`` from there."""
     cos, sin = math.cos(angle), math.sin(angle)
     return cos, sin, -sin, cos, at[0] + along * cos - up * sin, at[1] + along * sin + up * cos
 
 
 def _width(run: FontRun, mark: Text) -> float:
-    """Letters that are joined or stacked take another width than they do alone."""
+    """The width of a run; joined or stacked letters have another width than single ones."""
     if run.font is None or _is_plain(run):
         return fonts.width(run.text, mark.size, mark.weight)
     return float(sum(p.x_advance for p in _shaped(run).glyph_positions)) * mark.size / run.font.em
@@ -187,12 +188,12 @@ def _run(canvas: Any, run: FontRun, matrix: Matrix, width: float, mark: Text) ->
         return
     _outlines(canvas, run, matrix, mark.size)
     if name is not None:
-        text = run.text[::-1] if run.leftward else run.text  # as it stands on paper: readers of PDF turn it back
+        text = run.text[::-1] if run.leftward else run.text  # in visual order: PDF viewers reverse it
         _letters(canvas, text, name, matrix, mark.size, width)
 
 
 def _letters(canvas: Any, text: str, name: str, matrix: Matrix, size: float, width: float | None = None) -> None:
-    """Text as text; with a ``width`` it is invisible, and as wide as the outlines that it lies on."""
+    """Text as text; with a ``width`` it is invisible, and as wide as the outlines below it."""
     seen = "".join(c for c in text if unicodedata.category(c) != "Cf")
     line = canvas.beginText()
     line.setTextTransform(*matrix)
@@ -209,8 +210,8 @@ def _letters(canvas: Any, text: str, name: str, matrix: Matrix, size: float, wid
 
 
 def _characters(name: str, subset: Sequence[int]) -> str:
-    """The table that says which character each glyph of a font stands for. reportlab's own is wrong beyond U+FFFF: a
-    character is UTF-16, in four or eight hexadecimal digits."""
+    """The table that maps each glyph of a font to its character. reportlab's own is wrong beyond U+FFFF: a character is
+    UTF-16, in four or eight hexadecimal digits."""
     lines = [f"<{i:02X}> <{chr(code).encode('utf-16-be', 'replace').hex().upper()}>" for i, code in enumerate(subset)]
     return "\n".join(
         [
@@ -225,12 +226,12 @@ def _characters(name: str, subset: Sequence[int]) -> str:
 
 
 def _parts(lines: Sequence[str], most: int) -> Iterator[Sequence[str]]:
-    """Of ``most`` lines each, which is what one section of such a table may hold."""
+    """Parts of at most ``most`` lines each, the limit for one section of such a table."""
     return (lines[i : i + most] for i in range(0, len(lines), most))
 
 
 def _is_plain(run: FontRun) -> bool:
-    """One letter, one shape, from left to right: nothing to be joined, turned or stacked."""
+    """Whether each letter has one shape, from left to right, and nothing is joined, reordered or stacked."""
     return not run.leftward and (run.text.isascii() or _stands_alone(run.text))
 
 
@@ -248,7 +249,7 @@ def _joins(character: str) -> bool:
 
 @cache
 def _embedded(font: Font) -> str | None:
-    """The font's name in reportlab, which embeds the glyphs that are used; None when it cannot read the file."""
+    """The font's name in reportlab, which embeds the used glyphs; None if it cannot read the file."""
     name = f"{font.path}#{font.number}"
     try:
         pdfmetrics.registerFont(TTFont(name, font.path, subfontIndex=font.number, shapable=False))
@@ -265,7 +266,7 @@ def _shaper(font: Font) -> Any:
 
 @lru_cache(maxsize=2_000)
 def _shaped(run: FontRun) -> Any:
-    """Glyphs and their places, from left to right."""
+    """Glyphs and their positions, from left to right."""
     buffer = uharfbuzz.Buffer()
     buffer.add_str(run.text)
     buffer.guess_segment_properties()
@@ -290,7 +291,7 @@ def _outlines(canvas: Any, run: FontRun, matrix: Matrix, size: float) -> None:
 
 
 def _trace(path: Any, strokes: Sequence[Stroke], matrix: Matrix) -> None:
-    """A glyph's strokes on a PDF path; quadratic curves become cubic ones."""
+    """A glyph's strokes as a PDF path; quadratic curves become cubic ones."""
     a, b, c, d, e, f = matrix
 
     def place(point: Any) -> tuple[float, float]:
@@ -314,8 +315,8 @@ def _trace(path: Any, strokes: Sequence[Stroke], matrix: Matrix) -> None:
 
 
 def _quadratic(path: Any, here: tuple[float, float], points: list[Any]) -> tuple[float, float]:
-    """TrueType's chain of off-curve points, with the on-curve points between them implied."""
-    if points[-1] is None:  # a contour without a point on it
+    """A TrueType chain of off-curve points, whose on-curve points in between are implied."""
+    if points[-1] is None:  # a contour without on-curve points
         points = points[:-1]
         first = _between(points[-1], points[0])
         path.moveTo(*first)
@@ -335,7 +336,7 @@ def _between(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, flo
 
 
 def _boxes(canvas: Any, text: str, matrix: Matrix, mark: Text) -> None:
-    """Where no font has a character: a box, as everywhere."""
+    """Boxes for characters that no font has, as in all formats."""
     canvas.saveState()
     canvas.transform(*matrix)
     _stroke(canvas, mark.colour, mark.opacity, mark.size / 20)

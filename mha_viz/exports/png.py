@@ -1,8 +1,8 @@
 """A drawing as PNG: the SVG, rasterised by resvg.
 
-resvg rather than Pillow, because it draws the very SVG (curves, opacity, turned text) and shapes every script itself,
-in one wheel without system libraries. It is given only the fonts that a drawing needs: searching the system's would
-take longer than drawing.
+resvg is used rather than Pillow because it draws the SVG itself (curves, opacity, rotated text) and shapes every
+script, in one wheel without system libraries. It gets only the fonts that a drawing needs: searching those of the
+system would take longer than drawing.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from mha_viz.errors import ExportError
 from mha_viz.exports.svg import svg
 from mha_viz.text import clean
 
-MAX_PIXELS = 50_000_000  # a square of 178 mm at 1,000 dpi; takes half a gigabyte while it is drawn
+MAX_PIXELS = 50_000_000  # a square of 178 mm at 1,000 dpi; drawing it takes half a gigabyte
 DPI = (10, 2400)
-CELL = 60  # pixels of a cell from which on shapes are drawn faster than an enlarged picture of cells
-HEADER = 33  # bytes of a PNG before anything may be said about it: signature and IHDR
+CELL = 60  # pixels of a cell from which on shapes are drawn faster than an enlarged picture of the cells
+HEADER = 33  # bytes before the first chunk that can be inserted: signature and IHDR
 
 
 def png(drawing: Drawing, dpi: int = 300) -> bytes:
-    """The bytes of a PNG file with its resolution, caption and settings inside. Raises ExportError when too large."""
+    """The bytes of a PNG file that contains its resolution, caption and settings. Raises ExportError if it would be too
+    large."""
     width, height = pixels(drawing, dpi)
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
     files = dict.fromkeys(font.path for font in (fonts.face(400), fonts.face(600), *fonts.used(texts)))
@@ -44,7 +45,7 @@ def png(drawing: Drawing, dpi: int = 300) -> bytes:
 
 
 def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
-    """Width and height of the picture. Raises ExportError when it would be too large, before anything is drawn."""
+    """Width and height of the picture. Raises ExportError before anything is drawn if it would be too large."""
     if not isinstance(dpi, int | float) or not DPI[0] <= dpi <= DPI[1]:
         raise ExportError(f"The resolution is {str(dpi)[:40]} dpi.", f"Expected {DPI[0]} to {DPI[1]}.")
     width, height = (max(1, round(length * dpi / 72)) for length in (drawing.width, drawing.height))
@@ -56,8 +57,8 @@ def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
 
 
 def _snapped(drawing: Drawing, scale: float) -> Drawing:
-    """Filled rectangles and pictures moved onto whole pixels: lines between cells come out equally sharp, veils lie on
-    the very cells, and it is much faster."""
+    """Filled rectangles and pictures moved to whole pixels: lines between cells become equally sharp, veils cover their
+    cells exactly, and drawing is much faster."""
     return replace(drawing, marks=tuple(_on_pixels(mark, scale) for mark in drawing.marks))
 
 
@@ -69,7 +70,7 @@ def _on_pixels(mark: Mark, scale: float) -> Mark:
 
 
 def _span(start: float, length: float, scale: float) -> tuple[float, float]:
-    """Thin ones keep one thickness wherever they stand, wider ones have both edges where the cells have theirs."""
+    """Thin spans keep the same thickness everywhere; wider ones have both edges where the cells have theirs."""
     if length * scale < 4:
         pixels = max(1, round(length * scale))
         return round((start + length / 2) * scale - pixels / 2) / scale, pixels / scale
@@ -78,7 +79,7 @@ def _span(start: float, length: float, scale: float) -> tuple[float, float]:
 
 
 def _described(raster: bytes, drawing: Drawing, dpi: int) -> bytes:
-    """The file with resolution and words put in, without packing its pixels anew."""
+    """The file with resolution and texts inserted, without compressing its pixels again."""
     a_metre = round(dpi / 0.0254)
     about = {"Description": drawing.full_caption, "Software": "mha_viz", **drawing.about}
     chunks = [_chunk(b"pHYs", struct.pack(">IIB", a_metre, a_metre, 1)), *(_words(*item) for item in about.items())]

@@ -1,8 +1,8 @@
-"""An SVG that looks the same everywhere: the letters that it needs travel inside, for a browser that shows it as an
-image and may load nothing else.
+"""An SVG that looks the same everywhere: it contains the letters that it needs, because a browser that shows it as an
+image loads nothing else.
 
-The SVG that people take away carries no font: programs that draw do not read them from there, and it would be ten
-times as large.
+The SVG for download contains no font: drawing programs do not read fonts from there, and it would be ten times as
+large.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mha_viz.drawing.font_file import Font
 from mha_viz.drawing.marks import Drawing, Text
 from mha_viz.exports.svg import SVG, svg
 
-ALWAYS = frozenset(map(chr, range(0x20, 0x7F))) | frozenset("…“”‘’–−")  # one subset serves most figures
+ALWAYS = frozenset(map(chr, range(0x20, 0x7F))) | frozenset("…“”‘’–−")  # the same subset serves most figures
 
 
 def preview(drawing: Drawing) -> bytes:
-    """The bytes of an SVG with the fonts of its texts inside."""
+    """The bytes of an SVG that contains the fonts of its texts."""
     root = Tree.fromstring(svg(drawing))
     style = Tree.Element(f"{{{SVG}}}style")
     style.text = "".join(_rule(font, weight, letters) for (font, weight), letters in _letters(drawing).items())
@@ -31,7 +31,7 @@ def preview(drawing: Drawing) -> bytes:
 
 
 def _letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]:
-    """What is written in each font and strength."""
+    """The characters used in each font and strength."""
     letters: dict[tuple[Font, int], frozenset[str]] = {}
     for mark in drawing.marks:
         if isinstance(mark, Text):
@@ -52,7 +52,7 @@ def _rule(font: Font, weight: int, letters: frozenset[str]) -> str:
 
 @lru_cache(maxsize=64)
 def _subset(font: Font, letters: str) -> str:
-    """The font with these letters only, joined forms included, in base64."""
+    """The font with these letters only, including joined forms, in base64."""
     from fontTools.subset import Options, Subsetter
     from fontTools.ttLib import TTFont
 

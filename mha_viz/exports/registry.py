@@ -1,4 +1,4 @@
-"""Suffix → the function that writes that format, and the one way onto the disk."""
+"""Suffix → the function that writes that format; all files are written to disk here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLACE_REMEDY = "Choose a folder that exists, is writable and has room."
 
 
 def writer(suffix: str) -> Callable[[Writer], Writer]:
-    """Register the decorated function for files that end in ``suffix``, as in ``@writer(".npz")``."""
+    """A decorator that registers a function for files that end in ``suffix``, as in ``@writer(".npz")``."""
 
     def register(function: Writer) -> Writer:
         if suffix in _WRITERS:
@@ -38,24 +38,24 @@ def suffixes() -> tuple[str, ...]:
 
 
 def describe(suffix: str) -> str:
-    """What a format holds: the first line of its writer's docstring. Raises ExportError."""
+    """What a format contains: the first line of its writer's docstring. Raises ExportError."""
     return (_writer(suffix).__doc__ or "").partition("\n")[0]
 
 
 def write(attention: Attention, path: str | os.PathLike[str], suffix: str | None = None) -> Path:
     """Write ``path`` in the format of its suffix, or of ``suffix``, and return the path.
 
-    An existing file is replaced whole.
+    An existing file is replaced atomically.
 
-    The bytes go to a temporary file beside it first, so a full disk or Ctrl-C leaves what was there before.
-    Raises ExportError for an unknown suffix or a place that cannot be written.
+    The bytes are first written to a temporary file beside it, so that a full disk or Ctrl-C leaves the old file
+    unchanged. Raises ExportError for an unknown suffix or a place that cannot be written.
     """
     write_format = _writer(Path(path).suffix if suffix is None else suffix)
     return _onto_disk(path, lambda file: write_format(attention, file))
 
 
 def write_bytes(path: str | os.PathLike[str], make: Callable[[], bytes]) -> Path:
-    """The same for bytes that ``make`` gives: a picture, a page. Nothing is written when it raises."""
+    """The same for the bytes of ``make``: a picture, a page. Nothing is written if it raises."""
     made = make()
     return _onto_disk(path, lambda file: file.write(made))
 
@@ -70,13 +70,13 @@ def _onto_disk(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], obje
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Raise ExportError unless a file can be written at ``path``; nothing is left there."""
+    """Raise ExportError unless a file can be written at ``path``; no file is left there."""
     place = Path(path)
     try:
         target = place.resolve()
         _check_no_folder(target)
         with TemporaryFile(dir=target.parent), suppress(FileNotFoundError):
-            target.lstat()  # raises for a name that is too long
+            target.lstat()  # raises if the name is too long
     except (OSError, ValueError, RuntimeError) as error:
         raise ExportError(_reason(place, error), PLACE_REMEDY) from error
 
@@ -113,7 +113,7 @@ def _check_no_folder(path: Path) -> None:
 
 
 def _reason(path: Path, error: Exception) -> str:
-    """One line, whatever the name holds."""
+    """The reason on one line, whatever characters the name contains."""
     what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     name = ascii(str(path))[1:-1] if not str(path).isprintable() else str(path)
     return f"{name[:200]} cannot be written: {what[:1].lower()}{what[1:]}."

@@ -1,8 +1,8 @@
-"""A reading that was saved, opened again: equal to what it was, with its history and the same key.
+"""Saved readings are opened again: equal to the saved ones, with their history and the same key.
 
-A file that ``Attention.save`` writes holds, besides what other programs read from it, ``reading``: JSON with all that a
-reading is but its numbers, and a digest over both. Nothing in a file is run or unpickled. Of a file of somebody else's,
-memory is taken for what it holds and not for what it says that it holds: arrays lie in it uncompressed.
+A file from ``Attention.save`` contains, besides the fields for other programs, ``reading``: JSON with everything about
+the reading except its numbers, and a digest of both. Nothing in a file is run or unpickled. Memory is allocated for the
+actual content of a file and not for the size that it declares: its arrays are uncompressed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from mha_viz.errors import ExportError, MhaVizError, OpenError
 from mha_viz.text import TokenizedText, parse_text
 
 VERSION = 1
-LARGEST = 1 << 35  # bytes of a file: 32 GiB
-LARGEST_HEADING = 1 << 26  # bytes of the JSON
-LONGEST_NAME = 100_000  # characters of a model's name, a revision, a step
-MEMBERS = 100  # arrays in one file; a reading has some twenty
+LARGEST = 1 << 35  # the largest file in bytes: 32 GiB
+LARGEST_HEADING = 1 << 26  # the most bytes of the JSON
+LONGEST_NAME = 100_000  # the most characters of a model's name, a revision, a step
+MEMBERS = 100  # the most arrays in one file; a reading has some twenty
 SUFFIXES = (".npz", ".safetensors")
 FIELDS = {"version", "model", "revision", "quantity", "made", "queries", "keys", "digest"}
 
@@ -40,8 +40,8 @@ _AGAIN = "Save the reading again."
 
 
 def heading(attention: Attention) -> str:
-    """All that a reading is but its numbers, as JSON in ASCII, with a digest over both. Raises ExportError for what
-    could not be opened again: a text made by hand whose tokens lie outside it."""
+    """Everything about a reading except its numbers, as JSON in ASCII, with a digest of both. Raises ExportError for a
+    reading that could not be opened again: one with a text made by hand whose tokens are outside it."""
     fields: dict[str, Any] = {"version": VERSION}
     fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity", "made")}
     fields |= {"queries": asdict(attention.queries)}
@@ -88,7 +88,7 @@ def _check_size(file: Path) -> None:
 
 @contextmanager
 def _in_words(file: Path) -> Iterator[None]:
-    """Whatever a damaged or foreign file causes, as one error that names the file."""
+    """Turns every error that a damaged or foreign file causes into one that names the file."""
     try:
         yield
     except OpenError:
@@ -108,7 +108,7 @@ def _in_words(file: Path) -> Iterator[None]:
 
 
 def _arrays(file: Path) -> tuple[bytes, Weights, Weights]:
-    """Of a .npz."""
+    """The heading, the weights and ``hidden`` of an .npz file."""
     with ZipFile(file) as archive:
         names = archive.namelist()
         if len(names) > MEMBERS or len(set(names)) < len(names):
@@ -122,7 +122,7 @@ def _arrays(file: Path) -> tuple[bytes, Weights, Weights]:
 
 
 def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
-    """One array, read-only, where the file holds as many bytes as the array's own heading says."""
+    """One array, read-only, if the file contains as many bytes as the array's header says."""
     member = archive.getinfo(name) if name in archive.namelist() else None
     if member is None or member.compress_type != ZIP_STORED:
         raise ValueError(f"{name} is missing or compressed")
@@ -138,7 +138,7 @@ def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
 
 
 def _tensors(file: Path) -> tuple[bytes, Weights, Weights]:
-    """Of a .safetensors."""
+    """The heading, the weights and ``hidden`` of a .safetensors file."""
     with safe_open(file, framework="numpy") as opened:
         head = (opened.metadata() or {}).get("reading")
         if head is None:
@@ -159,7 +159,8 @@ def _foreign(file: Path) -> OpenError:
 
 
 def _fields(head: bytes) -> dict[str, Any]:
-    """The JSON of a heading, checked. Raises OpenError for what a later version wrote, ValueError for other things."""
+    """The JSON of a heading, checked. Raises OpenError for a file written by a later version, ValueError for other
+    problems."""
     if len(head) > LARGEST_HEADING:
         raise ValueError("the heading is too long")
     fields = json.loads(head)
@@ -181,7 +182,7 @@ def _fields(head: bytes) -> dict[str, Any]:
 
 
 def _reading(fields: dict[str, Any], weights: Weights, hidden: Weights) -> Attention:
-    """Raises OpenError where the numbers are not those that were saved, TextError, ShapeError."""
+    """The reading. Raises OpenError if the numbers are not those that were saved, TextError, ShapeError."""
     queries, keys = _texts(fields)
     made, named = tuple(fields["made"]), (fields["model"], fields["revision"])
     attention = Attention(*named, queries, weights, hidden, made, keys, fields["quantity"])
@@ -191,13 +192,14 @@ def _reading(fields: dict[str, Any], weights: Weights, hidden: Weights) -> Atten
 
 
 def _texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
-    """Queries and keys, one object in self-attention. Raises TextError."""
+    """Queries and keys, the same object for self-attention. Raises TextError."""
     queries = parse_text(fields["queries"])
     return queries, queries if fields["keys"] is None else parse_text(fields["keys"])
 
 
 def _digest(attention: Attention) -> str:
-    """Over the key and the numbers, for the key alone does not tell whether a file's numbers are a model's."""
+    """The digest of key and numbers, because the key alone does not tell whether the numbers in a file are those of the
+    model."""
     digest = hashlib.blake2b(attention.key.encode(), digest_size=16)
     for array in (attention.weights, attention.hidden):
         digest.update(np.ascontiguousarray(array).data)
@@ -205,5 +207,5 @@ def _digest(attention: Attention) -> str:
 
 
 def _name(file: Path) -> str:
-    """The file's name on one line, whatever it holds."""
+    """The file's name on one line, whatever characters it contains."""
     return f"“{(file.name if file.name.isprintable() else ascii(file.name)[1:-1])[:100]}”"

@@ -1,7 +1,7 @@
 """The numbers behind a figure as a file: the same heads, units and filters as the picture.
 
-A figure of one reading has :class:`Shown`, heads side by side :class:`Several`, a difference :class:`Subtracted`, a
-chart a :class:`Table`.
+They are a :class:`Shown` for a figure of one reading, :class:`Several` for heads side by side, :class:`Subtracted` for
+a difference, and a :class:`Table` for a chart.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SUBTRACTED = (*COLUMNS[2:-1], "first", "second", "difference")
 
 
 class Several(NamedTuple):
-    """The numbers of heads side by side: what each panel shows, and the names that a person gave them, maybe empty."""
+    """The numbers of heads side by side: those of each panel, and the users' names for them, possibly empty."""
 
     panels: tuple[Shown, ...]
     names: tuple[str, ...]
 
 
 class Subtracted(NamedTuple):
-    """The numbers of a difference: of two heads whose units correspond one by one, called ``rows`` and ``cols``."""
+    """The numbers of a difference between two heads whose units correspond one to one, named ``rows`` and ``cols``."""
 
     first: Shown
     second: Shown
@@ -63,14 +63,14 @@ def shown_bytes(numbers: Numbers, suffix: str) -> bytes:
 
 
 def _table(shown: Shown, file: BinaryIO) -> None:
-    """One row a weight: layer, head, query_index, query_token, key_index, key_token, weight."""
+    """One row per weight: layer, head, query_index, query_token, key_index, key_token, weight."""
     file.write((",".join(COLUMNS) + "\n").encode())
     for line in _lines(shown):
         file.write(line)
 
 
 def _lines(shown: Shown, before: str = "") -> Iterator[bytes]:
-    """The lines of a table, those of one query at a time, each with ``before`` at its beginning."""
+    """The lines of a table, those of one query at a time, each starting with ``before``."""
     rows, cols = ([cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
     keys = [f"{index},{text}," for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
@@ -80,7 +80,8 @@ def _lines(shown: Shown, before: str = "") -> Iterator[bytes]:
 
 
 def _arrays(shown: Shown, file: BinaryIO) -> None:
-    """weights [head, row, column], hidden [head, row], heads [head, 2], rows, cols, and what the reading is."""
+    """weights [head, row, column], hidden [head, row], heads [head, 2], rows, cols, and the properties of the
+    reading."""
     arrays = {name: np.array(value) for name, value in _heading(shown).items()}
     arrays |= {"heads": np.array([list(head) for head in shown.heads], np.int64)}
     np.savez(file, allow_pickle=False, weights=shown.weights, hidden=shown.hidden, **arrays)
@@ -106,7 +107,7 @@ def _tree(shown: Shown, file: BinaryIO) -> None:
 
 
 def _table_beside(several: Several, file: BinaryIO) -> None:
-    """One long table with a panel column, which counts from 1; and the panel's name and model."""
+    """One long table with a panel column, which counts from 1, and the panel's name and model."""
     file.write((",".join(BESIDE) + "\n").encode())
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
         for line in _lines(shown, f"{number},{cell(clean(name))},{cell(clean(called(shown.model)))},"):
@@ -144,7 +145,7 @@ def _tree_beside(several: Several, file: BinaryIO) -> None:
 
 
 def _table_subtracted(of: Subtracted, file: BinaryIO) -> None:
-    """One row a cell: query_index, query_token, key_index, key_token, first, second, difference."""
+    """One row per cell: query_index, query_token, key_index, key_token, first, second, difference."""
     file.write((",".join(SUBTRACTED) + "\n").encode())
     rows, cols = ([cell(clean(text)) for text in side] for side in (of.rows, of.cols))
     keys = [f"{index},{text}" for index, text in zip(of.first.col_index, cols, strict=True)]
@@ -159,14 +160,14 @@ def _matrices(of: Subtracted) -> dict[str, Weights]:
 
 
 def _about(of: Subtracted) -> dict[str, Any]:
-    """Which heads of which readings these are, and what the rows and columns are called."""
+    """The heads and readings, and the texts of rows and columns."""
     names = {"rows": [clean(text) for text in of.rows], "cols": [clean(text) for text in of.cols]}
     sides = {"first": of.first, "second": of.second}
     return {f"{side}_{name}": value for side, shown in sides.items() for name, value in _named(shown).items()} | names
 
 
 def _arrays_subtracted(of: Subtracted, file: BinaryIO) -> None:
-    """first, second and difference [row, column], rows, cols, and what both readings are, as "first_model"."""
+    """first, second and difference [row, column], rows, cols, and the properties of both readings, as "first_model"."""
     np.savez(file, allow_pickle=False, **_matrices(of), **{name: np.array(v) for name, v in _about(of).items()})
 
 
@@ -186,7 +187,7 @@ def _tree_subtracted(of: Subtracted, file: BinaryIO) -> None:
 
 
 def _rows_of_table(of: Table, file: BinaryIO) -> None:
-    """The rows under the names of their columns; what has no number is empty."""
+    """The rows below the names of their columns; missing numbers are empty."""
     file.write((",".join(map(cell, of.columns)) + "\n").encode())
     for row in of.rows:
         texts = (cell(clean(value)) if isinstance(value, str) else "" if value is None else str(value) for value in row)
@@ -194,7 +195,7 @@ def _rows_of_table(of: Table, file: BinaryIO) -> None:
 
 
 def _tree_of_table(of: Table, file: BinaryIO) -> None:
-    """One object: what the numbers are of, and a list of rows, each with the names of its columns."""
+    """One object: what the numbers were measured on, and a list of rows, each with the names of its columns."""
     rows = [{n: clean(v) if isinstance(v, str) else v for n, v in zip(of.columns, row, strict=True)} for row in of.rows]
     about = {name: clean(value) for name, value in of.about.items()}
     file.write((json.dumps({**about, "rows": rows}, ensure_ascii=False) + "\n").encode())
@@ -226,7 +227,7 @@ def shown_suffixes(kind: type = Shown) -> tuple[str, ...]:
 
 
 def _head(shown: Shown) -> Head:
-    """The head of a panel, which has one."""
+    """The head of a panel."""
     (head,) = shown.heads
     return head
 

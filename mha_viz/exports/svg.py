@@ -1,4 +1,5 @@
-"""A drawing as SVG: text stays text, few cells stay rectangles, and nothing in it can run or call out."""
+"""A drawing as SVG: text stays text, cells stay rectangles if they are few, and nothing in it can run or make
+requests."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Pixels, Polyline,
 SVG = "http://www.w3.org/2000/svg"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-EDITABLE = 1_000  # cells up to which each is a rectangle of its own; more are one picture
-SIMILAR = ("Helvetica Neue", "Arial")  # where the screen's family is not installed: wider by less than a tenth
-SHARP = 256  # pixels along a picture of cells
-FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters XML cannot hold
+EDITABLE = 1_000  # the most cells that are drawn as rectangles; more become one picture
+SIMILAR = ("Helvetica Neue", "Arial")  # if the screen's font is not installed: wider by less than a tenth
+SHARP = 256  # pixels along each side of a picture of cells
+FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot contain
 
 for _prefix, _name in (("", SVG), ("dc", DUBLIN_CORE), ("rdf", RDF)):
     Tree.register_namespace(_prefix, _name)
@@ -30,8 +31,8 @@ for _prefix, _name in (("", SVG), ("dc", DUBLIN_CORE), ("rdf", RDF)):
 def svg(drawing: Drawing, editable: int = EDITABLE, crisp: bool = False) -> bytes:
     """The bytes of an SVG file; lengths are points.
 
-    Pictures of up to ``editable`` cells are shapes. ``crisp`` is for pixels: filled rectangles get no soft edges, and
-    all cells of one colour are one shape.
+    Pictures of up to ``editable`` cells are drawn as shapes. ``crisp`` is for rasterising: filled rectangles get no
+    soft edges, and all cells of one colour are one shape.
     """
     wide, high = _number(drawing.width), _number(drawing.height)
     size = {"width": f"{wide}pt", "height": f"{high}pt", "viewBox": f"0 0 {wide} {high}"}
@@ -49,7 +50,7 @@ def svg(drawing: Drawing, editable: int = EDITABLE, crisp: bool = False) -> byte
 
 
 def _metadata(root: Tree.Element, drawing: Drawing) -> None:
-    """Caption and settings as Dublin Core, which reference managers and image libraries read."""
+    """Caption and settings as Dublin Core, which reference managers and image databases read."""
     rdf = Tree.SubElement(Tree.SubElement(root, _in(SVG, "metadata")), _in(RDF, "RDF"))
     about = Tree.SubElement(rdf, _in(RDF, "Description"), {_in(RDF, "about"): ""})
     Tree.SubElement(about, _in(DUBLIN_CORE, "creator")).text = "mha_viz"
@@ -59,7 +60,8 @@ def _metadata(root: Tree.Element, drawing: Drawing) -> None:
 
 
 def families(drawing: Drawing) -> str:
-    """The fonts to ask for: the screen's, the nearest in width to it, those that the texts need here, then any."""
+    """The list of fonts: that of the screen, the one closest to it in width, those that the texts need here, then
+    any."""
     used = [font.family for font in fonts.used((m.text, m.weight) for m in drawing.marks if isinstance(m, Text))]
     names = dict.fromkeys(["Source Sans 3", fonts.face(400).family, *SIMILAR, *used])
     return ", ".join([*(f"'{_xml(name.replace(chr(39), ''))}'" for name in names), "sans-serif"])
@@ -81,7 +83,7 @@ def _draw(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
         if mark.stroke:
             look |= {"stroke": mark.stroke, "stroke-width": _number(mark.stroke_width)}
             look |= _opacity(mark.opacity, "stroke")
-        elif crisp or mark.opacity < 1:  # what veils cells ends where they end
+        elif crisp or mark.opacity < 1:  # veils over cells end where the cells end
             look |= {"shape-rendering": "crispEdges"}
         Tree.SubElement(group, _in(SVG, "rect"), {**_box(mark), **look})
     elif mark.pixels.shape[0] * mark.pixels.shape[1] <= editable:
@@ -108,7 +110,7 @@ def _text(group: Tree.Element, mark: Text) -> None:
     look = {"font-size": _number(mark.size), "fill": mark.colour, **_opacity(mark.opacity, "fill")}
     look |= {"font-weight": str(mark.weight)} if mark.weight != 400 else {}
     look |= {"text-anchor": mark.anchor} if mark.anchor != "start" else {}
-    # The middle of the line stands at y; readers differ in `dominant-baseline`, so the baseline is computed.
+    # y is the middle of the line; viewers differ in `dominant-baseline`, so the baseline is computed.
     place = {"x": _number(mark.x), "y": _number(mark.y + font.middle * mark.size)}
     if mark.turn:
         place |= {"transform": f"rotate({_number(-mark.turn)} {_number(mark.x)} {_number(mark.y)})"}
@@ -117,14 +119,15 @@ def _text(group: Tree.Element, mark: Text) -> None:
 
 
 def directed(text: str) -> str:
-    """A text that begins right to left, and is mixed, embedded so: its full stop stands on its left, as on screen."""
+    """A text that begins right to left and is mixed is embedded as such, so that its full stop is on the left, as on
+    screen."""
     strong = [kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")]
     mixed = any(unicodedata.bidirectional(c) not in ("R", "AL", "NSM") for c in text)
     return f"\u202b{text}\u202c" if strong and strong[0] != "L" and mixed else text
 
 
 def _rectangles(group: Tree.Element, mark: Cells) -> None:
-    """One rectangle a cell; equal neighbours of a row share one."""
+    """One rectangle per cell; equal neighbours in a row share one."""
     rows, cols = mark.pixels.shape[:2]
     wide, high = mark.width / cols, mark.height / rows
     cells = Tree.SubElement(group, _in(SVG, "g"), {"shape-rendering": "crispEdges"})
@@ -139,7 +142,7 @@ def _rectangles(group: Tree.Element, mark: Cells) -> None:
 
 
 def _areas(group: Tree.Element, mark: Cells) -> None:
-    """One path a colour: less than half the time of a rectangle a cell, where nobody is going to edit them."""
+    """One path per colour: takes less than half the time of one rectangle per cell, for cells that nobody will edit."""
     rows, cols = mark.pixels.shape[:2]
     wide, high = mark.width / cols, mark.height / rows
     colours, which = np.unique(mark.pixels.reshape(-1, 3), axis=0, return_inverse=True)
@@ -154,7 +157,7 @@ def _areas(group: Tree.Element, mark: Cells) -> None:
 
 
 def magnified(pixels: Pixels) -> Pixels:
-    """Each cell several pixels wide: readers that smooth what they enlarge then blur a cell's edge, not the cell."""
+    """Each cell enlarged to several pixels: viewers that smooth enlarged images then blur only the cell's edge."""
     times = max(1, SHARP // max(pixels.shape[:2]))
     return pixels.repeat(times, 0).repeat(times, 1)
 
@@ -171,7 +174,8 @@ def _box(mark: Rect | Cells) -> dict[str, str]:
 
 
 def _opacity(value: float, of: str) -> dict[str, str]:
-    """Of the fill or the stroke: plain ``opacity`` would make every mark a layer of its own, ten times as slow."""
+    """The opacity of the fill or of the stroke: plain ``opacity`` would make every mark a separate layer, ten times as
+    slow."""
     return {} if value == 1 else {f"{of}-opacity": _number(value)}
 
 

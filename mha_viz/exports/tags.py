@@ -1,7 +1,7 @@
-"""What makes a PDF file a tagged one, which screen readers read: the page's content is one figure with its description.
+"""Tags for PDF files, which screen readers read: the page's content is one figure with its description.
 
-reportlab writes no tags: the structure tree of ISO 32000-1, 14.7 and 14.8, is put together here from its objects, a
-document with one figure in it. What only decorates the page is an artifact, which is not read.
+reportlab writes no tags: this module builds the structure tree of ISO 32000-1, 14.7 and 14.8, from reportlab's objects
+as a document with one figure in it. Decoration is marked as an artifact, which is not read.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from reportlab.pdfbase.pdfdoc import PDFArray, PDFDictionary, PDFName, PDFString
 from mha_viz.drawing.marks import Drawing
 from mha_viz.text import clean
 
-LANGUAGE = "en"  # of the description; tokens may be in any
-VERSION = (1, 7)  # of PDF
+LANGUAGE = "en"  # language of the description; tokens may be in any language
+VERSION = (1, 7)  # version of PDF
 _FIGURE = 0  # the number of the figure's content on its page, and of the page in the parent tree
 
 
 @contextmanager
 def artifact(canvas: Any) -> Iterator[None]:
-    """What is drawn inside decorates the page."""
+    """Marks what is drawn inside the block as decoration."""
     yield from _marked(canvas, "/Artifact BMC")
 
 
 @contextmanager
 def figure(canvas: Any) -> Iterator[None]:
-    """What is drawn inside is the figure that :func:`add_tags` describes."""
+    """Marks what is drawn inside the block as the figure that :func:`add_tags` describes."""
     yield from _marked(canvas, f"/Figure <</MCID {_FIGURE}>> BDC")
 
 
@@ -39,7 +39,7 @@ def _marked(canvas: Any, begin: str) -> Iterator[None]:
 
 
 def add_tags(canvas: Any, drawing: Drawing) -> None:
-    """Describe the canvas's only page, after ``showPage``, by the drawing's ``alt``."""
+    """Describe the canvas's only page, after ``showPage``, with the drawing's ``alt``."""
     document = canvas._doc
     page = document.Pages.pages[0]
     tree, whole, one = PDFDictionary(), PDFDictionary(), PDFDictionary()
@@ -58,7 +58,7 @@ def add_tags(canvas: Any, drawing: Drawing) -> None:
 
 
 def _set(part: Any, **entries: Any) -> None:
-    """Put entries into a part of the document, which writes those alone whose names it lists."""
+    """Add entries to an object of the document, which writes only those that its list of names contains."""
     part.__NoDefault__ = list(dict.fromkeys([*part.__NoDefault__, *entries]))
     for name, value in entries.items():
         setattr(part, name, value)

@@ -1,4 +1,4 @@
-"""Figures for notebooks and scripts: they show themselves in Jupyter, and save themselves in any format.
+"""Figures for notebooks and scripts, displayed in Jupyter and saved in any format.
 
 >>> import mha_viz as mv
 >>> a = mv.load("minilm").encode("The animal didn't cross the street because it was too tired.")

@@ -1,4 +1,4 @@
-"""Everything of a comparison in one zip file."""
+"""All files of a comparison in one zip file."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def archive(
     columns: int | None = None,
     **options: Any,
 ) -> bytes:
-    """Everything of a comparison as one zip file: the comparison itself, the difference of two panels where ``diff``
-    names them, each head as heatmap and links, all as SVG, PDF and PNG with their numbers (CSV), and the captions.
+    """All files of a comparison as one zip file: the comparison itself, the difference of two panels if ``diff`` names
+    them, each head as heatmap and links, all as SVG, PDF and PNG with their numbers (CSV), and the captions.
 
-    Options: those of View and Size; ``kind``, ``pin_of`` and ``columns`` as of :func:`compare`. A PNG that would be too
-    large at this ``dpi`` is left out, and captions.txt says so.
+    Options: those of View and Size; ``kind``, ``pin_of`` and ``columns`` as for :func:`compare`. A PNG that would be
+    too large at this ``dpi`` is left out, and captions.txt says so.
     """
     made = [panel_from(given) for given in panels]
     figures = {"comparison": compare(made, kind, columns, pin_of, diff, **options)}
@@ -50,7 +50,8 @@ def archive(
 
 
 def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
-    """The pin of a comparison as the difference of two of its panels has it: of which of the two, and what it holds."""
+    """The pin of a comparison for the difference of two of its panels: which of the two panels it belongs to, and the
+    held token."""
     pinned = panels[pin_of].attention
     for side, number in enumerate(diff):
         if panels[number].attention.key == pinned.key:
@@ -59,9 +60,9 @@ def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: V
 
 
 def _put(file: ZipFile, name: str, figure: Figure, dpi: int) -> str:
-    """One figure into an archive; returns what captions.txt says of it."""
+    """Write one figure into an archive; returns its lines for captions.txt."""
     page = [".html"] if figure.page and figure.page.component == "compare" else []
-    numbers = [] if name.endswith("links") else [".csv"]  # those of the heatmap
+    numbers = [] if name.endswith("links") else [".csv"]  # the numbers of the heatmap
     notes = ""
     for suffix in [".svg", ".pdf", ".png", *page, *numbers]:
         try:

@@ -1,4 +1,4 @@
-"""A chart of a page as a figure: the same files as any other, but no interactive page."""
+"""A chart of a page as a figure: the same files as for other figures, except for the interactive page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mha_viz.figures.theme import THEMES, Theme
 def chart(
     draw: Callable[[Theme], Any], alt: str, caption: str, table: Callable[[], Table] | None = None, **options: Any
 ) -> Figure:
-    """The figure of a Plotly chart, which ``draw`` makes in the colours of a theme. ``alt`` is what it shows, in a few
-    words, ``caption`` of what. Its numbers are those that it draws, unless a ``table`` holds them.
+    """The figure of a Plotly chart, which ``draw`` makes in the colours of a theme. ``alt`` says in a few words what it
+    shows, ``caption`` what it was measured on. Its numbers are those that it draws, unless a ``table`` contains them.
 
     Options: those of Size. Raises SettingError for others.
     """

@@ -1,4 +1,4 @@
-"""A figure: it shows itself in Jupyter, and saves itself in any format."""
+"""A figure, which is displayed in Jupyter and can be saved in any format."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mha_viz.exports import Numbers
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures.layout import Size
 
-NO_PAGE_MM = 10_000.0  # a figure on Axes is not cut to a page: it is drawn smaller
-HEIGHTS = {"all": 820, "grid": 560, "links": 690, "heatmap": 690, "compare": 760}  # of a notebook's frame, pixels
+NO_PAGE_MM = 10_000.0  # a figure on Axes is not cut to a page but drawn smaller
+HEIGHTS = {"all": 820, "grid": 560, "links": 690, "heatmap": 690, "compare": 760}  # pixels of a notebook's frame
 
 
 @dataclass(frozen=True)
 class Page:
-    """What the interactive version of a figure is made of: a component, its data, and with what it opens."""
+    """The interactive version of a figure: a component, its data, and its initial view."""
 
     component: str
     packet: Callable[[], bytes]
@@ -38,10 +38,10 @@ class Figure:
     """A figure: Jupyter shows it as an interactive drawing, offline; :meth:`save` writes it in any format."""
 
     make: Callable[[Size], Drawing]
-    page: Page | None  # None: a chart, which has no interactive version
+    page: Page | None  # None for a chart, which has no interactive version
     numbers: Callable[[], Numbers]
     size: Size = field(default_factory=Size)
-    look: Look = "auto"  # of the interactive version: as the reader has it, unless one was asked for
+    look: Look = "auto"  # colour scheme of the interactive version: the reader's, unless one was requested
 
     @cached_property
     def drawing(self) -> Drawing:
@@ -52,12 +52,12 @@ class Figure:
 
     @cached_property
     def _made(self) -> Drawing:
-        """The drawing, whatever fonts are here."""
+        """The drawing, independent of the fonts on this machine."""
         return self.make(self.size)
 
     @cached_property
     def _warned(self) -> bool:
-        """Warns of characters without a glyph when it is first asked for, and not again."""
+        """Warns of characters without a glyph on first use, and not again."""
         if self.missing_glyphs:
             warn(MissingGlyphWarning, " ".join(self.missing_glyphs))
         return bool(self.missing_glyphs)
@@ -69,17 +69,18 @@ class Figure:
 
     @property
     def caption(self) -> str:
-        """The text to set under it: model, sentence, heads, what was done, what is hidden or left out."""
+        """The text to print below it: model, sentence, heads, the steps applied, what is hidden or left out."""
         return self.drawing.full_caption
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """Every suffix that it can be saved with; a chart has no interactive page, and its numbers are a table."""
+        """Every suffix that it can be saved with; a chart has no interactive page, and its numbers are saved as a
+        table."""
         return suffixes() if self.page else (*exports.drawing_suffixes(), *exports.shown_suffixes(Table))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with its static picture, a sentence or two each: what :meth:`save` warns of."""
+        """The problems of its static picture, one or two sentences each, of which :meth:`save` warns."""
         return tuple(map(str, self._made.notes))
 
     def save(self, path: str | os.PathLike[str], dpi: int = 300) -> Path:
@@ -111,8 +112,8 @@ class Figure:
         return exports.drawing_bytes(self.drawing, suffix, dpi)
 
     def to_html(self) -> str:
-        """The interactive figure as one HTML page with everything inside: no network, no script of others. Raises
-        ExportError for a chart, which has none."""
+        """The interactive figure as one HTML page that contains everything: it uses no network and no third-party
+        scripts. Raises ExportError for a chart, which has no interactive version."""
         made = self.page
         if made is None:
             raise ExportError(*_unknown(".html", self.suffixes))
@@ -120,7 +121,7 @@ class Figure:
             made.component,
             made.packet(),
             title=self._made.alt,
-            caption=self._made.caption,  # the reader's fonts draw it
+            caption=self._made.caption,  # drawn with the reader's fonts
             start=made.start,
             show=made.show,
             look=self.look,
@@ -130,7 +131,7 @@ class Figure:
         """The static figure drawn into a matplotlib Axes, which is returned. Raises SettingError.
 
         It is laid out again to fit ``ax``, so that its labels have the requested size; if it is too high at every
-        width, the whole is drawn smaller. Without ``ax``, a new matplotlib figure has the figure's own size.
+        width, the whole is drawn smaller. Without ``ax``, a new matplotlib figure of the figure's size is made.
         """
         if ax is not None and not hasattr(ax, "add_patch"):
             raise SettingError(f"ax is {str(ax)[:40]!r}.", "Give an Axes of matplotlib, or nothing for a new figure.")
@@ -138,7 +139,7 @@ class Figure:
         return exports.draw(self.drawing if ax is None else self._laid_out(*exports.room(ax)), ax)
 
     def _laid_out(self, width: float, height: float) -> Drawing:
-        """The drawing whose labels come nearest to the asked size in a room of so many points."""
+        """The drawing whose labels come closest to the requested size within this many points."""
 
         def made(wide: float) -> Drawing:
             width_mm = max(20.0, min(2000.0, wide / POINTS_PER_MM))
@@ -149,10 +150,8 @@ class Figure:
 
         drawings = [made(width)]
         if drawings[0].height > height:
-            drawings.append(made(width * drawings[0].height / height))  # one that is no higher for it may fill the room
-        while (
-            drawings[0].height > height and len(drawings) < 6
-        ):  # a narrower one is lower, not always as much as narrower
+            drawings.append(made(width * drawings[0].height / height))  # a wider one may fill the room
+        while drawings[0].height > height and len(drawings) < 6:  # narrower is lower, but not always in proportion
             drawings.insert(0, made(drawings[0].width * max(0.5, height / drawings[0].height)))
         return min(drawings, key=lambda drawing: (shrinks(drawing), -drawing.width))
 
@@ -171,6 +170,6 @@ def suffixes() -> tuple[str, ...]:
 
 
 def _unknown(suffix: str, formats: Sequence[str]) -> tuple[str, str]:
-    """What to say of any other."""
+    """The two sentences of the error for any other suffix."""
     problem = f"“{suffix[:40]}” is not a format of this figure." if suffix else "The file has no suffix."
     return problem, f"Use one of {', '.join(formats)}."

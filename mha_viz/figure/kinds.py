@@ -1,4 +1,4 @@
-"""One function for each kind of figure, from the options of a call."""
+"""One function for each kind of figure."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: s
 
 
 def _heads(layer: int | AnyHead | None, head: int | None, options: HeadOptions) -> tuple[Head, ...]:
-    """The heads that a call names, each way."""
+    """The heads that a call names, in any of the ways."""
     named = options.pop("heads", None)
     remedy = "Give 'L3H1', or layer=3, head=1, or heads=['L3H1']."
     if named is not None:
@@ -206,8 +206,8 @@ def _inches(given: Any) -> float:
 
 
 def settings(options: Mapping[str, Any]) -> tuple[View, Size, Look]:
-    """View and Size from the options of a call, ``width_in`` in inches among them, and the look of a page. Raises
-    SettingError for others."""
+    """View and Size from the options of a call, including ``width_in`` in inches, and the Look of a page. Raises
+    SettingError for unknown options."""
     views, sizes = ({f.name for f in fields(kind)} for kind in (View, Size))
     options = dict(options)
     if "width_in" in options:

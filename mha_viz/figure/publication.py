@@ -1,4 +1,4 @@
-"""Several heads with a person's remarks on them, as one interactive web page in one file."""
+"""Several heads with remarks on them, as one interactive web page in one file."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def publish(
     """Write one web page with these heads, ``[(a, "L3H1"), (a, "L5H11", "a name")]``, and your remarks on them.
 
     The page is self-contained: it opens from disk, needs no network, and its drawings are interactive. Several heads
-    are shown side by side first, then each by itself, under its entry of ``remarks`` ("" for none). Title, introduction
-    and remarks are text, never HTML. ``pin`` counts tokens of head number ``pin_of``. Options: those of View.
+    are first shown side by side, then each separately, under its entry of ``remarks`` ("" for none). Title,
+    introduction and remarks are text, never HTML. ``pin`` counts tokens of head number ``pin_of``. Options: those of
+    View.
 
     Raises SettingError for more remarks than heads, or texts that are too long; ExportError for a file that cannot be
     written.

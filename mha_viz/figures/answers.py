@@ -1,4 +1,4 @@
-"""Charts of what a model answers when heads are off: its words, and what becomes of them head by head (Plotly)."""
+"""Charts of a model's answers with heads off: its words, and how they change head by head (Plotly)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from mha_viz.figures.effects import numbered_axis
 from mha_viz.figures.theme import Theme, colorscale, grid_colour, paper
 from mha_viz.numerals import decimal
 
-ROW = 30  # pixels of a word
+ROW = 30  # pixels per word
 Numbers = npt.NDArray[np.float64]
 
 
 def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> go.Figure:
-    """The probabilities of words, before, and where heads are off after too; the first word on top."""
-    names = [f"{place} {word}" for place, word in enumerate(answer.words)]  # equal names are not one
+    """The probabilities of words before and, if heads are off, after; the first word at the top."""
+    names = [f"{place} {word}" for place, word in enumerate(answer.words)]  # keeps equal names separate
     traces = list[dict[str, Any]]()
     series = [("after", answer.after, theme.heads[1])] if is_changed else []
-    for name, values, colour in (("before", answer.before, theme.heads[0]), *series):  # the first one on top
+    for name, values, colour in (("before", answer.before, theme.heads[0]), *series):  # the first one at the top
         traces.append(
             {
                 "type": "bar",
@@ -37,7 +37,7 @@ def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> go.Figure:
                 "marker": {"color": colour},
                 "text": [_share(value) for value in values],
                 "textposition": "outside",
-                "constraintext": "none",  # narrow bars have letters as large as others
+                "constraintext": "none",  # narrow bars keep letters of the normal size
                 "textfont": {"size": 11, "color": theme.muted},
                 "cliponaxis": False,
                 "customdata": [escape(word) for word in answer.words],
@@ -73,8 +73,8 @@ def _share(value: float) -> str:
 
 
 def removal_curve(removal: Removal, what: str, unit: str, theme: Theme) -> go.Figure:
-    """The effect on ``what``, "sentence" or "answer", while one head more is off at each step; the step at which
-    another word is the answer for the first time is marked."""
+    """The effect on ``what``, "sentence" or "answer", while one more head is off at each step; the first step at which
+    another word is the answer is marked."""
     values = removal.answer if what == "answer" else removal.sentence
     names = ["no head", *(both(head) for head in removal.order)]
     trace = {
@@ -111,7 +111,7 @@ def removal_curve(removal: Removal, what: str, unit: str, theme: Theme) -> go.Fi
 
 
 def _first_change(first: int | None, steps: int, theme: Theme) -> dict[str, Any]:
-    """A line at the step at which another word is the answer for the first time, and what it says."""
+    """A line with a label at the first step at which another word is the answer."""
     if first is None:
         return {}
     line = {"color": theme.heads[1], "dash": "dash", "width": 1.5}
@@ -122,7 +122,7 @@ def _first_change(first: int | None, steps: int, theme: Theme) -> dict[str, Any]
 
 
 def looks_and_effects(looks: Numbers, effects: Numbers, title: str, unit: str, theme: Theme) -> go.Figure:
-    """Every head as a point: how specialised it looks, ``looks`` [layer, head], against how much it matters,
+    """Every head as a point: how specialised its attention looks, ``looks`` [layer, head], against how much it matters,
     ``effects`` [layer, head]. A point's ``customdata`` is the head's name."""
     layers, heads = effects.shape
     traces = list[dict[str, Any]]()

@@ -1,4 +1,4 @@
-"""A sentence with arcs: gold annotation above the words, what a head says beyond it below them."""
+"""A sentence with arcs: gold annotation above the words, further links of a head below them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Kind = Literal["hit", "miss", "extra", "proposal"]
 
 SIZE, LABEL = 12.0, 8.0  # points
 GAP = 13.0  # between words
-STEP = 13.0  # height of an arc that spans one word
-BESIDE = 2.5  # of a word's middle: arcs to the left and to the right leave it apart
+STEP = 13.0  # height of an arc over one word
+BESIDE = 2.5  # offset from a word's middle, so that arcs to the left and to the right do not meet
 WORDS: dict[Kind, str] = {
     "hit": "gold, and the head agrees",
     "miss": "gold, and the head points elsewhere",
@@ -26,7 +26,7 @@ WORDS: dict[Kind, str] = {
 
 
 class Span(NamedTuple):
-    """One arc between two words, by their index; ``label`` stands at its top."""
+    """One arc between two words, by their index; ``label`` is written at its top."""
 
     start: int
     end: int
@@ -35,12 +35,13 @@ class Span(NamedTuple):
 
 
 def colour(kind: Kind, theme: Theme) -> str:
-    """Hits and misses differ in hue too; in grey in strength, and misses are dashed. Extras stand below the words."""
+    """Hits and misses differ in hue; without colour, they differ in strength, and misses are dashed. Extras are below
+    the words."""
     return {"hit": theme.heads[2], "miss": theme.muted, "extra": theme.heads[1], "proposal": theme.heads[0]}[kind]
 
 
 def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str) -> Drawing:
-    """The sentence on one line. Gold arcs and proposals stand above it, the head's other arcs below."""
+    """The sentence on one line, with gold arcs and suggestions above it and the head's other arcs below."""
     middles, width = _places(words)
     above = _raised([span for span in spans if span.kind != "extra"], middles)
     below = _raised([span for span in spans if span.kind == "extra"], middles)
@@ -64,12 +65,12 @@ def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str)
 
 
 def _stroke(kind: Kind) -> tuple[float, tuple[int, ...]]:
-    """The width of an arc, and its dashes."""
+    """The line width of an arc, and its dashes."""
     return 1.8 if kind in ("hit", "extra") else 1.1, (4, 2) if kind == "miss" else ()
 
 
 def _raised(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, float]:
-    """How high each arc stands: short ones lowest, and so high that no two labels lie over each other."""
+    """The height of each arc: short ones lowest, and no two labels overlapping."""
     heights: dict[Span, float] = {}
     labels: list[tuple[float, float, float]] = []  # left, right, height
     for span in sorted(spans, key=lambda s: (abs(s.end - s.start), s.start)):
@@ -96,10 +97,10 @@ def _places(words: Sequence[str]) -> tuple[list[float], float]:
 
 
 def _arc(span: Span, height: float, middles: Sequence[float], y: float, way: int, theme: Theme) -> list[Mark]:
-    """From the word that was asked about (a small square) to the other; ``way`` −1 is upward."""
+    """An arc from the word in question (with a small square) to the other; ``way`` −1 is upward."""
     right = 1 if span.end > span.start else -1
     x, x_end = middles[span.start] + BESIDE * right, middles[span.end] - BESIDE * right
-    high = y + way * height * 4 / 3  # a Bézier reaches three quarters of its controls
+    high = y + way * height * 4 / 3  # a Bézier curve reaches three quarters of the height of its control points
     shade = colour(span.kind, theme)
     strong = span.kind in ("hit", "extra")
     width, dash = _stroke(span.kind)

@@ -1,5 +1,5 @@
-"""What stands under a figure and inside its file: model, sentence, heads in both numberings, what was done, what is
-hidden."""
+"""The caption below a figure, also stored in its file: model, sentence, heads in both numberings, the steps applied,
+what is hidden."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SIDES = {
 
 
 class Words(TypedDict):
-    """What a Drawing says besides its marks."""
+    """The texts of a Drawing: caption, description and metadata."""
 
     caption: str
     alt: str
@@ -81,8 +81,8 @@ def both(head: Head) -> str:
 
 
 def reading(attention: Attention) -> str:
-    """The model with its revision, the text, and what was done since: 'minilm (revision 53aa…) reading “The cat sat.”',
-    'minilm reading “The cat sat.”, by words, special hidden'."""
+    """The model with its revision, the text, and the steps applied since: 'minilm (revision 53aa…) reading “The cat
+    sat.”', 'minilm reading “The cat sat.”, by words, special hidden'."""
     facts = identity(attention)
     revision = f" (revision {attention.revision})" if attention.revision else ""
     pair = f" and “{facts['pair']}”" if "pair" in facts else ""
@@ -93,9 +93,9 @@ def reading(attention: Attention) -> str:
 
 
 def identity(attention: Attention) -> dict[str, str]:
-    """Model, revision and the text that was read; ``read`` says how much of what was typed that is, where it is not
-    all, ``keys`` the other text of cross-attention, ``quantity`` and ``made`` what the numbers are and what was done to
-    them, where that is not the attention weights of a text as it was typed."""
+    """Model, revision and text of a reading. If not all of the typed text was read, ``read`` says how much; ``keys`` is
+    the other text of cross-attention; ``quantity`` and ``made`` are given unless the numbers are the attention weights
+    of a text as it was typed."""
     text, cut = attention.queries, attention.queries.cut
     first, second = cut.kept if cut else (None, None)
     facts = {"model": called(attention.model), "revision": attention.revision, "text": text.text[:first]}
@@ -107,36 +107,36 @@ def identity(attention: Attention) -> dict[str, str]:
 
 
 def _read_of(text: TokenizedText) -> str:
-    """What was read of the text that is attended to."""
+    """How much of the text that is attended to was read."""
     return text.text[: text.cut.kept[0] if text.cut else None]
 
 
 def _read(cut: Cut) -> str:
-    """How much of what was typed was read."""
+    """How much of the typed text was read."""
     if cut.pieces <= cut.limit:
         return f"first {' and '.join(f'{n:,}' for n in cut.kept if n)} characters"
     return f"first {cut.limit:,} of {'more than ' if cut.more else ''}{cut.pieces:,} pieces"
 
 
 def steps(attention: Attention) -> str:
-    """How the text was given and what was done since, in order; empty for a text as it was typed."""
+    """How the text was given and the steps applied since, in order; empty for a text as it was typed."""
     listed = [{"given words": "given as words"}.get(step, step) for step in attention.made if step != "typed"]
     return ", ".join(listed)
 
 
 def quantities(attentions: Sequence[Attention]) -> str:
-    """What the numbers are, where they are not attention weights."""
+    """What the numbers are, if they are not attention weights."""
     distinct = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
     return " ".join(quantity.about for quantity in distinct if quantity.name != "weight")
 
 
 def stopped(sentence: str) -> str:
-    """With a full stop, unless the quotation that ends it has one."""
+    """The sentence with a full stop, unless it ends with a quotation that has one."""
     return sentence if sentence.endswith((".”", "!”", "?”")) else f"{sentence}."
 
 
 def settings(view: View) -> dict[str, str]:
-    """A view's settings, by the names that the page's URL uses; the pin only where there is one."""
+    """A view's settings by the names in the page's URL; the pin only if there is one."""
     values = {name: getattr(view, name) for name in ("unit", "special", "links", "scale", "side")}
     return values | ({"pin": view.pin} if view.pin else {})
 
@@ -157,7 +157,7 @@ def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
 
 
 def held(attention: Attention, view: View) -> str:
-    """What the pin holds."""
+    """The tokens that the pin holds."""
     axes = units(attention, view)
     at = focus(axes, view)
     if at is None:
@@ -180,13 +180,13 @@ def scale_range(view: View, parts: Sequence[Block], kind: str) -> str:
 
 
 def hidden(parts: Sequence[Block]) -> float:
-    """The mean share that is not shown, over heads and rows; 1 where nothing is."""
+    """The mean share that is not shown, over heads and rows; 1 if none of them is shown."""
     values = [float(part.hidden.mean()) for part in parts if part.hidden.size]
-    return max(0.0, sum(values) / len(values)) if values else 1.0  # rounding leaves a trace below nothing
+    return max(0.0, sum(values) / len(values)) if values else 1.0  # rounding can make it slightly negative
 
 
 def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
-    """The share that is not shown; empty where nothing is."""
+    """The sentence on the share that is not shown; empty if everything is."""
     is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
     what = SPECIAL["rescale" if is_before else view.special] if is_before or view.special != "keep" else ""
     if not what and (view.side == "all" or not any(attention.queries.pair for attention in attentions)):
@@ -199,8 +199,8 @@ def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Blo
 
 
 def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: Sequence[Head]) -> str:
-    """The strongest link of a single head, for those who cannot see the picture; as on screen between words where
-    there are any, for most heads rest on [CLS] or [SEP]."""
+    """The strongest link of a single head, for readers who cannot see the picture; as on screen between words if there
+    are any, because most heads give most weight to [CLS] or [SEP]."""
     if len(heads) != 1 or not parts[0].w.size:
         return ""
     axes, w = units(attention, view), parts[0].w

@@ -1,4 +1,4 @@
-"""The axes of a chart as Plotly would place them: which value stands where, and what is written along them."""
+"""The axes of a chart as Plotly would draw them: the positions of values, and the labels."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 
 from mha_viz.numerals import MINUS
 
-EDGE = 0.05  # of the span, left free on both sides of lines
-TICKS = 6  # at most, unless the chart says how many
+EDGE = 0.05  # share of the span, left free on both sides of lines
+TICKS = 6  # the most ticks, unless the chart sets a number
 NICE = (1, 2, 5, 10)  # steps between ticks, times a power of ten
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: ``low`` and ``high`` are its ends in numbers (of a logarithmic one, their logarithms), which stand at
-    the pixels ``start`` and ``end``. ``names``: of categories, in order."""
+    """One axis: ``low`` and ``high`` are its ends as numbers (for a logarithmic axis, their logarithms), at the pixels
+    ``start`` and ``end``. ``names``: those of categories, in order."""
 
     layout: Any
     low: float
@@ -30,11 +30,11 @@ class Axis:
 
     @property
     def is_log(self) -> bool:
-        """True where equal factors have equal room."""
+        """True for a logarithmic axis."""
         return bool(self.layout.type == "log")
 
     def number(self, value: Any) -> float:
-        """A value as a number along the axis; NaN for what has no place."""
+        """A value as a number along the axis; NaN for values without a position."""
         if isinstance(value, str):
             return float(self.names.index(value)) if value in self.names else math.nan
         if value is None:
@@ -44,15 +44,15 @@ class Axis:
         return float(value)
 
     def at(self, value: Any) -> float:
-        """The pixel at which a value stands."""
+        """The pixel position of a value."""
         return self.place(self.number(value))
 
     def place(self, number: float) -> float:
-        """The pixel at which a number along the axis stands."""
+        """The pixel position of a number along the axis."""
         return self.start + (number - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Places in pixels and what is written there."""
+        """Positions in pixels with their labels."""
         values, texts = self.layout.tickvals, self.layout.ticktext
         if values is not None:
             named = texts if texts is not None else [_number(value, self.layout.tickformat) for value in values]
@@ -73,8 +73,8 @@ class Axis:
 
 
 def axis(layout: Any, values: Iterable[Any], start: float, end: float, half: float, has_bars: bool) -> Axis:
-    """The axis of a chart for the ``values`` along it. ``half``: what the marks take on both sides of a value;
-    ``has_bars``: they begin at zero. Equal ends are one apart."""
+    """The axis of a chart for the ``values`` along it. ``half``: the room that marks take on each side of a value;
+    ``has_bars``: whether the axis begins at zero. If the ends would be equal, they are set one apart."""
     flat = [value for some in values for value in some]
     names = tuple(dict.fromkeys(value for value in flat if isinstance(value, str)))
     low, high = _ends(layout, names, flat, half, has_bars)

@@ -1,4 +1,4 @@
-"""What stands around the marks of a chart: grid lines, labels, titles, notes, the legend, and scales of colours."""
+"""Everything in a chart besides its marks: grid lines, labels, titles, notes, the legend, and colour scales."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from mha_viz.figures.chart_marks import LABEL, dashes, hexadecimal, shaded
 from mha_viz.figures.chart_text import Block, text_marks, width
 from mha_viz.figures.theme import Theme
 
-SLANT = 50  # degrees, where names have no room side by side
+SLANT = 50  # rotation of names without room side by side, degrees
 AWAY = 6  # pixels from an axis to its labels
 TITLE_AWAY = 30  # pixels from an axis to its title
-LEVELS = 64  # shades of a scale of colours
-HANG = 24  # pixels of the lower margin below a scale of colours that lies: its numbers
+LEVELS = 64  # shades of a colour scale
+HANG = 24  # pixels of the lower margin below a horizontal colour scale, for its numbers
 ANCHORS: dict[str, Anchor] = {"left": "start", "center": "middle", "right": "end"}
 BLOCKS: dict[str, Block] = {"top": "top", "bottom": "bottom"}
 
 
 def grid(axis: Axis, name: str, other: Axis) -> Iterator[Mark]:
-    """Lines at the ticks, and at zero, where a chart asks for them."""
+    """Lines at the ticks, and at zero, as far as the chart has them."""
     layout = axis.layout
     lines = {place: layout.gridcolor for place, _ in axis.ticks()} if layout.showgrid is not False else {}
     if (
@@ -46,7 +46,7 @@ def grid(axis: Axis, name: str, other: Axis) -> Iterator[Mark]:
 
 
 def labels(axis: Axis, name: str, other: Axis, theme: Theme) -> Iterator[Mark]:
-    """What is written along an axis, and its title."""
+    """The labels along an axis, and its title."""
     layout = axis.layout
     if layout.visible is False:
         return
@@ -77,7 +77,8 @@ def labels(axis: Axis, name: str, other: Axis, theme: Theme) -> Iterator[Mark]:
 
 
 def _turn(ticks: Sequence[tuple[float, str]], size: float, angle: float | None) -> float:
-    """How far labels of an axis across are turned, degrees anticlockwise: as asked for, or where they are crowded."""
+    """The rotation of the labels of a horizontal axis, in degrees anticlockwise: as set, or a fixed angle if they are
+    crowded."""
     if angle is not None:
         return -float(angle)
     places = sorted(place for place, _ in ticks)
@@ -86,7 +87,7 @@ def _turn(ticks: Sequence[tuple[float, str]], size: float, angle: float | None) 
 
 
 def notes(chart: Any, axes: dict[str, Axis], inner: Box, theme: Theme) -> Iterator[Mark]:
-    """The title, and texts such as the titles of parts."""
+    """The title, and notes such as the titles of parts."""
     title = chart.layout.title
     if title.text:
         yield from text_marks(title.text, 4, 4, float(title.font.size or LABEL), theme.ink, "start", "top")
@@ -100,7 +101,7 @@ def notes(chart: Any, axes: dict[str, Axis], inner: Box, theme: Theme) -> Iterat
 
 
 def legend_marks(chart: Any, items: Sequence[Item], inner: Box, high: float, theme: Theme) -> Iterator[Mark]:
-    """The names of the legend, each after a piece of its line or a square of its colour."""
+    """The entries of the legend, each after a piece of its line or a square of its colour."""
     if not items:
         return
     rows, size = items[-1].row + 1, letters_of_legend(chart)
@@ -127,7 +128,7 @@ def _swatch(trace: Any, x: float, y: float, theme: Theme) -> Iterator[Mark]:
 
 
 def colour_bar(trace: Any, inner: Box, high: float, theme: Theme) -> Iterator[Mark]:
-    """The scale of colours of a heatmap with its numbers: at the right, or below where it lies."""
+    """The colour scale of a heatmap with its numbers: on the right or, if it is horizontal, below."""
     if trace.type != "heatmap" or trace.showscale is False:
         return
     bar = trace.colorbar

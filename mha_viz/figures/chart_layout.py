@@ -1,4 +1,5 @@
-"""Where the parts of a chart stand, in pixels: its room, its axes and its legend, as Plotly would place them."""
+"""Where the parts of a chart are, in pixels: the plot area, axes and legend, at the positions that Plotly would
+choose."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from mha_viz.figures.chart_axes import Axis, axis
 from mha_viz.figures.chart_marks import LABEL, values
 from mha_viz.figures.chart_text import width
 
-HEIGHT = 450  # where a chart does not say
-ROW, SWATCH, SPACE = 20, 22, 18  # of a legend, pixels
-BAR_ROOM = 62  # of a scale of colours at the right
+HEIGHT = 450  # defaults for what a chart does not set
+ROW, SWATCH, SPACE = 20, 22, 18  # pixels in a legend
+BAR_ROOM = 62  # pixels of a colour scale at the right
 
 
 class Box(NamedTuple):
@@ -42,7 +43,7 @@ class Box(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One name of the legend: its trace, and where it stands."""
+    """One entry of the legend: its trace and its position."""
 
     trace: Any
     x: float
@@ -50,7 +51,8 @@ class Item(NamedTuple):
 
 
 def inner_box(chart: Any, wide: float, items: Sequence[Item]) -> tuple[Box, float]:
-    """The room of the axes, and the height of the whole: what a legend needs besides its margin makes it higher."""
+    """The area for the axes, and the height of the whole: a legend that needs more than its margin makes the chart
+    higher."""
     margin, high = chart.layout.margin, float(chart.layout.height or HEIGHT)
     left, top, right, below = (float(side or 0) for side in (margin.l, margin.t, margin.r, margin.b))
     scaled = [t for t in chart.data if t.type == "heatmap" and t.showscale is not False]
@@ -69,7 +71,7 @@ def inner_box(chart: Any, wide: float, items: Sequence[Item]) -> tuple[Box, floa
 
 
 def all_axes(chart: Any, inner: Box) -> dict[str, Axis]:
-    """Every axis that something is drawn along, by Plotly's names: "x", "y2"."""
+    """Every axis along which something is drawn, by Plotly's names: "x", "y2"."""
     used = dict.fromkeys(name for trace in chart.data for name in names_of(trace))
     root = {name: _settings(chart, name).matches or name for name in used}
     axes: dict[str, Axis] = {}
@@ -98,7 +100,7 @@ def _settings(chart: Any, name: str) -> Any:
 
 
 def _counts(trace: Any, letter: str) -> bool:
-    """True where the marks of a trace stand side by side along an axis: cells, and the feet of bars."""
+    """True if the marks of a trace take room along an axis: cells, and the feet of bars."""
     return trace.type == "heatmap" or (trace.type == "bar" and (letter == "y") is (trace.orientation == "h"))
 
 
@@ -109,7 +111,7 @@ def _along(trace: Any, letter: str) -> Iterable[Any]:
 
 
 def _squared(axes: dict[str, Axis]) -> dict[str, Axis]:
-    """Where a unit is as long down as across, the longer axis is made shorter."""
+    """If a unit must be as long vertically as horizontally, the longer axis is shortened."""
     for name, given in list(axes.items()):
         anchor = given.layout.scaleanchor
         if not anchor:
@@ -125,7 +127,7 @@ def _squared(axes: dict[str, Axis]) -> dict[str, Axis]:
 
 
 def partner(axes: dict[str, Axis], name: str) -> Axis:
-    """The axis at which this one stands."""
+    """The axis that this one is attached to."""
     anchor = axes[name].layout.anchor
     letter = "y" if name[0] == "x" else "x"
     return axes.get(anchor) or axes.get(letter + name[1:]) or next(a for n, a in axes.items() if n[0] == letter)
@@ -139,7 +141,7 @@ def corners(given: Any, axes: dict[str, Axis], inner: Box) -> tuple[float, float
 
 
 def spot(value: Any, letter: str, reference: str | None, axes: dict[str, Axis], inner: Box) -> float:
-    """A place in pixels: along an axis, or a share of its length, or of the room of all axes."""
+    """A position in pixels from a value along an axis, a share of its length, or a share of the area for all axes."""
     if reference == "paper":
         share = float(value)
         return inner.left + share * inner.width if letter == "x" else inner.bottom - share * inner.height
@@ -152,12 +154,12 @@ def spot(value: Any, letter: str, reference: str | None, axes: dict[str, Axis], 
 
 
 def is_below(chart: Any) -> bool:
-    """True where the legend stands at the lower edge of the sheet."""
+    """True if the legend is at the lower edge of the sheet."""
     return bool(chart.layout.legend.yref == "container")
 
 
 def legend(chart: Any, wide: float) -> list[Item]:
-    """The names of the legend in rows, from left to right; none where a chart shows none."""
+    """The entries of the legend in rows, from left to right; none if the chart shows no legend."""
     named = [t for t in chart.data if t.type != "heatmap" and t.name and t.showlegend is not False]
     shown = chart.layout.showlegend
     if shown is False or (shown is None and len(named) < 2):
@@ -174,5 +176,5 @@ def legend(chart: Any, wide: float) -> list[Item]:
 
 
 def letters_of_legend(chart: Any) -> float:
-    """Their size, in pixels."""
+    """The size of the legend's letters, in pixels."""
     return float(chart.layout.legend.font.size or chart.layout.font.size or LABEL)

@@ -1,4 +1,4 @@
-"""What a chart draws between its axes, as marks: bars, cells, lines, points, and the shapes over them."""
+"""What a chart draws between its axes, as marks: bars, cells, lines, points, and shapes on top of them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from mha_viz.figures.chart_axes import Axis
 from mha_viz.figures.chart_text import text_marks
 from mha_viz.figures.theme import Theme, readable
 
-CORNERS = 20  # of a circle
-DASHES: dict[str, tuple[float, ...]] = {"dot": (2, 3), "dash": (8, 4)}  # in widths of the line
+CORNERS = 20  # of the polygon that is drawn as a circle
+DASHES: dict[str, tuple[float, ...]] = {"dot": (2, 3), "dash": (8, 4)}  # in line widths
 BAR_GAP = 0.2
 LINE = 2.0
 POINT = 6.0
-LABEL = 12.0  # the size of the letters where a chart does not say
+LABEL = 12.0  # the size of letters if a chart does not set one
 _RGBA = re.compile(r"rgba?\((\d+), ?(\d+), ?(\d+)(?:, ?([\d.]+))?\)")
 
 
 class Place(NamedTuple):
-    """The two axes between which something is drawn."""
+    """The two axes of a plot."""
 
     x: Axis
     y: Axis
@@ -41,19 +41,19 @@ def hexadecimal(colour: str) -> tuple[str, float]:
 
 
 def dashes(name: str | None, width: float) -> tuple[float, ...]:
-    """The lengths that a dashed line draws and leaves out."""
+    """The lengths of dashes and gaps of a line."""
     return tuple(length * max(1.0, width) for length in DASHES.get(name or "", ()))
 
 
 def each(value: Any, count: int, default: Any) -> list[Any]:
-    """One value for each of ``count`` marks: a list has them, anything else is for all."""
+    """One value for each of ``count`` marks: a list has one for each, any other value applies to all."""
     if isinstance(value, list | tuple | np.ndarray):
         return list(value)
     return [default if value is None else value] * count
 
 
 def values(trace: Any, letter: str) -> Sequence[Any]:
-    """The numbers or names of a trace along an axis; marks that have none are counted."""
+    """The numbers or names of a trace along an axis; marks without any are counted from 0."""
     given: Sequence[Any] | None = getattr(trace, letter)
     if given is not None:
         return given
@@ -78,7 +78,7 @@ def cells(trace: Any, place: Place) -> Iterator[Mark]:
 
 
 def cell_texts(trace: Any, place: Place, size: float) -> Iterator[Mark]:
-    """What is written in the cells of a heatmap, if anything, in letters that read well on each."""
+    """The texts in the cells of a heatmap, if any, in a colour that reads well on each."""
     if not trace.texttemplate:
         return
     colours = _of_cells(trace)
@@ -108,7 +108,7 @@ def _apart(
 
 
 def shaded(scale: Sequence[Sequence[Any]], shares: Any) -> Pixels:
-    """[…, rgb]: the colours that a scale has at shares of 1; those outside have the colour of its end."""
+    """[…, rgb]: the colours of a scale at shares of its length; shares outside have the colour of the nearer end."""
     stops = np.array([stop for stop, _ in scale], float)
     ends = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in scale], float)
     inside = np.clip(np.nan_to_num(shares), 0, 1)
@@ -119,7 +119,7 @@ def shaded(scale: Sequence[Sequence[Any]], shares: Any) -> Pixels:
 
 
 def bars(traces: Sequence[Any], place: Place, gap: float | None, theme: Theme) -> Iterator[Mark]:
-    """All bars between two axes: those at one place stand side by side."""
+    """All bars between two axes: those at the same position are drawn side by side."""
     lies = traces[0].orientation == "h"
     along, across = (place.y, place.x) if lies else (place.x, place.y)
     places = [[along.number(value) for value in values(trace, "y" if lies else "x")] for trace in traces]
@@ -148,7 +148,8 @@ def bars(traces: Sequence[Any], place: Place, gap: float | None, theme: Theme) -
 
 
 def scatter(trace: Any, before: Any, place: Place, theme: Theme) -> Iterator[Mark]:
-    """Lines, points and texts, each where the trace has it, and what is filled down to the trace ``before`` it."""
+    """Lines, points and texts, as far as the trace has them, and the filled area between it and the trace ``before``
+    it."""
     points = [(place.x.at(x), place.y.at(y)) for x, y in zip(trace.x, trace.y, strict=True)]
     mode = trace.mode or "lines"
     if trace.fill == "tonexty" and before is not None:
@@ -196,7 +197,7 @@ def _texts(trace: Any, points: Sequence[tuple[float, float]], theme: Theme) -> I
 
 
 def shape(given: Any, box: tuple[float, float, float, float]) -> Mark:
-    """A frame or a line of a chart; ``box`` holds its two corners in pixels."""
+    """A frame or a line in a chart; ``box`` contains its two corners in pixels."""
     x0, y0, x1, y1 = box
     width = LINE if given.line.width is None else float(given.line.width)
     stroke, opacity = hexadecimal(given.line.color or "#000000")

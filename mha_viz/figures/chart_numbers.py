@@ -16,7 +16,7 @@ COLUMNS = ("part", "series", "x", "y", "value")
 
 def numbers(chart: Any, about: Mapping[str, str]) -> Table:
     """Every number of a chart. ``part`` is the title of a part of it; ``x``, and ``y`` of a cell, are named as along
-    the axis, or by the text that a pointer shows. Frames, and points that only carry a text, have no number."""
+    the axis, or by the hover text. Frames, and points that only carry a text, have no number."""
     return Table(COLUMNS, tuple(row for trace in chart.data for row in _rows(chart, trace)), dict(about))
 
 
@@ -42,7 +42,7 @@ def _rows(chart: Any, trace: Any) -> Iterator[tuple[Value, ...]]:
 
 
 def _names(chart: Any, trace: Any, letter: str) -> dict[Any, str]:
-    """What is written at the places of an axis, where each place has its name."""
+    """The labels along an axis by position, if each position has one."""
     name = getattr(trace, f"{letter}axis") or letter
     layout = chart.layout[f"{letter}axis{name[1:]}"]
     if layout.tickvals is None or layout.ticktext is None:
@@ -51,7 +51,7 @@ def _names(chart: Any, trace: Any, letter: str) -> dict[Any, str]:
 
 
 def _part(chart: Any, trace: Any) -> str:
-    """The title over the part of the chart that a trace is in: subplots have theirs in order."""
+    """The title above the part of the chart that contains a trace; subplots have their titles in order."""
     pairs = list(dict.fromkeys((one.xaxis or "x", one.yaxis or "y") for one in chart.data))
     titles = [note.text for note in chart.layout.annotations if note.yref == "paper" and note.xref == "paper"]
     at = pairs.index((trace.xaxis or "x", trace.yaxis or "y"))
@@ -59,7 +59,7 @@ def _part(chart: Any, trace: Any) -> str:
 
 
 def _value(value: Any) -> Value:
-    """A number or a text of Python's own."""
+    """A number or a text as a plain Python object."""
     if isinstance(value, str):
         return without_markup(value)
     made: Value = value.item() if hasattr(value, "item") else value

@@ -1,4 +1,4 @@
-"""Text of a chart as marks: Plotly reads it as HTML, of which our charts use bold, italics, indices and line breaks."""
+"""Text of a chart as marks: Plotly reads it as HTML, of which the charts use bold, italics, indices and line breaks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Literal, NamedTuple
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Anchor, Strength, Text
 
-Block = Literal["top", "middle", "bottom"]  # the part of a text that stands at its place
+Block = Literal["top", "middle", "bottom"]  # Plotly's names for the part of a text that is at its position
 TAGS = re.compile(r"(</?b>|</?i>|</?sub>)")
 BREAK = re.compile(r"<br ?/?>")
-INDEX = 0.7  # of the size, for letters that stand lower
-LEADING = 1.25  # of the size, from line to line
-BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a line that stands before its anchor
-ABOVE = {"top": 0.0, "middle": 0.5, "bottom": 1.0}  # the share of a block that stands above its place
+INDEX = 0.7  # share of the size by which indices are lower
+LEADING = 1.25  # share of the size from line to line
+BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a line that is before its anchor
+ABOVE = {"top": 0.0, "middle": 0.5, "bottom": 1.0}  # the share of a block that is above its position
 
 
 class Stretch(NamedTuple):
-    """A stretch of a line that is set alike."""
+    """A stretch of a line with uniform style."""
 
     text: str
     weight: Strength
@@ -29,7 +29,7 @@ class Stretch(NamedTuple):
 
 
 def lines(html: str) -> list[list[Stretch]]:
-    """The lines of a text, each in stretches. What else looks like a tag stays as it is."""
+    """The lines of a text, each in stretches. Any other tags remain as text."""
     return [list(_runs(line)) for line in BREAK.split(html)]
 
 
@@ -48,12 +48,12 @@ def _runs(line: str) -> Iterator[Stretch]:
 
 
 def without_markup(html: str) -> str:
-    """The words of a text alone, on one line."""
+    """The words of a text without markup, on one line."""
     return " ".join("".join(run.text for run in line) for line in lines(html))
 
 
 def width(html: str, size: float) -> float:
-    """How wide the widest line is, in the unit of ``size``."""
+    """The width of the widest line, in the unit of ``size``."""
     return max((sum(_advance(run, size) for run in line) for line in lines(html)), default=0.0)
 
 
@@ -71,8 +71,8 @@ def text_marks(
     block: Block = "middle",
     turn: float = 0,
 ) -> Iterator[Text]:
-    """The marks of a text at (x, y): ``anchor`` says which part of its lines stands there, ``block`` which part of its
-    height; ``turn`` rotates it, degrees anticlockwise."""
+    """The marks of a text at (x, y): ``anchor`` says which part of its lines is at that point, ``block`` which part of
+    its height; ``turn`` rotates it, in degrees anticlockwise."""
     rows = lines(html)
     first = (0.5 - ABOVE[block] * len(rows)) * LEADING * size
     across, down = math.cos(math.radians(turn)), -math.sin(math.radians(turn))

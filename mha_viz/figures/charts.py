@@ -1,8 +1,8 @@
 """Plotly, for every module that draws charts; nothing else imports it.
 
-Plotly and the libraries below it take pandas and pyarrow from ``sys.modules`` without importing them, and so may meet
-one that another thread is half way through importing. Here pandas, which imports pyarrow, is whole before the first
-chart: whoever imports this module while another thread does waits until it is done.
+Plotly and the libraries that it uses take pandas and pyarrow from ``sys.modules`` without importing them, so they may
+find one that another thread is still importing. This module imports pandas, which imports pyarrow, completely before
+the first chart; a thread that imports this module meanwhile waits until that is done.
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ from mha_viz.figures.paint import painted, scale_colours
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import Block, Focus, View, block, check_pin, span, units
 
-MOST = 16  # panels in one figure
-GAP = 28  # between panels, pixels
-ABOVE = 68  # a panel: its title, two lines of what it is of, the gap before it
+MOST = 16  # the most panels in one figure
+GAP = 28  # gaps between panels, pixels
+ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap before it
 NARROWEST = {"heatmap": 230, "links": 270}
-STRENGTHS = {"heatmap": "Colour", "links": "Opacity"}  # what shows how large a weight is
+STRENGTHS = {"heatmap": "Colour", "links": "Opacity"}  # the visual property that shows how large a weight is
 
 As = Literal["heatmap", "links"]
 
@@ -39,13 +39,13 @@ def compare(
     pin_of: int = 0,
     diff: tuple[int, int] | None = None,
 ) -> Drawing:
-    """Panels in rows of ``columns``, all on one scale and with cells of one size; without ``columns`` as many stand in
-    a row as fit, evenly, so that four come out two by two where three fit.
+    """Panels in rows of ``columns``, all on one scale and with cells of one size; without ``columns``, as many as fit,
+    in even rows: four panels become two by two if three fit.
 
-    ``scale="head"`` means up to the largest weight of all panels here; "row" is refused, for it is no shared scale, and
-    so is one side of a pair. The pin counts tokens of panel ``pin_of``; the others hold the word that stands for it,
-    where there is one, and the two panels that ``diff`` names, whose difference stands beside this, a word that was
-    replaced as well. Raises SettingError, UnknownHead.
+    ``scale="head"`` means up to the largest weight of all panels here; "row" is refused because it is not a shared
+    scale, and so is one side of a pair. The pin counts tokens of panel ``pin_of``; the other panels hold the
+    corresponding word, if there is one; for the two panels that ``diff`` names, whose difference is drawn beside this
+    figure, a replaced word corresponds too. Raises SettingError, UnknownHead.
     """
     view, size = view or View(), size or Size()
     check(panels, view, pin_of)
@@ -78,14 +78,14 @@ def compare(
 def _shared_scale(
     kind: As, scale: str, width: float, top: float, theme: Theme, colours: tuple[str, ...]
 ) -> tuple[Mark, ...]:
-    """The bar below all panels: what their colours or opacities stand for."""
+    """The scale below all panels: what their colours or opacities mean."""
     ramp = (theme.paper, theme.ink) if kind == "links" else colours
     words = f"one scale{' of opacity' if kind == 'links' else ''}, {scale}"
     return scale_bar(width, top + FOOT / 2, 90, theme, ramp, words)
 
 
 def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
-    """Raises SettingError for panels that cannot stand side by side in a view."""
+    """Raises SettingError for panels that cannot be shown side by side in a view."""
     if not 1 <= len(panels) <= MOST:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows 1 to {MOST}.")
     if view.scale == "row":
@@ -100,7 +100,7 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
 
 
 def check_kind(kind: str, columns: int | None) -> None:
-    """Raises SettingError for a kind that panels are not drawn as, or a number of columns that no page has."""
+    """Raises SettingError for an unknown kind of panel, or an impossible number of columns."""
     if not isinstance(kind, str) or kind not in NARROWEST:
         raise SettingError(f"kind is {str(kind)[:40]!r}.", "Expected heatmap or links.")
     if columns is not None and not (_is_whole(columns) and 1 <= columns <= MOST):
@@ -108,7 +108,7 @@ def check_kind(kind: str, columns: int | None) -> None:
 
 
 def check_diff(diff: tuple[int, int] | None, count: int) -> None:
-    """Raises SettingError unless these are two of ``count`` panels, or none."""
+    """Raises SettingError unless ``diff`` names two of ``count`` panels, or none."""
     if diff is None:
         return
     named = {i for i in diff if _is_whole(i) and 0 <= i < count} if isinstance(diff, tuple | list) else ()
@@ -121,8 +121,8 @@ def _is_whole(given: object) -> bool:
 
 
 def columns_for(count: int, width: float, kind: As) -> int:
-    """How many of ``count`` panels stand in a row of ``width`` pixels: in as few rows as fit, and those filled evenly.
-    As ``columns`` of ``browser/compare/together.js``."""
+    """How many of ``count`` panels are in a row of ``width`` pixels: as few rows as possible, evenly filled. The same
+    as ``columns`` in ``browser/compare/together.js``."""
     fit = max(1, min(count, int((width + GAP) // (NARROWEST[kind] + GAP))))
     return math.ceil(count / math.ceil(count / fit))
 
@@ -145,8 +145,8 @@ def plates_of(
     height: float = TALL,
     spacing: Spacing = ON_SCREEN,
 ) -> list[Plate]:
-    """What is drawn under each panel's title. All have one layout, so that cells can be compared by place. Links are
-    at most ``height`` high where their rows can be."""
+    """What is drawn below each panel's title. All panels have the same layout, so that cells can be compared by
+    position. Links are at most ``height`` high if their rows allow it."""
     every = [units(p.attention, view) for p in panels]
     most = max(len(side) for axes in every for side in axes)
     label = [token_room(axes, spacing) if kind == "links" else label_room(axes) for axes in every]
@@ -177,7 +177,7 @@ def _panel(panels: Sequence[Panel], panel: Panel, plate: Plate, width: float, th
 
 
 def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) -> list[str]:
-    """A text in at most ``most`` lines, broken at blanks; the last is cut when more is left."""
+    """A text in at most ``most`` lines, broken at spaces; the last line is cut if more is left."""
     lines: list[str] = []
     for word in text.split():
         if lines and fonts.width(f"{lines[-1]} {word}", size, weight) <= width:
@@ -190,7 +190,7 @@ def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) 
 
 
 def _whose(panels: Sequence[Panel], panel: Panel) -> str:
-    """The model, the sentence and what was done since, where panels differ in them."""
+    """The model, the sentence and the steps applied since, as far as panels differ in them."""
     models = {(p.attention.model, p.attention.revision) for p in panels}
     is_one_model = len({model for model, _ in models}) == 1
     texts = {_sentences(p.attention) for p in panels}
@@ -203,7 +203,7 @@ def _whose(panels: Sequence[Panel], panel: Panel) -> str:
 
 
 def _sentences(attention: Attention) -> str:
-    """What is read: the sentence, or both; in cross-attention that of the rows to that of the columns."""
+    """What is read: the sentence, or both; for cross-attention, the sentence of the rows to that of the columns."""
     text = attention.queries
     to = f" to “{attention.keys.text}”" if attention.is_cross else ""
     return f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") + to
@@ -223,8 +223,8 @@ def _rows(sets: Sequence[Plate], width: float, across: int) -> tuple[list[Mark],
 def figure_words(
     panels: Sequence[Panel], view: View, parts: Sequence[Block], figure: tuple[str, str], scale: str, pin_of: int
 ) -> caption.Words:
-    """Caption, description and metadata of panels that may come from several readings. ``figure``: what it is, and as
-    what its heads are drawn."""
+    """Caption, description and metadata of panels that may come from several readings. ``figure``: what kind of figure
+    it is, and how its heads are drawn."""
     kind, drawn = figure
     readings = {p.attention.key: caption.reading(p.attention) for p in panels}
     named = [f"{caption.both(p.head)}{f' ({p.name})' if p.name else ''}" for p in panels]
@@ -254,8 +254,8 @@ def figure_words(
 
 
 def _joined(identities: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What panels share once; what they differ in as a list, an entry a panel in their order, so that each head has its
-    text."""
+    """The entries that panels share, once; those in which they differ as a list with one entry per panel, in order, so
+    that each head has its text."""
     names = dict.fromkeys(name for identity in identities for name in identity)
     every = {name: [identity.get(name, "") for identity in identities] for name in names}
     return {name: v[0] if len(set(v)) == 1 else json.dumps(v, ensure_ascii=False) for name, v in every.items()}

@@ -1,5 +1,5 @@
-"""The panels of a comparison, and which of their tokens stand for each other: what a pin holds in each, and whether two
-of them have the same rows and columns."""
+"""The panels of a comparison, and which of their tokens correspond: what a pin holds in each, and whether two of them
+have the same rows and columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBER = "Their words differ in number. Compare two sentences that differ only i
 
 
 class Panel(NamedTuple):
-    """One head of one reading, with a name that a person gave it, if any."""
+    """One head of one reading, with the name that a user gave it, if any."""
 
     attention: Attention
     head: Head
@@ -24,15 +24,15 @@ class Panel(NamedTuple):
 def held_by_panels(
     panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
 ) -> list[Focus | None]:
-    """What each panel holds."""
+    """The held tokens of each panel."""
     pinned = panels[pin_of].attention
     two = [panels[i].attention for i in diff or ()]
     if two and mismatch(two[0], two[1], view):
         two = []
     subtracted = {attention.key for attention in two}
-    order = [panel.attention.key for panel in panels]  # the page aligns each reading to those that come after it
+    order = [panel.attention.key for panel in panels]  # the page aligns each reading with those that come after it
     return [
-        focus(units(pinned, view), view)  # units of both stand in one order
+        focus(units(pinned, view), view)  # units of both are in the same order
         if {pinned.key, panel.attention.key} <= subtracted
         else held_in(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
         for panel in panels
@@ -40,9 +40,9 @@ def held_by_panels(
 
 
 def held_in(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
-    """Where the pin, which counts tokens of ``first``, stands in ``other``; None where nothing stands for it.
+    """The position in ``other`` of the pin, which counts tokens of ``first``; None if nothing corresponds to it.
 
-    Texts may be aligned in several ways that are as good; ``back`` takes that of ``other`` to ``first``.
+    There may be several equally good alignments; ``back`` uses that of ``other`` to ``first``.
     """
     axes = units(other, view)
     sides = texts(first, other)
@@ -56,8 +56,8 @@ def held_in(first: Attention, other: Attention, view: View, back: bool = False) 
 
 
 def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
-    """The pin, which counts tokens of panel ``pin_of``, as it counts those of panel ``number``; empty where nothing
-    stands for it."""
+    """The pin, which counts tokens of panel ``pin_of``, counted in tokens of panel ``number``; empty if nothing
+    corresponds to it."""
     axes, held = units(panels[number].attention, view), held_by_panels(panels, view, pin_of)[number]
     if held is None:
         return ""
@@ -71,7 +71,7 @@ def texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, Toke
 
 
 def _unit_for(first: TokenizedText, other: TokenizedText, token: int | None, back: bool) -> tuple[int, ...] | None:
-    """The pieces of ``other`` that stand for the word of a token of ``first``."""
+    """The pieces of ``other`` that correspond to the word of a token of ``first``."""
     unit = next((i for i, group in enumerate(first.groups) if token in group), None)
     if unit is None:
         return None
@@ -88,7 +88,7 @@ def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None
 
 
 def mismatch(first: Attention, second: Attention, view: View) -> str:
-    """Why the units of two readings do not correspond one to one; empty when they do."""
+    """Why the units of two readings do not correspond one to one; empty if they do."""
     if first.quantity != second.quantity:
         return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of the same quantity."
     if first.is_cross != second.is_cross:
@@ -100,7 +100,7 @@ def mismatch(first: Attention, second: Attention, view: View) -> str:
 
 
 def _unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
-    """Why the units of two texts do not correspond one to one; empty when they do."""
+    """Why the units of two texts do not correspond one to one; empty if they do."""
     place = align(a, b).place
     ours, theirs = (_shown_units(text, view) for text in (a, b))
     if [place[i] for i in ours] != theirs:
@@ -111,7 +111,8 @@ def _unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
 
 
 def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
-    """Whether pieces of words can be subtracted: as many, of the same characters where the words are the same."""
+    """Whether pieces of words can be subtracted: equally many, and with the same characters if the words are the
+    same."""
     same_text = (a.text, a.pair) == (b.text, b.pair)
     ours, theirs = a.by_words().tokens, b.by_words().tokens
     for i, j in partners:
@@ -131,5 +132,5 @@ def same_word(one: str, two: str) -> bool:
 
 
 def _shown_units(text: TokenizedText, view: View) -> list[int]:
-    """The words, and the special tokens where they are kept, by their numbers."""
+    """The words, and the special tokens if they are kept, by number."""
     return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]

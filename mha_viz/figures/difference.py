@@ -1,4 +1,4 @@
-"""What one head gives more or less than another, as a static figure."""
+"""The difference of two heads, as a static figure."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Block, Unit, View, block, focus, units
 from mha_viz.text import TokenizedText, align
 
-ABOVE = 56  # what is minus what, and which colour is whose, pixels
-LINE = 18  # of a title that takes a second one
+ABOVE = 56  # line that says what is minus what, and which colour is whose, pixels
+LINE = 18  # pixels of a title's second line
 MOST_LINES = 2
 
 
 class Difference(NamedTuple):
-    """What one head gives more than another: ``d`` [row, column], second minus first."""
+    """The signed difference of two heads: ``d`` [row, column], second minus first."""
 
     axes: Axes
     d: npt.NDArray[np.float32]
@@ -49,10 +49,11 @@ class Difference(NamedTuple):
 def difference(
     first: Panel, second: Panel, view: View | None = None, size: Size | None = None, pin_of: int = 0
 ) -> Drawing:
-    """What ``second`` gives more (orange) or less (blue) than ``first``; nothing shown where they agree.
+    """The weight that ``second`` gives more (orange) or less (blue) than ``first``; cells where they agree are empty.
 
-    The scale runs to the largest difference on both sides. The pin counts tokens of the first, or with ``pin_of`` 1 of
-    the second. Raises SettingError when the rows and columns of the two do not correspond one to one, UnknownHead.
+    The scale extends to the largest absolute difference in both directions. The pin counts tokens of the first, or with
+    ``pin_of`` 1 of the second. Raises SettingError if the rows and columns of the two do not correspond one to one,
+    UnknownHead.
     """
     view, size = view or View(), size or Size()
     theme = THEMES[size.look]
@@ -80,8 +81,8 @@ def difference(
 
 
 def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> Plate:
-    """What is subtracted from what, and which colour is whose, over a difference; ``marked`` is the difference from
-    which on cells carry a minus, empty where they are too small for one."""
+    """The line above a difference: what is subtracted from what, and which colour is whose. ``marked`` is the
+    difference from which on cells carry a minus, empty if they are too small for one."""
     one, two = told_apart(first, second)
     title = _title(first, second, width)
     marks: list[Mark] = [Text(0, 9 + LINE * at, line, 14, theme.ink, weight=600) for at, line in enumerate(title)]
@@ -98,26 +99,26 @@ def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str)
 
 
 def _title(first: Panel, second: Panel, width: float) -> list[str]:
-    """What is minus what, in as many lines as it takes."""
+    """What is minus what, in as many lines as necessary."""
     one, two = told_apart(first, second)
     return wrapped(f"{two} minus {one}", width, 14, MOST_LINES, 600)
 
 
 def _above(first: Panel, second: Panel, width: float) -> float:
-    """The height of all that stands over the matrix."""
+    """The height of everything above the matrix."""
     return ABOVE + LINE * (len(_title(first, second, width)) - 1)
 
 
 def _unmarked(layout: HeatmapLayout) -> tuple[Note, ...]:
-    """That signs are in colour alone, where cells are too small for a minus."""
+    """A note that only the colour shows the sign, if cells are too small for a minus."""
     if layout.cell >= MARKED:
         return ()
     return (Note("", "Cells are too small to carry a minus: their sign is in colour alone. Raise width_mm."),)
 
 
 def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
-    """Two panels by all that tells them apart, in the order given: head, model or its revision, the words that differ,
-    what was done to them. What the numbers are is the same: other quantities cannot be subtracted."""
+    """Two panels, each named by everything in which they differ, in this order: head, model or its revision, words,
+    steps applied. The quantity is always the same: other quantities cannot be subtracted."""
     readings = (first.attention, second.attention)
     differing = (_models(*readings), _words(*readings), _steps(*readings))
     heads = [caption.both(panel.head) for panel in (first, second)]
@@ -125,11 +126,11 @@ def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
     return (one, two) if one != two else ("the first", "the second")
 
 
-SAME = ("", "")  # what two panels do not differ in
+SAME = ("", "")  # what two panels have in common
 
 
 def _models(first: Attention, second: Attention) -> tuple[str, str]:
-    """Whose the readings are, where models differ or, of one model, revisions."""
+    """The models of the readings, if they differ, or, for one model, the revisions."""
     one, two = (f"of {called(reading.model)}" for reading in (first, second))
     if one == two and first.revision != second.revision:
         return f"{one} ({first.revision or 'no revision'})", f"{two} ({second.revision or 'no revision'})"
@@ -137,7 +138,7 @@ def _models(first: Attention, second: Attention) -> tuple[str, str]:
 
 
 def _words(first: Attention, second: Attention) -> tuple[str, str]:
-    """What was read, where it differs."""
+    """The texts, if they differ."""
     for ours, theirs in texts(first, second):
         one, two = _only(ours, theirs), _only(theirs, ours)
         if one != two:
@@ -146,26 +147,27 @@ def _words(first: Attention, second: Attention) -> tuple[str, str]:
 
 
 def _steps(first: Attention, second: Attention) -> tuple[str, str]:
-    """What was done to the weights, where it differs."""
+    """The steps applied to the weights, if they differ."""
     one, two = (caption.steps(reading) or "as read" for reading in (first, second))
     return (one, two) if one != two else SAME
 
 
 def _only(text: TokenizedText, other: TokenizedText) -> str:
-    """The words that another text lacks, or the whole text where these are many."""
+    """The words that the other text lacks, or the whole text if there are many."""
     same = align(text, other).same
     words = [word.text for word, partner in zip(text.by_words().tokens, same, strict=True) if partner is None]
     return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
 
 
 def difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
-    """The signed difference as it is drawn. Units of both stand in one order, so what is held of either is a place."""
+    """The signed difference as a matrix to draw. Units of both are in the same order, so a held token of either is a
+    position in it."""
     pixels = palette(theme.signed)[levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
     return Matrix(pixels, subtracted.axes, focus(units(pinned.attention, view), view), subtracted.d)
 
 
 def signed(first: Panel, second: Panel, view: View) -> Difference:
-    """The signed difference, second minus first, unit by unit. Raises SettingError where units do not correspond."""
+    """The signed difference, second minus first, unit by unit. Raises SettingError if the units do not correspond."""
     pairs = [(units(p.attention, view), p) for p in (first, second)]
     one, two = (axes for axes, _ in pairs)
     reason = mismatch(first.attention, second.attention, view)
@@ -184,5 +186,5 @@ def _renamed(one: tuple[Unit, ...], two: tuple[Unit, ...]) -> tuple[Unit, ...]:
 
 
 def levels(d: npt.NDArray[np.float32], top: float) -> npt.NDArray[np.uint8]:
-    """Place of every difference on the signed scale, 0…255; 128 is no difference."""
+    """Each difference as a level on the signed scale, 0…255; 128 is no difference."""
     return np.clip(np.rint(128 + 127 * d.astype(np.float64) / (top or 1)), 0, 255).astype(np.uint8)

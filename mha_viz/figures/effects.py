@@ -1,4 +1,4 @@
-"""Charts of what switching heads off changes: one number per head, and one per token (Plotly)."""
+"""Charts of the effects of switching heads off: one number per head, and one per token (Plotly)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def head_grid(
     theme: Theme,
     written: Callable[[float], str] | None = None,
 ) -> go.Figure:
-    """One number for each head, ``values`` [layer, head], as it is ``written`` (in thousandths if not said); the
-    larger, the stronger its colour. Empty where it is NaN. Heads that are off are framed. A cell's ``customdata`` is
-    the head's name, ``unit`` stands in its hover text."""
+    """One number for each head, ``values`` [layer, head], as it is ``written`` (in thousandths by default); the larger,
+    the stronger its colour. Cells with NaN are empty. Heads that are off are framed. A cell's ``customdata`` is the
+    head's name; ``unit`` appears in its hover text."""
     layers, heads = values.shape
     top = float(np.nanmax(values, initial=0.0)) or 1.0
     traces = [_colours(values, top, theme), _numbers(values, top, unit, off, theme, written or in_thousandths)]
@@ -36,7 +36,7 @@ def head_grid(
 
 def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figure:
     """One bar for each token."""
-    names = [f"{place} {token}" for place, token in enumerate(tokens)]  # equal tokens are not one
+    names = [f"{place} {token}" for place, token in enumerate(tokens)]  # keeps equal tokens separate
     trace = {
         "type": "bar",
         "x": names,
@@ -63,13 +63,13 @@ def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figur
 
 
 def in_thousandths(value: float) -> str:
-    """A number of a cell in thousandths, with two digits where it has so many: "79", "2.1", "0.4"; nothing for NaN."""
+    """A number for a cell in thousandths, with up to two significant digits: "79", "2.1", "0.4"; empty for NaN."""
     thousandths = 1000 * value
     return "" if np.isnan(value) else f"{thousandths:,.0f}" if thousandths >= 9.95 else f"{thousandths:.1f}"
 
 
 def _colours(values: Numbers, top: float, theme: Theme) -> dict[str, Any]:
-    """The coloured squares; ``top`` has the strongest colour."""
+    """The coloured squares; ``top`` gets the strongest colour."""
     return {
         "type": "heatmap",
         "z": values,
@@ -86,7 +86,7 @@ def _colours(values: Numbers, top: float, theme: Theme) -> dict[str, Any]:
 def _numbers(
     values: Numbers, top: float, unit: str, off: Collection[Head], theme: Theme, written: Callable[[float], str]
 ) -> dict[str, Any]:
-    """The number on each square, with what a pointer over it shows and a click on it sends."""
+    """The number on each square, with its hover text and the data that a click on it sends."""
     layers, heads = values.shape
     every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
     ink = [_ink(values[head] / top, theme) for head in every]
@@ -107,7 +107,7 @@ def _numbers(
 
 def _layout(layers: int, heads: int, off: Collection[Head], theme: Theme) -> dict[str, Any]:
     """Size, axes, and frames around heads that are off."""
-    width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # of a square
+    width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # pixels of a square
     return {
         "width": LEFT + width * heads + RIGHT,
         "height": TOP + height * layers + BELOW,
@@ -121,7 +121,7 @@ def _layout(layers: int, heads: int, off: Collection[Head], theme: Theme) -> dic
 
 
 def numbered_axis(letter: str, places: int, theme: Theme) -> dict[str, Any]:
-    """An axis on which layers or heads stand: L0, L1, …"""
+    """An axis of layers or heads: L0, L1, …"""
     return {
         "showgrid": False,
         "zeroline": False,
@@ -144,7 +144,7 @@ def _frame(head: Head, theme: Theme) -> dict[str, Any]:
 
 
 def _ink(strength: float, theme: Theme) -> str:
-    """Black or white on the colour of a cell, whichever reads better."""
+    """Black or white for text on the colour of a cell, whichever reads better."""
     if np.isnan(strength):
         return theme.muted
     red, green, blue = palette(theme.ramp)[round(255 * strength)]

@@ -1,4 +1,4 @@
-"""A chart for readers who sit far away: letters, points, margins and outer size larger, what it shows the same."""
+"""A chart for readers who sit far away: larger letters, points, margins and outer size, with the same content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mha_viz.figures.charts import go
 
 
 def enlarged(chart: go.Figure, by: float) -> go.Figure:
-    """A copy of ``chart`` with all that is measured in pixels ``by`` times as large; lines keep their width."""
+    """A copy of ``chart`` in which everything measured in pixels is ``by`` times as large, except line widths."""
     drawn = _with_larger_sizes(chart.to_dict(), by)
     layout = drawn["layout"]
     for name in ("width", "height"):

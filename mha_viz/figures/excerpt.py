@@ -1,4 +1,4 @@
-"""Which tokens of a long text a figure shows, where a page has not enough room for all of them with their labels."""
+"""Which tokens of a long text a figure shows if its page has not enough room for all of them with their labels."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ REMEDY = "For all of them, raise max_height_mm or width_mm, or lower font_pt"
 
 
 class Excerpt(NamedTuple):
-    """Rows and columns that stand together, each without gaps."""
+    """Rows and columns that are shown together, each a range without gaps."""
 
     rows: range
     cols: range
 
     def axes(self, axes: Axes) -> Axes:
-        """The tokens of it."""
+        """The tokens of the excerpt."""
         return Axes(*(tuple(side[i] for i in places) for side, places in zip(axes, self, strict=True)))
 
     def held(self, held: Focus | None) -> Focus | None:
-        """What is held, counted in an excerpt that shows it."""
+        """The held tokens, by their numbers in an excerpt that contains them."""
         if held is None:
             return None
         return Focus(*(None if at is None else at - side.start for at, side in zip(held, self, strict=True)))
@@ -37,10 +37,10 @@ class Excerpt(NamedTuple):
 def excerpts(
     w: npt.NDArray[np.float64], held: Focus | None, fit: int, across: int
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
-    """The excerpts of ``w`` [row, column] of at most ``fit`` tokens on either side, and what they leave out.
+    """The excerpts of ``w`` [row, column] of at most ``fit`` tokens per axis, and what they leave out.
 
-    All of it where it fits; else one around what is held; else up to ``across`` of equal height beside each other.
-    A side that fits is whole in each.
+    If everything fits, it is one excerpt of all; otherwise one around the held token or, without one, up to ``across``
+    excerpts of equal height beside each other. An axis that fits is complete in each.
     """
     lengths = w.shape
     longest = max(lengths)
@@ -60,7 +60,8 @@ def excerpts(
 
 
 def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
-    """A side cut into ``count`` parts, which hold the share ``drawn`` of it; the whole side each time where it fits."""
+    """An axis cut into ``count`` parts, which contain the share ``drawn`` of it; the complete axis each time if it
+    fits."""
     if length <= fit:
         yield from [range(length)] * count
         return
@@ -69,8 +70,8 @@ def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
 
 
 def around(w: npt.NDArray[np.float64], held: Focus, fit: int) -> tuple[list[Excerpt], tuple[Note, ...]]:
-    """The excerpt of ``w`` [row, column] with what is held in its middle and, on the other side, the ``fit`` tokens in
-    a row that take most of its attention together; and what that leaves out."""
+    """The excerpt of ``w`` [row, column] with the held token in its middle and, on the other axis, the ``fit``
+    consecutive tokens with the largest total weight; and the note on what is left out."""
     of_held = w[slice(None) if held.row is None else held.row, slice(None) if held.col is None else held.col]
     across = None if of_held.ndim == 0 else of_held
     part = Excerpt(_window(w.shape[0], held.row, fit, across), _window(w.shape[1], held.col, fit, across))
@@ -81,7 +82,7 @@ def around(w: npt.NDArray[np.float64], held: Focus, fit: int) -> tuple[list[Exce
 
 
 def _window(length: int, at: int | None, fit: int, weights: npt.NDArray[np.float64] | None) -> range:
-    """At most ``fit`` tokens in a row: around token ``at``, else those with the largest sum of weights."""
+    """At most ``fit`` consecutive tokens: around token ``at``, or else those with the largest sum of weights."""
     if length <= fit:
         return range(length)
     if at is not None or weights is None:

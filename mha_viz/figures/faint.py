@@ -1,4 +1,5 @@
-"""What a figure says when hardly anything can be seen in it: all its weights are small, or a rule leaves no link."""
+"""The note on a figure in which hardly anything is visible, because all its weights are small or a rule leaves no
+link."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from mha_viz import numerals
 from mha_viz.drawing.marks import Note
 from mha_viz.figures.view import Block, View, chosen
 
-FAINT = 0.15  # on a scale from 0 to 1: a weight below this is nearly the colour of the paper
+FAINT = 0.15  # on a scale from 0 to 1: weights below this have nearly the colour of the paper
 
 
 def faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
-    """That all weights shown are so small that a scale from 0 to 1 hardly shows them."""
+    """A note that all weights shown are so small that a scale from 0 to 1 hardly shows them."""
     if view.scale != "fixed" or not 0 < _largest(parts) < FAINT:
         return ()
     problem = f"All weights shown are less than {FAINT:g}, which a scale from 0 to 1 hardly shows."
@@ -20,7 +21,7 @@ def faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
 
 
 def faint_links(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
-    """The same for links, or that the rule of the view leaves none."""
+    """The same for links, or a note that the rule of the view leaves none."""
     if any(chosen(part.w, view.links).any() for part in parts) or not any(part.w.size for part in parts):
         return faint_cells(view, parts)
     remedy = f'The largest weight shown is {numerals.weight(_largest(parts))}: ask for less than links="{view.links}".'

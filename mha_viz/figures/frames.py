@@ -1,4 +1,4 @@
-"""A training as frames for the browser, which plays them: ``browser/player`` draws what is packed here."""
+"""A training as frames for the browser, which plays them: ``browser/player`` draws this data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mha_viz.figures.theme import Theme
 
 Array = npt.NDArray[Any]
 LN2 = 0.6931
-RELATION_COLOURS = (1, 2, 0)  # places in Theme.heads of the signs of the first relation, the second, the third
-NAMED_COLUMNS, SMALL_COLUMNS = 4, 8  # of maps, with and without words beside them
-LABELLED = 8  # maps that have room for the words beside them
+RELATION_COLOURS = (1, 2, 0)  # indices into Theme.heads for the marks of the first, second and third relation
+NAMED_COLUMNS, SMALL_COLUMNS = 4, 8  # the most maps in a row, with and without words beside them
+LABELLED = 8  # the most maps with room for words beside them
 
 
 class Matrix(NamedTuple):
@@ -31,16 +31,16 @@ class Matrix(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """The gradient that arrives at each head: its norm [step, head], and its cosine with head 0 [step, head]."""
+    """The gradient at each head: its norm [step, head], and its cosine with head 0 [step, head]."""
 
     norms: Array
     cosines: Array
 
 
 class Recording(NamedTuple):
-    """What was recorded of one training: ``maps`` [step, head, query, key] with values from 0 to 1; ``places``
-    [relation, word], the word to look at, -1 where there is none; ``captions``, a sentence for each step. ``key`` names
-    the recording."""
+    """The recording of one training: ``maps`` [step, head, query, key] with values from 0 to 1; ``places`` [relation,
+    word], the word to look at, -1 if there is none; ``captions``, a sentence for each step. ``key`` names the
+    recording."""
 
     key: str
     steps: Sequence[int]
@@ -57,7 +57,7 @@ class Recording(NamedTuple):
 
 
 def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
-    """What the browser is sent: all recorded steps of a training, the one in view being number ``at``. Maps have 256
+    """The data for the browser: all recorded steps of a training; the step in view is number ``at``. Maps have 256
     levels, comparisons three decimals."""
     heads = len(recording.names)
     return {

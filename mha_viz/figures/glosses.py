@@ -1,4 +1,5 @@
-"""What each relation and each other role means in plain words, with an example; and which roles plain words ask for."""
+"""What each relation and each other role means in plain words, with an example, and which roles a search in plain words
+means."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 class Gloss(NamedTuple):
     """A role in plain words: ``name`` ("subject"), ``link`` ("subject → its verb"), an ``example`` whose linked words
-    stand in asterisks ("the *dog* *barks*"), and further ``words`` that a person may search for."""
+    are marked with asterisks ("the *dog* *barks*"), and further ``words`` that a person may search for."""
 
     name: str
     link: str
@@ -25,7 +26,7 @@ def _relation(name: str, head: str, example: str, words: str) -> Gloss:
     return _pattern(name, f"{name} → {head}", example, words)
 
 
-# Universal Dependencies 2, https://universaldependencies.org/u/dep/: the dependent first, then its head.
+# Universal Dependencies 2, https://universaldependencies.org/u/dep/. The dependent comes first, then its head.
 RELATIONS = MappingProxyType(
     {
         "acl": _relation("clause about a noun", "that noun", "a *reason* to *leave*", "adnominal clause"),
@@ -134,7 +135,7 @@ RELATIONS = MappingProxyType(
         ),
     }
 )
-# The other roles by the detail that a profile gives them.
+# The other roles, by their details in a profile.
 PATTERNS = MappingProxyType(
     {
         "third_person": _pattern(
@@ -159,7 +160,7 @@ PATTERNS = MappingProxyType(
         "entropy": _pattern("broad", "any token → many tokens", "", "everywhere evenly average uniform entropy wide"),
     }
 )
-# What stands in any question and says nothing.
+# Words that occur in any question and carry no meaning.
 _EMPTY = re.compile(
     r"\b(a|an|the|heads?|that|for|of|to|at|in|on|its|their|is|are|do|does|find|me|looks?|looking|attends?|attending|links?"
     r"|linking|between|from|with|and|tokens?|one|what|s)\b"
@@ -169,29 +170,30 @@ _EMPTY = re.compile(
 def gloss(detail: str) -> Gloss | None:
     """The gloss of a relation ("nsubj", "nmod:poss", also "nsubj dep_to_head") or of another role's detail ("sep").
 
-    A subtype without a gloss of its own has that of its relation; None for what no treebank here names.
+    A subtype without a gloss of its own has that of its relation; None for relations that the shipped treebanks do not
+    have.
     """
     name = detail.partition(" ")[0]
     return PATTERNS.get(name) or RELATIONS.get(name) or RELATIONS.get(name.partition(":")[0])
 
 
 def labelled(relation: str) -> str:
-    """ "subject (nsubj)"; the relation alone where it has no gloss."""
+    """ "subject (nsubj)"; the relation alone if it has no gloss."""
     meaning = gloss(relation)
     return f"{meaning.name} ({relation})" if meaning else relation
 
 
 def linked(relation: str) -> str:
-    """ "subject → its verb (nsubj)"; the relation alone where it has no gloss."""
+    """ "subject → its verb (nsubj)"; the relation alone if it has no gloss."""
     meaning = gloss(relation)
     return f"{meaning.link} ({relation})" if meaning else relation
 
 
 def asked_for(typed: str) -> tuple[str, ...]:
-    """The relations and details that plain words ask for, best first: "subject", "looks at commas", "word before".
+    """The relations and details that the typed words mean, best first: "subject", "looks at commas", "word before".
 
-    A name in full ("nsubj", "object") comes first, then what shares most words with the question; empty where nothing
-    does.
+    A complete name ("nsubj", "object") comes first, then those that share most words with the question; empty if none
+    do.
     """
     words = re.findall(r"[\w:]+", _EMPTY.sub(" ", typed.lower()))
     phrase = " ".join(words)

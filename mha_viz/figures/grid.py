@@ -1,6 +1,6 @@
 """All heads as one static figure: layers down, heads across, one small picture per head.
 
-Laid out as ``browser/explorer/grid.js`` does. Long texts are max-pooled, so that a thin line stays a line.
+The layout is that of ``browser/explorer/grid.js``. Long texts are max-pooled, so that a thin line stays visible.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mha_viz.figures.paint import painted, scale_colours
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import Block, View, block, span, units
 
-SHARPEST = 96  # rows and columns of one small picture, at most
+SHARPEST = 96  # the most rows and columns of one small picture
 FOOT = 22
-TALLEST = 1.15  # height of a grid of more layers than heads, in widths: a page takes it
+TALLEST = 1.15  # the highest grid of more layers than heads that fits a page, in widths
 
 
 def grid(attention: Attention, view: View | None = None, size: Size | None = None) -> Drawing:
@@ -72,7 +72,7 @@ def grid_marks(parts: Sequence[Sequence[Block]], layout: GridLayout, scale: str,
 
 
 def _pooled(part: Block) -> Weights:
-    """As :func:`pooled`; of numbers with a sign, those of the largest size."""
+    """As :func:`pooled`; for signed numbers, the largest in absolute value."""
     largest = pooled(part.w, SHARPEST)
     if not part.signed:
         return largest
@@ -81,7 +81,7 @@ def _pooled(part: Block) -> Weights:
 
 
 def pooled(w: Weights, most: int) -> Weights:
-    """The matrix with at most ``most`` rows and columns, the largest weight of those that share one."""
+    """The matrix reduced to at most ``most`` rows and columns by taking the largest weight of each block."""
     if w.size == 0 or max(w.shape) <= most:
         return w
     steps = [math.ceil(n / most) for n in w.shape]

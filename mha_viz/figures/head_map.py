@@ -14,7 +14,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
 from mha_viz.figures.theme import Theme, palette, paper, readable
 
-# Plotly's own camera button saves what a paper can use.
+# Plotly's own camera button saves a format that a paper can use.
 CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "displaylogo": False}
 LN2 = 0.6931
 
@@ -22,10 +22,11 @@ LN2 = 0.6931
 def scatter(
     heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int], theme: Theme, standing: bool = False
 ) -> go.Figure:
-    """Every head at its place on the map, coloured by layer; the chosen one and those most similar to it are ringed.
+    """Every head at its position on the map, coloured by layer; the chosen one and those most similar to it are
+    circled.
 
-    A point's ``customdata`` is the head's name. ``standing`` turns the map upright, for a page that is higher than
-    wide.
+    A point's ``customdata`` is the head's name. ``standing`` turns the map upright, for a page that is higher than it
+    is wide.
     """
     points = drawn.points[:, ::-1] if standing else drawn.points  # the map is widest from left to right
     layers = sorted({head.layer for head in heads})
@@ -63,7 +64,7 @@ def scatter(
 
 
 def matrix(heads: Sequence[Head], distances: Matrix, theme: Theme) -> go.Figure:
-    """The divergence of every two heads; 0 and ln 2 are the ends of the scale, whatever the text."""
+    """The divergence of every two heads; the scale always runs from 0 to ln 2."""
     names = [both(head) for head in heads]
     places = list(range(len(heads)))
     labelled = [i for i in places if heads[i].head == 0]
@@ -100,7 +101,8 @@ def matrix(heads: Sequence[Head], distances: Matrix, theme: Theme) -> go.Figure:
 
 
 def _sheet(theme: Theme, height: int, below: int) -> dict[str, object]:
-    """``below`` is the room of what stands under the drawing; Plotly's buttons have a strip over it to themselves."""
+    """The layout of the chart; ``below`` is the room for what is below the drawing. A strip above it is reserved for
+    Plotly's buttons."""
     return {
         "height": height,
         "margin": {"l": 30, "r": 10, "t": 36, "b": below},
@@ -109,6 +111,6 @@ def _sheet(theme: Theme, height: int, below: int) -> dict[str, object]:
 
 
 def _shade(theme: Theme, layer: int, count: int) -> str:
-    """Layers in order along the ramp, from the input to the output; its faintest end is left out."""
+    """The colour of a layer along the ramp, from the input to the output, without its faintest end."""
     r, g, b = palette(theme.ramp)[70 + round(185 * layer / max(1, count - 1))]
     return f"#{r:02x}{g:02x}{b:02x}"

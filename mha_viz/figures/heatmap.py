@@ -1,6 +1,6 @@
-"""The matrix of one head as a static figure: rows are queries, columns keys, the first row on top.
+"""The matrix of one head as a static figure: rows are queries, columns are keys, the first row is at the top.
 
-Laid out in the screen's pixels, as ``browser/heatmap.js`` does, and scaled to points at the end.
+The layout is computed in pixels of the screen, as in ``browser/heatmap.js``, and scaled to points at the end.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from mha_viz.figures.paint import painted, scale_colours
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, focus, span, units
 
-LABEL = 96  # labels are at most this wide, pixels
-LETTERS = 40  # of a token that are measured
-LARGEST = 84  # a cell of a figure by itself, pixels: five tokens would fill a page with 25 numbers
-LABELLED = 11  # in cells from this size on each row and column has its label
-HAIRLINES = 10  # cells from this size on have lines between them
-MARKED = 4  # cells from this size on carry a minus where they are less than 0
-FAINT = 0.1  # of the largest difference: what is less needs no minus, for its colour is hardly one
-DEEP = 0.52  # of the largest difference: from here on a cell is nearer to the ink than to the paper
-GAP = 11  # between a colour scale and its words, pixels
-FOOT = 26  # below a matrix: axes and colour scale, pixels
+LABEL = 96  # the greatest width of labels, pixels
+LETTERS = 40  # characters of a token that are measured
+LARGEST = 84  # the largest cell of a single matrix, pixels: otherwise five tokens would fill a page with 25 numbers
+LABELLED = 11  # from this cell size on, each row and column has its label
+HAIRLINES = 10  # from this cell size on, there are lines between cells
+MARKED = 4  # from this cell size on, cells below 0 carry a minus
+FAINT = 0.1  # share of the largest difference: smaller ones need no minus, because their colour is hardly visible
+DEEP = 0.52  # share of the largest difference from which a cell is nearer to the ink than to the paper
+GAP = 11  # gap between a colour scale and its words, pixels
+FOOT = 26  # room below a matrix for the names of the axes and the colour scale, pixels
 
 
 class Matrix(NamedTuple):
-    """What is drawn of a matrix: ``pixels`` [row, column, rgb] with its axes and what is held; of a difference, and of
-    a quantity with a sign, also its numbers ``d`` [row, column], whose sign is marked."""
+    """A matrix to draw: ``pixels`` [row, column, rgb] with its axes and the held tokens; for a difference and for a
+    signed quantity also its numbers ``d`` [row, column], whose sign is marked."""
 
     pixels: Pixels
     axes: Axes
@@ -46,21 +46,21 @@ class Matrix(NamedTuple):
 
 
 class Fade(NamedTuple):
-    """How much what is not held fades: the opacity of the paper over cells, and that of labels."""
+    """How much the rest fades if a token is held: the opacity of the paper over cells, and that of labels."""
 
     cells: float
     labels: float
 
 
 class Room(NamedTuple):
-    """What drawings of one size must all have room for: labels this wide, this many rows and columns."""
+    """What drawings of equal size must all have room for: labels this wide, this many rows and columns."""
 
     label: float
     most: int
 
 
 ALONE = Fade(0.62, 0.45)
-BESIDE = Fade(0.5, 0.5)  # lighter than where one head is all: its other rows are what is compared
+BESIDE = Fade(0.5, 0.5)  # lighter than in a figure of one head, because the other rows are compared
 
 
 def heatmap(attention: Attention, head: Head, view: View | None = None, size: Size | None = None) -> Drawing:
@@ -86,13 +86,14 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
 
 
 def _signed(part: Block) -> Weights | None:
-    """Numbers with a sign, which cells then carry."""
+    """The signed numbers, whose sign is marked in cells; None for unsigned ones."""
     return part.w if part.signed else None
 
 
 def _window(matrix: Matrix, w: Weights, side: float) -> tuple[Matrix, tuple[Note, ...]]:
-    """Of a matrix that holds a token and is too large for a label at each row in a square of ``side`` pixels: the part
-    around that token with a label at each, and what it leaves out. Any other as it is. ``w`` [row, column]."""
+    """If a matrix holds a token and is too large for a label at each row in a square of ``side`` pixels: the part
+    around that token with all labels, and the note on what is left out. Otherwise the matrix itself. ``w`` [row,
+    column]."""
     fit = max(1, int((side - label_room(matrix.axes)) // LABELLED))
     if matrix.held is None or max(w.shape) <= fit:
         return matrix, ()
@@ -112,7 +113,7 @@ def matrix_marks(
     fade: Fade = ALONE,
     height: float = TALL,
 ) -> tuple[tuple[Mark, ...], HeatmapLayout]:
-    """A matrix with labels in at most ``width`` × ``height`` pixels, where cells of 2 pixels fit; no cell exceeds
+    """A matrix with labels in at most ``width`` × ``height`` pixels, if cells of 2 pixels fit; no cell exceeds
     ``largest``."""
     rows, cols = matrix.axes
     label, most = room or Room(label_room(matrix.axes), 0)
@@ -131,12 +132,12 @@ def matrix_marks(
 
 
 def centred(marks: tuple[Mark, ...], layout: HeatmapLayout, width: float) -> tuple[Mark, ...]:
-    """The marks of a matrix whose cells are as large as they may be, in the middle of ``width`` pixels."""
+    """The marks of a matrix with cells of the largest allowed size, centred in ``width`` pixels."""
     return moved(marks, (width - layout.width) / 2, 0) if layout.cell == LARGEST else marks
 
 
 def label_room(axes: Axes) -> float:
-    """The room that labels take on both sides."""
+    """The room for labels on both axes."""
     return min(LABEL, widest(axes, LABEL_SIZE) + 12)
 
 
@@ -150,7 +151,7 @@ def widest(axes: Axes, size: float) -> int:
 
 
 def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list[Mark]:
-    """Lines of one pixel between cells that are large enough."""
+    """Lines of one pixel between cells, if these are large enough."""
     left, top, cell = layout.left, layout.top, layout.cell
     if cell < HAIRLINES:
         return []
@@ -160,7 +161,8 @@ def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list
 
 
 def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
-    """A minus in every cell of a difference that is clearly less than 0: without colour its two ends are alike."""
+    """A minus in every cell of a difference that is clearly below 0, because without colour the two ends of the scale
+    look alike."""
     if matrix.d is None or layout.cell < MARKED:
         return []
     d, cell = matrix.d.astype(np.float64), layout.cell
@@ -178,7 +180,7 @@ def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
 
 
 def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme, opacity: float) -> list[Mark]:
-    """What is not held fades; what is held gets a frame."""
+    """Everything that is not held fades; what is held gets a frame."""
     if matrix.held is None:
         return []
     (row, col), (left, top, cell) = matrix.held, (layout.left, layout.top, layout.cell)
@@ -204,13 +206,13 @@ def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme, opacity: float) 
 
 
 def label_step(layout: HeatmapLayout) -> tuple[float, int]:
-    """The size of labels, and in how many rows or columns there is one."""
+    """The size of labels, and at every how many rows or columns there is one."""
     size = max(10, min(LABEL_SIZE, layout.cell - 1))
     return size, math.ceil((size + 1) / layout.cell)
 
 
 def unlabelled(layout: HeatmapLayout) -> tuple[Note, ...]:
-    """That labels are left out, where they are."""
+    """A note that labels are left out, if they are."""
     _, every = label_step(layout)
     if every == 1 or layout.width == layout.left:  # nothing is drawn
         return ()
@@ -237,8 +239,8 @@ def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: flo
 
 
 def with_label(side: Sequence[Unit], every: int, held: int | None) -> set[int]:
-    """Which rows or columns have their label where there is room for one in ``every``: what is held, special tokens,
-    then the others in order, each where no other label is too near."""
+    """The rows or columns that get a label if there is room for one in ``every``: held ones, special tokens, then the
+    others in order, each only if no other label is too near."""
     places = [] if held is None else [held]
     special = (i for i, unit in enumerate(side) if unit.special)
     for i in (*special, *range(0, len(side), every)):
@@ -267,19 +269,19 @@ def _label(
 
 
 def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
-    """Under a matrix: what the axes are, and the colour scale with its range in words."""
+    """Below a matrix: the names of the axes, and the colour scale with its range in words."""
     y = layout.height + FOOT / 2 + 2
     axes = Text(0, y, "rows: from (query)   columns: to (key)", 11, theme.muted)
     text_width = fonts.width(words, 11)
     bar = min(90.0, layout.width - fonts.width(axes.text, 11) - text_width - GAP - 24)
-    if bar < 24:  # too narrow for both: the scale matters more
+    if bar < 24:  # too narrow for both: the scale is more important
         bar = min(90.0, max(24.0, layout.width - text_width - 8))
         return scale_bar(layout.width, y, bar, theme, ramp, words)
     return (axes, *scale_bar(layout.width, y, bar, theme, ramp, words))
 
 
 def scale_bar(right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
-    """A colour scale that ends at ``right``, its range in words after it."""
+    """A colour scale that ends at ``right``, followed by its range in words."""
     x = right - fonts.width(words, 11) - GAP - bar
     colours = palette(ramp)[None, ::4]  # [1, 64, rgb]
     return (Cells(x, y - 4, bar, 8, colours), Text(right, y, words, 11, theme.muted, anchor="end"))

@@ -1,7 +1,7 @@
 """Charts of every step inside a head, with the numbers of one text (Plotly).
 
-One code throughout: orange is above zero and blue below; the one-hue ramp is for shares and sizes; the colours of heads
-are those of Explore.
+The colour code is the same in all: orange is above zero and blue below; the one-hue ramp is for shares and sizes; heads
+have their colours of Explore.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from mha_viz.figures.inside_parts import (
 from mha_viz.figures.plots import Plots
 from mha_viz.figures.theme import Theme, colorscale, grid_colour
 
-DRAWN = 32  # tokens that a chart has room for
+DRAWN = 32  # the most tokens that a chart has room for
 NAMES = ("W<sub>Q</sub>", "W<sub>K</sub>", "W<sub>V</sub>")
 UNDIVIDED = "q · k as it is"
 
 
 def in_view(trace: Trace, head: int, query: int, key: int) -> list[int]:
-    """The tokens that charts show, in the order of the text: all, or query, key and those with the largest weights."""
+    """The tokens that charts show, in the order of the text: all, or else query, key and the tokens with the largest
+    weights."""
     if trace.n <= DRAWN:
         return list(range(trace.n))
     row = trace.weights[head, query].copy()
@@ -49,7 +50,7 @@ def in_view(trace: Trace, head: int, query: int, key: int) -> list[int]:
 
 
 def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
-    """The first tokens of the text, with query and key: the same for every head."""
+    """The first tokens of the text, with query and key: the same tokens for every head."""
     return sorted({*range(min(trace.n, DRAWN)), query, key})
 
 
@@ -57,12 +58,13 @@ def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
 
 
 def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> go.Figure:
-    """x: one row per token, as every head gets it."""
+    """x: one row per token, the input of every head."""
     return _rows(trace, trace.x, f"the {trace.d_model} numbers of a token’s x", tokens, (query, key), theme)
 
 
 def entered(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> go.Figure:
-    """What enters a layer that normalises it: one row per token. Raises ValueError for layers that do not."""
+    """The input of a layer with a normalisation, before it: one row per token. Raises ValueError for layers without
+    one."""
     if trace.entered is None:
         raise ValueError("what enters this layer is x")
     title = f"the {trace.d_model} numbers of a token, before the norm"
@@ -83,7 +85,7 @@ def _rows(
 
 
 def stacked(trace: Trace, head: int, theme: Theme) -> go.Figure:
-    """W_Q, W_K and W_V whole: the columns of one head are framed. A cell is the size (RMS) of a block of numbers."""
+    """W_Q, W_K and W_V complete; the columns of one head are framed. A cell is the size (RMS) of a block of numbers."""
     p = trace.parameters
     matrices = dict(zip(NAMES, (p.w_q, p.w_k, p.w_v), strict=True))
     names = [f"{name}  {trace.d_model} × {matrix.shape[1]}" for name, matrix in matrices.items()]
@@ -136,7 +138,7 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.
         plots.add(signed_bars(numbers, theme), (row, 1))
     plots.x((3, 1), title={"text": f"i, from 0 to {trace.d_k - 1}"})
     plots.y(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=4)
-    plots.notes(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
+    plots.notes(x=0, xanchor="left")  # visible on a phone, where the chart scrolls
     return finished(plots, theme, 470, top=34, left=45)
 
 
@@ -145,7 +147,7 @@ def both_softmaxes(
 ) -> go.Figure:
     """The scores of one query with and without the scaling, and the weights that softmax makes of each.
 
-    The one that is not asked for (``divided``) is faint.
+    The one that is not chosen by ``divided`` is faint.
     """
     at, hidden = list(tokens), trace.mask[query, list(tokens)]
     scores = np.where(hidden, np.nan, trace.scores[head, query, at])
@@ -169,7 +171,7 @@ def both_softmaxes(
     plots.y((2, 1), range=[0, 1])
     plots.layout(barmode="group", bargap=0.25, bargroupgap=0)
     along(plots, tokens, "x", "x2")
-    plots.notes(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
+    plots.notes(x=0, xanchor="left")  # visible on a phone, where the chart scrolls
     return finished(plots, theme, 560, top=66, left=45, legend=True)
 
 
@@ -187,8 +189,8 @@ def mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme
 def square(
     trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: int, theme: Theme, **changes: Any
 ) -> go.Figure:
-    """A matrix of queries by keys, 0 to 1; the row of the query and the cell of the pair are framed. ``changes`` are
-    of the cells, as Plotly names them."""
+    """A matrix of queries by keys, 0 to 1; the row of the query and the cell of the pair are framed. ``changes``:
+    Plotly properties of the cells."""
     at = list(tokens)
     names = [token_name(trace, t) for t in at]
     cells: dict[str, Any] = {"type": "heatmap", "z": matrix[np.ix_(at, at)], "zmin": 0, "zmax": 1}
@@ -241,7 +243,7 @@ def values(
 
 
 def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> go.Figure:
-    """The outputs of all heads for one token, side by side: whose numbers are whose."""
+    """The outputs of all heads for one token, side by side, so that it is clear which numbers come from which head."""
     plots = Plots()
     for other in range(trace.heads):
         start, colour = other * trace.d_k, head_colour(theme, other)
@@ -260,9 +262,9 @@ def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> go.Figur
 
 
 def mixing(trace: Trace, head: int, theme: Theme) -> go.Figure:
-    """W_O whole, with the rows that meet this head's output framed, and those rows number by number."""
+    """W_O complete, with the rows for this head's output framed, and these rows number by number."""
     rows = trace.w_o_of(head)
-    cells, per_head = pooled(trace.parameters.w_o.T, trace.heads)  # pooled by columns: W_O has its heads in rows
+    cells, per_head = pooled(trace.parameters.w_o.T, trace.heads)  # by columns: the rows of W_O belong to heads
     wide, high = trace.parameters.w_o.shape[::-1]
     names = [f"W<sub>O</sub>  {high} × {wide}", f"its rows for head {head}  {trace.d_k} × {wide}"]
     plots = Plots(1, 2, names, widths=(0.36, 0.64), across=0.06)
@@ -277,7 +279,7 @@ def mixing(trace: Trace, head: int, theme: Theme) -> go.Figure:
 
 
 def contributions(trace: Trace, head: int, query: int, theme: Theme) -> go.Figure:
-    """What each head adds to the output of one token, the bias, and the sum of all; lengths at the right."""
+    """The contribution of each head to the output of one token, the bias, and the sum of all; lengths on the right."""
     rows = [trace.context[other, query] @ trace.w_o_of(other) for other in range(trace.heads)]
     table = np.stack([*rows, trace.parameters.b_o, trace.output[query]])
     names = [f"H{other}" for other in range(trace.heads)] + ["bias", "sum"]
@@ -299,7 +301,7 @@ def contributions(trace: Trace, head: int, query: int, theme: Theme) -> go.Figur
 
 
 def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int], key: int, theme: Theme) -> go.Figure:
-    """The weights of one query, and the lengths of what they let through (Kobayashi et al. 2020)."""
+    """The weights of one query, and the lengths of the weighted values (Kobayashi et al. 2020)."""
     at = list(tokens)
     rows = {
         "weight": (trace.weights[head, query, at], theme.heads[0]),
@@ -313,7 +315,7 @@ def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int]
     plots.x(**token_axis(trace, tokens, (query, key)))
     plots.y(gridcolor=grid_colour(theme), nticks=4, rangemode="tozero")
     along(plots, tokens, "x", "x2")
-    plots.notes(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
+    plots.notes(x=0, xanchor="left")  # visible on a phone, where the chart scrolls
     return finished(plots, theme, 360, top=34, left=45)
 
 

@@ -1,4 +1,4 @@
-"""Parts of the charts of a head's inside: tokens and heads along an axis, numbers as cells, and the sheet."""
+"""Parts of the charts of Inside a head: tokens and heads along an axis, numbers as cells, and the layout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mha_viz.figures.plots import Plots
 from mha_viz.figures.theme import Theme, colorscale, paper
 
 POOLED = 96  # rows and columns of a large matrix
-LETTERS = 12  # of a token's label
+LETTERS = 12  # characters of a token's label
 
 
 def token_name(trace: Trace, token: int) -> str:
@@ -28,18 +28,18 @@ def _token_label(trace: Trace, token: int) -> str:
 
 
 def token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int]) -> dict[str, Any]:
-    """Ticks at places, not at texts: a repeated token stays apart. Marked tokens are bold."""
+    """Ticks by position, not by text, so that repeated tokens stay separate. Marked tokens are bold."""
     names = [f"<b>{_token_label(trace, t)}</b>" if t in marked else _token_label(trace, t) for t in tokens]
     return {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False, "zeroline": False}
 
 
 def along(plots: Plots, tokens: Sequence[int], *axes: str) -> None:
-    """Has the chart say which tokens stand along which of its axes: the browser marks them in all charts."""
+    """Stores in the chart which tokens each axis shows, so that the browser can mark them in all charts."""
     plots.layout(meta={"tokens": [int(token) for token in tokens], "axes": list(axes)})
 
 
 def head_axis(heads: int, per_head: int, shared: int = 1) -> dict[str, Any]:
-    """At most eight heads by name, each at the middle of its ``per_head`` columns; where ``shared`` heads have the same
+    """At most eight heads by name, each in the middle of its ``per_head`` columns; if ``shared`` heads have the same
     columns, the first and the last of them: "H0–H3"."""
     every = range(0, heads, -(-heads // 8))
     middle = [h * per_head + (per_head - 1) / 2 for h in every]
@@ -53,7 +53,8 @@ def head_axis(heads: int, per_head: int, shared: int = 1) -> dict[str, Any]:
 
 
 def pooled(matrix: Array, heads: int) -> tuple[Array, int]:
-    """[rows, h · d_k] as root mean squares of blocks that no head shares with another; and the columns of a head."""
+    """[rows, h · d_k] reduced to root mean squares of blocks, none of which contains columns of two heads; and the
+    number of columns per head."""
     d_k = matrix.shape[1] // heads
     wide = next(w for w in range(1, d_k + 1) if d_k % w == 0 and (heads * d_k // w <= POOLED or w == d_k))
     high = -(-len(matrix) // POOLED)
@@ -64,7 +65,7 @@ def pooled(matrix: Array, heads: int) -> tuple[Array, int]:
 
 
 def colour_limit(numbers: Array) -> float:
-    """The end of the colours: few numbers of these vectors are far larger than all others and would hide them."""
+    """The end of the colour scale: these vectors have a few outliers, which would otherwise hide all other numbers."""
     return max(1e-6, float(np.percentile(np.abs(numbers), 99)))
 
 
@@ -90,13 +91,13 @@ def signed_bars(numbers: Array, theme: Theme) -> dict[str, Any]:
 
 
 def sized_cells(cells: Array, theme: Theme) -> dict[str, Any]:
-    """Sizes from 0 as cells of one hue."""
+    """Sizes, which start at 0, as cells of one hue."""
     colours = {"zmin": 0, "zmax": float(np.percentile(cells, 99.5)), "colorscale": colorscale(theme.ramp)}
     return {"type": "heatmap", "z": cells, **colours, "showscale": False, "hoverinfo": "skip"}
 
 
 def bars_rightward(numbers: Array, colours: str | Sequence[str], labels: Sequence[str], digits: int) -> dict[str, Any]:
-    """A bar for each number, one below the other, with its label at its end."""
+    """Horizontal bars, one below the other, each with its label at its end."""
     return {
         "type": "bar",
         "x": numbers,
@@ -116,17 +117,17 @@ def head_colour(theme: Theme, head: int) -> str:
 
 
 def head_line(theme: Theme, head: int) -> dict[str, Any]:
-    """The frame round what belongs to a head."""
+    """A frame around what belongs to a head."""
     return {"color": head_colour(theme, head), "width": 3}
 
 
 def colour_bar() -> dict[str, Any]:
-    """A narrow scale of colours."""
+    """A narrow colour scale."""
     return {"thickness": 9, "outlinewidth": 0, "nticks": 5}
 
 
 def finished(plots: Plots, theme: Theme, height: int, top: int = 10, left: int = 10, legend: bool = False) -> go.Figure:
-    """The chart on its page: its size in pixels, its margins, and type of one size."""
+    """The chart with its size in pixels, its margins and one size of type."""
     plots.layout(
         height=height,
         margin={"l": left, "r": 10, "t": top, "b": 40},

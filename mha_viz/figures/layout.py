@@ -1,7 +1,7 @@
-"""Where things stand in a picture: the geometry of the screen, in its pixels, for files.
+"""Layout: the geometry of the screen, in its pixels, for files.
 
-A port of the layouts in ``browser/geometry.js``; ``tests/golden/figures.json`` holds the two together.
-A file is laid out in the screen's pixels and then scaled to points as a whole (:func:`sheet`).
+A port of the layouts in ``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree. A file is
+laid out in pixels of the screen and then scaled to points as a whole (:func:`sheet`).
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Literal, NamedTuple
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing, Note, Text, moved
 from mha_viz.errors import SettingError
 
-ONE_COLUMN_MM, TWO_COLUMN_MM = 85.0, 178.0  # of a two-column page
-PAGE_MM = 220.0  # A4 without margins of 25 mm, and with 27 mm for a caption
-SMALLEST_PT = 5.0  # of letters that can be read in print
+ONE_COLUMN_MM, TWO_COLUMN_MM = 85.0, 178.0  # width of a two-column page
+PAGE_MM = 220.0  # A4 with margins of 25 mm, less 27 mm for a caption
+SMALLEST_PT = 5.0  # of letters that are readable in print
 LABEL_PIXELS = 13  # the size of ordinary labels on screen
-EDGE = 4  # free on every side of a file, pixels: letters stand out of their places a little
-TALL = 100_000  # a file may be as high as it needs
+EDGE = 4  # margin on every side of a file, pixels: letters extend a little beyond their places
+TALL = 100_000  # a file may be as high as necessary
 
 LOOKS = ("light", "dark")
-LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_000)}  # from, to
+LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_000)}  # the least and the greatest value
 
 
 @dataclass(frozen=True)
 class Size:
-    """How a figure is set: ``width_mm`` (85 fits one column, 178 two), ``font_pt`` of its labels, light or dark
-    ``look``, ``transparent`` without a background, ``max_height_mm`` (220 leaves room for a caption on A4).
+    """The format of a figure: ``width_mm`` (85 fits one column, 178 two), ``font_pt`` of its labels, light or dark
+    ``look``, ``transparent`` for no background, ``max_height_mm`` (220 leaves room for a caption on A4).
 
     Crowded labels are up to a quarter smaller. Links that would be higher than ``max_height_mm`` are set in columns, or
-    show a window around what is held. So does a heatmap without room for the label of every token; if nothing is held,
-    it shows every cell and leaves labels out.
+    show a window around the held token. A heatmap without room for the label of every token shows such a window, too;
+    if no token is held, it shows every cell and leaves labels out.
 
     Raises SettingError for sizes that no page has.
     """
@@ -52,25 +52,25 @@ class Size:
 
     @property
     def scale(self) -> float:
-        """Points a pixel of the screen's layout: labels of 13 px come out ``font_pt`` high."""
+        """Points per pixel of the screen's layout: labels of 13 px become ``font_pt`` high."""
         return self.font_pt / LABEL_PIXELS
 
     @property
     def pixels(self) -> float:
-        """The width that a drawing may have, in the screen's pixels: the sheet's without its edges."""
+        """The width available to a drawing, in pixels of the screen: that of the sheet without its margins."""
         return self.width_mm * POINTS_PER_MM / self.scale - 2 * EDGE
 
     @property
     def tallest(self) -> float:
-        """The height that a drawing may have, in the same pixels."""
+        """The height available to a drawing, in the same pixels."""
         return self.max_height_mm * POINTS_PER_MM / self.scale - 2 * EDGE
 
 
 def sheet(drawing: Drawing, size: Size) -> Drawing:
-    """A drawing in the screen's pixels as one in points, exactly as wide as asked for.
+    """A drawing in the screen's pixels as one in points, exactly as wide as requested.
 
-    Long texts have more columns than fit at the asked size of type: they are scaled down as a whole. What comes out
-    too high for its page, or with letters too small to read, says so in its notes.
+    Long texts have more columns than fit at the requested size of type: they are scaled down as a whole. Notes say if
+    the drawing is too high for its page or its letters are too small to read.
     """
     wide = size.width_mm * POINTS_PER_MM
     whole = replace(
@@ -84,7 +84,7 @@ def sheet(drawing: Drawing, size: Size) -> Drawing:
 
 
 def _unprintable(drawn: Drawing, size: Size) -> list[Note]:
-    """What is wrong with a drawing in points on paper."""
+    """Notes on the problems of a drawing, in points, on paper."""
     notes = []
     high = drawn.height / POINTS_PER_MM
     if high > size.max_height_mm + 0.5:
@@ -98,7 +98,8 @@ def _unprintable(drawn: Drawing, size: Size) -> list[Note]:
 
 
 class GridLayout(NamedTuple):
-    """All heads: layers down, heads across. ``step`` is the distance of two cells, ``size`` a cell's side."""
+    """All heads: layers down, heads across. ``step`` is the distance between neighbouring cells, ``size`` a cell's
+    side."""
 
     left: float
     top: float
@@ -109,7 +110,7 @@ class GridLayout(NamedTuple):
 
 
 def grid_layout(width: float, layers: int, heads: int, height: float = TALL, largest: float = 80) -> GridLayout:
-    """As ``gridLayout``; ``largest`` bounds a cell's step, which a file may raise."""
+    """The same as ``gridLayout``; ``largest`` limits a cell's step and may be raised for a file."""
     left, top = 30, 22
     fit = min((width - left) / heads, max(45, (height - top) / layers))
     step = max(20, min(largest, math.floor(fit)))
@@ -129,8 +130,9 @@ class LinksLayout(NamedTuple):
 
 
 class Spacing(NamedTuple):
-    """How the tokens of a link diagram are set, pixels: rows are ``least`` to ``most`` apart; ``letters`` are as high
-    as a row less its ``leading``, and at most so; the room of tokens is that of letters of size ``measured``."""
+    """Spacing of the tokens of a link diagram, pixels: rows are ``least`` to ``most`` apart; ``letters`` are as high as
+    a row minus its ``leading``, but not larger than ``letters``; the room for tokens is measured with letters of size
+    ``measured``."""
 
     least: int
     most: int
@@ -140,13 +142,13 @@ class Spacing(NamedTuple):
 
 
 ON_SCREEN = Spacing(17, 34, 6, 16, 15)
-ON_PAPER = Spacing(15, 34, 2, LABEL_PIXELS, LABEL_PIXELS)  # the size that was asked for, however crowded
+ON_PAPER = Spacing(15, 34, 2, LABEL_PIXELS, LABEL_PIXELS)  # the requested size, however crowded
 
 
 def links_layout(
     width: float, rows: int, cols: int, label: float, height: float = TALL, spacing: Spacing = ON_SCREEN
 ) -> LinksLayout:
-    """As ``linksLayout``. ``label``: the width of the widest token."""
+    """The same as ``linksLayout``. ``label``: the width of the widest token."""
     most = max(rows, cols, 1)
     row_height = max(spacing.least, min(spacing.most, math.floor(height / most)))
     column = max(40, min(label, math.floor(width * 0.34)))
@@ -154,7 +156,7 @@ def links_layout(
 
 
 class HeatmapLayout(NamedTuple):
-    """Square cells under and beside their labels."""
+    """Square cells with labels above and beside them."""
 
     cell: float
     left: float
@@ -166,13 +168,13 @@ class HeatmapLayout(NamedTuple):
 def heatmap_layout(
     width: float, rows: int, cols: int, label: float, height: float = TALL, largest: float = 44
 ) -> HeatmapLayout:
-    """As ``heatmapLayout``. ``label``: the room of the labels on both sides; ``largest`` bounds a cell, which a file
-    may raise to come out as wide as it was asked to be."""
+    """The same as ``heatmapLayout``. ``label``: the room for the labels on both axes; ``largest`` limits a cell and may
+    be raised so that a file becomes as wide as requested."""
     fits = max(2.0, min(largest, (width - label) / max(cols, 1), (height - label) / max(rows, 1)))
     cell = math.floor(fits) if fits >= 4 else math.floor(fits * 2) / 2
     return HeatmapLayout(cell, label, label, label + cell * cols, label + cell * rows)
 
 
 def bend(left: float, right: float) -> float:
-    """How far the control points of a link stand from its ends."""
+    """How far the control points of a link are from its ends."""
     return (right - left) * 0.42

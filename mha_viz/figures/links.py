@@ -1,6 +1,7 @@
-"""Token links as a static figure: queries left, keys right, one line a weight, its opacity the shade of the weight.
+"""Token links as a static figure: queries on the left, keys on the right, one line per weight, whose opacity is the
+shade of the weight.
 
-Laid out in the screen's pixels, as ``browser/links.js`` does, and scaled to points at the end.
+The layout is computed in pixels of the screen, as in ``browser/links.js``, and scaled to points at the end.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ from mha_viz.figures.view import (
     units,
 )
 
-LEVELS = 24  # lines have this many strengths
-KEY_LINE, SWATCH = 16, 34  # of the key of heads: a row's height, the length of a sample of a line, pixels
+LEVELS = 24  # number of different line strengths
+KEY_LINE, SWATCH = 16, 34  # in the key of heads: the height of a row, the length of a sample line, pixels
 BESIDE = 4  # pixels between the lines of two heads that link the same tokens
-TOP = 20  # above the first tokens: what the columns are, pixels
-NARROWEST, GAP = 250, 28  # a column of a long text is at least so wide, and so far from the next, pixels
-WRITTEN = 3  # heads whose weights are written beside a held token
+TOP = 20  # room above the first tokens for the names of the columns, pixels
+NARROWEST, GAP = 250, 28  # the least width of a column of a long text, and of the gap to the next, pixels
+WRITTEN = 3  # the most heads whose weights are written beside a held token
 
 
 class Strand(NamedTuple):
-    """One head in a link diagram; ``below``: the colour of links that are less than 0."""
+    """One head in a link diagram; ``below``: the colour of links below 0."""
 
     head: Head
     colour: str
@@ -58,8 +59,8 @@ class Strand(NamedTuple):
 
 
 def links(attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None) -> Drawing:
-    """The links of one head, or of several, each in its colour and with dashes of its own. Raises UnknownHead;
-    SettingError without a head."""
+    """The links of one head, or of several, each with its colour and dashes. Raises UnknownHead, and SettingError
+    without a head."""
     if not heads:
         raise SettingError("No head was named.", "Name one, as in L3H1.")
     view, size = view or View(), size or Size()
@@ -82,8 +83,8 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
 def _on_page(
     strands: Sequence[Strand], axes: Axes, held: Focus | None, page: tuple[float, float], theme: Theme
 ) -> tuple[list[Mark], float, tuple[Note, ...]]:
-    """The diagram on a page of so many pixels, its height, and what it leaves out: a long text stands in columns, or is
-    cut to what is held."""
+    """The diagram on a page of this size in pixels, its height, and notes on what is left out: a long text is set in
+    columns, or cut to the part around the held token."""
     width, height = page
     every = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
     fit = max(1, int((height - TOP) // ON_PAPER.least))
@@ -116,8 +117,8 @@ def strand(
     top: float | None = None,
     place: int = 0,
 ) -> Strand:
-    """One head as its links are drawn; ``top`` is the weight of full strength where heads share a scale, ``place`` the
-    number of heads before it in one diagram."""
+    """One head as its links are drawn; ``top`` is the weight of full strength if heads share a scale, ``place`` the
+    number of heads before it in the same diagram."""
     part = block(attention, head, view, axes)
     colour = theme.signed[-2] if part.signed else theme.heads[head.head % len(theme.heads)]
     dash = theme.dashes[place % len(theme.dashes)]
@@ -135,7 +136,8 @@ def link_marks(
     height: float = TALL,
     spacing: Spacing = ON_SCREEN,
 ) -> tuple[tuple[Mark, ...], LinksLayout]:
-    """Lines, tokens and, beside what a held token reaches, exact weights; below a line that names the columns."""
+    """Lines, tokens and, next to the tokens linked to a held one, exact weights, below a line that names the
+    columns."""
     rows, cols = axes
     label, most = room or Room(token_room(axes, spacing), 0)
     layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label, height, spacing)
@@ -148,7 +150,8 @@ def link_marks(
 
 
 def _ends(layout: LinksLayout, theme: Theme) -> tuple[Text, Text]:
-    """What the columns are, over each; short tokens leave less room than the words take, so these begin at the edge."""
+    """The names of the columns above each of them; they begin at the edge, because short tokens leave less room than
+    the words need."""
     left, right = ("from (query)", "to (key)")
     begins = max(layout.left - 8, fonts.width(left, 11))
     ends = min(layout.right + 8, layout.width - fonts.width(right, 11))
@@ -157,8 +160,7 @@ def _ends(layout: LinksLayout, theme: Theme) -> tuple[Text, Text]:
 
 
 def key(strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
-    """Which colour and which dashes are which head's, in rows of at most ``width``, and their height; nothing for one
-    head alone."""
+    """A key of colours and dashes by head, in rows of at most ``width``, and its height; empty for a single head."""
     if len(strands) < 2:
         return (), 0
     marks: list[Mark] = []
@@ -175,17 +177,17 @@ def key(strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Ma
 
 
 def straight(x: float, y: float, end: float, colour: str, width: float, dash: tuple[int, ...] = ()) -> Curve:
-    """A level line, as in a key."""
+    """A horizontal line, as in a key."""
     return Curve(((x, y), (x, y), (end, y), (end, y)), colour, width, dash=dash)
 
 
 def token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
-    """The room that tokens take on either side."""
+    """The room for tokens on each side."""
     return widest(axes, spacing.measured) + 8
 
 
 def apart(heads: int, layout: LinksLayout) -> list[float]:
-    """How far up or down the lines of each head are moved: links of two heads that are one link lie side by side."""
+    """How far up or down the lines of each head are moved, so that equal links of two heads are drawn side by side."""
     step = min(BESIDE, layout.row_height / 2 / heads)
     return [(place - (heads - 1) / 2) * step for place in range(heads)]
 
@@ -234,7 +236,7 @@ def _token(
 ) -> list[Mark]:
     size = max(10, min(spacing.letters, layout.row_height - spacing.leading))
     held_here, other = (None, None) if held is None else (held if is_query else (held.col, held.row))
-    reaches = held_here is None and other is not None  # this side carries the weights
+    reaches = held_here is None and other is not None  # the weights are written on this side
     linked = reaches and any(_at(s, is_query, i, other)[1] for s in strands)
     strong = held is None or held_here == i or linked or (held_here is None and other is None)
     weight: Strength = 600 if held is not None and held_here == i else 400
@@ -261,7 +263,7 @@ def _at(strand: Strand, is_query: bool, i: int, other: int | None) -> tuple[floa
 def _weights(
     strands: Sequence[Strand], is_query: bool, i: int, other: int | None, y: float, layout: LinksLayout, theme: Theme
 ) -> list[Mark]:
-    """Exact weights on a chip inside the lines' end: one number a head."""
+    """Exact weights on a chip inside the end of the lines: one number per head."""
     size = max(9, min(12, layout.row_height - 6))
     wide = size * 3.2
     marks: list[Mark] = []

@@ -1,19 +1,19 @@
 """One reading, packed for a browser: everything the interactive drawing needs, in one run of bytes.
 
-Layout: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded so that the
-body starts at a multiple of four), the body. Full matrices are uint16 levels; every row has one float32
-scale for ordinary keys and one for special ones, so that a weight is right to 8e-6 of the largest in its
-part of the row: three decimals on screen are right, also where little is left after special tokens are
-hidden and the rest is rescaled. Thumbnails are uint8, 255 × √weight.
+Layout: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded so that the body starts at
+a multiple of four), the body. Full matrices are uint16 levels; every row has one float32 scale for ordinary keys and
+one for special ones, so that a weight is exact to 8e-6 of the largest in its part of the row: three decimals on screen
+are correct, even if little weight is left after special tokens are hidden and the rest is rescaled. Thumbnails are
+uint8, 255 × √weight.
 
-The header's ``tokens`` and what goes with them are the rows, and the columns too unless it has ``keys``: then those are
-the columns, of the text that is attended to.
+The header's ``tokens`` and the fields that belong to them describe the rows, and also the columns unless there are
+``keys``, which then describe the columns (the text that is attended to).
 
-Of a matrix of more than COARSE_BYTES levels are uint8, right to 0.2 % of the largest in their part of the row: the
-packet has ``coarse`` then, and stays under 1.5 MB.
+If a matrix would exceed COARSE_BYTES, its levels are uint8, exact to 0.2 % of the largest in their part of the row: the
+packet then has the field ``coarse`` and stays under 1.5 MB.
 
-Short texts carry all heads in full. Beyond FULL_BYTES only the wanted heads are full (their whole layer
-where it fits) and the grid is drawn from max-pooled thumbnails: with one head open, a long text sends under 1 MB.
+Short texts carry all heads in full. Beyond FULL_BYTES only the wanted heads are full (their whole layer if it fits),
+and the grid is drawn from max-pooled thumbnails: a long text with one open head takes less than 1 MB.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from mha_viz.attention.words import between
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.text import TokenizedText
 
-FULL_BYTES = 1_250_000  # all heads in full up to here
-LAYER_BYTES = 500_000  # the opened layer in full up to here
-ALONE_BYTES = 24_000_000  # all heads in full up to here in a page that no server answers
-MATRIX_BYTES = 4_000_000  # of the heads that are drawn together
-COARSE_BYTES = 1_200_000  # one matrix in levels of 16 bits up to here
+FULL_BYTES = 1_250_000  # up to this size all heads are full
+LAYER_BYTES = 500_000  # up to this size the open layer is full
+ALONE_BYTES = 24_000_000  # up to this size all heads are full in a page without a server
+MATRIX_BYTES = 4_000_000  # of heads that are drawn together
+COARSE_BYTES = 1_200_000  # up to this size a matrix has 16-bit levels
 COARSE_BITS = 8
-THUMB_BYTES = 200_000  # all thumbnails together
-ISOLATED_SPECIALS = 8  # special tokens with a thumbnail row of their own
+THUMB_BYTES = 200_000  # of all thumbnails together
+ISOLATED_SPECIALS = 8  # the most special tokens with a thumbnail row each
 
 
 @dataclass(frozen=True)
 class Link:
-    """A question put the other way round: all heads by their weight from one unit to another.
+    """A ranking of all heads by their weight from one unit to another.
 
-    ``query`` and ``key`` are token indices; ``words`` widens them to the words they belong to.
+    ``query`` and ``key`` are token indices; ``words`` extends them to the words they belong to.
     """
 
     query: int
@@ -61,7 +61,8 @@ class Link:
 
 
 def link_weights(attention: Attention, link: Link) -> npt.NDArray[np.float32]:
-    """[layer, head]: the weight from ``link.query`` to ``link.key`` (to a word the sum, from a word the mean)."""
+    """[layer, head]: the weight from ``link.query`` to ``link.key`` (the sum over the pieces of a key word, the mean
+    over those of a query word)."""
     queries, keys = [link.query], [link.key]
     if link.words:
         queries = list(_group_of(attention.queries, link.query))
@@ -71,14 +72,15 @@ def link_weights(attention: Attention, link: Link) -> npt.NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class Start:
-    """What is open when the URL names no head: a head, and a pin such as "q10" (query token 10)."""
+    """What is open if the URL names no head: a head, and a pin such as "q10" (query token 10)."""
 
     head: str = "L0H0"
     pin: str | None = None
 
 
 class Overview(NamedTuple):
-    """What a packet says of all heads, whichever are open: worth keeping, for it takes most of the time."""
+    """The part of a packet about all heads, independent of which are open; worth caching because computing it takes
+    most of the time."""
 
     metrics: list[dict[str, object]]
     bins: dict[str, object]
@@ -86,7 +88,7 @@ class Overview(NamedTuple):
 
 
 def overview(attention: Attention) -> Overview:
-    """Numbers of every head, and thumbnails where the heads do not all travel in full."""
+    """Numbers of every head, and thumbnails unless all heads are sent in full."""
     metrics: list[dict[str, object]] = [
         {"name": m.name, "label": m.label, "unit": m.unit, "help": m.help, "values": _five_decimals(values)}
         for m, values in zip(METRICS.values(), measure_all(attention).values(), strict=True)
@@ -113,11 +115,12 @@ def packet(
     everything: bool = False,
     bits: int = 16,
 ) -> bytes:
-    """The bytes for one reading. ``wanted`` heads are full, the first ones when they are too many.
+    """The bytes for one reading. ``wanted`` heads are full, only the first ones if there are too many.
 
-    ``summary`` is the reading's :func:`overview`, if at hand. ``everything``: for a page that no server answers, all
-    heads are full up to ALONE_BYTES. ``bits``: of a level; with 12 a weight is right to 1.3e-4 of the largest in its
-    part of the row, and the bytes deflate to three quarters. Raises UnknownHead for a head that is not there.
+    ``summary`` is the reading's :func:`overview`, if already computed. ``everything``: for a page without a server, all
+    heads are full up to ALONE_BYTES. ``bits`` per level: with 12, a weight is exact to 1.3e-4 of the largest in its
+    part of the row, and the bytes compress to three quarters. Raises UnknownHead for a head that the model does not
+    have.
     """
     summary = summary or overview(attention)
     whole = everything and _total_bytes(attention) <= ALONE_BYTES
@@ -129,7 +132,7 @@ def packet(
     layers, numbers = zip(*full, strict=True)
     parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
     header = _header(attention, full, start or Start(), summary) | ({"coarse": True} if bits == COARSE_BITS else {})
-    if attention.hidden.any():  # special tokens were hidden before: the page says how much, whatever it shows
+    if attention.hidden.any():  # hidden before: the page states how much in any case
         header["hidden"] = [_five_decimals(attention.hidden[head]) for head in full]
     if summary.bins and link is not None:
         header["link"] = {**asdict(link), "weights": _five_decimals(link_weights(attention, link))}
@@ -137,7 +140,7 @@ def packet(
 
 
 def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
-    """The heads that travel in full, in order: all of them, or the wanted ones' layer, or the wanted ones."""
+    """The heads that are sent in full, in order: all of them, or the wanted ones' layer, or the wanted ones."""
     for head in wanted:
         _ = attention[head]  # raises UnknownHead
     every = list(attention.every_head())
@@ -150,7 +153,7 @@ def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
 
 
 def together(attention: Attention) -> int:
-    """How many heads of one layer can be drawn together: all of them, or fewer when a text is very long."""
+    """How many heads of one layer can be drawn together: all of them, or fewer if the text is very long."""
     return min(attention.heads, max(1, MATRIX_BYTES // _matrix_bytes(attention)))
 
 
@@ -159,7 +162,7 @@ def _matrix_bytes(attention: Attention) -> int:
 
 
 def is_coarse(attention: Attention) -> bool:
-    """Whether the weights of one head are so many that a browser is sent a byte of each."""
+    """Whether one head has so many weights that the browser gets one byte for each."""
     return _matrix_bytes(attention) > COARSE_BYTES
 
 
@@ -177,8 +180,8 @@ def quantised(
     """Scales [head, query, 2] (ordinary keys, special keys) as float32 and levels [head, query, key] as uint16, with
     COARSE_BITS as uint8.
 
-    A weight is its level × the scale of its part of the row; of numbers with a sign, its level less the one in the
-    middle, 32,768 or 128.
+    A weight is its level × the scale of its part of the row; for signed numbers, the middle level (32,768 or 128) is
+    first subtracted from its level.
     """
     runs = _runs(special)
     sizes = np.abs(matrices) if signed else matrices
@@ -186,7 +189,7 @@ def quantised(
     for columns, part in runs:
         np.maximum(tops[..., part], sizes[..., columns].max(axis=2), out=tops[..., part])
     width = COARSE_BITS if bits == COARSE_BITS else 16
-    step = 2 ** (width - bits)  # of levels: their low bits stay 0
+    step = 2 ** (width - bits)  # low bits of levels that stay 0
     zero = 2 ** (width - 1) if signed else 0
     highest = (2**width - 1 - zero) // step * step
     scales = (tops / highest).astype("<f4")
@@ -212,10 +215,11 @@ def _runs(special: Sequence[bool]) -> list[tuple[slice, int]]:
 
 
 def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
-    """How ``side`` or fewer thumbnail rows cover the tokens: the first token of each row, and which hide.
+    """How at most ``side`` thumbnail rows cover the tokens: the first token of each row, and which rows are hidden with
+    special tokens.
 
-    The first special tokens have a row of their own, so that hiding them is exact; the tokens between them
-    share the remaining rows evenly.
+    The first special tokens have a row each, so that hiding them is exact; the tokens between them share the remaining
+    rows evenly.
     """
     n = len(text)
     isolated = {i for i, t in enumerate(text.tokens) if t.special}
@@ -229,8 +233,8 @@ def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
 
 
 def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: Sequence[int] | None = None) -> bytes:
-    """Every head max-pooled over bins of rows and of columns, the same unless told: [layer, head, row, column] as
-    uint8, 255 × √weight, whatever its sign."""
+    """Every head max-pooled over bins of rows and of columns, by default the same bins: [layer, head, row, column] as
+    uint8, 255 × √weight, ignoring signs."""
     column_starts = row_starts if column_starts is None else column_starts
     row_spans = list(zip(row_starts, [*row_starts[1:], len(attention.queries)], strict=True))
     column_spans = list(zip(column_starts, [*column_starts[1:], len(attention.keys)], strict=True))
@@ -239,9 +243,9 @@ def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: S
     def pooled(weights: Weights) -> bytes:
         sizes = np.abs(weights) if is_signed else weights
         rows = np.stack([sizes[:, start:end].max(axis=1) for start, end in row_spans], axis=2)
-        # [head, key, row]: whole rows again, which is what max is fast on
+        # [head, key, row]: complete rows again, for which max is fast
         cells = np.stack([rows[:, start:end].max(axis=1) for start, end in column_spans], axis=2)
-        return bytes(np.rint(np.sqrt(np.minimum(cells, 1)) * np.float32(255)).astype(np.uint8).tobytes())
+        return bytes(np.rint(np.sqrt(np.minimum(cells, 1)) * np.float32(255)).astype(np.uint8))
 
     return b"".join(each_layer(pooled, attention.weights))
 
@@ -251,13 +255,14 @@ def _thumb_side(attention: Attention) -> int:
 
 
 def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
-    """The same for the same text and the same words (``given``, where it is given as words): tells whether a view was
-    set on the text that is now asked for."""
+    """A key of the text and of its words (``given``, if it is given as words), which tells whether a view was set for
+    the text that is now requested."""
     return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
 
 
 def belongs_to(attention: Attention) -> str:
-    """What a view of a reading belongs to: its text, and of an encoder–decoder the source, the target and the part."""
+    """What a view of a reading belongs to: its text and, for an encoder–decoder, the source, the target and the
+    part."""
     request, text = request_of(attention), attention.queries
     return text_key(text.text, text.pair, text.given) if request is None else text_key(*request)
 
@@ -283,7 +288,7 @@ def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails
 
 
 def _axis_tokens(text: TokenizedText) -> dict[str, object]:
-    """What rows, or columns, are drawn from: the tokens, and the words that join them."""
+    """The data from which rows or columns are drawn: the tokens, and the words that they form."""
     return {
         "n": len(text),
         "tokens": [t.text for t in text.tokens],

@@ -1,4 +1,4 @@
-"""The colours of cells: on the one-hue scale of shares and lengths, or on the diverging one of numbers with a sign."""
+"""The colours of cells: on the one-hue scale for shares and lengths, or on the diverging one for signed numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mha_viz.figures.view import Block, shades
 
 
 def painted(part: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
-    """A matrix in the colours of its scale, [row, column, rgb]; ``top`` as of :func:`shades`. Of numbers with a sign, 0
-    has the colour of the paper. As ``diverging`` of the browser's ``ink.js``."""
+    """A matrix in the colours of its scale, [row, column, rgb]; ``top`` as for :func:`shades`. For signed numbers, 0
+    has the colour of the paper. The same as ``diverging`` in the browser's ``ink.js``."""
     shade = shades(part.w, scale, top)
     if not part.signed:
         return palette(theme.ramp)[shade]
@@ -22,5 +22,5 @@ def painted(part: Block, scale: str, theme: Theme, top: float | None = None) -> 
 
 
 def scale_colours(parts: Iterable[Block], theme: Theme) -> tuple[str, ...]:
-    """The stops of the scale on which parts are painted."""
+    """The stops of the colour scale for these parts."""
     return theme.signed if any(part.signed for part in parts) else theme.ramp

@@ -33,7 +33,7 @@ from mha_viz.text import Alignment, TokenizedText, align, clean
 Unit = Literal["pieces", "words"]
 Place = list[int | None]
 
-# Of the fields that a packet's header has, those that a panel is drawn from.
+# The fields of a packet's header that are needed to draw a panel.
 FIELDS = (
     "key", "model", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full",
 )  # fmt: skip
@@ -47,8 +47,8 @@ class _Reading(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """How two readings correspond: for rows, and for columns, the partners of the first's words and special tokens in
-    the second; and the units in which both have the same rows and columns; None where they have not."""
+    """How two readings correspond: the partners of the first's words and special tokens in the second, for rows and for
+    columns; and the units in which both have the same rows and columns. None where nothing corresponds."""
 
     rows: Alignment
     columns: Alignment
@@ -58,8 +58,8 @@ class _Pair(NamedTuple):
 def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> bytes:
     """The bytes for up to 16 panels.
 
-    ``editable``: a person may rename, move and remove these panels. As numbers, where some panels of a list cannot
-    be shown, it gives each panel's place in that list. Raises SettingError, UnknownHead.
+    ``editable``: whether the user may rename, move and remove these panels. If some panels of a list cannot be shown,
+    it contains each panel's place in that list. Raises SettingError, UnknownHead.
     """
     if len(panels) > MOST:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MOST}.")
@@ -87,7 +87,7 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
 
 
 def opened(packet: bytes, diff: str) -> bytes:
-    """The same panels, which open with a difference ("0-1") where the address says nothing of one."""
+    """The same panels, which open with a difference ("0-1") if the address names none."""
     (length,) = struct.unpack("<I", packet[:4])
     header = json.loads(packet[4 : 4 + length])
     return _packed({**header, "start": {"diff": diff}}, [packet[4 + length :]])
@@ -116,7 +116,7 @@ def _source(editable: bool | Sequence[int], panel: int) -> int | None:
 
 
 def _packet(reading: _Reading) -> bytes:
-    """One reading: its heads in full, and of its text what words, labels and spans are drawn from."""
+    """One reading: its heads in full, and the fields of its text that are needed for words, labels and spans."""
     attention, heads = reading
     special = [t.special for t in attention.keys.tokens]
     header = _header(attention, heads, Start(), Overview([], {}, b""))
@@ -131,13 +131,13 @@ def _packet(reading: _Reading) -> bytes:
 
 
 def _typed(text: TokenizedText) -> dict[str, object]:
-    """What was typed, and where each token stands in it."""
+    """The typed text, and the span of each token in it."""
     spans = [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens]
     return {"text": text.text, "pair": text.pair, "spans": spans}
 
 
 def _requested(attention: Attention) -> dict[str, object]:
-    """What an encoder–decoder was asked to read, so that the page can ask again; nothing of other models."""
+    """The request to an encoder–decoder, so that the page can repeat it; empty for other models."""
     request = request_of(attention)
     return {"request": request._asdict()} if request is not None else {}
 
@@ -154,7 +154,7 @@ def _pair(first: Attention, second: Attention) -> _Pair:
 
 
 def _tables(texts: Sequence[TokenizedText], of: dict[tuple[int, int], Alignment]) -> dict[str, object]:
-    """Both ways of counting partners: of the same words, and of replaced ones too."""
+    """Both ways of counting partners: the same words only, or replaced ones too."""
     return {
         "aligned": _table(texts, {ij: list(alignment.same) for ij, alignment in of.items()}),
         "place": _table(texts, {ij: list(alignment.place) for ij, alignment in of.items()}),
@@ -162,7 +162,7 @@ def _tables(texts: Sequence[TokenizedText], of: dict[tuple[int, int], Alignment]
 
 
 def _table(texts: Sequence[TokenizedText], of: dict[tuple[int, int], Place]) -> list[list[Place | None]]:
-    """[reading, reading]: partners of the first's units in the second; None on the diagonal, where nothing changes."""
+    """[reading, reading]: partners of the first's units in the second; None on the diagonal, where nothing differs."""
     table: list[list[Place | None]] = [[None] * len(texts) for _ in texts]
     for (i, j), place in of.items():
         table[i][j] = place
@@ -171,7 +171,7 @@ def _table(texts: Sequence[TokenizedText], of: dict[tuple[int, int], Place]) -> 
 
 
 def _turned(place: Place, count: int) -> Place:
-    """The same partners seen from the other side: where several share one, the first of them."""
+    """The same partners seen from the other side; if several share one, the first of them."""
     inverse: Place = [None] * count
     for i, j in reversed(list(enumerate(place))):
         if j is not None:
@@ -194,7 +194,7 @@ def _divergences(
     }
     table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
     for p, q in combinations(range(len(panels)), 2):
-        shares = all(QUANTITIES[panels[x].attention.quantity].is_share for x in (p, q))  # else there is no divergence
+        shares = all(QUANTITIES[panels[x].attention.quantity].is_share for x in (p, q))  # else no divergence is defined
         unit = _unit(pairs, of[p], of[q]) if shares else None
         matrices = [
             panels[x].attention[panels[x].head]
@@ -212,7 +212,7 @@ def _needs_words(reading: int, pairs: dict[tuple[int, int], _Pair]) -> bool:
 
 
 def _key(header: dict[str, object], packets: Sequence[bytes]) -> str:
-    """The same for the same panels, so that a browser can keep what it already shows."""
+    """A key that is the same for the same panels, so that a browser can keep what it already shows."""
     digest = hashlib.blake2b(json.dumps(header).encode(), digest_size=12)
     for packet in packets:
         digest.update(packet)

@@ -1,6 +1,6 @@
-"""A chart of one or more plots in a grid, gathered as plain values.
+"""A chart of one or more plots in a grid, collected as plain values.
 
-Plotly checks a chart as a whole in a tenth of the time that it takes to add traces, axes and shapes to one that exists.
+Checking a complete chart takes Plotly a tenth of the time of adding traces, axes and shapes to an existing one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ FIRST: Place = (1, 1)
 
 
 class Plots:
-    """``widths`` and ``heights`` are shares of what the gaps leave, ``across`` and ``down`` the gaps as shares of the
-    chart; ``titles`` stand above plots, row by row; at places that are ``empty`` there is none. With ``shared_x`` the
-    plots of a column have one horizontal axis, below the last of them."""
+    """``widths`` and ``heights`` are shares of the room that the gaps leave, ``across`` and ``down`` the gaps as shares
+    of the chart; ``titles`` are above the plots, row by row; places in ``empty`` have no plot. With ``shared_x``, the
+    plots of a column share one horizontal axis, below the last of them."""
 
     def __init__(
         self,
@@ -68,52 +68,52 @@ class Plots:
         return axis
 
     def add(self, trace: dict[str, Any], place: Place = FIRST) -> None:
-        """A trace of the plot at ``place``."""
+        """Add a trace to the plot at ``place``."""
         number = self._numbers[place]
         self._traces.append({**trace, "xaxis": f"x{number}", "yaxis": f"y{number}"})
 
     def x(self, place: Place | None = None, **values: Any) -> None:
-        """Values of the horizontal axis of one plot, or of all, in place of earlier ones."""
+        """Set properties of the horizontal axis of one plot, or of all, replacing earlier values."""
         for one in (place,) if place else self._numbers:
             _merge(self._axis("x", one), values)
 
     def y(self, place: Place | None = None, **values: Any) -> None:
-        """Values of the vertical axis of one plot, or of all, in place of earlier ones."""
+        """Set properties of the vertical axis of one plot, or of all, replacing earlier values."""
         for one in (place,) if place else self._numbers:
             _merge(self._axis("y", one), values)
 
     def frame(self, place: Place = FIRST, **values: Any) -> None:
-        """A rectangle in the plot at ``place``, or a line where ``type`` says so."""
+        """Add a rectangle to the plot at ``place``, or a line if ``type`` says so."""
         number = self._numbers[place]
         self._layout["shapes"].append({"type": "rect", "xref": f"x{number}", "yref": f"y{number}", **values})
 
     def note(self, **values: Any) -> None:
-        """Words beside what is drawn."""
+        """Add text beside what is drawn."""
         self._layout["annotations"].append({"showarrow": False, **values})
 
     def notes(self, **values: Any) -> None:
-        """Values of all notes and titles so far."""
+        """Set properties of all notes and titles so far."""
         for note in self._layout["annotations"]:
             _merge(note, values)
 
     def layout(self, **values: Any) -> None:
-        """Values of the chart as a whole."""
+        """Set properties of the chart as a whole."""
         self._layout.update(values)
 
     def chart(self) -> go.Figure:
-        """The chart, checked. Raises ValueError for what Plotly does not know."""
+        """The chart, checked. Raises ValueError for properties that Plotly does not know."""
         return go.Figure(self._traces, self._layout)
 
 
 def _merge(before: dict[str, Any], values: dict[str, Any]) -> None:
-    """Parts of a value, such as the size of a font, leave its other parts as they were."""
+    """Merge nested values: setting one part, such as the size of a font, leaves the other parts as they were."""
     for name, value in values.items():
         both = isinstance(value, dict) and isinstance(before.get(name), dict)
         before[name] = {**before[name], **value} if both else value
 
 
 def _spans(shares: Sequence[float], gap: float) -> list[list[float]]:
-    """Begin and end of each, in shares of the whole."""
+    """Begin and end of each, as shares of the whole."""
     room = 1 - gap * (len(shares) - 1)
     ends = [sum(shares[: n + 1]) / sum(shares) * room + n * gap for n in range(len(shares))]
     return [[end - share / sum(shares) * room, end] for share, end in zip(shares, ends, strict=True)]

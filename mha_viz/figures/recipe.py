@@ -1,4 +1,4 @@
-"""The lines of Python that make a figure again."""
+"""The Python code that makes a figure again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
 
 START = "import mha_viz as mv\n"
-_SCORE = re.compile(  # Question.score of mha_viz.attention.answers
+_SCORE = re.compile(  # values of Question.score in mha_viz.attention.answers
     "gradient × weight of (?:log p of “(?P<word>.*)” (?:at token (?P<place>[0-9]{1,4})|as the next token)"
     "|the cosine with “(?P<other>.*)”)",
     re.DOTALL,
 )
-STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # of Attention.made
+STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # steps in Attention.made
 
 
 def of_head(attention: Attention, kind: str, heads: Sequence[Head], view: View, size: Size, file: str) -> str:
@@ -34,7 +34,7 @@ def of_head(attention: Attention, kind: str, heads: Sequence[Head], view: View, 
 
 
 def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str, Any], kind: str, file: str) -> str:
-    """For a comparison or a difference; ``options`` are its further arguments."""
+    """For a comparison or a difference; ``options`` are its other arguments."""
     readings = {panel.attention.key: panel.attention for panel in panels}
     names = {key: chr(ord("a") + i) for i, key in enumerate(readings)}
     lines = [_reading(names[key], attention) for key, attention in readings.items()]
@@ -50,8 +50,8 @@ def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str
 
 
 def _reading(name: str, attention: Attention) -> str:
-    """The lines that make a reading again: how the model read the text, then each step that was taken since. Where no
-    call makes it, the reading is opened from a file."""
+    """The code that makes a reading again: how the model read the text, then each step that was applied. If no call
+    makes it, the reading is opened from a file."""
     if attention.made[:1] not in READ:
         return _opened(name, attention)
     call, steps = _read(attention)
@@ -66,7 +66,7 @@ def _opened(name: str, attention: Attention) -> str:
 
 
 def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
-    """The call with which the model read the text, and the steps that it does not take."""
+    """The call with which the model read the text, and the steps that this call does not include."""
     encoder = f"mv.load({attention.model!r}){_untrained_call(attention)}"
     request, (_, steps) = request_of(attention), read_back(attention.made)
     if request is not None:
@@ -88,7 +88,7 @@ def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
 
 
 def _after(call: str, step: str) -> str:
-    """The call that takes one step of ``Attention.made`` more; empty where no call does."""
+    """The code for one more step of ``Attention.made``; empty if no call does it."""
     if step == "rollout":
         return f"mv.rollout({call})"
     if step.startswith("only "):
@@ -97,7 +97,7 @@ def _after(call: str, step: str) -> str:
 
 
 def _untrained_call(attention: Attention) -> str:
-    """How its model was made of the one that is loaded, where that is another."""
+    """The code that makes its model from the loaded one, if they differ."""
     match = re.fullmatch(r"untrained, seed (\d+)", attention.revision)
     return f".untrained({match[1]})" if match else ""
 

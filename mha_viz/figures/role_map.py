@@ -16,7 +16,7 @@ from mha_viz.figures.role_words import COLOURS, by_head, short, standing_with_nu
 from mha_viz.figures.theme import Theme, grid_colour, paper, readable
 
 CELL, TOP, LEFT, RIGHT = (60, 40), 30, 30, 4  # pixels
-FAINTEST = 0.18  # of a role whose gain is nothing, or that a simple rule matches
+FAINTEST = 0.18  # opacity of a role without a gain, or that a simple rule matches
 
 
 def role_map(
@@ -25,10 +25,9 @@ def role_map(
     chosen: Head | None,
     theme: Theme,
 ) -> go.Figure:
-    """Layers × heads, coloured by the role that people look for first; the stronger its gain, the stronger the colour,
-    and faint where a simple rule does as well. Small squares are roles of another kind. A cell's ``customdata`` is the
-    head's name.
-    """
+    """Layers × heads, coloured by the role that people look for most; the larger its gain, the stronger the colour, and
+    faint if a simple rule does as well. Small squares mark further kinds of roles. A cell's ``customdata`` is the
+    head's name."""
     roles = by_head(findings)
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
     marks = [
@@ -64,7 +63,7 @@ def _ring(chosen: Head | None, theme: Theme) -> dict[str, Any]:
 def _of_role(
     role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme
 ) -> tuple[dict[str, Any], ...]:
-    """The cells whose strongest role is this one, and small squares on those that have it beside another."""
+    """The cells whose main role is this one, and small squares on heads that have it beside another."""
     strength = np.full(shape, np.nan)
     for head, findings in roles.items():
         if findings[0].role == role:
@@ -106,7 +105,7 @@ def _cell(findings: Sequence[Finding]) -> str:
 
 
 def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
-    """Black or white on a coloured cell, whichever reads better."""
+    """Black or white for text on a coloured cell, whichever reads better."""
     if not findings:
         return theme.muted
     empty, full = (_channels(c) for c in (theme.paper, theme.heads[COLOURS[findings[0].role]]))
@@ -135,7 +134,7 @@ def _folded(text: str, width: int = 70) -> str:
 def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
     layers, heads = shape
     width, height = CELL if heads <= 12 and layers <= 12 else (58, 30)
-    width = max(width, 420 // heads)  # the legend needs as much
+    width = max(width, 420 // heads)  # the legend needs this much
     ticks = {
         "showgrid": False,
         "zeroline": False,
@@ -183,8 +182,8 @@ def offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int
 
 
 def scores(table: Any, step: int, title: str, theme: Theme) -> go.Figure:
-    """The accuracy of every head over the steps of training, the best at the end strong and named; and what the
-    baseline gets. Steps stand on a logarithmic axis, one further to the right: it has no zero."""
+    """The accuracy of every head over the steps of training, with the best at the end emphasised and named, and the
+    baseline. The step axis is logarithmic and shows step + 1, because it has no zero."""
     last = table[table["step"] == table["step"].max()]
     best = last.loc[last["accuracy"].idxmax()]
     strong = (best["layer"], best["head"])
@@ -232,11 +231,11 @@ def _course(layer: int, head: int, of_head: Any, is_strong: bool, theme: Theme) 
     }
 
 
-PLACES = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # of training, named below the scores
+PLACES = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # steps of training that are named below the scores
 
 
 def shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> go.Figure:
-    """Shares of a whole as bars."""
+    """Shares of a total as bars."""
     bars = {"type": "bar", "x": list(map(escape, names)), "y": list(values), "marker": {"color": theme.heads[4]}}
     return go.Figure([bars], _bars(theme, legend=False))
 
@@ -244,7 +243,7 @@ def shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> go.Fi
 def against_rules(
     names: Sequence[str], score: Sequence[float], rules: Mapping[str, Sequence[float]], theme: Theme
 ) -> go.Figure:
-    """One bar for each name, the score of its best head, with a mark where each of the ``rules`` stands."""
+    """One bar per name for the score of its best head, with a mark for the score of each of the ``rules``."""
     places = list(range(len(names)))
     bars = {"type": "bar", "y": places, "x": list(score), "orientation": "h", "name": "best head"}
     traces = [{**bars, "marker": {"color": theme.heads[0]}}]
@@ -266,7 +265,7 @@ def against_rules(
 
 
 def _bars(theme: Theme, legend: bool) -> dict[str, Any]:
-    """The layout of small charts of shares."""
+    """The layout of small bar charts of shares."""
     return {
         "height": 230,
         "margin": {"l": 40, "r": 10, "t": 30 if legend else 10, "b": 30},

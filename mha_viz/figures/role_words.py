@@ -11,9 +11,9 @@ from mha_viz.attention import Head
 from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.numerals import percent
 
-WITHIN_WORDS = 0.25  # from this share on a role of position says how much of its attention stays within words
-COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # among a theme's heads
-SOUGHT = ("coreference", "syntax", "position", "broad", "delimiter")  # what people look for in a head, first
+WITHIN_WORDS = 0.25  # from this share on, a position role states how much of its attention stays within words
+COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # indices into a theme's heads
+SOUGHT = ("coreference", "syntax", "position", "broad", "delimiter")  # in the order in which people look for them
 SHORT = {
     "cls": "[CLS]",
     "sep": "[SEP]",
@@ -23,7 +23,7 @@ SHORT = {
     "third_person": "coref",
 }
 NO_BETTER = "no better than a simple rule"
-HELD_OUT = "held-out"  # cases that did not choose the head
+HELD_OUT = "held-out"  # cases on which the head was not chosen
 STANDINGS = {  # in plain words
     ESTABLISHED: "It holds on two corpora of different origin.",
     SUGGESTED: "One corpus shows it; it has not been checked on a second one.",
@@ -42,7 +42,7 @@ def short(finding: Finding) -> str:
 
 
 def plain_name(finding: Finding) -> str:
-    """ "subject (nsubj)", "previous token": a role in as few words as a student knows."""
+    """ "subject (nsubj)", "previous token": a role in as few words as a student would understand."""
     meaning = None if finding.role == "syntax" else gloss(finding.detail)
     return meaning.name if meaning else labelled(finding.detail.split()[0])
 
@@ -53,7 +53,7 @@ def standing(finding: Finding) -> str:
 
 
 def standing_with_numbers(finding: Finding) -> str:
-    """A role in a sentence: how far it can be trusted, and its numbers."""
+    """A sentence on a role: how far it can be trusted, and its numbers."""
     return f"{_trusted(finding)}: {_measured(finding)}"
 
 
@@ -92,8 +92,8 @@ def _measured(finding: Finding) -> str:
 
 
 def _within_words(finding: Finding) -> str:
-    """How much of the attention of a role of position stays within words, where that is a quarter or more: the token
-    beside is then often a piece of the same word, not another one."""
+    """How much of the attention of a position role stays within words, if that is a quarter or more: the neighbouring
+    token is then often a piece of the same word, not another word."""
     if finding.detail == "same" or not finding.within_words >= WITHIN_WORDS:
         return ""
     return f"; {percent(finding.within_words)} of its attention there stays within a word"
@@ -116,7 +116,7 @@ def _interval(finding: Finding) -> str:
 
 
 def best_baseline(finding: Finding) -> tuple[str, float]:
-    """The simple rule that a role is compared with, of several the best one: its name and its score."""
+    """The simple rule with the best score that a role is compared with: its name and its score."""
     if finding.role == "syntax":
         rules = {"best fixed offset": finding.baseline}
         if finding.upos_rule:
@@ -132,7 +132,8 @@ def strongest_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def most_sought_first(findings: Iterable[Finding]) -> list[Finding]:
-    """The roles by what people look for in a head, those of one kind by gain; what a simple rule matches comes last."""
+    """The roles in the order in which people look for them, those of one kind by gain; those that a simple rule matches
+    come last."""
     return sorted(strongest_first(findings), key=lambda f: (f.beats_upos is False, SOUGHT.index(f.role)))
 
 

@@ -1,6 +1,7 @@
-"""A chart of a page as a static drawing: the part of Plotly's layout that our charts use, in the same pixels.
+"""A chart of a page as a static drawing: the part of Plotly's layout that the charts use, in the same pixels.
 
-What is not drawn here, such as a kind of trace that no chart has yet, is refused: a file never lacks a part in silence.
+Anything that is not implemented here, such as a kind of trace that no chart uses yet, raises an error, so that no file
+silently lacks a part.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from mha_viz.figures.chart_marks import LABEL, Place, bars, cell_texts, cells, s
 from mha_viz.figures.layout import Size, sheet
 from mha_viz.figures.theme import Theme
 
-NARROWEST = 620  # pixels, below which labels run into each other; as on a phone, where charts scroll
+NARROWEST = 620  # the least width in pixels: below it, labels would overlap; as on a phone, where charts scroll
 KINDS = ("heatmap", "bar", "scatter")
 
 
 def drawing(chart: Any, theme: Theme, size: Size, caption: str, alt: str) -> Drawing:
-    """The chart as marks in points, as wide as ``size`` asks for. Raises ExportError for what cannot be drawn."""
+    """The chart as marks in points, with the width of ``size``. Raises ExportError for what cannot be drawn."""
     odd = [trace.type for trace in chart.data if trace.type not in KINDS]
     if odd:
         raise ExportError(f"A chart of the kind {odd[0]!r} cannot be written.", f"Known: {', '.join(KINDS)}.")
@@ -41,13 +42,13 @@ def drawing(chart: Any, theme: Theme, size: Size, caption: str, alt: str) -> Dra
         *(mark for trace in chart.data for mark in colour_bar(trace, inner, high, theme)),
     )
     background = None if size.transparent else theme.paper
-    aside = max(0.0, size.pixels - wide) / 2  # a chart of a width of its own stands in the middle
+    aside = max(0.0, size.pixels - wide) / 2  # a chart with a fixed width is centred
     placed = moved(marks, aside, 0)
     return sheet(Drawing(wide + 2 * aside, high, placed, background, caption, alt, {"figure": "chart"}), size)
 
 
 def _traces(chart: Any, axes: dict[str, Axis], theme: Theme) -> Iterator[Mark]:
-    """What lies between the axes, in the order of the traces; bars between the same axes are placed together."""
+    """The marks between the axes, in the order of the traces; bars between the same axes are placed together."""
     drawn = set()
     for before, trace in pairwise((None, *chart.data)):
         place = Place(*(axes[name] for name in names_of(trace)))

@@ -1,4 +1,4 @@
-"""A table of texts as a chart, for pages that show one and give it away (Plotly)."""
+"""A table of texts as a chart, for pages that show it and offer it as a file (Plotly)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mha_viz.figures.chart_text import width
 from mha_viz.figures.charts import go
 from mha_viz.figures.theme import Theme, paper
 
-LETTERS, ROW, BESIDE = 12, 26, 24  # pixels: of letters, of a row, around a text
+LETTERS, ROW, BESIDE = 12, 26, 24  # pixels: size of letters, height of a row, padding
 
 
 def text_table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]], theme: Theme) -> go.Figure:
-    """``cells`` [row, column] under their columns and beside their rows; names may have indices (``<sub>``) and line
+    """``cells`` [row, column] under their columns and beside their rows; names may contain indices (``<sub>``) and line
     breaks. Every second row is shaded."""
     left = BESIDE + max(width(name, LETTERS) for name in rows)
     texts = [text for line in (columns, *cells) for text in line]

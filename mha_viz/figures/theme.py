@@ -1,11 +1,11 @@
 """The colours of every drawing, on screen and in files: one place.
 
 Weights use a one-hue sequential ramp whose lightness changes evenly, so that it reads without colour. Differences
-diverge from the colour of weight 0 to blue and to orange, which colour-blind readers tell apart. Heads of a layer
-have 16 distinct colours in alternating lightness (hues in OKLCH); later ones repeat.
+diverge from the colour of weight 0 to blue and to orange, which colour-blind readers tell apart. The heads of a layer
+have 16 distinct colours of alternating lightness (hues in OKLCH), which then repeat.
 
-Without colour the two ends of a difference are alike, and so are some heads: cells that are less than 0 carry a minus,
-and the lines of the second, third and fourth head that are drawn together are dashed.
+Without colour, the two ends of a difference look alike, and so do some heads: cells below 0 carry a minus, and of heads
+drawn together, the lines of the second, third and fourth are dashed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import numpy as np
 
 from mha_viz.drawing.marks import Pixels
 
-# Lengths that are drawn and left out, in pixels: of the first, second, third and fourth head drawn together, and again.
+# Lengths of dashes and gaps in pixels for the first, second, third and fourth head drawn together, then repeated.
 DASHES: tuple[tuple[int, ...], ...] = ((), (9, 4), (2, 3), (12, 3, 2, 3))
 
 
 class Theme(NamedTuple):
     """One colour scheme. ``ramp``: from weight 0 to weight 1. ``heads``: colour of head number i % 16.
 
-    ``signed``: from difference -1 over 0 to +1. ``ink``, ``muted``, ``accent`` are of text, ``paper`` of the sheet.
-    ``dashes``: of the lines of heads that are drawn together, in their order.
+    ``signed``: from difference -1 over 0 to +1. ``ink``, ``muted`` and ``accent`` are for text, ``paper`` is the
+    background. ``dashes``: those of the lines of heads that are drawn together, in their order.
     """
 
     ramp: tuple[str, ...]
@@ -66,7 +66,7 @@ THEMES = {"light": LIGHT, "dark": DARK}
 
 
 def paper(theme: Theme, size: int = 13) -> dict[str, Any]:
-    """The layout of every chart: the page shows through, and text and hover boxes are as on the page."""
+    """The layout of every chart: a transparent background, and text and hover boxes as on the page."""
     return {
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
@@ -81,12 +81,12 @@ def paper(theme: Theme, size: int = 13) -> dict[str, Any]:
 
 
 def colorscale(stops: Sequence[str]) -> list[list[Any]]:
-    """The stops of a ramp as Plotly takes them."""
+    """The stops of a ramp in Plotly's form."""
     return [[i / (len(stops) - 1), colour] for i, colour in enumerate(stops)]
 
 
 def grid_colour(theme: Theme, opacity: float = 0.25) -> str:
-    """The colour of grid lines and of what stands back."""
+    """The colour of grid lines and of other faint elements."""
     r, g, b = (int(theme.muted[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({r},{g},{b},{opacity})"
 
@@ -104,7 +104,7 @@ def readable(colour: str) -> str:
 
 @cache
 def palette(stops: tuple[str, ...]) -> Pixels:
-    """256 shades between the stops of a ramp: [shade, rgb]. As ``palette`` of the browser's ``ink.js``."""
+    """256 shades between the stops of a ramp: [shade, rgb]. The same as ``palette`` in the browser's ``ink.js``."""
     colours = [[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in stops]
     shades = np.empty((256, 3), np.uint8)
     for i in range(256):

@@ -1,7 +1,7 @@
 """Charts of a training run: what each head looks at, how alike heads are, and how that changes (Plotly).
 
-Steps are recorded closely at first and seldom later; curves give every recorded step the same room, so that what
-happens at the first update can be seen.
+Steps are recorded densely at first and sparsely later; curves give every recorded step the same room, so that the
+effect of the first update is visible.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from mha_viz.figures.theme import Theme, colorscale, grid_colour, paper
 from mha_viz.numerals import decimal
 
 LN2 = 0.6931
-LABELLED = 8  # maps that have room for the words beside them
-RELATION_COLOURS = (1, 2)  # places in Theme.heads
+LABELLED = 8  # the most heads whose cells have room for their numbers
+RELATION_COLOURS = (1, 2)  # indices into Theme.heads
 
 Array = npt.NDArray[Any]
 
 
 class Line(NamedTuple):
-    """One curve over the recorded steps. ``colour``: a place in ``Theme.heads``, None for a faint one."""
+    """One curve over the recorded steps. ``colour``: an index into ``Theme.heads``, None for a faint curve."""
 
     name: str
     values: Array
@@ -47,7 +47,7 @@ def curves(
     log: bool = False,
     digits: int = 3,
 ) -> go.Figure:
-    """Curves over the recorded steps; the one in view, number ``at``, is marked."""
+    """Curves over the recorded steps; the step in view, number ``at``, is marked."""
     drawn = [
         {
             "type": "scatter", "mode": "lines", "name": escape(line.name), "showlegend": line.colour is not None,
@@ -74,11 +74,11 @@ def curves(
         },
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "font": {"size": 12}},
     )  # fmt: skip
-    return go.Figure(drawn, layout)  # in one go: to check what is added one by one takes Plotly ten times as long
+    return go.Figure(drawn, layout)  # all at once: Plotly takes ten times as long to check what is added one by one
 
 
 def _decades(lines: Sequence[Line]) -> dict[str, Any]:
-    """A logarithmic axis with numbers that are read at once: powers of ten, and 2 and 5 where they are few."""
+    """A logarithmic axis with round numbers: powers of ten, and 2 and 5 if they are few."""
     values = np.concatenate([line.values for line in lines])
     values = values[values > 0] if (values > 0).any() else np.ones(1)
     low, high = np.log10(values.min()), np.log10(values.max())
@@ -95,7 +95,7 @@ def _decades(lines: Sequence[Line]) -> dict[str, Any]:
 
 
 def _spread(steps: Sequence[int]) -> list[int]:
-    """Recorded steps that are named on the axis: the first two, the last, and some between."""
+    """The recorded steps that are labelled on the axis: the first two, the last, and some in between."""
     every = max(1, round((len(steps) - 1) / 6))
     chosen = {0, 1, *range(every, len(steps) - every // 2 - 1, every), len(steps) - 1}
     return sorted(i for i in chosen if i < len(steps))
@@ -107,8 +107,8 @@ def _spread(steps: Sequence[int]) -> list[int]:
 def accuracies(
     names: Sequence[str], shares: Array, labels: Sequence[str], chance: float, theme: Theme, ordered: bool
 ) -> go.Figure:
-    """Share of right answers, ``shares`` [training, label], of every training of a run: curves where the trainings are
-    ``ordered``, else bars. ``chance`` is the share that guessing gives."""
+    """Accuracy, ``shares`` [training, label], of every training of a result: curves if the trainings are ``ordered``,
+    otherwise bars. ``chance`` is the accuracy of a guess."""
     figure = go.Figure()
     folded = [escape(name).replace(" ", "<br>", 1) for name in names]
     for number, label in enumerate(labels):
@@ -128,8 +128,8 @@ def accuracies(
 
 
 def removal(least: Array, most: Array, chance: Array, theme: Theme) -> go.Figure:
-    """Share of right answers while heads are taken away: the least important first, the most important first, and in
-    random orders [order, removed + 1] as a mean and a band that holds four fifths of them."""
+    """Accuracy while heads are removed: the least important first, the most important first, and in random orders
+    [order, removed + 1] as a mean and a band that contains four fifths of them."""
     gone = list(range(len(least)))
     low, high = np.quantile(chance, (0.1, 0.9), axis=0)
     blue, orange, grey = theme.heads[0], theme.heads[1], theme.muted

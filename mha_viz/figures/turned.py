@@ -15,7 +15,7 @@ from mha_viz.figures.theme import Theme, grid_colour
 
 
 class Apart(NamedTuple):
-    """The score that a query and a key would have at other distances: ``places`` from the key on to the query, and
+    """The score that a query and a key would have at other distances: ``places``, the distances from key to query, and
     ``scores``, one for each."""
 
     places: list[int]
@@ -23,7 +23,7 @@ class Apart(NamedTuple):
 
 
 def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.Figure:
-    """q of one token and k of another, number by number, before their places turn them and after."""
+    """q of one token and k of another, number by number, before and after the rotation by their positions."""
     q, k = trace.before_turn
     rows = {
         f"q of {token_name(trace, query)}, before": q[head, query],
@@ -34,18 +34,18 @@ def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme
     plots = Plots(4, 1, list(rows), shared_x=True, down=0.08)
     for row, numbers in enumerate(rows.values(), 1):
         plots.add(signed_bars(numbers, theme), (row, 1))
-        pair = list(rows.values())[(row - 1) // 2 * 2 :][:2]  # before and after have one scale
+        pair = list(rows.values())[(row - 1) // 2 * 2 :][:2]  # before and after share one scale
         limit = 1.08 * max(1e-6, *(float(np.abs(each).max()) for each in pair))
         plots.y((row, 1), range=[-limit, limit])
     plots.x((4, 1), title={"text": f"i, from 0 to {trace.d_k - 1}"})
     plots.y(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=4)
-    plots.notes(x=0, xanchor="left")  # in view on a phone, where the chart scrolls
+    plots.notes(x=0, xanchor="left")  # visible on a phone, where the chart scrolls
     return finished(plots, theme, 560, top=34, left=45)
 
 
 def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> Apart:
-    """q · k of this query and this key at every distance that the text has, as their places alone would change it: the
-    product of turned vectors depends on the distance and on nothing else of the places."""
+    """q · k of this query and this key at every distance within the text. Only the positions are changed: the product
+    of rotated vectors depends on nothing else of them but their distance."""
     q, k = (vectors[head, token] for vectors, token in zip(trace.before_turn, (query, key), strict=True))
     first = 0 if trace.causal else 1 - trace.n
     places = list(range(first, trace.n))
@@ -56,7 +56,7 @@ def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> 
 
 
 def distances(trace: Trace, rotation: Rotation, head: int, query: int, key: int, theme: Theme) -> go.Figure:
-    """The score of this pair at every distance; where the two stand in this text is filled."""
+    """The score of this pair at every distance; the point of their actual distance is filled."""
     other = apart(trace, rotation, head, query, key)
     colours = [theme.heads[1] if place == query - key else theme.muted for place in other.places]
     bars = {"type": "bar", "x": other.places, "y": other.scores, "marker": {"color": colours}}

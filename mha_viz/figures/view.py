@@ -1,7 +1,6 @@
 """What is shown of a reading: units, hidden tokens, links and shades, as on screen.
 
-The browser computes the same in ``browser/geometry.js``; ``tests/golden/figures.json`` holds the two
-together.
+The browser computes the same in ``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from mha_viz.text import TokenizedText
 
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
 
-# What each setting of a view may be.
+# The allowed values of each setting of a view.
 SETTINGS = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "side")} | {"pin": f"|{VALUES['pin']}"}
 # The same in words.
 GRAMMAR = {name: VALUES[name].replace("|", ", ") for name in ("unit", "special", "scale", "side")} | {
@@ -64,7 +63,7 @@ class View:
 
     @property
     def pinned(self) -> tuple[int | None, int | None]:
-        """The tokens that ``pin`` names: (query, key), None where it names none."""
+        """The tokens that ``pin`` names: (query, key), each None if it names none."""
         match = re.fullmatch(r"(?:q(\d+))?(?:k(\d+))?", self.pin)
         query, key = match.groups() if match else (None, None)
         return (None if query is None else int(query)), (None if key is None else int(key))
@@ -87,14 +86,14 @@ class Axes(NamedTuple):
 
 
 class Focus(NamedTuple):
-    """The row and the column that are held; None where none is."""
+    """The held row and column; None if there is none."""
 
     row: int | None
     col: int | None
 
 
 class Block(NamedTuple):
-    """The part of one head's matrix that a view shows. ``signed``: its numbers may be below 0."""
+    """The part of one head's matrix that a view shows. ``signed``: its numbers can be below 0."""
 
     w: Weights  # [row, column]
     hidden: Weights  # [row]: share of the row that is not shown
@@ -102,7 +101,7 @@ class Block(NamedTuple):
 
     @property
     def top(self) -> float:
-        """The largest weight shown, whatever its sign; 0 where nothing is."""
+        """The largest weight shown, in absolute value; 0 if none is shown."""
         return float(np.abs(self.w).max(initial=0))
 
 
@@ -115,7 +114,7 @@ def units(attention: Attention, view: View) -> Axes:
 
 
 def _side(text: TokenizedText, view: View, letter: str) -> tuple[Unit, ...]:
-    """The units of one axis; ``letter`` names the sentence of a pair, "a" or "b", where ``side`` is not all."""
+    """The units of one axis; ``letter`` names the sentence of a pair, "a" or "b", if ``side`` is not "all"."""
     names = (text.by_words() if view.unit == "words" else text).tokens
     groups = text.groups if view.unit == "words" else tuple((i,) for i in range(len(text)))
     every = (
@@ -131,7 +130,8 @@ def _side(text: TokenizedText, view: View, letter: str) -> tuple[Unit, ...]:
 
 
 def focus(axes: Axes, view: View) -> Focus | None:
-    """Where the pin stands in ``axes``; None without a pin, or when it names a token that is not shown."""
+    """The rows and columns of ``axes`` that the pin holds; None without a pin, or if it names a token that is not
+    shown."""
     query, key = view.pinned
     if query is None and key is None:
         return None
@@ -140,7 +140,7 @@ def focus(axes: Axes, view: View) -> Focus | None:
 
 
 def check_pin(attention: Attention, view: View) -> None:
-    """Raises SettingError for a pin that holds nothing: there is no such token, or it is not shown."""
+    """Raises SettingError for a pin that holds nothing, because the token does not exist or is not shown."""
     if not view.pin or focus(units(attention, view), view) is not None:
         return
     for number, text in zip(view.pinned, (attention.queries, attention.keys), strict=True):
@@ -156,12 +156,13 @@ def _index(units_: tuple[Unit, ...], token: int | None) -> int | None:
 
 
 def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
-    """One head as a view shows it: to a word the sum over its pieces, from a word the mean (Clark et al. 2019, 4.1).
+    """One head as a view shows it: the sum over the pieces of a key word, the mean over those of a query word (Clark et
+    al. 2019, 4.1).
 
     Raises UnknownHead.
     """
     matrix = attention[head].astype(np.float64)
-    before = attention.hidden[head.layer, head.head].astype(np.float64)  # of a reading that was rescaled already
+    before = attention.hidden[head.layer, head.head].astype(np.float64)  # for a reading that was rescaled before
     rows, cols = ([unit.tokens for unit in side] for side in axes)
     w = between(matrix, rows, cols)
     shown, quantity = w.sum(axis=1), QUANTITIES[attention.quantity]
@@ -179,7 +180,7 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
 
 
 def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
-    """The numbers of ``heads`` as a view shows them; links that a rule leaves out are still numbers. Raises
+    """The numbers of ``heads`` as a view shows them; links that a rule does not draw keep their numbers. Raises
     UnknownHead."""
     axes = units(attention, view)
     every = units(attention, View(unit=view.unit))
@@ -203,8 +204,8 @@ def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
 
 
 def chosen(w: Weights, links: str) -> Mask:
-    """[row, column]: True where the link is drawn. top: the k heaviest keys of a query; min: weight ≥ value;
-    mass: the fewest keys of a query that hold this share of what its row shows. Signs do not count."""
+    """[row, column]: True if the link is drawn. top: the k largest keys of a query; min: weight ≥ value; mass: the
+    fewest keys of a query that contain this share of what its row shows. Signs are ignored."""
     w = np.abs(w)
     rule = re.fullmatch(r"(all|top|min|mass)(.*)", links)
     mode, value = (rule[1], float(rule[2] or 0)) if rule else ("all", 0)
@@ -226,8 +227,8 @@ def chosen(w: Weights, links: str) -> Mask:
 
 
 def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
-    """Shade of every cell, 0…255, whatever its sign. fixed: 0 to 1; head: to ``top``, else the largest weight; row: to
-    each row's."""
+    """The shade of every cell, 0…255, ignoring signs. fixed: 0 to 1; head: up to ``top``, by default the largest
+    weight; row: up to the largest of each row."""
     if w.size == 0:
         return np.zeros(w.shape, np.uint8)
     exact = np.abs(w.astype(np.float64))

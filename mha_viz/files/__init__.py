@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all."""
+"""Files and folders that are written atomically."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ OLD_SECONDS = 24 * 60 * 60
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file beside ``path`` to write to, which takes its place in one move at the end of the block.
+    """A file beside ``path`` to write to, which replaces it atomically at the end of the block.
 
-    When the block raises, ``path`` is as it was. Raises OSError.
+    If the block raises, ``path`` is unchanged. Raises OSError.
     """
     unfinished = path.parent / f".{uuid4().hex}.part"
     try:
@@ -40,15 +40,16 @@ def arrays_in(path: Path) -> dict[str, Any]:
             return {name: file[name] for name in file.files}
     except OSError:
         raise
-    except Exception as error:  # a header is read before its checksum: Python's own parser may meet anything
+    except Exception as error:  # a header is read before its checksum, so Python's parser may raise anything
         raise ValueError(f"{path.name} is damaged") from error
 
 
 @contextmanager
 def passing_folder(place: Path) -> Iterator[Path]:
-    """A folder in ``place`` that is gone after the block, unless it was moved away as a whole. Raises OSError.
+    """A temporary folder in ``place`` that is deleted after the block, unless it was moved elsewhere as a whole. Raises
+    OSError.
 
-    What killed processes left there more than a day ago goes first.
+    Folders that killed processes left there more than a day ago are deleted first.
     """
     place.mkdir(parents=True, exist_ok=True)
     for left in place.glob("partial-*"):

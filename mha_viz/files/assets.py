@@ -1,4 +1,5 @@
-"""Where the app's own files lie: beside the package in a checkout, inside it when installed; and what it makes."""
+"""Where the app's files are: beside the package in a checkout, inside it when installed; and where the app stores its
+own."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def app_root() -> Path:
-    """The folder that holds ``app.py``, ``pages/`` and ``assets/``."""
+    """The folder that contains ``app.py``, ``pages/`` and ``assets/``."""
     installed = _PACKAGE / "_app"
     return installed if installed.is_dir() else _PACKAGE.parent
 
@@ -34,5 +35,5 @@ def page_name(file: Path) -> str:
 
 
 def home() -> Path:
-    """The folder for what the app makes and keeps. Raises RuntimeError for an account without a home."""
+    """The folder in which the app stores files. Raises RuntimeError for an account without a home directory."""
     return Path(os.environ.get(HOME) or "~/.cache/mha_viz").expanduser()

@@ -1,7 +1,7 @@
-"""Heads switched off on the way through a model, and what the layers after them make of it.
+"""Heads switched off during the forward pass, and the effect on later layers.
 
 What is replaced is a head's output before W_O, its d_head columns of the concatenation, at every token. Everything
-after it is computed anew; everything before it once, however many ways of replacing are tried.
+after it is computed anew; everything before it is computed only once, however many replacements are tried.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -22,11 +23,11 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.methods import METHODS
 
-# From a layer's number, its values [1, head, n, d_head] and outputs [1, n, head, d_head]: the outputs of heads that are
-# off, of the same shape.
+# Takes a layer's number, its values [1, head, n, d_head] and outputs [1, n, head, d_head]; returns the outputs of heads
+# that are off, with the same shape.
 Substitute = Callable[[int, torch.Tensor, torch.Tensor], torch.Tensor]
-# From the outputs of a layer, and those of its heads when they are off: the variants to go on with, [variant, n, head,
-# d_head].
+# Takes the outputs of a layer, and those of its heads when they are off; returns the variants to continue with,
+# [variant, n, head, d_head].
 Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -50,7 +51,7 @@ def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> S
 
 
 def _uniform(causal: bool, _: int, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
-    values = values.repeat_interleave(outputs.shape[2] // values.shape[1], dim=1)  # heads may share their values
+    values = values.repeat_interleave(outputs.shape[2] // values.shape[1], dim=1)  # heads may share values
     if causal:
         visible = torch.arange(1, values.shape[2] + 1, device=values.device, dtype=values.dtype)
         return (values.cumsum(2) / visible[:, None]).transpose(1, 2)
@@ -58,7 +59,7 @@ def _uniform(causal: bool, _: int, values: torch.Tensor, outputs: torch.Tensor) 
 
 
 class Means:
-    """The mean output of every head before W_O over all tokens of some texts, which come in parts."""
+    """The mean output of every head before W_O over all tokens of some texts, which can be added in parts."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -66,7 +67,7 @@ class Means:
         self._tokens = 0
 
     def add(self, texts: Iterable[str]) -> None:
-        """Read more texts. Raises as ``encode``; then nothing of the text that could not be read is counted."""
+        """Add texts. Raises the errors of ``encode``; a text that could not be read is then not counted."""
         for text in texts:
             outputs: list[torch.Tensor] = []
             reading, _ = self._encoder.through(text, tap=partial(_Outputs, sums=outputs))
@@ -75,7 +76,7 @@ class Means:
             self._tokens += len(reading.queries)
 
     def values(self) -> Weights:
-        """[layer, head, d_head], summed in float64. Raises EmptyText where there was no text."""
+        """[layer, head, d_head], summed in float64. Raises EmptyText if there was no text."""
         if not self._tokens:
             raise EmptyText("There is no text to take mean outputs over.", "Give at least one sentence.")
         means: Weights = (self._sums / self._tokens).float().cpu().numpy()
@@ -83,7 +84,7 @@ class Means:
 
 
 class _Outputs(Tap):
-    """Adds the sum over tokens of each layer's outputs, [head, d_head], to a list."""
+    """Appends the sum over tokens of each layer's outputs, [head, d_head], to a list."""
 
     def __init__(self, weights: torch.Tensor, sums: list[torch.Tensor]) -> None:
         super().__init__(weights)
@@ -95,8 +96,8 @@ class _Outputs(Tap):
 
 
 def means_over(encoder: Encoder, texts: Iterable[str]) -> Weights:
-    """The mean output of every head before W_O over all tokens of ``texts``: [layer, head, d_head]. Raises as
-    ``encode``, and EmptyText where there is no text."""
+    """The mean output of every head before W_O over all tokens of ``texts``: [layer, head, d_head]. Raises the errors
+    of ``encode``, and EmptyText if there is no text."""
     means = Means(encoder)
     means.add(texts)
     return means.values()
@@ -111,9 +112,9 @@ def without(
     means: Weights | None = None,
     words: Sequence[str] = (),
 ) -> Attention:
-    """The attention of every head while ``heads`` are off, all at once. Their own weights are still computed, and have
-    no effect. ``words``: the sentence as words, in place of ``text``. Raises as ``encode`` and :func:`substitute`, and
-    UnknownHead."""
+    """The attention of every head while all of ``heads`` are off. Their own weights are still computed, but have no
+    effect. ``words``: the sentence as words, in place of ``text``. Raises the errors of ``encode`` and
+    :func:`substitute`, and UnknownHead."""
     off = existing(encoder, heads)
     reading = encoder.through(text, pair, _replacing([off], substitute(encoder, method, means)), words)[0]
     which = (
@@ -133,8 +134,8 @@ def states_without(
     pair: str = "",
     words: Sequence[str] = (),
 ) -> Weights:
-    """The vectors that leave the last layer, [variant, n, d_model], while the heads of each of ``variants`` are off, in
-    one batch. ``words``: the sentence as words, in place of ``text``. Raises as ``encode``."""
+    """The output of the last layer, [variant, n, d_model], while the heads of each of ``variants`` are off, in one
+    batch. ``words``: the sentence as words, in place of ``text``. Raises the errors of ``encode``."""
     return encoder.states(text, pair, _replacing(variants, by), len(variants), words)
 
 
@@ -155,11 +156,11 @@ def _replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap
 def states_at_random(
     encoder: Encoder, heads: Sequence[Head], by: Substitute, draws: range, text: str, pair: str = "", seed: int = 0
 ) -> Weights:
-    """The last states [draw, n, d_model] when random directions are lost in place of ``heads``, in one batch.
+    """The last states [draw, n, d_model] if random directions are removed in place of ``heads``, in one batch.
 
-    In each layer of theirs as many orthonormal directions of the concatenation as the heads have columns, which follow
-    from the seed, the layer and the number of the draw; scaled for each token to the length of what it loses with the
-    heads. Raises as ``encode``.
+    In each layer with such heads, as many orthonormal directions of the concatenation are removed as the heads have
+    columns. They are determined by the seed, the layer and the number of the draw; what is removed is scaled for each
+    token to the length of what it loses with the heads. Raises the errors of ``encode``.
     """
 
     class AtRandom(Tap):
@@ -186,44 +187,97 @@ def _directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.T
 
 
 def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
-    """The heads in order, each once. Raises UnknownHead for one that the model has not."""
+    """The heads in order, each once. Raises UnknownHead for one that the model does not have."""
     return tuple(sorted({Head.among(head, encoder.layers, encoder.heads, encoder.name) for head in heads}))
 
 
+class Whole(NamedTuple):
+    """One text through the model as it is: ``weights`` [layer, head, query, key], ``states`` [n, d_model], the vectors
+    that leave the last layer, and ``entering``, one array [1, n, d_model] for each layer where passes can begin there.
+    """
+
+    weights: Weights
+    states: Weights
+    entering: tuple[torch.Tensor, ...]
+
+
 class Forked(NamedTuple):
-    """What became of a text in variants that part at one layer: ``weights``, one array [head, variant, query, key] for
-    each later layer, and ``states`` [variant, n, d_model], the vectors that leave the last layer."""
+    """A text in variants that diverge at one layer: ``weights``, one array [head, variant, query, key] for each later
+    layer, and ``states`` [variant, n, d_model], the output of the last layer."""
 
     weights: tuple[Weights, ...]
     states: Weights
 
 
-def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, text: str, pair: str = "") -> Forked:
-    """One pass that goes on in several variants from the W_O of ``layer``; up to there it is computed once.
+# Of each model the texts that were asked for last, two of which may be compared: every head is tried on them. A long
+# text is read again each time instead.
+KEPT = 2
+MOST_KEPT = 80_000_000  # bytes of the weights of one text
+_one_whole = threading.Lock()
+_wholes: WeakKeyDictionary[Encoder, dict[tuple[str, str], Whole]] = WeakKeyDictionary()
 
-    What is added to W_O's result has one text, not one for each variant: PyTorch broadcasts it. Raises as ``encode``,
-    and UnknownHead for a layer that is not there.
+
+def whole(encoder: Encoder, text: str, pair: str = "") -> Whole:
+    """A text through the model as it is, which all variants are compared with. Raises as ``encode``."""
+    with _one_whole:
+        known = _wholes.setdefault(encoder, {}).get((text, pair))
+    if known is not None:
+        return known
+    states, tap = encoder.last_states(encoder.pieces(text, pair), _Entering)
+    assert isinstance(tap, _Entering)
+    made = Whole(tap.weights.cpu().numpy(), states[0].cpu().numpy(), tuple(tap.entering))
+    if made.weights.nbytes > MOST_KEPT:
+        return made
+    with _one_whole:
+        kept = list(_wholes[encoder].items())[1 - KEPT :]
+        _wholes[encoder] = {**dict(kept), (text, pair): made}
+    return made
+
+
+class _Entering(Tap):
+    """Keeps what enters each layer."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.entering: list[torch.Tensor] = []
+
+    def enters(self, x: torch.Tensor) -> None:
+        self.entering.append(x)
+
+
+def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, text: str, pair: str = "") -> Forked:
+    """A pass that continues in several variants from the W_O of ``layer``; everything before is computed once, for all
+    layers of a model whose passes can begin at any layer.
+
+    The residual that is added to W_O's result has one text, not one per variant: PyTorch broadcasts it. Raises the
+    errors of ``encode``, and UnknownHead for a layer that does not exist.
     """
     existing(encoder, [(layer, 0)])
     thread, taps = threading.get_ident(), list[_Fork]()
 
-    def make(weights: torch.Tensor) -> Tap:
+    def make(weights: torch.Tensor) -> _Fork:
         taps.append(_Fork(weights, layer, variants, by))
         return taps[0]
 
     def enter(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
-        """Gives W_O the variants in place of the one text. Passes of other threads go by."""
+        """Passes the variants to W_O in place of the single text. The passes of other threads are left alone."""
         is_here = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
         return (taps[0].outputs.flatten(2), *inputs[1:]) if is_here else None
 
     with encoder.before_w_o(layer, enter):
-        states = encoder.states(text, pair, make)
+        if encoder.resumes:
+            x = whole(encoder, text, pair).entering[layer]
+            tap = make(encoder.space(x.shape[1]))
+            tap.seen = layer
+            states: Weights = encoder.states_from(x, tap).cpu().numpy()
+        else:
+            states = encoder.states(text, pair, make)
     return Forked(tuple(slot.cpu().numpy() for slot in taps[0].slots[layer + 1 :]), states)
 
 
 class _Fork(Tap):
-    """Keeps the variants of one layer's outputs until W_O asks for them, and takes every later layer's weights of all
-    of them."""
+    """Stores the variants of one layer's outputs until W_O needs them, and records the weights of every later layer for
+    all of them."""
 
     stop_after_last = False
 
@@ -247,11 +301,11 @@ class _Fork(Tap):
 
 
 def each_alone(heads: Sequence[int]) -> Variants:
-    """First the layer as it is, then a variant for each of ``heads``, in which this head alone is off."""
+    """A variant for each of ``heads``, in which this head alone is off."""
 
     def variants(outputs: torch.Tensor, off: torch.Tensor) -> torch.Tensor:
-        changed = outputs.repeat(1 + len(heads), 1, 1, 1)
-        for variant, head in enumerate(heads, 1):
+        changed = outputs.repeat(len(heads), 1, 1, 1)
+        for variant, head in enumerate(heads):
             changed[variant, :, head] = off[0, :, head]
         return changed
 

@@ -1,13 +1,14 @@
-"""What a model answers: the word at a masked token, the next token, or how alike two texts are to it.
+"""The answer of a model: the word at a masked token, the next token, or how similar two texts are.
 
-The part of a model that turns its last states into words is read from its files when it is first asked for; the layers
-below it are those of the encoder.
+The part of a model that turns its last states into words is read from its files when it is first used; the layers below
+it are those of the encoder.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,12 +22,13 @@ from mha_viz.attention.answers import COSINE, FIRST, MASK, NEXT, Numbers, Questi
 from mha_viz.errors import EmptyText, ModelUnsupported, SettingError, TextError
 from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.families import FAMILIES
 from mha_viz.models.opening import reports_silenced, torch_device
 from mha_viz.models.tokenizer import panics_in_words
 from mha_viz.quotes import quoted
 
-MOST_WORD = 60  # characters of a word that is looked up
-BLANK = "␣"  # stands for the blank that a piece begins with
+MOST_WORD = 60  # the most characters of a word that is looked up
+BLANK = "␣"  # stands for the space that a piece begins with
 
 _one_head = threading.Lock()
 _heads: WeakKeyDictionary[Encoder, Any] = WeakKeyDictionary()  # or the reason why there is none
@@ -42,11 +44,11 @@ def question_about(
     word: str = "",
     other: str = "",
 ) -> Question:
-    """The question that a model can be asked about a text: with ``other``, a second text, how alike the two are; else
-    the next token of a causal model, or the word at a mask.
+    """The question to a model about a text: with ``other``, a second text, how similar the two are; otherwise the next
+    token of a causal model, or the word at a mask.
 
-    ``place``: the masked token, where there are several; FIRST, the first one. ``word``: the piece whose
-    log-probability is the score, by default the most probable one; a blank before it may be missing.
+    ``place``: the masked token, if there are several; FIRST means the first one. ``word``: the piece whose
+    log-probability is the score, by default the most probable one; a space before it may be omitted.
 
     Raises ModelUnsupported for a model that has no weights for words; TextError where the text has no masked token, or
     several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked;
@@ -85,7 +87,7 @@ def _chosen(masks: tuple[int, ...], place: int | None, mask: str) -> int:
 
 
 def _piece(encoder: Encoder, word: str) -> int:
-    """The number of a word that is one piece: as it stands inside a text, else as the vocabulary has it. Raises
+    """The number of a word that is one piece: as written inside a text, or else as in the vocabulary. Raises
     TextError."""
     tokenizer, typed = encoder.vocabulary, word.strip()[:MOST_WORD].replace(BLANK, " ")
     if not typed.strip():
@@ -105,7 +107,7 @@ def _piece(encoder: Encoder, word: str) -> int:
 
 
 def word_name(encoder: Encoder, piece: int) -> str:
-    """A piece of the vocabulary as one reads it; "␣" stands for the blank that it begins with."""
+    """A readable form of a piece of the vocabulary; "␣" stands for the space that it begins with."""
     tokenizer = encoder.vocabulary
     raw = str(tokenizer.convert_ids_to_tokens(piece))
     if raw.startswith("▁"):
@@ -115,8 +117,8 @@ def word_name(encoder: Encoder, piece: int) -> str:
 
 
 def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
-    """Of every piece of the vocabulary, from last states [variant, d_model]: [variant, piece], float64. Raises
-    ModelUnsupported."""
+    """The log-probability of every piece of the vocabulary, from last states [variant, d_model]: [variant, piece],
+    float64. Raises ModelUnsupported."""
     given = torch.as_tensor(np.array(states), device=encoder.device)
     with torch.inference_mode():
         logits = logits_of(word_head(encoder), given)
@@ -131,8 +133,8 @@ def logits_of(head: Any, states: torch.Tensor) -> torch.Tensor:
 
 
 def word_head(encoder: Encoder) -> Any:
-    """What turns the last states of a model into logits, with gradients where they are asked for. Raises
-    ModelUnsupported, with the reason, where its files do not hold it."""
+    """The module that computes logits from last states, with gradients if required. Raises ModelUnsupported, with the
+    reason, if the files do not contain it."""
     with _one_head:
         if encoder not in _heads:
             _heads[encoder] = _opened(encoder)
@@ -146,9 +148,11 @@ def word_head(encoder: Encoder) -> Any:
 
 
 def _opened(encoder: Encoder) -> Any:
-    """The head, or why there is none."""
+    """The head, or the reason why there is none."""
     if encoder.folder is None:
         return "its weights are random"
+    if FAMILIES[encoder.family].wordless:
+        return FAMILIES[encoder.family].wordless
     kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with reports_silenced():
@@ -156,7 +160,7 @@ def _opened(encoder: Encoder) -> Any:
         model, report = kind.from_pretrained(
             encoder.folder,
             config=config,
-            attn_implementation=capture.NAME,
+            attn_implementation=capture.implementation(encoder.family),
             dtype=torch.float32,
             use_safetensors=True,
             output_loading_info=True,
@@ -169,13 +173,18 @@ def _opened(encoder: Encoder) -> Any:
     return model.eval().to(torch_device(encoder.device))
 
 
-class _Given(nn.Module):
-    """Stands for the layers of a model: what comes out is what goes in."""
+@dataclass
+class _States(BaseModelOutputWithPastAndCrossAttentions):
+    global_attentions: Any = None  # Longformer asks for them
 
-    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> BaseModelOutputWithPastAndCrossAttentions:
-        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=inputs_embeds)
+
+class _Given(nn.Module):
+    """Stands in for the layers of a model: its output is its input."""
+
+    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> _States:
+        return _States(last_hidden_state=inputs_embeds)
 
     @property
     def decoder(self) -> nn.Module:
-        """OPT asks its decoder, not the whole."""
+        """OPT calls its decoder instead of the whole model."""
         return self

@@ -1,8 +1,8 @@
-"""How much disk all downloads together may take, and which of them go first when that is full.
+"""How much disk space all downloads together may take, and which are deleted first when it is used up.
 
-A note beside each model in the Hugging Face cache lists the files that were fetched here; only those are ever counted
-or removed, never what another program put there. The time of the note is when the model was fetched or last used, by
-whatever process: the one that downloads is not the one that reads.
+A note beside each model in the Hugging Face cache lists the files that were downloaded here; only those are ever
+counted or removed, never files of other programs. The modification time of the note is when the model was downloaded or
+last used, by any process: the process that downloads is not the one that reads.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mha_viz.quotes import quoted
 SETTING = "MHA_VIZ_DOWNLOADS_MB"
 ONE_SETTING = "MHA_VIZ_MAX_MODEL_MB"
 PROFILES_SETTING = "MHA_VIZ_DISK_MB"
-WEIGHTS_SETTING = "MHA_VIZ_WEIGHTS_MB"  # of one reading, in memory: 2²⁰ bytes each
+WEIGHTS_SETTING = "MHA_VIZ_WEIGHTS_MB"  # memory for one reading: 2²⁰ bytes each
 DEFAULTS = MappingProxyType(  # megabytes
     {SETTING: 20_000, ONE_SETTING: 2_000, PROFILES_SETTING: 500, WEIGHTS_SETTING: 600}
 )
 NOTE = "mha-viz.json"
-FRESH_SECONDS = 3600.0  # since its last use, in which a model is not removed
-NOTED_SECONDS = 60.0  # uses that are closer together are noted once
+FRESH_SECONDS = 3600.0  # seconds since its last use in which a model is not removed
+NOTED_SECONDS = 60.0  # seconds: uses that are closer together are noted once
 
 
 def megabytes(setting: str) -> int:
@@ -45,31 +45,32 @@ def megabytes(setting: str) -> int:
 
 
 def check_settings() -> None:
-    """Raise SettingError for the first setting in DEFAULTS that is no number of megabytes."""
+    """Raise SettingError for the first setting in DEFAULTS that is not a number of megabytes."""
     for setting in DEFAULTS:
         megabytes(setting)
 
 
 def note(place: Path, commit: str, names: Collection[str], written: Path) -> None:
-    """Note in ``place``, a model's folder in the cache, which files are about to be put there; through ``written``."""
+    """Write the note in ``place``, a model's folder in the cache, on which files are about to be put there; ``written``
+    is a path for its first version."""
     noted = _read(place) | {commit: sorted(names)}
     written.write_text(json.dumps(noted), encoding="utf-8")
     written.replace(place / NOTE)
 
 
 def used(folder: Path) -> None:
-    """The model in ``folder`` is used now: its files stay for FRESH_SECONDS."""
+    """Record that the model in ``folder`` is used now, so that its files stay for FRESH_SECONDS."""
     noted = folder.parent.parent / NOTE
-    with suppress(OSError):  # not one of ours, or a cache that cannot be written
+    with suppress(OSError):  # not a download of this app, or a cache that cannot be written
         if time.time() - noted.stat().st_mtime > NOTED_SECONDS:
             os.utime(noted)
 
 
 @contextmanager
 def room_for(size: int, who: str) -> Iterator[None]:
-    """Within this block ``size`` bytes may be downloaded; models that were used longest ago go first.
+    """Within this block ``size`` bytes may be downloaded; the least recently used models are deleted first.
 
-    Raises ModelUnsupported for more than is allowed in all, ModelError when all models are in use, SettingError.
+    Raises ModelUnsupported if ``size`` exceeds the total limit, ModelError if all models are in use, SettingError.
     """
     with _lock:
         _make_room(size, who)
@@ -82,12 +83,12 @@ def room_for(size: int, who: str) -> Iterator[None]:
 
 
 _lock = threading.Lock()
-_promised: list[int] = []  # bytes of the downloads that are under way
+_promised: list[int] = []  # bytes of current downloads
 
 
 @dataclass(frozen=True)
 class _Fetched:
-    """The files of one model that were fetched here."""
+    """The downloaded files of one model."""
 
     place: Path
     files: tuple[Path, ...]
@@ -102,17 +103,18 @@ class _Fetched:
         return time.time() - self.used < FRESH_SECONDS
 
     def remove(self) -> int:
-        """Remove the files, config.json first: what lacks it counts as absent. Returns the bytes that this freed.
+        """Remove the files, config.json first, because a folder without it counts as absent. Returns the number of
+        bytes freed.
 
-        Folders go when nothing is left in them.
+        Folders are removed when they are empty.
         """
         before = self.bytes
-        with suppress(OSError):  # no permission any more
+        with suppress(OSError):  # no permission
             for path in sorted(self.files, key=lambda p: p.name != "config.json"):
                 path.unlink(missing_ok=True)
             (self.place / NOTE).unlink(missing_ok=True)
         for folder in {f.parent for f in self.files}:
-            with suppress(OSError):  # another program's files are in it
+            with suppress(OSError):  # it contains another program's files
                 folder.rmdir()
         with suppress(OSError):
             (self.place / "snapshots").rmdir()
@@ -150,7 +152,7 @@ def _fetched() -> Iterator[_Fetched]:
 
 
 def _read(place: Path) -> dict[str, list[str]]:
-    """The note of a model: commit → names of files. What is not a note of ours lists nothing."""
+    """The note of a model: commit → names of files. Empty for anything that is not such a note."""
     try:
         noted = json.loads((place / NOTE).read_text(encoding="utf-8"))
         good = {

@@ -1,7 +1,7 @@
 """The tap: how attention comes out of a transformers model, and where it could be changed on the way.
 
-transformers lets a model's attention be computed by a registered function. Ours leaves every layer's
-probabilities in the :class:`Tap` of the current call; a ContextVar keeps concurrent calls on one model apart.
+transformers can compute a model's attention with a registered function. The one registered here records every layer's
+probabilities in the :class:`Tap` of the current call; a ContextVar separates concurrent calls on one model.
 """
 
 from __future__ import annotations
@@ -18,18 +18,23 @@ from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
 from mha_viz.models.families import FAMILIES
 
-NAME = "mha_capture"  # the attn_implementation to load a model with
+NAME = "mha_capture"  # the attn_implementation with which models are loaded
 
-# Their attention is computed here, straight into the tap's memory. All others' goes through their own function and is
-# copied.
+# The attention of these families is computed here, directly in the tap's memory. That of all others is computed by
+# their own function and copied.
 PLAIN = frozenset(name for name, family in FAMILIES.items() if family.plain)
 
-# PyTorch's softmax takes rows shorter than a vector of the processor one number at a time, about five times slower.
+# PyTorch's softmax processes rows shorter than a vector register one number at a time, about five times slower.
 SHORT = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
 
 
+def implementation(family: str) -> str:
+    """The attn_implementation to load a model of a family with: some are rewritten afterwards."""
+    return "eager" if family in FAMILIES and FAMILIES[family].rewritten else NAME
+
+
 class LastLayerSeen(Exception):  # a signal, not an error
-    """Ends a forward pass once the last layer's attention is known: nothing after it is shown."""
+    """Ends a forward pass once the last layer's attention is known, because nothing after it is shown."""
 
 
 class Tap:
@@ -37,8 +42,8 @@ class Tap:
 
     ``weights`` is [layer, head, query, key], float32, and is written in place; for several sentences of equal length
     [layer, head, sentence, query, key]. ``seen`` counts the layers so far: layers are numbered by call, because ALBERT
-    runs one module many times. With ``stop_after_last`` False the pass goes on after the last layer's attention. With
-    ``differentiable`` True, gradients flow back from the last states to what ``layer`` is given.
+    runs one module many times. With ``stop_after_last`` False, the pass continues after the last layer's attention.
+    With ``differentiable`` True, gradients flow back from the last states to what ``layer`` is given.
 
     A head that attends evenly, and what later layers then do (``Encoder.through`` makes the tap and runs it):
 
@@ -60,10 +65,11 @@ class Tap:
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights = weights
         self.seen = 0
-        self.projected: dict[int, torch.Tensor] = {}  # of a layer whose attention hooks listen to, by input layer
+        self.sentences = 0  # given to the last W_O, for models that need to know
+        self.projected: dict[int, torch.Tensor] = {}  # recorded by the hooks of a layer, by input layer
 
     def slot(self, index: int) -> torch.Tensor:
-        """Where a layer's weights are written: [head, query, key], or [head, sentence, query, key]."""
+        """The memory for a layer's weights: [head, query, key], or [head, sentence, query, key]."""
         return self.weights[index]
 
     def layer(
@@ -71,8 +77,8 @@ class Tap:
     ) -> torch.Tensor:
         """Called once per layer. query, key, value: [sentence, head, n, d_head]; output: [sentence, n, head, d_head].
 
-        Where heads share keys and values, as in Llama, key and value have fewer heads. The returned array is passed to
-        the output projection W_O in place of ``output``.
+        If heads share keys and values, as in Llama, key and value have fewer heads. The returned array is passed to the
+        output projection W_O in place of ``output``.
         """
         return output
 
@@ -81,20 +87,23 @@ class Tap:
         """True where nobody looks at what the heads of a layer put out, or asks for gradients."""
         return type(self).layer is Tap.layer and not self.differentiable
 
+    def enters(self, x: torch.Tensor) -> None:
+        """Called with what enters each layer, [sentence, n, d_model], where passes can begin at any layer."""
+
     def ends_with(self, index: int) -> bool:
-        """True where a pass ends with the weights of this layer, and nobody looks at what its heads put out."""
+        """True if a pass ends with the weights of this layer, and nobody reads the outputs of its heads."""
         mine = type(self)
         looked_at = mine.layer is not Tap.layer or mine.end_if_last is not Tap.end_if_last
         return self.stop_after_last and index + 1 == len(self.weights) and not looked_at
 
     def take(self, weights: torch.Tensor) -> None:
-        """Keep the weights of the next layer, [sentence, head, query, key]."""
+        """Record the weights of the next layer, [sentence, head, query, key]."""
         slot = self.slot(self.seen)
         self.seen += 1
         slot.copy_(weights.detach().transpose(0, 1).reshape(slot.shape))
 
     def end_if_last(self) -> None:
-        """Raise LastLayerSeen when all layers were seen and the tap wants no more."""
+        """Raise LastLayerSeen if all layers were seen and the tap needs nothing more."""
         if self.stop_after_last and self.seen == len(self.weights):
             raise LastLayerSeen
 
@@ -109,7 +118,7 @@ def current() -> Tap | None:
 
 @contextmanager
 def tapped(tap: Tap) -> Iterator[Tap]:
-    """Within this block the calling thread's forward passes leave their attention in ``tap``."""
+    """Within this block, the calling thread's forward passes record their attention in ``tap``."""
     token = _TAP.set(tap)
     try:
         yield tap
@@ -127,7 +136,7 @@ def capture(
     attention_mask: torch.Tensor | None,
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The registered attention function. Raises LastLayerSeen when the tap wants no more."""
+    """The registered attention function. Raises LastLayerSeen if the tap needs nothing more."""
     tap = _TAP.get()
     if tap is None:
         return _eager_attention(module, query, key, value, attention_mask, **options)
@@ -170,7 +179,7 @@ def attended(tap: Tap, joined: torch.Tensor, size: int, scaling: float) -> torch
 def _eager_attention(
     module: torch.nn.Module, *tensors: torch.Tensor | None, **options: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The family's own eager attention, found in the file that defines the module."""
+    """The family's own eager attention function, found in the module that defines the layer's class."""
     result: tuple[torch.Tensor, torch.Tensor] = sys.modules[type(module).__module__].eager_attention_forward(
         module, *tensors, **options
     )
@@ -184,8 +193,8 @@ def _plain(
     mask: torch.Tensor | None,
     scaling: float,
 ) -> torch.Tensor:
-    """The weights of a layer, [head, sentence, query, key]: the memory of ``slot``."""
-    # Head before sentence: the numbers of a head lie together.
+    """The weights of a layer, [head, sentence, query, key], in the memory of ``slot``."""
+    # Head before sentence, so that the numbers of a head are contiguous.
     sentences, heads = query.shape[:2]
     scores = slot.view(-1, *slot.shape[-2:])  # [head · sentence, query, key]
     torch.baddbmm(scores, _flat(query), _flat(key).transpose(1, 2), beta=0, alpha=scaling, out=scores)
@@ -197,7 +206,7 @@ def _plain(
 
 
 def _averaged(weights: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """What the heads put out, [sentence, query, head, d_head]."""
+    """The outputs of the heads, [sentence, query, head, d_head]."""
     output = torch.bmm(weights.flatten(0, 1), _flat(value))  # [head · sentence, query, d_head]
     return output.view(*weights.shape[:3], -1).permute(1, 2, 0, 3)
 

@@ -1,6 +1,6 @@
-"""The models that can be chosen, and what a typed name means.
+"""The models that can be chosen, and what a typed name refers to.
 
-No torch, no transformers, no network: menus open before any model is loaded.
+No torch, no transformers, no network, so that menus open before any model is loaded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ACCESS = "MHA_VIZ_ACCESS"
 
 MAX_NAME = 255  # characters of a folder's path
 MAX_HUB_ID = 96  # the Hub's own limit
-LIKENESS = 0.75  # of a typed name to one that may be meant: many names on the Hub are alike
+LIKENESS = 0.75  # similarity from which a name is suggested: many names on the Hub are alike
 
 # Ids on the Hub: "name" or "owner/name" in ASCII; neither part begins or ends with "-" or ".".
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
@@ -38,10 +38,10 @@ _HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
 class Model:
     """One model that can be chosen.
 
-    ``name`` is what a person types and what the URL carries, ``hub_id`` the id on the Hub. ``path`` is the folder
+    ``name`` is the name that users type and that the URL contains, ``hub_id`` the id on the Hub. ``path`` is the folder
     (kind "folder"), the Python package that holds it ("bundled"), or its folder among the app's own files ("own").
     ``layers``, ``heads`` (in each layer), ``d_model`` (width of a token's vector) and ``megabytes`` (10^6 bytes of
-    weights) are 0 while they are not known yet.
+    weights) are 0 while they are unknown.
     """
 
     name: str
@@ -147,7 +147,7 @@ _BY_HUB_ID = MappingProxyType({row.hub_id: row for row in _ROWS if row.hub_id})
 
 
 def restricted() -> bool:
-    """True when MHA_VIZ_MODELS limits this server to a list."""
+    """True if MHA_VIZ_MODELS limits this server to a list."""
     return bool(os.environ.get(SETTING, "").strip())
 
 
@@ -156,7 +156,7 @@ def _access() -> str:
 
 
 def only_here() -> bool:
-    """True when MHA_VIZ_ACCESS is "here": models that are on this machine, no folders, no downloads.
+    """True if MHA_VIZ_ACCESS is "here": only models on this machine, no folders, no downloads.
 
     "open", the default, allows everything. Raises SettingError for any other value.
     """
@@ -170,12 +170,13 @@ def only_here() -> bool:
 
 
 def stated() -> bool:
-    """True when MHA_VIZ_MODELS or MHA_VIZ_ACCESS says what this server offers; a blank setting says nothing."""
+    """True if MHA_VIZ_MODELS or MHA_VIZ_ACCESS states what this server offers; a blank setting states nothing."""
     return restricted() or bool(_access())
 
 
 def hosted() -> bool:
-    """True when this server is for strangers: they may type no ids and no folders, and are told nothing of its inside.
+    """True if this is a public server: visitors may type neither ids nor folders, and messages reveal nothing about the
+    machine.
 
     Raises SettingError.
     """
@@ -185,8 +186,8 @@ def hosted() -> bool:
 def offered() -> tuple[Model, ...]:
     """The models for the menu: the catalogue, or what MHA_VIZ_MODELS lists, in its order.
 
-    The list may hold catalogue names, "owner/name" ids and folders. Where MHA_VIZ_ACCESS is "here", what is not on
-    this machine is left out. Raises SettingError, naming what is no model, and when nothing is left.
+    The list may hold catalogue names, "owner/name" ids and folders. If MHA_VIZ_ACCESS is "here", models that are not on
+    this machine are left out. Raises SettingError, which names the invalid entry, also if nothing is left.
     """
     models = _selected()
     if not only_here():
@@ -201,17 +202,17 @@ def offered() -> tuple[Model, ...]:
 
 
 def default() -> Model:
-    """The model of a visitor who has chosen none: DEFAULT where it is offered, else the first one offered."""
+    """The model of a visitor who has chosen none: DEFAULT if it is offered, otherwise the first one offered."""
     models = offered()
     return next((m for m in models if m.name == DEFAULT), models[0])
 
 
 def resolve(name: str) -> Model:
-    """The model that a typed name means: a catalogue row, an id on the Hub, or a folder on this machine.
+    """The model that a typed name refers to: a catalogue row, an id on the Hub, or a folder on this machine.
 
-    A folder is written as an absolute path, or begins with "./" or "~/". Only a name of that form touches the
-    file system, and nothing here touches the network. Raises UnknownModel, or ModelNotAllowed on a server for
-    strangers, which looks nothing up for a name that it does not offer.
+    A folder is written as an absolute path, or begins with "./" or "~/". Only a name of that form touches the file
+    system, and nothing here touches the network. Raises UnknownModel, or ModelNotAllowed on a public server, which
+    looks nothing up for a name that it does not offer.
     """
     if not isinstance(name, str):
         raise UnknownModel(f"{str(name)[:40]!r} is {type(name).__name__}, not the name of a model.", "Give a string.")
@@ -231,8 +232,8 @@ def resolve(name: str) -> Model:
 
 @contextmanager
 def suggesting(name: str, choose: str) -> Iterator[None]:
-    """Adds the model that may have been meant, and those that come with the package, to an error on a name that is not
-    there. ``choose`` stands in place of "Choose one from the list", for a reader who sees no list."""
+    """Adds suggestions to an error about an unknown name: the model that may have been meant, and those that come with
+    the package. ``choose`` replaces "Choose one from the list" for a reader who sees no list."""
     try:
         yield
     except (UnknownModel, ModelUnreachable) as error:
@@ -246,7 +247,7 @@ def suggesting(name: str, choose: str) -> Iterator[None]:
 
 
 def _selected() -> tuple[Model, ...]:
-    """The catalogue, or what MHA_VIZ_MODELS lists, on this machine or not."""
+    """The catalogue, or the models in MHA_VIZ_MODELS, whether they are on this machine or not."""
     if not restricted():
         return tuple(CATALOG.values())
     names = [n.strip() for n in os.environ[SETTING].split(",") if n.strip()]
@@ -259,7 +260,7 @@ def _selected() -> tuple[Model, ...]:
 
 
 def _of_these(name: str, models: tuple[Model, ...]) -> Model:
-    """The one of the models, or earlier state of one, that a name means, if its files may be used."""
+    """The model among ``models``, or a snapshot of one, that a name refers to, if its files may be used."""
     match = next((m for m in models if name and name in (m.name, m.hub_id)), None) or _past(name, models)
     if match is None or (only_here() and not _present(match)):
         remedy = f"Choose one of: {', '.join(m.name for m in models)}." if restricted() else "Choose one from the list."
@@ -268,26 +269,27 @@ def _of_these(name: str, models: tuple[Model, ...]) -> Model:
 
 
 def _past(name: str, models: tuple[Model, ...]) -> Model | None:
-    """An earlier state of one of the models."""
+    """A snapshot of one of the models."""
     past = _snapshot(name)
     return past if past and past.name.partition("@")[0] in {m.name for m in models} else None
 
 
 def _present(model: Model) -> bool:
-    """True when the model's files lie on this machine; whether they are good is for the hub to say."""
+    """True if the model's files are on this machine; the hub module checks whether they are valid."""
     if model.kind == "bundled":
         return find_spec(model.path) is not None
     return model.kind != "hub" or any(storage.snapshot(hub_id) for hub_id in (model.hub_id, model.name))
 
 
 def _listed(name: str) -> Model | None:
-    """A catalogue row, an "owner/name" id or a folder; a bare unknown word is more likely a slip than an id."""
+    """A catalogue row, an "owner/name" id or a folder; a single unknown word is more likely a typing error than an
+    id."""
     row = CATALOG.get(name) or _BY_HUB_ID.get(name) or _snapshot(name)
     return row or _folder_model(name) or (_hub_model(name) if "/" in name else None)
 
 
 def _snapshot(name: str) -> Model | None:
-    """ "toy@400": a model of the app's own as it was at a step of its training."""
+    """ "toy@400": one of the app's own models as it was at a step of its training."""
     match = re.fullmatch(r"([a-z]+)@(\d{1,6})", name, re.ASCII)
     row = CATALOG.get(match[1]) if match else None
     if match is None or row is None or row.kind != "own" or int(match[2]) not in snapshots.steps(asset(row.path)):
@@ -316,18 +318,18 @@ def _hub_model(name: str) -> Model | None:
 
 
 def _folder_model(name: str) -> Model | None:
-    try:  # a folder that holds no model and none at all are the same to whoever typed the name
+    try:  # the message is the same for a folder without a model and for none at all
         path = _path(name)
         if path is None or not (path / "config.json").is_file():
             return None
-    except (OSError, RuntimeError):  # no permission to look, an account without a home: it does not exist
+    except (OSError, RuntimeError):  # no permission to look, or an account without a home directory: counts as missing
         return None
-    label = Path(name).name or name  # as typed: "~" would tell the account's name
+    label = Path(name).name or name  # as typed: expanding "~" would reveal the account's name
     return Model(name, label, note="A folder on this machine.", kind="folder", path=str(path.absolute()))
 
 
 def _path(name: str) -> Path | None:
-    """The path that a name spells out as one, before anything is looked up on the disk."""
+    """The path, if a name is written as one; nothing is looked up on the disk."""
     if len(name) > MAX_NAME or not name.isprintable() or ".." in name:
         return None
     path = Path(name)

@@ -1,5 +1,5 @@
-"""What each head adds to a word's logit directly, where that can be read off (Elhage et al. 2021, "A Mathematical
-Framework for Transformer Circuits")."""
+"""The direct contribution of each head to a word's logit, for models in which it can be read off (Elhage et al. 2021,
+"A Mathematical Framework for Transformer Circuits")."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from mha_viz.quotes import quoted
 
 
 def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
-    """[layer, head]: what each head adds to the logit of the word that is asked for, by way of the residual stream
-    alone: its output at the place, through its slice of W_O, the final norm with the scale it has on this text, and the
-    word's row of the unembedding. What other layers make of the head is not part of it.
+    """[layer, head]: the contribution of each head to the logit of the word in question through the residual stream
+    alone: its output at the place, times its slice of W_O, the final norm with the scale that it has on this text, and
+    the word's row of the unembedding. What other layers compute from the head's output is not included.
 
-    Raises ModelUnsupported for models other than pre-norm ones with an unembedding, and as :meth:`Encoder.encode`.
+    Raises ModelUnsupported for models other than pre-norm ones with an unembedding, and the errors of
+    :meth:`Encoder.encode`.
     """
     norm = _final_norm(encoder, question)
     given, thread = list[torch.Tensor](), threading.get_ident()
@@ -61,13 +62,14 @@ def _final_norm(encoder: Encoder, question: Question) -> Any:
 
 
 def _unembedding(head: Any) -> Any:
-    """The layer that makes logits of last states: GPT-NeoX has another name for it."""
+    """The layer that computes logits from last states; GPT-NeoX has a different name for it."""
     return head.embed_out if hasattr(head, "embed_out") else head.lm_head
 
 
 def _before_norm(norm: Any, state: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-    """The direction of the residual stream, [d_model], along which a vector counts for a row of the unembedding: the
-    norm with its scale held, backwards. ``state``: what the norm is given. RMSNorm subtracts no mean."""
+    """The direction of the residual stream, [d_model], whose product with a vector is its contribution to a row of the
+    unembedding: the norm backwards, with its scale fixed. ``state``: the input of the norm. RMSNorm does not subtract
+    the mean."""
     is_centred = isinstance(norm, torch.nn.LayerNorm)
     eps = norm.eps if is_centred else norm.variance_epsilon
     centred = state - state.mean() if is_centred else state
@@ -76,14 +78,14 @@ def _before_norm(norm: Any, state: torch.Tensor, row: torch.Tensor) -> torch.Ten
 
 
 def _moved(output: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
-    """[head, d_model]: outputs [head, d_head] through their slices of W_O, [head · d_head, d_model]."""
+    """[head, d_model]: outputs [head, d_head] times their slices of W_O, [head · d_head, d_model]."""
     slices = w_o.reshape(len(output), -1, w_o.shape[-1])
     moved: torch.Tensor = torch.bmm(output[:, None], slices)[:, 0]
     return moved
 
 
 class _Outputs(Tap):
-    """Keeps what each layer's heads put out, [1, n, head, d_head]."""
+    """Records the outputs of each layer's heads, [1, n, head, d_head]."""
 
     def __init__(self, weights: torch.Tensor) -> None:
         super().__init__(weights)

@@ -1,7 +1,7 @@
-"""Which cores a forward pass takes: every core, one pass at a time; or several passes at once, each on its own share.
+"""Which cores a forward pass uses: all cores, one pass at a time; or several passes at once, each on its own share.
 
-Few large passes are quickest one after the other, each on all cores. For many of them, with other work after each, it
-is better that every core has a pass of its own: none waits for another.
+A few large passes are fastest one after the other, each on all cores. For many passes, with other work after each, it
+is better to give every core a pass of its own, so that none waits for another.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import torch
 
-MOST = 4  # workers of a crew: each holds a batch of its own in memory
+MOST = 4  # the most workers of a crew: each holds a batch in memory
 
 
 class _Mine(threading.local):
@@ -21,7 +21,8 @@ class _Mine(threading.local):
 
 
 class Turn:
-    """A lock for passes that use every core: two at once would only fight for them. A crew's workers pass freely."""
+    """A lock for passes that use every core, because two at once would compete for them. The workers of a crew do not
+    wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,8 +38,8 @@ class Turn:
 
     @contextmanager
     def crew(self) -> Iterator[ThreadPoolExecutor]:
-        """Workers among whom the cores are divided; not for a worker of another crew. At the end what has begun is
-        awaited, and nothing more begins."""
+        """Workers among which the cores are divided; not for use by a worker of another crew. At the end, work that has
+        begun is awaited, and no other work begins."""
         cores = torch.get_num_threads()
         workers = min(MOST, cores)
         pool = ThreadPoolExecutor(workers, thread_name_prefix="crew")
@@ -53,21 +54,21 @@ class Turn:
 
         def begin() -> None:
             try:
-                torch.get_num_threads()  # PyTorch asks for a thread's number once; only then can it be another
+                torch.get_num_threads()  # PyTorch reads a thread's number once; only then can it be changed
                 torch.set_num_threads(cores // workers)
                 self._mine.share = True
                 met.wait()
             except BaseException:
-                met.abort()  # nobody waits for this one
+                met.abort()  # so that nobody waits for this thread
                 raise
 
-        with self._lock:  # no thread asks for its number meanwhile
+        with self._lock:  # no other thread may read the number meanwhile
             try:
                 for _ in range(workers):
                     pool.submit(begin)
                 met.wait()
             finally:
-                met.abort()  # sets free who would wait for one that cannot start
+                met.abort()  # releases threads that wait for one that cannot start
                 torch.set_num_threads(cores)
 
 

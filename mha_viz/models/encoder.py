@@ -57,12 +57,12 @@ _PROBE = "The animal didn't cross the street because it was too tired."
 
 _one_pass: AbstractContextManager[Any] = cores.turn
 
-# Models are made with the process's own random numbers, which nothing else here uses.
+# Models are created with the process's random state, which nothing else here uses.
 _one_seed = threading.Lock()
 
 
 def load(name: str, device: str = "cpu", *, download: bool = True) -> Encoder:
-    """The model that ``name`` means, on "cpu" or "cuda". Raises ModelError's family.
+    """The model that ``name`` refers to, on "cpu" or "cuda". Raises ModelError's family.
 
     ``name``: one that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder. The model is
     downloaded first if necessary; with ``download=False``, one that is not on this machine raises ModelUnreachable.
@@ -84,7 +84,7 @@ def _load(model: Model, device: str, download: bool) -> Encoder:
 
 
 class Encoder:
-    """One model with its tokenizer. Nothing in it changes after loading: any number of threads may call it."""
+    """One model with its tokenizer. It does not change after loading, so any number of threads may call it."""
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         self.config = config = model.config
@@ -94,22 +94,22 @@ class Encoder:
         self.layers = layers(config)
         self.heads = int(config.num_attention_heads)
         self.d_model = int(config.hidden_size)
-        self.limit = piece_limit(model, tokenizer, self.layers * self.heads)  # pieces, special ones included
+        self.limit = piece_limit(model, tokenizer, self.layers * self.heads)  # pieces, including special ones
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
         self.device = device
-        self.folder: Path | None = None  # where its files lie
+        self.folder: Path | None = None  # the folder of its files
         self._straight: Straight | None = None
         self._model = model.to(torch_device(device))
         self._tokenizer = Tokenizer(tokenizer, name, self.limit)
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
         self._typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
-        self.vocabulary = tokenizer  # as transformers has it
+        self.vocabulary = tokenizer  # the model of transformers
         self.mask: int | None = tokenizer.mask_token_id
         self.causal = is_causal(config)  # no token attends to a later one (GPT-2)
 
     @classmethod
     def from_folder(cls, folder: Path, *, name: str = "", revision: str = "", device: str = "cpu") -> Encoder:
-        """The model in ``folder``: config.json, tokenizer, safetensors; of an encoder–decoder an
+        """The model in ``folder``: config.json, tokenizer, safetensors; for an encoder–decoder, the result is an
         :class:`~mha_viz.models.encoder_decoder.EncoderDecoder`. Never touches the network.
 
         Raises ModelBroken for files that are damaged or do not fit together, ModelUnsupported for models whose
@@ -125,7 +125,7 @@ class Encoder:
                 encoder.folder = folder
         except MhaVizError:
             raise
-        except Exception as error:  # a library's, of any kind: the files are what a person can change
+        except Exception as error:  # any error of a library: the files are what the user can change
             words = " ".join(str(error).split()) or type(error).__name__
             _log.warning("%s cannot be loaded: %s", name, words)
             reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"
@@ -134,21 +134,21 @@ class Encoder:
 
     @classmethod
     def _files(cls, folder: Path, name: str) -> tuple[Any, Any]:
-        """What the constructor is given first: the model and what tokenizes."""
+        """The first two arguments of the constructor: the model and its tokenizer."""
         return open_folder(folder, name)
 
     def __repr__(self) -> str:
         return f"Encoder({self.name}, {self.family}, {self.layers} layers × {self.heads} heads)"
 
     def encode(self, text: str, pair: str = "", *, target: str = "", part: str = "") -> Attention:
-        """What every head does with ``text``, and a second text ``pair`` when given.
+        """The attention of every head on ``text``, and on a second text ``pair`` if given.
 
-        ``target`` and ``part`` are for encoder–decoders
-        (:meth:`mha_viz.models.encoder_decoder.EncoderDecoder.encode`); other models raise SettingError for them.
+        ``target`` and ``part`` are for encoder–decoders (:meth:`mha_viz.models.encoder_decoder.EncoderDecoder.encode`);
+        other models raise SettingError for them.
 
         Text beyond ``limit`` pieces is cut, the longer of the two first: a TextCutWarning says what is kept, and
-        ``attention.text.cut`` how much. Raises EmptyText when nothing is left to read, TextError for a pair that the
-        model cannot take.
+        ``attention.text.cut`` how much. Raises EmptyText if nothing is left to read, TextError for a pair that the
+        model cannot read.
         """
         if target or part:
             raise SettingError(
@@ -165,7 +165,8 @@ class Encoder:
 
         ``texts``: texts as for :meth:`encode`, or lists of words as for :meth:`encode_words`; any iterable, which is
         read some way ahead, up to 64 million attention weights (256 MB). ``batch_words``: at most this many words are
-        read together. Raises as these two, with the number of the text, after all texts before it were returned.
+        read together. Raises the errors of these two, with the number of the text, after all texts before it were
+        returned.
 
         >>> entropies = [a.measures()["entropy"].mean() for a in encoder.encode_many(["A cat sat.", "It slept."])]
         >>> len(entropies)
@@ -174,7 +175,7 @@ class Encoder:
         return many.encode_many(self, texts, batch_words)
 
     def prepared(self, text: str | Sequence[str]) -> Prepared:
-        """A text, or a sentence given as words, ready for :meth:`batch`. Raises as :meth:`encode`."""
+        """A text, or a sentence given as words, ready for :meth:`batch`. Raises the errors of :meth:`encode`."""
         if isinstance(text, str):
             read = self._read(text)
             return Prepared(read.ids, read.types, read.tokenized(), ("typed",))
@@ -203,7 +204,7 @@ class Encoder:
 
         ``layer``: its number, or a head, whose layer it is. ``words``: the sentence as words, in place of ``text``.
         Raises as :meth:`encode`, UnknownHead for a layer that does not exist, ModelUnsupported, with the reason, for
-        families whose steps cannot be told apart.
+        families whose steps cannot be shown separately.
         """
         read = self.pieces(text, pair, words)
         tokens = read.tokenized()
@@ -214,7 +215,7 @@ class Encoder:
         return opened.trace(self.revision, tokens, weights)
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
-        """The pieces of a text, or of a sentence given as ``words``, as the model reads them. Raises as
+        """The pieces of a text, or of a sentence given as ``words``, as the model reads them. Raises the errors of
         :meth:`encode`."""
         return self.read_words(words) if words else self._read(text, pair)
 
@@ -226,8 +227,8 @@ class Encoder:
         copies: int = 1,
         words: Sequence[str] = (),
     ) -> Weights:
-        """The vectors that leave the last layer: [copy, n, d_model]. The text is read ``copies`` times in one batch,
-        which differ where ``tap`` makes them differ. ``words``: the sentence as words, in place of ``text``. Raises as
+        """The output of the last layer: [copy, n, d_model]. The text is read ``copies`` times in one batch; the copies
+        differ if ``tap`` makes them differ. ``words``: the sentence as words, in place of ``text``. Raises as
         :meth:`encode`."""
         states: Weights = self.last_states(self.pieces(text, pair, words), tap, copies)[0].cpu().numpy()
         return states
@@ -235,16 +236,32 @@ class Encoder:
     def last_states(
         self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap], copies: int = 1
     ) -> tuple[torch.Tensor, Tap]:
-        """As :meth:`states`, as a tensor, with the tap; gradients flow back from it where the tap is differentiable."""
+        """As :meth:`states`, as a tensor, with the tap; gradients flow back from it if the tap is differentiable."""
         n = len(read.ids)
         used = tap(self._space(self.layers, self.heads, *([copies] if copies > 1 else []), n, n))
         used.stop_after_last = False
         return self._pass([read.ids] * copies, [read.types] * copies, used), used
 
+    @property
+    def resumes(self) -> bool:
+        """True where a pass can begin at any layer."""
+        return self._straight is not None
+
+    def states_from(self, x: torch.Tensor, tap: Tap) -> torch.Tensor:
+        """The last states, [copy, n, d_model], from x, which enters the layer after those that the tap has seen; for
+        models that resume."""
+        assert self._straight is not None
+        with _one_pass, torch.inference_mode(), capture.tapped(tap):
+            return self._straight.onwards(tap, x)
+
+    def space(self, n: int) -> torch.Tensor:
+        """Memory for the weights of a text of ``n`` pieces: [layer, head, query, key]."""
+        return self._space(self.layers, self.heads, n, n)
+
     @contextmanager
     def before_w_o(self, layer: int, hook: Callable[..., Any]) -> Iterator[None]:
-        """Within this block ``hook`` is called, as a forward pre-hook of PyTorch, with what W_O of a layer is given.
-        Other threads' passes, and other layers that share the module, come by too."""
+        """Within this block, ``hook`` is called as a PyTorch forward pre-hook with the input of W_O of a layer. It is
+        also called for other threads' passes and for other layers that share the module."""
         handle = place(self._model, layer).output.register_forward_pre_hook(hook)
         try:
             yield
@@ -267,20 +284,20 @@ class Encoder:
     # ---- sentences given as words -----------------------------------------------------------------------------------
 
     def read_words(self, forms: Sequence[str]) -> WordPieces:
-        """The pieces of a sentence that is given as words, such as a treebank's.
+        """The pieces of a sentence that is given as words, such as that of a treebank.
 
-        Raises TextError when it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
+        Raises TextError if it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
         """
         return self._tokenizer.read_words(forms)
 
     def encode_words(self, forms: Sequence[str]) -> Attention:
-        """What every head does with a sentence that is given as words. Raises as :meth:`read_words`."""
+        """The attention of every head on a sentence that is given as words. Raises the errors of :meth:`read_words`."""
         read = self.read_words(forms)
         weights = self.batch([read])[:, :, 0]
         return Attention(self.name, self.revision, read.tokenized(), weights, made=("given words",))
 
     def batch(self, sentences: Sequence[Pieces]) -> Weights:
-        """[layer, head, sentence, query, key] of sentences that have equally many pieces: no padding, one pass.
+        """[layer, head, sentence, query, key] for sentences that have equally many pieces: no padding, one pass.
 
         The numbers of a sentence do not depend on the others in its batch.
         """
@@ -292,11 +309,12 @@ class Encoder:
         return _fetched(tap)
 
     def untrained(self, seed: int = 0) -> Encoder:
-        """The same architecture and tokenizer with random weights: what the shape alone does, without learning."""
+        """The same architecture and tokenizer with random weights, which shows what the architecture does without
+        training."""
         with _one_seed, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = AutoModel.from_config(  # type: ignore[no-untyped-call]
-                self._model.config, attn_implementation=capture.NAME
+                self._model.config, attn_implementation=capture.implementation(self.family)
             )
         revision = f"untrained, seed {seed}"
         encoder = Encoder(simplified(model.eval()), self.vocabulary, self.name, revision, self.device)
@@ -306,14 +324,14 @@ class Encoder:
     # ---- the model --------------------------------------------------------------------------------------------------
 
     def _read(self, text: str, pair: str = "") -> TextPieces:
-        """The pieces of a text; where the model's limit cuts it, with a warning."""
+        """The pieces of a text, with a warning if the model's limit cuts it."""
         read = self._tokenizer.read(text, pair)
         if read.cut:
             warn(TextCutWarning, read.cut_in_words(self.name))
         return read
 
     def _run(self, read: TextPieces | WordPieces, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
-        """One pass: weights [layer, head, query, key], read-only, and the tap that took them."""
+        """One pass: weights [layer, head, query, key], read-only, and the tap that recorded them."""
         tap = make_tap(self._space(self.layers, self.heads, len(read.ids), len(read.ids)))
         self._pass([read.ids], [read.types], tap)
         weights = _fetched(tap)
@@ -323,11 +341,11 @@ class Encoder:
     def _space(self, *shape: int) -> torch.Tensor:
         if self.device != "cpu":
             return torch.empty(shape, device=self.device)
-        # numpy's memory, not torch's: numpy asks the system for huge pages, which makes 75 MB cheap to touch.
+        # Memory from numpy, not torch: numpy asks the system for huge pages, which makes writing 75 MB much cheaper.
         return torch.from_numpy(np.empty(shape, np.float32))
 
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
-        """The last states, [sentence, n, d_model]; without rows where the tap ended the pass before."""
+        """The last states, [sentence, n, d_model]; without rows if the tap ended the pass earlier."""
         with self._rows():
             states = self._forward(ids, types, tap)
         if tap.seen != self.layers:
@@ -338,7 +356,7 @@ class Encoder:
 
     @contextmanager
     def _rows(self) -> Iterator[None]:
-        """Raise ModelBroken for a token that the tokenizer knows and the weights do not."""
+        """Raise ModelBroken for a token that the tokenizer knows but the weights do not have."""
         try:
             yield
         except IndexError as error:
@@ -359,7 +377,8 @@ class Encoder:
         return states
 
     def _prepare(self) -> None:
-        """Pack the weights and run once: what cannot be drawn is refused now, and the first visitor does not wait."""
+        """Pack the weights and run once, so that a model that cannot be drawn is refused now and the first visitor does
+        not wait."""
         if self.device == "cpu":
             self._straight = straight(self._model)
             linear.pack(self._model)
@@ -372,15 +391,15 @@ class Encoder:
 
 
 def _kind(folder: Path) -> type[Encoder]:
-    """What reads the model of a folder."""
+    """The class that reads the model of a folder."""
     if not parts(folder):
         return Encoder
-    from mha_viz.models.encoder_decoder import EncoderDecoder  # which is made of this one
+    from mha_viz.models.encoder_decoder import EncoderDecoder  # a subclass of this one
 
     return EncoderDecoder
 
 
 def _fetched(tap: Tap) -> Weights:
-    """The tap's numbers in memory of this process."""
+    """The tap's numbers in CPU memory."""
     weights: Weights = tap.weights.cpu().numpy()
     return weights

@@ -1,4 +1,4 @@
-"""Models of two stacks: an encoder reads a source, and a decoder attends to a target and to what the encoder made."""
+"""Models with two stacks: an encoder reads a source, and a decoder attends to a target and to the encoder's output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _PROBE = "The animal was tired."
 
 
 class Tokenizers(NamedTuple):
-    """Of source and target, as transformers has them, and whether the model's files hold all that writes a target."""
+    """The tokenizers of source and target, as in transformers, and whether the model's files contain all weights that
+    generation needs."""
 
     source: Any
     target: Any
@@ -35,7 +36,7 @@ class Tokenizers(NamedTuple):
 
 
 class EncoderDecoder(Encoder):
-    """A model of two stacks with its tokenizers. Nothing in it changes after loading: any number of threads may call
+    """A model with two stacks and its tokenizers. It does not change after loading, so any number of threads may call
     it. ``layers`` and ``heads`` are those of the decoder."""
 
     def __init__(self, model: Any, tokenizers: Tokenizers, name: str, revision: str, device: str = "cpu") -> None:
@@ -59,21 +60,21 @@ class EncoderDecoder(Encoder):
         return f"EncoderDecoder({self.name}, {self.family}, {encoder}, {self.layers} layers × {self.heads} heads)"
 
     def encode(self, text: str, pair: str = "", *, target: str = "", part: str = CROSS) -> Attention:
-        """What every head of one part of the model does with a source ``text`` and a ``target``.
+        """The attention of every head of one part of the model on a source ``text`` and a ``target``.
 
         ``part``: "cross", from each token of the target to those of the source, [layer, head, target, source];
-        "decoder", from the target to itself and what is before; "encoder", from the source to itself, for which no
-        target is needed. ``target``: empty, and the model writes it: at each step the most probable next token, at most
-        64 of them. The rows of a target begin with the token that the decoder begins with; the one that ends a target
-        is predicted and never read. Of the settings of generation_config.json, those that name the first tokens, the
-        last one and single tokens that are never written are obeyed; others, such as min_length, suppress_tokens,
+        "decoder", from each token of the target to itself and earlier ones; "encoder", from the source to itself, which
+        needs no target. ``target``: if it is empty, the model generates it: at each step the most probable next token,
+        at most 64 of them. The rows of a target begin with the token that the decoder begins with; the one that ends a
+        target is predicted and never read. Of the settings in generation_config.json, those that name the first tokens,
+        the last one and single tokens that are never generated are obeyed; others, such as min_length, suppress_tokens,
         no_repeat_ngram_size and repetition_penalty, are not. mBART reads both texts with its tokenizer's default
-        language code, "en_XX" where the files name none.
+        language code, or "en_XX" if the files name none.
 
-        A source beyond ``limit`` pieces is cut with a TextCutWarning. Raises EmptyText where there is nothing to read
-        or the model writes nothing, TextError for a target with more than ``limit`` pieces and for a ``pair``,
-        SettingError for another part, ModelUnsupported where the files name no token that a target begins with, or lack
-        the weights that write one.
+        A source beyond ``limit`` pieces is cut with a TextCutWarning. Raises EmptyText if there is nothing to read or
+        the model generates nothing, TextError for a target with more than ``limit`` pieces and for a ``pair``,
+        SettingError for another part, ModelUnsupported if the files name no token that a target begins with, or lack
+        the weights for generation.
         """
         part = part or CROSS
         if part not in PARTS:
@@ -94,10 +95,10 @@ class EncoderDecoder(Encoder):
     # ---- the target -------------------------------------------------------------------------------------------------
 
     def _typed_target(self, target: str) -> TextPieces:
-        """The pieces of a target as the decoder is given them: moved on by one, so that each predicts the next."""
+        """The pieces of a target as the decoder reads them: shifted by one, so that each predicts the next."""
         read = self._target_tokenizer.read(target)
         pieces = [(*each, 0) for each in zip(read.ids, read.pieces, strict=True)]
-        while pieces and _is_added(pieces[-1][1]):  # what ends a text is predicted, not read
+        while pieces and _is_added(pieces[-1][1]):  # the token that ends a text is predicted, not read
             pieces.pop()
         if self._writing.first is not None:
             while pieces and _is_added(pieces[0][1]):
@@ -112,7 +113,7 @@ class EncoderDecoder(Encoder):
         return TextPieces(read.text, "", ids, types, named, None)
 
     def _written(self, source: TextPieces) -> TextPieces:
-        """The pieces of the target that the model writes."""
+        """The pieces of the target that the model generates."""
         if not self._can_write:
             raise ModelUnsupported(
                 f"The files of {quoted(self.name)} lack the weights that write a target.", "Type a target."
@@ -126,7 +127,7 @@ class EncoderDecoder(Encoder):
         return TextPieces(text, "", [start, *ids], [0] * (len(ids) + 1), [self._special(start), *pieces], None)
 
     def _spelt(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
-        """The text of pieces, and where each of them stands in it: up to where the text with it grows."""
+        """The text of some pieces, and the span of each piece in it: what it adds to the text of those before it."""
         unknown = self._target_vocabulary.unk_token_id  # which stands for a word
         special = frozenset(self._target_vocabulary.all_special_ids) - {unknown}
 
@@ -147,7 +148,7 @@ class EncoderDecoder(Encoder):
         return text, pieces
 
     def _beginning(self) -> list[int]:
-        """What a target begins with."""
+        """The tokens that a target begins with."""
         return [self._start()] + ([] if self._writing.first is None else [self._writing.first])
 
     def _start(self) -> int:
@@ -187,12 +188,13 @@ class EncoderDecoder(Encoder):
         return weights
 
     def _prepare(self) -> None:
-        """Run once: what cannot be drawn is refused now, and the first visitor does not wait."""
+        """Run once, so that a model that cannot be drawn is refused now and the first visitor does not wait."""
         self.encode(_PROBE, part=ENCODER)
         if self._writing.start is not None:
             self.encode(_PROBE, target=_PROBE, part=CROSS)
 
-    # ---- what one stack of layers is needed for ---------------------------------------------------------------------
+    # ---- methods that need one stack of layers
+    # --------------------------------------------------------------------------
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise ModelUnsupported(
@@ -205,30 +207,30 @@ class EncoderDecoder(Encoder):
 
 
 class PartTap(Tap):
-    """Takes the attention of one part. The layers of the encoder come first, then of each of the decoder’s its
-    attention to the target and that to the source."""
+    """Records the attention of one part. The layers of the encoder come first, then, for each layer of the decoder, its
+    attention to the target and to the source."""
 
     def __init__(self, weights: torch.Tensor, part: str, before: int) -> None:
         super().__init__(weights)
-        self.taken = 0  # layers
+        self.taken = 0  # number of layers
         first = {ENCODER: 0, DECODER: before, CROSS: before + 1}[part]
         self._calls = (
             range(first, first + len(weights)) if part == ENCODER else range(first, before + 2 * len(weights), 2)
         )
 
     def take(self, weights: torch.Tensor) -> None:
-        """Keep the weights of the next attention, [1, head, query, key], where it is of the part."""
+        """Record the weights of the next attention, [1, head, query, key], if it belongs to the part."""
         if self.seen in self._calls:
             self.weights[self._calls.index(self.seen)].copy_(weights[0])
             self.taken += 1
         self.seen += 1
 
     def end_if_last(self) -> None:
-        """Raise LastLayerSeen when all layers of the part were seen."""
+        """Raise LastLayerSeen if all layers of the part were seen."""
         if self.taken == len(self.weights):
             raise LastLayerSeen
 
 
 def _is_added(piece: Piece) -> bool:
-    """Whether the tokenizer added a piece; one that was typed stands somewhere in the text."""
+    """Whether the tokenizer added a piece; a typed piece has a span in the text."""
     return piece.word is None and not piece.end

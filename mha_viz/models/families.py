@@ -11,7 +11,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-# A fact of the family, or the entry of config.json that decides; after "not " it decides for the opposite.
+# A fact of the family, or the entry of config.json that decides; after "not " it decides for the opposite, and with "="
+# where it has that value.
 Setting = bool | str
 
 
@@ -57,10 +58,12 @@ class Family(NamedTuple):
     that ``holder`` is given. ``parallel``: the feed-forward part does not see what the attention of its own layer puts
     out. ``gelu``: a linear layer and the activation after it, which become one operation where that is the exact GELU.
     ``opaque``: why the steps inside a head cannot be shown; empty where they can. ``interleaved``: one layer holds all
-    three head by head, q, k and v of the first head before those of the second. ``probabilities``: where transformers
-    lets nobody replace the attention of the family, the path below ``holder`` of the module that is given the weights
-    before they average values; ``per_head``: the argument of such a holder that has a row for each head of each
-    sentence.
+    three group by group: the queries of the heads that share a key, that key and their value, before those of the next
+    group. ``probabilities``: where transformers lets nobody replace the attention of the family, the path below
+    ``holder`` of the module that is given the weights before they average values; ``per_head``: the argument of such a
+    holder that has a row for each head of each sentence. ``rewritten``: where there is no such module, either, this
+    package computes the attention (:mod:`mha_viz.models.rewritten`), and the paths are those of its own modules.
+    ``wordless``: why a model with weights for words cannot be asked for one; empty where it can.
     """
 
     holder: str
@@ -79,7 +82,9 @@ class Family(NamedTuple):
     interleaved: bool = False
     probabilities: str = ""
     per_head: str = ""
-    rotary: bool = False
+    rotary: Setting = False
+    rewritten: bool = False
+    wordless: str = ""
 
 
 _SEPARATE = ("query", "key", "value")
@@ -87,6 +92,9 @@ _PROJECTED = ("q_proj", "k_proj", "v_proj")
 _CAPPED = "it bends large q · k towards a limit before the softmax"
 _DISTANCE = "it adds to q · k a number for the distance of the two tokens"
 _DISENTANGLED = "it adds to q · k what queries and keys score with the distance of the two tokens"
+_BY_DISTANCE_AND_TEXT = (
+    "it adds to q · k what the query scores with the distance of the two tokens, and with whether both are of one text"
+)
 _NARROW = "its queries and keys are made from a narrower vector than its values, so that there is no one x"
 
 _BERT = Family(
@@ -146,6 +154,20 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             sizes=Sizes("n_layers", "n_heads", "dim", "hidden_dim"),
         ),
         "electra": _BERT,
+        "falcon": Family(
+            "h.{0}.self_attention",
+            ("query_key_value",),
+            "h.{0}.self_attention.dense",
+            pre_norm=True,
+            causal=True,
+            parallel="parallel_attn",
+            gelu=("dense_h_to_4h", "act"),
+            sizes=Sizes(feed_forward="ffn_hidden_size"),
+            final_norm="ln_f",
+            interleaved=True,
+            rotary="not alibi",
+            rewritten=True,
+        ),
         "gemma": _LLAMA._replace(final_norm=""),  # its norm scales by 1 + weight
         "gemma2": _LLAMA._replace(final_norm="", opaque=_CAPPED),  # it normalises what W_O gives before it adds it
         "gemma3_text": _LLAMA._replace(final_norm="", causal="not use_bidirectional_attention"),
@@ -171,6 +193,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             rotary=True,
         ),
         "llama": _LLAMA,
+        "longformer": _BERT._replace(straight=False, causal=False, rewritten=True),
         "mistral": _LLAMA,
         "mobilebert": _BERT._replace(plain=False, straight=False, causal=False, opaque=_NARROW),
         "modernbert": Family("layers.{0}.attn", ("Wqkv",), "layers.{0}.attn.Wo", pre_norm=True, rotary=True),
@@ -197,6 +220,18 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
         "qwen3": _LLAMA,
         "roberta": _BERT,
         "xlm-roberta": _BERT,
+        "xlnet": Family(
+            "layer.{0}.rel_attn",
+            ("q", "k", "v"),
+            "layer.{0}.rel_attn.o",
+            plain=True,
+            causal="attn_type=uni",
+            gelu=("layer_1", "activation_function"),
+            sizes=Sizes("n_layer", "n_head", "d_model", "d_inner"),
+            opaque=_BY_DISTANCE_AND_TEXT,
+            rewritten=True,
+            wordless="it learned to predict words in orders of its own, from a second stream that no reading has",
+        ),
     }
 )
 
@@ -215,28 +250,35 @@ ENCODER_DECODERS = MappingProxyType(  # by "model_type" in config.json
     {"bart": _BART, "marian": _BART, "mbart": _BART, "mt5": _T5, "pegasus": _BART, "t5": _T5}
 )
 
-# Of families that people ask for: why they cannot be drawn.
-REFUSED = MappingProxyType(
-    {
-        "falcon": "it has no place where its weights can be read before they average values",
-        "longformer": "it computes weights for a window around each token only, not for every two tokens",
-        "xlnet": "its W_Q, W_K, W_V and W_O are not linear layers, so that heads cannot be told apart there",
-    }
-)
-
 
 def holds(setting: Setting, config: Any) -> bool:
     """Whether a row's setting is true of a model with this config."""
     if isinstance(setting, bool):
         return setting
-    entry = setting.removeprefix("not ")
-    return bool(getattr(config, entry, False)) == (entry == setting)
+    name, _, value = setting.removeprefix("not ").partition("=")
+    given = getattr(config, name, False)
+    return (given == value if value else bool(given)) != setting.startswith("not ")
 
 
 def is_causal(config: Any) -> bool:
     """Whether no token attends to a later one in a model of one stack with this config."""
     family = FAMILIES.get(config.model_type)
     return family is not None and holds(family.causal, config)
+
+
+def opaque(config: Any) -> str:
+    """Why the steps inside a head of a model with this config cannot be shown; empty where they can."""
+    return FAMILIES[config.model_type].opaque or _DISTANCE * holds("alibi", config)
+
+
+def key_heads(config: Any) -> int:
+    """How many keys and values a layer of a model with this config has: fewer than heads where these share them."""
+    heads = int(config.num_attention_heads)
+    if config.model_type != "falcon":
+        return int(getattr(config, "num_key_value_heads", None) or heads)
+    if getattr(config, "new_decoder_architecture", False):
+        return int(config.num_kv_heads or heads)
+    return 1 if getattr(config, "multi_query", True) else heads
 
 
 def layers(config: Any) -> int:

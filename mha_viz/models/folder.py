@@ -1,7 +1,7 @@
-"""What a model folder must hold, looked through without any model library.
+"""What a model folder must contain, checked without any model library.
 
-A folder comes from a download, from the Hugging Face cache or from a person; nothing in it is believed before the
-numbers of its config are bounded, its weights are whole, and no code of its own would run.
+A folder comes from a download, from the Hugging Face cache or from a user; it is not trusted until the numbers in its
+config are within limits, its weights are complete, and it is certain that no code in it would run.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Any
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
 from mha_viz.models import families, pipeline
 from mha_viz.models.catalog import Model
-from mha_viz.models.families import ENCODER_DECODERS, FAMILIES, PARTS, REFUSED, Sizes
+from mha_viz.models.families import ENCODER_DECODERS, FAMILIES, PARTS, Sizes
 from mha_viz.models.storage import INDEX, WEIGHTS
 from mha_viz.quotes import quoted
 
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
-TOKENIZERS = (  # each row alone is enough
+TOKENIZERS = (  # any of these rows is enough
     {"tokenizer.json"},
     {"vocab.txt"},
     {"vocab.json", "merges.txt"},
     {"spiece.model"},
     {"sentencepiece.bpe.model"},
     {"tokenizer.model"},
-    {"source.spm", "target.spm", "vocab.json"},  # Marian's, one for each language
+    {"source.spm", "target.spm", "vocab.json"},  # Marian: one for each language
 )
 SENTENCEPIECE = frozenset({"spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "source.spm", "target.spm"})
 SETTINGS = frozenset({"config.json", "generation_config.json", "tokenizer_config.json", "added_tokens.json"})
@@ -44,8 +44,8 @@ _DTYPE_BYTES = MappingProxyType(
     | {"I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1}
 )
 
-# Families name the same number differently: all names of each, whatever the family, for a config may hold several; and
-# the most that is taken for a real model.
+# Families have different names for the same number: all names of each, whatever the family, because a config may
+# contain several; and the largest value that a real model can have.
 _SIZES: tuple[Sizes, ...] = tuple(family.sizes for family in FAMILIES.values())
 _SIZES += tuple(stack for stacks in ENCODER_DECODERS.values() for stack in stacks)
 _LAYERS, _HEADS, _WIDTH, _FEED_FORWARD, _POSITIONS = (
@@ -53,16 +53,16 @@ _LAYERS, _HEADS, _WIDTH, _FEED_FORWARD, _POSITIONS = (
 )
 _LIMITS = MappingProxyType(
     dict.fromkeys(_LAYERS, 96)
-    | dict.fromkeys((*_HEADS, "num_key_value_heads"), 128)
+    | dict.fromkeys((*_HEADS, "num_key_value_heads", "num_kv_heads"), 128)
     | dict.fromkeys((*_WIDTH, "embedding_size", "word_embed_proj_dim", "intra_bottleneck_size"), 16_384)
     | dict.fromkeys(_FEED_FORWARD, 131_072)
     | dict.fromkeys(_POSITIONS, 1_000_000)
     | {"vocab_size": 2_000_000, "decoder_vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536}
-    | {"head_dim": 1_024, "d_kv": 1_024, "relative_attention_num_buckets": 65_536}
+    | {"head_dim": 1_024, "d_kv": 1_024, "d_head": 1_024, "relative_attention_num_buckets": 65_536}
     | {"num_hidden_groups": 4, "inner_group_num": 4, "num_feedforward_networks": 16}
 )
 READABLE = (*FAMILIES, *ENCODER_DECODERS)
-# ALBERT stores one layer for twelve; nothing honest describes more than this many times the weights it brings.
+# ALBERT stores one layer for twelve; no valid model has more layers than this many times the weights it contains.
 _SHARING = 32
 _SPARE_PARAMETERS = 10_000_000
 
@@ -71,10 +71,10 @@ Stamps = frozenset[tuple[str, int, int, int]]
 
 
 def check_folder(folder: Path, model: Model | None = None) -> Model:
-    """Look through a model folder without any model library.
+    """Check a model folder without any model library.
 
-    Returns ``model`` (or a row for the folder) with layers, heads, width and size as its files say. Raises
-    ModelBroken for damaged or contradictory files, ModelUnsupported for what cannot be drawn or would run code.
+    Returns ``model`` (or a row for the folder) with layers, heads, width and size from its files. Raises ModelBroken
+    for damaged or contradictory files, ModelUnsupported for models that cannot be drawn or would run code.
     """
     row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
     who = quoted(row.name if row.kind == "hub" else row.label)
@@ -85,14 +85,14 @@ def check_folder(folder: Path, model: Model | None = None) -> Model:
 
 
 def check_again(folder: Path, model: Model) -> Model:
-    """As :func:`check_folder`, for every run of a page: files that are as they were are not read again."""
+    """As :func:`check_folder`, for every run of a page: unchanged files are not read again."""
     files = stamps(folder)
-    if not files:  # not there, or not to be listed
+    if not files:  # missing, or not readable
         return check_folder(folder, model)
     outcome = _outcome(folder, model, files)
     if isinstance(outcome, Model):
         return outcome
-    raise type(outcome)(outcome.problem, outcome.remedy)  # afresh: one that is raised again grows its traceback
+    raise type(outcome)(outcome.problem, outcome.remedy)  # a copy: raising the same one adds tracebacks
 
 
 @lru_cache(maxsize=64)
@@ -104,8 +104,8 @@ def _outcome(folder: Path, model: Model, files: Stamps) -> Model | ModelError:
 
 
 def stamps(folder: Path) -> Stamps:
-    """Of each file that a check reads: name, size in bytes, last change (including permissions, ns), number. Empty
-    where there are none, or the folder cannot be listed."""
+    """For each file that a check reads: name, size in bytes, last change (including permissions, ns), number. Empty if
+    there are none, or the folder cannot be listed."""
     try:
         paths = [p for p in folder.iterdir() if (p.name in _READ or SHARD.fullmatch(p.name)) and p.is_file()]
         stats = [(path.name, path.stat()) for path in paths]
@@ -132,7 +132,7 @@ def _with_shape(row: Model, folder: Path, who: str) -> Model:
 
 
 def read_object(path: Path, limit: int, who: str) -> Json:
-    if not path.is_file():  # also keeps from opening a pipe, which would wait for ever
+    if not path.is_file():  # also avoids opening a pipe, which would block for ever
         raise ModelBroken(
             f"{who} has no {path.name}.", "A model folder holds config.json, a tokenizer and safetensors."
         )
@@ -154,12 +154,12 @@ def _object(raw: bytes, name: str, who: str) -> Json:
 
 
 def is_causal(folder: Path) -> bool:
-    """Whether the model in a folder that was checked is causal: no token attends to a later one. Raises ModelBroken."""
+    """Whether the model in a checked folder is causal. Raises ModelBroken."""
     return families.is_causal(SimpleNamespace(**_config(folder)))
 
 
 def parts(folder: Path) -> tuple[str, ...]:
-    """What can be read of the model in a folder that was checked: PARTS of an encoder–decoder; empty for one stack of
+    """The parts that can be read of the model in a checked folder: PARTS for an encoder–decoder; empty for one stack of
     layers. Raises ModelBroken."""
     return PARTS if _config(folder).get("model_type") in ENCODER_DECODERS else ()
 
@@ -172,7 +172,7 @@ def heads_per_key(folder: Path) -> int:
     """How many heads of a layer share a key and a value in a checked folder's model. Raises ModelBroken."""
     config = _config(folder)
     heads = _number(config, _HEADS)
-    return heads // (config.get("num_key_value_heads") or heads)
+    return heads // families.key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
 
 
 def check_config(config: Json, who: str) -> None:
@@ -181,9 +181,8 @@ def check_config(config: Json, who: str) -> None:
     family = config.get("model_type")
     if not isinstance(family, str) or family not in READABLE:
         given = quoted(family) if isinstance(family, str) else "no family"
-        reason = f": {REFUSED[family]}" if isinstance(family, str) and family in REFUSED else ""
         raise ModelUnsupported(
-            f"{who}: its config.json names {given} as model_type, which cannot be drawn{reason}.",
+            f"{who}: its config.json names {given} as model_type, which cannot be drawn.",
             f"These can: {', '.join(READABLE)}.",
         )
     if "quantization_config" in config:
@@ -206,12 +205,12 @@ def _check_number(value: object, name: str, limit: int, who: str) -> None:
 
 
 def _number(config: Json, names: tuple[str, ...]) -> int:
-    """The largest value under any of the names, 0 when there is none."""
+    """The largest value under any of the names, 0 if there is none."""
     return max(config.get(n) or 0 for n in names)
 
 
 def _parameters(config: Json) -> int:
-    """About how many parameters a model of this config has, without sharing between layers."""
+    """The approximate number of parameters of a model with this config, without sharing between layers."""
     layers, heads, d = (_number(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
     attention = 4 * d * max(d, heads * _number(config, ("head_dim", "d_kv")))
     feed_forward = 2 * d * (_number(config, _FEED_FORWARD) or 4 * d)
@@ -289,7 +288,8 @@ def _count_elements(path: Path, who: str) -> int:
 
 
 def _span(tensor: Json) -> tuple[int, int, int]:
-    """Begin, end (bytes after the header) and number of elements of one tensor. Raises for what does not fit."""
+    """Begin, end (bytes after the header) and number of elements of one tensor. Raises an exception for an invalid
+    entry."""
     begin, end = tensor["data_offsets"]
     shape = tensor["shape"]
     if any(type(n) is not int or n < 0 for n in (begin, end, *shape)):

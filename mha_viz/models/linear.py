@@ -1,4 +1,4 @@
-"""Linear layers through oneDNN: the same float32 arithmetic as PyTorch's own, on weights laid out once for it."""
+"""Linear layers with oneDNN: the same float32 arithmetic as PyTorch's own, on weights that are packed once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from transformers.pytorch_utils import Conv1D
 
 from mha_viz.models.families import FAMILIES
 
-# A linear layer and the exact GELU after it, by the names their families give them: one pass over memory, not two.
+# A linear layer and the exact GELU after it, by their names in each family: one pass over memory instead of two.
 _FUSED = frozenset(family.gelu for family in FAMILIES.values() if family.gelu)
 
-_MADV_PAGEOUT = 21  # not among the names of :mod:`mmap`
+_MADV_PAGEOUT = 21  # not in the module :mod:`mmap`
 
 
 class PackedLinear(nn.Module):
-    """``x Wᵀ + b``, with W [out, in] stored in oneDNN's own layout, and GELU after it when ``gelu``."""
+    """``x Wᵀ + b``, with W [out, in] stored in oneDNN's own layout, followed by GELU if ``gelu`` is set."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, gelu: bool = False) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class PackedLinear(nn.Module):
 
     @property
     def weight(self) -> torch.Tensor:
-        """W [out, in] in the ordinary layout; a new tensor at each call."""
+        """W [out, in] in the ordinary layout; a new tensor in each call."""
         dense: torch.Tensor = self._packed.to_dense()
         return dense
 
@@ -47,7 +47,7 @@ class PackedLinear(nn.Module):
 
     @property
     def is_fused(self) -> bool:
-        """True where the exact GELU is part of it."""
+        """True if it includes the exact GELU."""
         return self._then[0] == "gelu"
 
     def applied(self, x: torch.Tensor) -> torch.Tensor:
@@ -58,8 +58,8 @@ class PackedLinear(nn.Module):
 
 
 class Rows(nn.Module):
-    """Some rows of a product that several linear layers share, which are given the same vectors: one of these layers,
-    as long as somebody calls it by itself."""
+    """Some rows of a product shared by several linear layers with the same input; it stands for one of these layers
+    when that is called by itself."""
 
     def __init__(self, whole: PackedLinear, start: int, stop: int) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Rows(nn.Module):
 
     @property
     def weight(self) -> torch.Tensor:
-        """W [out, in] in the ordinary layout; a new tensor at each call."""
+        """W [out, in] in the ordinary layout; a new tensor in each call."""
         return self.whole.weight[self._rows]
 
     @property
@@ -82,8 +82,8 @@ class Rows(nn.Module):
 
 
 def join(parent: nn.Module, names: Sequence[str]) -> None:
-    """Replace linear layers of ``parent``, which are given the same vectors, by rows of one product of them all;
-    nothing happens where oneDNN is missing."""
+    """Replace linear layers of ``parent`` that have the same input by rows of one common product; does nothing if
+    oneDNN is missing."""
     layers = [getattr(parent, name) for name in names]
     if not available() or any(type(layer) is not nn.Linear or layer.bias is None for layer in layers):
         return
@@ -97,7 +97,7 @@ def join(parent: nn.Module, names: Sequence[str]) -> None:
 
 
 class _Traced(torch.autograd.Function):
-    """A packed layer through which gradients flow back to its input; oneDNN's operation has none of its own."""
+    """A packed layer through which gradients flow back to its input; oneDNN's operation has no gradient."""
 
     @staticmethod
     def forward(context: Any, x: torch.Tensor, layer: PackedLinear) -> torch.Tensor:
@@ -115,7 +115,7 @@ class _Traced(torch.autograd.Function):
 
 
 def pack(model: nn.Module) -> None:
-    """Replace every linear layer inside ``model``; nothing happens where oneDNN is missing."""
+    """Replace every linear layer inside ``model``; does nothing if oneDNN is missing."""
     if not available():
         return
     for parent in list(model.modules()):
@@ -135,18 +135,18 @@ def _packed(layer: nn.Module, gelu: bool) -> PackedLinear | None:
 
 
 def _page_out(weight: torch.Tensor) -> None:
-    """Tell Linux that a tensor which lies in a mapped file is not read any more: 41 MB of the built-in model. Its
-    values stay; whoever reads them after all reads the file again. (Memory that is no file's stays, or goes to swap
-    where there is any; it is freed with its layer.)"""
+    """Tell Linux that a tensor in a mapped file is no longer read, which frees 41 MB for the built-in model. Its values
+    stay valid: reading them again reads the file. (Memory without a file stays, or is swapped out; it is freed with its
+    layer.)"""
     if sys.platform == "linux":
-        start = -(-weight.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE  # whole pages only
+        start = -(-weight.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE  # complete pages only
         length = (weight.data_ptr() + weight.nbytes - start) // mmap.PAGESIZE * mmap.PAGESIZE
-        if length > 0:  # an older kernel, or another library, may refuse: then nothing changes
+        if length > 0:  # an older kernel or another library may refuse: then nothing changes
             ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(length), _MADV_PAGEOUT)
 
 
 def _fuse(parent: nn.Module) -> set[str]:
-    """The children of ``parent`` that take their activation in; the activation itself becomes the identity."""
+    """The children of ``parent`` that include their activation; the activation itself becomes the identity."""
     fused = set()
     for linear, activation in _FUSED:
         pair = getattr(parent, linear, None), getattr(parent, activation, None)
@@ -158,7 +158,7 @@ def _fuse(parent: nn.Module) -> set[str]:
 
 @cache
 def available() -> bool:
-    """True when this build of PyTorch has the two operations and they agree with its own linear layer."""
+    """True if this build of PyTorch has the two operations and their results agree with its own linear layer."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     x, layer = torch.linspace(-1, 1, 64).view(4, 16), nn.Linear(16, 16)

@@ -1,6 +1,8 @@
-"""Attention of families in which transformers lets nobody replace it: hooks leave it in the tap of the current call.
+"""Attention of families whose attention function cannot be replaced in transformers: hooks record it in the tap of the
+current call.
 
-The module that drops weights out in training is given them, and W_O is given what the heads put out.
+The input of the dropout module on attention weights contains the weights, and the input of W_O the outputs of the
+heads.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from mha_viz.models.probe import place
 
 
 def listen(model: Any) -> None:
-    """Hook every layer of a model, where its family needs that; once for each model."""
+    """Install hooks in every layer of a model, if its family needs them; once per model."""
     family = FAMILIES[model.config.model_type]
     if not family.probabilities:
         return
@@ -31,7 +33,7 @@ def listen(model: Any) -> None:
 
 
 def _projection(number: int) -> Any:
-    """Keeps what an input layer makes of the tokens: the first time, for DeBERTa gives it distances afterwards."""
+    """Records the output of an input layer: only in the first call, because DeBERTa calls it again with distances."""
 
     def hook(_: Any, __: Any, result: torch.Tensor) -> None:
         tap = capture.current()
@@ -48,7 +50,7 @@ def _weights(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
 
 
 def _outputs(family: Family, heads: int) -> Any:
-    """Shows the tap what the heads put out, and gives W_O what the tap makes of it."""
+    """Passes the outputs of the heads to the tap, and what the tap returns to W_O."""
 
     def hook(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
         tap = capture.current()
@@ -75,7 +77,7 @@ def _by_head(joined: torch.Tensor, *parts: int) -> torch.Tensor:
 
 
 def _repeating(argument: str, heads: int) -> Any:
-    """Repeats an argument with a row for each head of each sentence where a pass goes on in several variants."""
+    """Repeats an argument that has a row for each head of each sentence when a pass continues in several variants."""
 
     def hook(_: Any, inputs: tuple[torch.Tensor, ...], more: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         rows = more[argument]

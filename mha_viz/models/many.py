@@ -1,7 +1,7 @@
-"""Many texts through one model: equally long ones together, without padding, and back in the order they came in.
+"""Many texts through one model: equally long ones together, without padding, and back in the order in which they came.
 
-Every core has batches of its own, as in a study. What is read ahead is bounded: two windows of texts at a time, the one
-that is being handed out and the next.
+Every core processes batches of its own, as in a study. The read-ahead is limited to two windows of texts: the one that
+is being returned and the next.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from mha_viz.text import TokenizedText
 if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
 
-BATCH_WORDS = 400  # per batch: more are no faster
-CELLS = 11_500_000  # attention weights per batch, 46 MB; a single text may have more
-WINDOW_CELLS = 32_000_000  # of all texts of a window, 128 MB; a single text may have more
+BATCH_WORDS = 400  # the most words per batch: more are no faster
+CELLS = 11_500_000  # the most attention weights per batch, 46 MB; a single text may have more
+WINDOW_CELLS = 32_000_000  # the most of all texts of a window, 128 MB; a single text may have more
 WINDOW_TEXTS = 2_000
 
 
 class Pieces(Protocol):
-    """What the model is given for one text: one entry for each piece."""
+    """The input of the model for one text, with one entry per piece."""
 
     @property
     def ids(self) -> Sequence[int]:
@@ -42,7 +42,7 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A text as the model reads it, with the tokens that its attention will have, and how it was given."""
+    """A text as the model reads it, with the tokens of its attention, and how it was given."""
 
     ids: Sequence[int]
     types: Sequence[int]
@@ -51,13 +51,13 @@ class Prepared:
 
     @property
     def words(self) -> int:
-        """The number of its words; special tokens are none."""
+        """The number of its words, not counting special tokens."""
         return len({token.word for token in self.tokens.tokens if token.word is not None})
 
 
 @dataclass
 class _Window:
-    """Texts that are read ahead together, and what is wrong with the one after them."""
+    """Texts that are read ahead together, and the error of the one after them."""
 
     texts: list[Prepared]
     error: MhaVizError | None = None
@@ -104,11 +104,11 @@ def _windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Iterator
     yield window
 
 
-_Place = tuple["Future[list[Attention]]", int]  # where the attention of a text will be: in a batch, at a position
+_Place = tuple["Future[list[Attention]]", int]  # where the attention of a text will be: a batch and a position in it
 
 
 def _submit(encoder: Encoder, texts: Sequence[Prepared], batch_words: int, workers: Executor) -> list[_Place]:
-    """Begin the batches of a window; where each text will be, in order."""
+    """Begin the batches of a window; returns where the result of each text will be, in order."""
     places: dict[int, _Place] = {}
     for numbers in batches(texts, encoder.layers * encoder.heads, batch_words):
         future = workers.submit(_batch, encoder, [texts[number] for number in numbers])
@@ -118,16 +118,16 @@ def _submit(encoder: Encoder, texts: Sequence[Prepared], batch_words: int, worke
 
 def _results(places: list[_Place]) -> Iterator[Attention]:
     places.reverse()
-    while places:  # what was handed out is not kept
+    while places:  # texts that were returned are not kept
         future, at = places.pop()
         yield future.result()[at]
 
 
 def batches(texts: Sequence[Prepared], heads: int, batch_words: int) -> list[list[int]]:
-    """The numbers of texts that are read together: equally long ones, at most so many words and CELLS weights, unless a
-    single text has more. The batch that is needed first comes first."""
+    """The numbers of texts that are read together: equally long ones, at most ``batch_words`` words and CELLS weights,
+    unless a single text has more. The batch that is needed first comes first."""
     batches: list[list[int]] = []
-    unfinished: dict[int, tuple[list[int], int]] = {}  # by length: the batch that may still grow, and its words
+    unfinished: dict[int, tuple[list[int], int]] = {}  # by length: the batch that can still grow, and its words
     for number, text in enumerate(texts):
         length = len(text.ids)
         batch, words = unfinished.get(length, ([], 0))

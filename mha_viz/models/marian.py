@@ -1,8 +1,8 @@
 """The two tokenizers of a Marian model, from its files source.spm, target.spm and vocab.json.
 
-transformers reads them with a library that knows no character positions. The pieces and scores of a SentencePiece model
-are plain numbers, though: here they become a tokenizer of the same kind as every other family's, in which the number of
-a piece is the one of vocab.json.
+transformers reads them with a library that gives no character positions. Here the pieces and scores of the
+SentencePiece model become a tokenizer of the same kind as every other family's, in which the number of a piece is the
+one in vocab.json.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from mha_viz.quotes import quoted
 
 FILES = ("source.spm", "target.spm", "vocab.json")
 UNKNOWN, END, PADDING = "<unk>", "</s>", "<pad>"
-_ORDINARY = (1, 4)  # kinds of pieces that stand for text: normal, and those that a user defined
-_UNIGRAM = 1  # the kind of a model whose pieces have probabilities
-_NOWHERE = "\uffff"  # no text holds it: before the name of a piece that this side of the model never reads
+_ORDINARY = (1, 4)  # types of pieces that stand for text: normal and user-defined
+_UNIGRAM = 1  # the type of a model whose pieces have probabilities
+_NOWHERE = "\uffff"  # occurs in no text: prefix for pieces that this side of the model never reads
 
 
 class _SentencePiece(NamedTuple):
-    """What a .spm file holds: the score of each piece that stands for text, and the map of characters before them."""
+    """The content of an .spm file: the score of each piece that stands for text, and the character map applied
+    before."""
 
     scores: dict[str, float]
     characters: bytes
@@ -51,7 +52,7 @@ def tokenizers(folder: Path, name: str) -> tuple[Any, Any]:
 
 
 def _numbers(vocabulary: str) -> list[str]:
-    """The pieces of vocab.json in the order of their numbers, which are 0, 1, …"""
+    """The pieces in vocab.json in the order of their numbers, which are 0, 1, …"""
     numbers = json.loads(vocabulary)
     if not isinstance(numbers, dict) or set(numbers.values()) != set(range(len(numbers))):
         raise ValueError("not a vocabulary")
@@ -82,7 +83,7 @@ def _bytes(value: int | bytes) -> bytes:
 
 def _made(model: _SentencePiece, numbers: list[str]) -> Any:
     least = min(model.scores.values())
-    codes = [piece for piece in numbers if piece.startswith(">>") and piece.endswith("<<")]  # of target languages
+    codes = [piece for piece in numbers if piece.startswith(">>") and piece.endswith("<<")]  # codes of target languages
     if len(codes) > MAX_ADDED or sum(map(len, codes)) > MAX_ADDED_CHARACTERS:
         raise NotImplementedError("with more codes than there are languages")
     named = {UNKNOWN, END, PADDING, *codes}

@@ -1,5 +1,5 @@
-"""The ways of switching a head off, for whoever needs their names and not the model."""
+"""The names of the ways to switch a head off, for code that does not need the model."""
 
 from __future__ import annotations
 
-METHODS = ("zero", "mean", "uniform")  # the first is meant where none is named
+METHODS = ("zero", "mean", "uniform")  # the first is the default

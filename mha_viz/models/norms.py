@@ -1,10 +1,13 @@
-"""Attention weighted by the norm of what it moves (Kobayashi et al. 2020, "Attention is Not Only a Weight")."""
+"""Attention weighted by the norm of the vectors that it moves (Kobayashi et al. 2020, "Attention is Not Only a
+Weight")."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -12,9 +15,12 @@ from mha_viz.attention import Attention
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 
+_one_decomposition = threading.Lock()
+_of_encoders: WeakKeyDictionary[Encoder, list[torch.Tensor]] = WeakKeyDictionary()
+
 
 def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
-    """‖A[i, j] · (x_j W_V + b_V) W_O‖₂ of every head, W_O being its own slice, without b_O (equation 3): [layer, head,
+    """‖A[i, j] · (x_j W_V + b_V) W_O‖₂ for every head, where W_O is its slice, without b_O (equation 3): [layer, head,
     query, key]. Rows do not sum to 1.
 
     It says how much a key contributes to a query, which is little if a large weight meets a short vector. It does not
@@ -22,7 +28,7 @@ def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[s
     """
     reading, norms = encoder.through(text, pair, _Norms, words)
     assert isinstance(norms, _Norms)
-    lengths = [_lengths(values, encoder.w_o(layer)) for layer, values in enumerate(norms.values)]
+    lengths = [torch.bmm(*each).norm(dim=-1) for each in zip(norms.values, _turned(encoder), strict=True)]
     weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
     return replace(
         reading, weights=weights, quantity="norm", made=("given words" if words else "typed", "norm-weighted")
@@ -30,7 +36,7 @@ def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[s
 
 
 class _Norms(Tap):
-    """Keeps the values of every layer, [head, n, d_head]."""
+    """Records the values of every layer, [head, n, d_head]."""
 
     def __init__(self, weights: torch.Tensor) -> None:
         super().__init__(weights)
@@ -41,8 +47,12 @@ class _Norms(Tap):
         return output
 
 
-def _lengths(values: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
-    """The length of each value after the head's slice of W_O: [head, n]. ``w_o`` is [head · d_head, d_model]."""
-    moved: torch.Tensor = torch.bmm(values, w_o.reshape(len(values), -1, w_o.shape[-1]))
-    lengths: torch.Tensor = torch.linalg.vector_norm(moved, dim=-1)
-    return lengths
+def _turned(encoder: Encoder) -> list[torch.Tensor]:
+    """For each layer, a matrix per head, [head, d_head, d_head], that gives vectors the same length as the head's slice
+    of W_O does: the triangular factor of a QR decomposition, since a rotation keeps lengths."""
+    with _one_decomposition:
+        if encoder not in _of_encoders:
+            matrices = [encoder.w_o(layer) for layer in range(encoder.layers)]
+            slices = [w_o.reshape(encoder.heads, -1, w_o.shape[1]) for w_o in matrices]
+            _of_encoders[encoder] = [torch.linalg.qr(each.mT, mode="r").R.mT for each in slices]
+        return _of_encoders[encoder]

@@ -1,4 +1,4 @@
-"""From the files of a folder to a model and a tokenizer, and what these say of themselves."""
+"""From the files of a folder to a model and a tokenizer, and the properties in those files."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from transformers.utils import logging as transformers_logging
 from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError
 from mha_viz.models import budget, capture, marian, pipeline
 from mha_viz.models.families import ENCODER_DECODERS
+from mha_viz.models.rewritten import rewrite
 from mha_viz.quotes import quoted
 
-MAX_PIECES = 1024  # more than this no drawing can show
-BYTES = 4  # of a weight
+MAX_PIECES = 1024  # more than this cannot be drawn
+BYTES = 4  # bytes of a weight
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
-# What transformers reports while it opens a model belongs to its whole process, too: one thread at a time changes it.
+# The verbosity of transformers is global, so only one thread at a time changes it.
 _one_opening = threading.Lock()
 
 
 @contextmanager
 def reports_silenced() -> Iterator[None]:
-    """What goes wrong is said by this file's own errors; afterwards transformers reports as much as before."""
+    """Silences transformers, because this module raises its own errors; afterwards transformers reports as much as
+    before."""
     with _one_opening:
         level = transformers_logging.get_verbosity()
         bars = transformers_logging.is_progress_bar_enabled()
@@ -55,7 +57,7 @@ _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 def open_folder(folder: Path, name: str) -> tuple[Any, Any]:
-    """Model and tokenizer of one stack of layers, as transformers reads them from the folder."""
+    """Model and tokenizer with one stack of layers, as transformers reads them from the folder."""
     config = AutoConfig.from_pretrained(folder, **_LOCAL)
     if config.is_encoder_decoder:
         raise ModelUnsupported(
@@ -68,8 +70,8 @@ def open_folder(folder: Path, name: str) -> tuple[Any, Any]:
 
 
 def open_two_stacks(folder: Path, name: str) -> tuple[Any, Any, Any, bool]:
-    """An encoder–decoder with what it writes words with, the tokenizers of its source and of its target, and whether
-    its files hold all that it needs to write."""
+    """An encoder–decoder with its language-model head, the tokenizers of its source and of its target, and whether its
+    files contain everything that generation needs."""
     config = AutoConfig.from_pretrained(folder, **_LOCAL)
     if not getattr(config, "share_encoder_decoder_embeddings", True):  # Marian
         raise ModelUnsupported(
@@ -82,7 +84,7 @@ def open_two_stacks(folder: Path, name: str) -> tuple[Any, Any, Any, bool]:
 
 
 def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
-    """Of source and target, which two languages may tell apart."""
+    """The tokenizers of source and target, which can be in two languages."""
     if config.model_type == "marian":
         if all((folder / file).is_file() for file in marian.FILES):
             return marian.tokenizers(folder, name)
@@ -90,7 +92,7 @@ def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
     else:
         source = AutoTokenizer.from_pretrained(folder, **_LOCAL)
     target = copy.deepcopy(source)
-    if hasattr(target, "_switch_to_target_mode"):  # mBART puts a language around a text
+    if hasattr(target, "_switch_to_target_mode"):  # mBART puts a language code around a text
         target._switch_to_target_mode()
     return source, target
 
@@ -98,18 +100,18 @@ def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
 def _checked(tokenizer: Any, name: str) -> Any:
     if not tokenizer.is_fast:
         raise ModelUnsupported(f"{quoted(name)} has a tokenizer without character positions.", "Choose another model.")
-    backend = tokenizer.backend_tokenizer  # as it came out of all its files
+    backend = tokenizer.backend_tokenizer  # as built from all its files
     steps = {section: getattr(backend, section) for section in pipeline.SECTIONS}
     pipeline.check_steps({k: json.loads(step.__getstate__()) for k, step in steps.items() if step}, quoted(name))
     return tokenizer
 
 
 def _model(kind: Any, folder: Path, config: Any, name: str) -> tuple[Any, list[str]]:
-    """A model, and which of the weights it lacks that attention does not need."""
+    """A model, and which weights that attention does not need are missing."""
     model, report = kind.from_pretrained(
         folder,
         config=config,
-        attn_implementation=capture.NAME,
+        attn_implementation=capture.implementation(config.model_type),
         dtype=torch.float32,
         use_safetensors=True,
         output_loading_info=True,
@@ -124,16 +126,17 @@ def _model(kind: Any, folder: Path, config: Any, name: str) -> tuple[Any, list[s
 
 
 def simplified(model: Any) -> Any:
-    """A model without what attention does not need, and with weights for every two tokens."""
+    """A model without the parts that attention does not need, with weights that a tap can read for all token pairs."""
     if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
         model.pooler = None
-    if hasattr(model, "set_attention_type"):  # BigBird; up to 704 pieces it does so by itself
+    if hasattr(model, "set_attention_type"):  # BigBird does this by itself up to 704 pieces
         model.set_attention_type("original_full")
-    return model
+    return rewrite(model)
 
 
 def weights_digest(folder: Path) -> str:
-    """Which weights these are: the commit of a snapshot from the Hub, else 12 digits of the files' SHA-256."""
+    """An identifier of the weights: the commit of a snapshot from the Hub, or else 12 digits of the SHA-256 of the
+    files."""
     if folder.parent.name == "snapshots":
         return folder.name
     digest = hashlib.sha256()
@@ -144,10 +147,11 @@ def weights_digest(folder: Path) -> str:
 
 
 def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
-    """The most pieces of a text: those that the model has positions for, as long as the weights of all its ``heads``
-    fit into MHA_VIZ_WEIGHTS_MB. RoBERTa and its like lose positions up to the padding index. Raises SettingError."""
+    """The most pieces of a text: as many as the model has positions for, if the weights of all its ``heads`` fit into
+    MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. Raises SettingError."""
     config = model.config
     positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or MAX_PIECES
+    positions = positions if positions > 0 else MAX_PIECES  # XLNet has no limit, and says −1
     table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
     padding = getattr(table, "padding_idx", None)
     if padding is not None:

@@ -1,8 +1,8 @@
-"""What the tokenizer of a stranger's model may do to a text, read from its files before any library obeys them.
+"""What the tokenizer of an untrusted model may do to a text, checked in its files before any library runs it.
 
 A tokenizer.json is a small program: it replaces, prepends and splits by regular expressions. Six replacements can turn
-a sentence into gigabytes, and one expression can take for ever. Allowed is what the families that can be drawn really
-use: steps that cannot grow a text without bound, and expressions that are tried a bounded number of times.
+a sentence into gigabytes, and one expression can run for ever. Only what the supported families actually use is
+allowed: steps that cannot grow a text without bound, and expressions with a bounded number of attempts.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from typing import Any
 from mha_viz.errors import ModelUnsupported
 from mha_viz.models.protobuf import fields
 
-MAX_GROWTH = 8  # times as many characters, by all replacements together
-MAX_GROWTH_MAPPED = 2  # the same beside a character map, which grows a text by itself
-MAX_MAPPED = 24  # characters for one; Unicode's own longest is 18
+MAX_GROWTH = 8  # factor by which all replacements together may lengthen a text
+MAX_GROWTH_MAPPED = 2  # the same beside a character map, which lengthens a text by itself
+MAX_MAPPED = 24  # characters that replace one; Unicode's own longest is 18
 MAX_STEPS = 32
 MAX_ADDED = 20_000  # tokens beside the vocabulary
-MAX_ADDED_CHARACTERS = 1_000_000  # of all of them
+MAX_ADDED_CHARACTERS = 1_000_000  # characters of all of them
 MAX_PIECE = 1_000  # characters
 MAX_PREFIX = 16  # characters that mark a piece inside a word, as "##" does
-MAX_WORD = 200  # characters that WordPiece takes for one word: its time grows with their square
-MAX_ENDS = 2  # conditions in all expressions of our own reading: a second and a half each on blanks without end
+MAX_WORD = 200  # the longest word for WordPiece in characters: its time grows with their square
+MAX_ENDS = 2  # ambiguous conditions in all expressions together: each takes a second and a half on endless spaces
 MAX_TEMPLATE = 16  # special tokens and texts
-MAX_LENGTH = 10_000_000  # to pad or truncate to; the encoder does neither
+MAX_LENGTH = 10_000_000  # length to pad or truncate to; the encoder does neither
 MAX_MAP_BYTES = 4_000_000
 
-# Expressions of real families that are more than _SIMPLE allows, and were found to take time that grows with the text:
-# Llama 3 and those after it, with digits in threes or one by one; Mistral's later ones; the toy's of the app.
+# Expressions of real families that _SIMPLE does not allow, and that were found to take time in proportion to the text:
+# Llama 3 and its successors, with digits in threes or one by one; Mistral's later ones; that of the app's toy models.
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _CASED = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -45,7 +45,8 @@ _KNOWN = frozenset(
         r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     }
 )
-# Alternatives of a few single characters or classes, of which only the last repeats: nothing is tried in many ways.
+# Alternatives of a few single characters or classes, of which only the last repeats, so that nothing can match in many
+# ways.
 _ATOM = r"(?:\\[pP]\{\^?\w{1,20}\}|\\[dDsSwWrnt]|\\[^\w]|\[(?:\\.|[^\[\]\\])+\]|[^\\\[\](){}.*+?|^$])"
 _ONE = rf"(?:{_ATOM}\??){{0,6}}{_ATOM}(?:\+|\{{[1-9]\d?(?:,\d{{0,2}})?\}})?(?:\(\?!\\S\)|\$)?"
 _SIMPLE = re.compile(rf"{_ONE}(?:\|{_ONE}){{0,15}}")
@@ -73,11 +74,11 @@ Json = Mapping[str, Any]
 
 
 class _Odd(Exception):
-    """What about the tokenizer is not allowed; ends up in a sentence."""
+    """A part of the tokenizer that is not allowed, as it is named in a sentence."""
 
 
 def check_tokenizer(tokenizer: Json, who: str) -> None:
-    """Look through a tokenizer.json. Raises ModelUnsupported for what could stop the app."""
+    """Check a tokenizer.json. Raises ModelUnsupported for anything that could stop the app."""
     with _in_words(who):
         _steps(tokenizer)
         _model(tokenizer["model"])
@@ -91,7 +92,7 @@ def check_steps(sections: Json, who: str) -> None:
 
 
 def check_tokenizer_settings(settings: Json, who: str) -> None:
-    """Look through a tokenizer_config.json. Raises ModelUnsupported."""
+    """Check a tokenizer_config.json. Raises ModelUnsupported."""
     with _in_words(who):
         _added([*(settings.get("added_tokens_decoder") or {}).values()])
         if settings.get("_spm_precompiled_charsmap"):
@@ -99,13 +100,13 @@ def check_tokenizer_settings(settings: Json, who: str) -> None:
 
 
 def check_added(added: Json, who: str) -> None:
-    """Look through an added_tokens.json. Raises ModelUnsupported."""
+    """Check an added_tokens.json. Raises ModelUnsupported."""
     with _in_words(who):
         _added([{"content": content} for content in added])
 
 
 def check_sentencepiece(raw: bytes, who: str) -> None:
-    """Look at the character map in a SentencePiece model: field 2 of field 3. Raises ModelUnsupported."""
+    """Check the character map in a SentencePiece model: field 2 of field 3. Raises ModelUnsupported."""
     with _in_words(who):
         for spec in (value for number, value in fields(raw) if number == 3 and isinstance(value, bytes)):
             for number, value in fields(spec):
@@ -147,7 +148,7 @@ def _steps(sections: Json) -> None:
 
 
 def _flat(step: Any, depth: int = 0) -> Iterator[Json]:
-    """The steps of a section in order, sequences opened."""
+    """The steps of a section in order, with sequences flattened."""
     if step is None:
         return
     if step["type"] != "Sequence":
@@ -179,12 +180,13 @@ def _grow(normalizers: list[Json]) -> None:
 
 
 def _decomposed(content: str) -> int:
-    """How long a text may become when a later step decomposes its characters."""
+    """The greatest length of a text after a later step that decomposes its characters."""
     return len(unicodedata.normalize("NFKD", content[: 2 * MAX_GROWTH])) + len(content[2 * MAX_GROWTH :])
 
 
 def _pattern(pattern: Any) -> int:
-    """How many conditions a pattern has that are tried in two ways; for these, time may grow with the text's square."""
+    """The number of conditions in a pattern that can match in two ways; for these, time may grow with the square of the
+    text."""
     plain, expression = pattern.get("String"), pattern.get("Regex")
     if (expression is None and isinstance(plain, str) and plain) or expression in _KNOWN:
         return 0
@@ -204,14 +206,15 @@ def _template(step: Json) -> None:
 
 
 def _map(encoded: Any) -> None:
-    """A character map as JSON holds it, in base64."""
+    """Check a character map as stored in JSON, in base64."""
     if len(encoded) > 2 * MAX_MAP_BYTES:
         raise _Odd("has a character map that is too large")
     _mapped(base64.b64decode(encoded, validate=True))
 
 
 def _mapped(raw: bytes) -> None:
-    """A character map: the length of its index in 4 bytes, the index, then the texts, each ended by a zero byte."""
+    """Check a character map: the length of its index in 4 bytes, the index, then the texts, each terminated by a zero
+    byte."""
     texts = raw[4 + int.from_bytes(raw[:4], "little") :]
     if len(raw) > MAX_MAP_BYTES:
         raise _Odd("has a character map that is too large")

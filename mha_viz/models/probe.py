@@ -1,4 +1,4 @@
-"""The modules W_Q, W_K, W_V and W_O of one layer, and what enters and leaves them in one forward pass."""
+"""The modules W_Q, W_K, W_V and W_O of one layer, and their inputs and outputs in one forward pass."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Array, Mask, Parameters, Trace, traced
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
-from mha_viz.models.families import FAMILIES, Family, holds
+from mha_viz.models.families import FAMILIES, Family, holds, key_heads, opaque
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
-MASKED = -1e30  # what is added to the score of a masked position is less
-TOLERANCE = 1e-3  # a family that does something else besides differs by much more
+MASKED = -1e30  # what is added to the scores of masked positions is less
+TOLERANCE = 1e-3  # families that do anything else differ by much more
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Place:
     """The modules of one layer's attention."""
 
     holder: Any
-    inputs: tuple[Any, ...]  # one, or three
+    inputs: tuple[Any, ...]  # one module, or three
     output: Any
-    block: Any  # what holds it: in pre-norm families the layer
+    block: Any  # the module that contains it: in pre-norm families the layer
 
 
 class Opened:
-    """One layer of a model, ready to be listened to: ``with opened: run(opened.tap)``, then ``opened.trace(…)``.
+    """One layer of a model with hooks to record it: ``with opened: run(opened.tap)``, then ``opened.trace(…)``.
 
-    The hooks stand on modules that other threads use too; they take only what this thread's pass brings.
+    The hooks are on modules that other threads use too; they record only this thread's pass.
     """
 
     def __init__(self, model: Any, name: str, layer: int, layers: int) -> None:
@@ -47,8 +47,9 @@ class Opened:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
         self._name, self._layer, self._model = name, layer, model
         self._family = FAMILIES[model.config.model_type]
-        if self._family.opaque:
-            raise _unsupported(name, self._family.opaque)
+        if opaque(model.config):
+            raise _unsupported(name, opaque(model.config))
+        self._turns = holds(self._family.rotary, model.config)
         self._place = place(model, layer)
         self._thread = 0
         self._tap: Tap | None = None
@@ -63,7 +64,7 @@ class Opened:
         ]
         if holds(self._family.pre_norm, self._model.config):
             self._hooks.append(self._hook_before(self._place.block, "entered", _first))
-        if self._family.rotary:
+        if self._turns:
             self._hooks.append(self._hook_before(self._place.holder, "turns", _turns))
         return self
 
@@ -75,14 +76,14 @@ class Opened:
             hook.remove()
 
     def tap(self, weights: torch.Tensor) -> Tap:
-        """The tap for the pass; it runs on to the end, beyond the last layer's softmax to its W_O."""
+        """The tap for the pass, which continues beyond the last layer's softmax to its W_O."""
         self._tap = Tap(weights)
         self._tap.stop_after_last = False
         return self._tap
 
     def _hook(self, name: str, after: int, takes: Callable[[Any, Any], Any]) -> Callable[..., None]:
-        """Keeps a tensor when ``after`` layers have shown their attention: ALBERT runs one module many times. What
-        ``takes`` is given second is the result of the module or, before it runs, its arguments by name."""
+        """Records a tensor when ``after`` layers have been seen, because ALBERT runs one module many times. The second
+        argument of ``takes`` is the result of the module or, before it runs, its arguments by name."""
 
         def hook(_: Any, arguments: Any, more: Any) -> None:
             if threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after:
@@ -91,7 +92,7 @@ class Opened:
         return hook
 
     def trace(self, revision: str, text: TokenizedText, weights: Weights) -> Trace:
-        """What was heard, computed once more step by step. Raises ModelUnsupported when that gives something else."""
+        """The recorded layer, computed again step by step. Raises ModelUnsupported if the result differs."""
         config, n = self._model.config, len(text)
         x, output = (_array(self._heard[name].reshape(n, -1)) for name in ("x", "output"))
         trace = traced(
@@ -100,7 +101,7 @@ class Opened:
             heads=config.num_attention_heads,
             scaling=_scaling(self._place.holder, config),
             entered=self._entered(x),
-            rotation=_rotation(self._place.holder, self._heard["turns"]) if self._family.rotary else None,
+            rotation=_rotation(self._place.holder, self._heard["turns"]) if self._turns else None,
             of_model=(weights[self._layer], output),
         )
         if max(trace.agreement) > TOLERANCE:
@@ -108,23 +109,27 @@ class Opened:
         return trace
 
     def _entered(self, x: Array) -> Array | None:
-        """What the layer normalised; None where it gives its attention what enters: ModernBERT's first layer does."""
+        """The input of the layer's normalisation; None if the layer passes its input to attention unchanged, as
+        ModernBERT's first layer does."""
         if "entered" not in self._heard:
             return None
         entered = _array(self._heard["entered"].reshape(x.shape))
         return None if np.array_equal(entered, x) else entered
 
     def _mask(self, n: int) -> Mask:
-        """[query, key]: the one that the layer was given, where it was given one with its turns: a layer may see but a
+        """[query, key]: the mask that the layer got together with its rotations, if any, because a layer may see only a
         window of the text."""
-        given = self._heard["turns"].mask if self._family.rotary else None
+        given = self._heard["turns"].mask if self._turns else None
         if given is None:
-            return np.triu(np.full((n, n), holds(self._family.causal, self._model.config)), 1)
+            causal = np.triu(np.full((n, n), holds(self._family.causal, self._model.config)), 1)
+            reach = getattr(self._place.holder, "reach", n)  # Longformer's
+            hidden: Mask = causal | (abs(np.arange(n)[:, None] - np.arange(n)) > reach)
+            return hidden
         return _array(given).reshape(n, n) < MASKED
 
 
 class _Turns(NamedTuple):
-    """What a layer is given to turn its queries and keys, and what is added to its scores before the softmax."""
+    """The rotations of queries and keys that a layer gets, and what is added to its scores before the softmax."""
 
     cos: torch.Tensor  # [1, n, r]
     sin: torch.Tensor
@@ -150,13 +155,13 @@ def _rotation(holder: Any, turns: _Turns) -> Rotation:
 
 
 def _scale(norm: Any, eps: float) -> Array:
-    """What an RMSNorm multiplies with: its weight or, in Gemma, 1 + its weight. What it makes of ones says which."""
+    """The factor of an RMSNorm: its weight or, in Gemma, 1 + its weight. Its output for ones shows which."""
     with torch.inference_mode():
         return _array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)
 
 
 def _scaling(holder: Any, config: Any) -> float:
-    """What scores are multiplied with; 1/√d_k where the module does not say."""
+    """The factor of the scores; 1/√d_k if the module does not state it."""
     return float(getattr(holder, "scaling", (config.hidden_size / config.num_attention_heads) ** -0.5))
 
 
@@ -169,7 +174,7 @@ def _left(_: Sequence[torch.Tensor], result: torch.Tensor) -> torch.Tensor:
 
 
 def place(model: Any, layer: int) -> Place:
-    """Where a layer's attention lies in a transformers model of a known family."""
+    """The modules of a layer's attention in a transformers model of a known family."""
     family = FAMILIES[model.config.model_type]
     numbers = family.numbers(model.config, layer)
     holder = model.get_submodule(family.holder.format(*numbers))
@@ -190,8 +195,7 @@ def _parameters(place: Place, family: Family, config: Any) -> Parameters:
     biases = [_bias(module, weight.shape[1]) for module, weight in zip(place.inputs, matrices, strict=True)]
     w_o = _array(matrix(place.output))
     if len(matrices) == 1:
-        keys = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
-        cut = partial(_cut, heads=config.num_attention_heads, keys=keys, interleaved=family.interleaved)
+        cut = partial(_cut, heads=config.num_attention_heads, keys=key_heads(config), interleaved=family.interleaved)
         matrices, biases = cut(matrices[0], wide=len(w_o)), cut(biases[0], wide=len(w_o))
     w_q, w_k, w_v = map(np.ascontiguousarray, matrices)
     b_q, b_k, b_v = map(np.ascontiguousarray, biases)
@@ -199,15 +203,17 @@ def _parameters(place: Place, family: Family, config: Any) -> Parameters:
 
 
 def _cut(joined: Array, wide: int, heads: int, keys: int, interleaved: bool) -> list[Array]:
-    """Of queries, keys and values side by side, […, all columns], the columns of each; ``wide``: those of queries."""
+    """The columns of queries, keys and values from all three side by side, […, all columns]; ``wide``: the number of
+    query columns."""
     if interleaved:
-        by_head = joined.reshape(*joined.shape[:-1], heads, 3, wide // heads)
-        return [by_head[..., which, :].reshape(*joined.shape[:-1], wide) for which in range(3)]
+        groups = joined.reshape(*joined.shape[:-1], keys, heads // keys + 2, wide // heads)
+        parts = groups[..., :-2, :], groups[..., -2, :], groups[..., -1, :]
+        return [part.reshape(*joined.shape[:-1], -1) for part in parts]
     return np.split(joined, [wide, wide + keys * wide // heads], axis=-1)
 
 
 def matrix(module: Any) -> torch.Tensor:
-    """The weight of a linear layer as [in, out], however it is stored."""
+    """The weight of a linear layer as [in, out], whichever way it is stored."""
     weight: torch.Tensor = module.weight if isinstance(module, Conv1D) else module.weight.T
     return weight.detach()
 
@@ -217,6 +223,6 @@ def _bias(module: Any, width: int) -> Array:
 
 
 def _array(tensor: torch.Tensor) -> Array:
-    """A copy of one's own, in memory of this process."""
+    """A copy in CPU memory."""
     array: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
     return array

@@ -1,17 +1,17 @@
-"""The wire format of protobuf, as far as a SentencePiece model uses it, read without running or importing anything."""
+"""The wire format of protobuf, as far as SentencePiece models use it, read without running or importing anything."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-MOST_FIELDS = 4_000_000  # of a message: some for each piece of the largest vocabulary
-_FIXED = {1: 8, 5: 4}  # bytes of a number, by the kind of its field
-_BITS = 64  # of a number of varying length, seven in each byte
+MOST_FIELDS = 4_000_000  # the most fields of a message: a few for each piece of the largest vocabulary
+_FIXED = {1: 8, 5: 4}  # bytes of a number, by its field type
+_BITS = 64  # bytes of a varint, with seven bits in each
 
 
 def fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The number of each field of a message, and what it holds: a whole number, or the bytes of a text, of another
-    message or of a float. Raises ValueError or IndexError for what is no message."""
+    """The number and the value of each field of a message: an integer, or the bytes of a text, of another message or of
+    a float. Raises ValueError or IndexError for anything that is not a message."""
     at = count = 0
     while at < len(raw):
         count += 1

@@ -1,4 +1,4 @@
-"""What a person is told when a download fails: the Hub's answers, the line and the disk, in words."""
+"""Errors when a download fails, in words: the Hub's answers, the connection and the disk."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ OTHER = "Choose another model."
 
 
 def endpoint() -> str:
-    """The Hub's address: HF_ENDPOINT as it is now (huggingface_hub reads it only once), else huggingface.co."""
+    """The Hub's address: the current value of HF_ENDPOINT (huggingface_hub reads it only once), or else
+    huggingface.co."""
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
 def explained(error: Exception, model: Model) -> MhaVizError:
-    """What happened on the way to the Hub, in words."""
+    """What happened on the way to the Hub, as an error in words."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     who = quoted(model.name)
@@ -52,12 +53,13 @@ def explained(error: Exception, model: Model) -> MhaVizError:
         )
     _log.info("%s: %s: %s", model.name, type(error).__name__, error)
     answer = silent(model)
-    answer.__cause__ = error  # for a traceback: what the library said
+    answer.__cause__ = error  # for a traceback: the library's message
     return answer
 
 
 def for_whom(of_this_machine: str, for_strangers: str) -> str:
-    """A sentence that tells something of this machine: strangers read the other one, and the log keeps it."""
+    """One of two sentences: the first reveals something about this machine; visitors of a public server get the second,
+    and the first goes to the log."""
     if not hosted():
         return of_this_machine
     _log.warning(of_this_machine)
@@ -65,7 +67,7 @@ def for_whom(of_this_machine: str, for_strangers: str) -> str:
 
 
 def refused(status: int, code: str | None, who: str) -> ModelError:
-    """The Hub answered with an HTTP status that is no success."""
+    """The error for an HTTP status of the Hub other than success."""
     if code == "GatedRepo" or status == 403:
         return gated(who)
     if status in (401, 404):
@@ -76,7 +78,7 @@ def refused(status: int, code: str | None, who: str) -> ModelError:
 
 
 def gated(who: str) -> ModelUnsupported:
-    """The Hub has the model and gives it to members only."""
+    """The error for a model that the Hub gives to approved members only."""
     return ModelUnsupported(
         f"{who} is gated: its owner shares it only with people who have signed in and agreed to terms.",
         "Choose an open model, or download it yourself and choose the folder.",
@@ -84,7 +86,7 @@ def gated(who: str) -> ModelUnsupported:
 
 
 def silent(model: Model) -> ModelUnreachable:
-    """No answer came, or no more of it."""
+    """The error for a Hub that does not answer, or stops answering."""
     return ModelUnreachable(
         for_whom(
             f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {quoted(model.name)}.",
@@ -95,7 +97,7 @@ def silent(model: Model) -> ModelUnreachable:
 
 
 def too_slow(model: Model, done: int, total: int) -> ModelUnreachable:
-    """``done`` of ``total`` bytes came in all the time that a download may take."""
+    """The error for a download of which only ``done`` of ``total`` bytes arrived in the allowed time."""
     return ModelUnreachable(
         f"{quoted(model.name)} arrives too slowly: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB so far.",
         "Nothing was kept. Try again on a faster connection.",

@@ -1,4 +1,4 @@
-"""A model at earlier steps of its training: weights that lie packed in one file beside it, unpacked when asked for."""
+"""A model at earlier steps of its training: weights packed in one file beside it, unpacked on demand."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _OTHERS = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
 @cache
 def steps(folder: Path) -> tuple[int, ...]:
-    """The steps whose weights are kept in a model's folder, in order. Raises ModelBroken when there are none."""
+    """The saved steps in a model's folder, in order. Raises ModelBroken if there are none."""
     with _opened(folder) as file:
         return tuple(sorted(json.loads((file.metadata() or {}).get("steps", "[]"))))
 
 
 def unpacked(folder: Path, step: int) -> Path:
-    """The model as it was at ``step``, in a folder that all processes of this account share. Raises ModelBroken.
+    """The model at ``step``, in a folder that all processes of this account share. Raises ModelBroken.
 
-    Where the app's own folder (MHA_VIZ_HOME) cannot be written, a passing one that lives as long as this process.
+    If the app's folder (MHA_VIZ_HOME) cannot be written, it is a temporary one that exists as long as this process.
     """
     if step not in steps(folder):
         raise ModelBroken(f"There is no snapshot of step {step}.", f"Choose {', '.join(map(str, steps(folder)))}.")
     place = f"{_digest(folder)}-{step}"
-    with _lock:  # two first visitors, one unpacking
+    with _lock:  # two first visitors share one unpacking
         try:
             return _put(folder, step, home() / "snapshots" / place)
-        except (OSError, RuntimeError):  # no permission, no room, an account without a home
+        except (OSError, RuntimeError):  # no permission, no room, or an account without a home directory
             return _put(folder, step, _passing() / place)
 
 
@@ -47,7 +47,7 @@ _lock = threading.Lock()
 
 
 def _put(folder: Path, step: int, into: Path) -> Path:
-    """The folder ``into``, made in one move if it is not there, so that half of it is never seen."""
+    """The folder ``into``, created by one move if it does not exist, so that it is never seen incomplete."""
     if _whole(into):
         return into
     from safetensors.numpy import save_file
@@ -58,12 +58,12 @@ def _put(folder: Path, step: int, into: Path) -> Path:
             save_file({name.partition("/")[2]: _weight(file, name) for name in names}, partial / WEIGHTS)
         for name in _OTHERS:
             shutil.copyfile(folder / name, partial / name)
-        if into.exists() and not _whole(into):  # damaged since
+        if into.exists() and not _whole(into):  # damaged meanwhile
             shutil.rmtree(into)
         try:
             partial.rename(into)
         except OSError:
-            if not _whole(into):  # else another process was faster
+            if not _whole(into):  # otherwise another process was faster
                 raise
     return into
 
@@ -76,7 +76,7 @@ def _whole(into: Path) -> bool:
     try:
         with safe_open(into / WEIGHTS, "np"):
             return True
-    except Exception:  # the library's own class: cut off
+    except Exception:  # the library's own exception class: truncated file
         return False
 
 
@@ -89,7 +89,7 @@ def _passing() -> Path:
 
 @cache
 def _digest(folder: Path) -> str:
-    """What the unpacked files depend on, so that another version of the app unpacks its own."""
+    """A digest of what the unpacked files depend on, so that another version of the app unpacks its own."""
     digest = hashlib.sha256()
     for name in (FILE, *_OTHERS):
         digest.update((folder / name).read_bytes())
@@ -97,7 +97,7 @@ def _digest(folder: Path) -> str:
 
 
 def _weight(file: Any, name: str) -> Any:
-    """Whole numbers with one scale per row, or half precision as it is; float32."""
+    """Integers with one scale per row, or half precision unscaled; as float32."""
     stored = file.get_tensor(name).astype("float32")
     scaled = f"{name}.scale"
     return stored * file.get_tensor(scaled).astype("float32") if scaled in set(file.keys()) else stored
@@ -108,5 +108,5 @@ def _opened(folder: Path) -> Any:
 
     try:
         return safe_open(folder / FILE, "np")
-    except Exception as error:  # the library's own class, or the system's
+    except Exception as error:  # the exception class of the library or of the system
         raise ModelBroken(f"{folder.name} has no snapshots that can be read.", "Install the app again.") from error

@@ -1,6 +1,7 @@
-"""Where the Hugging Face cache keeps the files of a model, without that library: it takes longer to import than to ask.
+"""Where the Hugging Face cache stores the files of a model, without that library, whose import takes longer than the
+lookup.
 
-Only paths and a look at whether files are there; whether they are good is ``folder.check_folder``'s to say.
+This module only computes paths and checks whether files exist; ``folder.check_folder`` checks their content.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def root() -> Path:
-    """The folder of the cache, as huggingface_hub finds it, by the environment as it is now."""
+    """The folder of the cache, found as huggingface_hub finds it, from the current environment."""
     environment = os.environ
     home = environment.get("HF_HOME") or f"{environment.get('XDG_CACHE_HOME') or '~/.cache'}/huggingface"
     folder = environment.get("HF_HUB_CACHE") or environment.get("HUGGINGFACE_HUB_CACHE") or f"{home}/hub"
     path = Path(os.path.expandvars(folder))
     try:
         return path.expanduser()
-    except RuntimeError:  # an account without a home: a folder called "~", as that library has it
+    except RuntimeError:  # an account without a home directory: a folder called "~", as in that library
         return path
 
 
@@ -32,9 +33,10 @@ def storage(hub_id: str) -> Path:
 
 
 def snapshot(hub_id: str) -> Path | None:
-    """The folder of the model's files at the commit that ``refs/main`` names; None unless config and weights lie there.
+    """The folder of the model's files at the commit that ``refs/main`` names; None unless config and weights exist.
 
-    Ours is written config.json and reference last, so what has both is whole, unless it was damaged later.
+    Downloads by this app write config.json and the reference last, so a folder with both is complete, unless it was
+    damaged later.
     """
     place = storage(hub_id)
     try:

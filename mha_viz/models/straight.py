@@ -1,6 +1,8 @@
-"""The layers of BERT and its like, one after the other: the modules of transformers, without what it does between them.
+"""The layers of BERT and similar models, one after the other: the modules of transformers, without its overhead between
+them.
 
-W_Q, W_K and W_V are one product; of the last layer W_Q and W_K are, since most passes end before its values are needed.
+W_Q, W_K and W_V are computed as one product; in the last layer only W_Q and W_K, because most passes end before its
+values are needed.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from mha_viz.models.linear import Rows, join
 
 
 def straight(model: Any) -> Straight | None:
-    """What runs the model in this way, where its family and its settings allow it; its linear layers are joined."""
+    """The object that runs the model in this way, if its family and its settings allow it; its linear layers are
+    joined."""
     family, config = FAMILIES[model.config.model_type], model.config
     if not family.straight or holds(family.causal, config) or config.chunk_size_feed_forward:
         return None
@@ -50,7 +53,7 @@ class _Layer(NamedTuple):
 
 
 class Straight:
-    """Runs the layers of a model. Hooks on its linear layers are called, as in a pass of its own."""
+    """Runs the layers of a model. Hooks on its linear layers are called, as in a normal pass."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -61,11 +64,16 @@ class Straight:
         return [_Layer.of(layer) for layer in self._model.encoder.layer]
 
     def __call__(self, tap: Tap, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> torch.Tensor:
-        """The last states, [sentence, n, d_model]. Raises LastLayerSeen when the tap wants no more."""
+        """The last states, [sentence, n, d_model]. Raises LastLayerSeen if the tap needs nothing more."""
         x = _embedded(self._model.embeddings, input_ids, token_type_ids)
         if hasattr(self._model, "embeddings_project"):  # ELECTRA
             x = self._model.embeddings_project(x)
-        for layer in self._layers:
+        return self.onwards(tap, x)
+
+    def onwards(self, tap: Tap, x: torch.Tensor) -> torch.Tensor:
+        """The last states from x, which enters the layer after those that the tap has seen."""
+        for layer in self._layers[tap.seen :]:
+            tap.enters(x)
             x = _through(layer, x, tap)
         return x
 
@@ -120,8 +128,9 @@ def _attended(attention: Any, x: torch.Tensor, tap: Tap) -> torch.Tensor:
 
 
 def _projected(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, is_listened: bool) -> list[torch.Tensor]:
-    """Queries, keys and values, [sentence, head, n, d_head] each; the queries again for values that nobody needs."""
-    if is_listened:  # who listens to one is given what it makes
+    """Queries, keys and values, [sentence, head, n, d_head] each; the queries stand in for values that are not
+    needed."""
+    if is_listened:  # hooks on one of them get its output
         return [_by_head(one(x), attention, 1)[0] for one in inputs]
     if isinstance(attention.value, Rows):
         return _by_head(attention.query.whole(x), attention, 3)
@@ -131,6 +140,6 @@ def _projected(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, is_listen
 
 
 def _by_head(joined: torch.Tensor, attention: Any, count: int) -> list[torch.Tensor]:
-    """[sentence, n, count · head · d_head] → so many times [sentence, head, n, d_head]."""
+    """[sentence, n, count · head · d_head] → ``count`` times [sentence, head, n, d_head]."""
     shape = *joined.shape[:-1], count, -1, attention.attention_head_size
     return list(joined.view(shape).permute(2, 0, 3, 1, 4).unbind())

@@ -1,4 +1,4 @@
-"""From text, or from words, to the pieces that a model reads, and back to where each piece stands in the text."""
+"""From text, or from words, to the pieces that a model reads, and back to the position of each piece in the text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mha_viz.errors import EmptyText, ModelBroken, TextError
 from mha_viz.quotes import quoted
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
-QUOTED = 40  # characters of the beginning of what is cut
-CHARACTERS_PER_PIECE = 40  # of text that reaches the tokenizer: its time grows with the text, not with the limit
+QUOTED = 40  # characters of the beginning of the part that is cut
+CHARACTERS_PER_PIECE = 40  # of text for the tokenizer: its time grows with the text, not with the limit
 
 _log = logging.getLogger(__name__)
 
 
 class TextPieces(NamedTuple):
-    """A text, and a second one or "", as a model reads them, cut to its limit; one entry a piece."""
+    """A text, and a second one or "", as a model reads them, cut to its limit; the tuples have one entry per piece."""
 
     text: str
     pair: str
@@ -33,7 +33,7 @@ class TextPieces(NamedTuple):
         return tokenized(self.text, self.pair, self.pieces, self.cut)
 
     def cut_in_words(self, model: str) -> str:
-        """What the limit of a model left of the text, and where the rest begins; empty for a text that is whole."""
+        """How much of the text is within the limit of a model, and where the rest begins; empty if nothing is cut."""
         cut = self.cut
         if cut is None:
             return ""
@@ -48,8 +48,8 @@ class TextPieces(NamedTuple):
 
 
 class Tokenizer:
-    """The tokenizer of the model ``name``, which reads at most ``limit`` pieces, special ones included, of one text at
-    a time where it has no ``pairs``. Nothing in it changes: any number of threads may call it."""
+    """The tokenizer of the model ``name``, which reads at most ``limit`` pieces, including special ones, and only
+    single texts if it has no ``pairs``. It never changes, so any number of threads may call it."""
 
     def __init__(self, tokenizer: Any, name: str, limit: int, pairs: bool = True) -> None:
         self.name, self.limit = name, limit
@@ -64,8 +64,8 @@ class Tokenizer:
     def read(self, text: str, pair: str = "") -> TextPieces:
         """The pieces of a text, and of a second one that the model reads with it.
 
-        What is beyond the limit is cut, the longer of the two first. Raises EmptyText when nothing is left to read,
-        TextError for a pair that the model cannot take.
+        What exceeds the limit is cut, from the longer of the two first. Raises EmptyText if nothing is left to read,
+        TextError for a pair that the model cannot read.
         """
         text, pair = clean(text), clean(pair)
         pair = pair if pair.strip() else ""
@@ -84,19 +84,19 @@ class Tokenizer:
         pieces = self._pieces(encoding, keep)
         more = len(text) > most or (len(typed) == 2 and len(pair) > most)
         cut = _cut(pieces, typed, n_pieces, self.limit, more) if more or n_pieces > self.limit else None
-        ids, types = encoding.ids, encoding.type_ids  # each access makes a new list
+        ids, types = encoding.ids, encoding.type_ids  # each access creates a new list
         return TextPieces(text, pair, [ids[i] for i in keep], [types[i] for i in keep], pieces, cut)
 
     def read_words(self, forms: Sequence[str]) -> WordPieces:
-        """The pieces of a sentence that is given as words, such as a treebank's.
+        """The pieces of a sentence that is given as words, such as that of a treebank.
 
-        Raises TextError when it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
+        Raises TextError if it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
         """
         if isinstance(forms, str):
             raise TextError("The words are one string.", "Give a list of words, or use encode.")
         characters = sum(len(form) for form in forms if isinstance(form, str))
         most = CHARACTERS_PER_PIECE * self.limit
-        if len(forms) > self.limit or characters > most:  # before the tokenizer, whose time grows with the text
+        if len(forms) > self.limit or characters > most:  # before tokenizing, which takes longer for long text
             raise TextError(
                 f"{len(forms):,} words of {characters:,} characters; {self.name} reads {self.limit} pieces.",
                 f"Shorten the sentence to at most {most:,} characters.",
@@ -124,9 +124,9 @@ class Tokenizer:
     def _spans(
         self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]]
     ) -> tuple[tuple[int, int], ...]:
-        """Where each piece lies in the words with one blank between them, from where it lies in its word."""
+        """The span of each piece in the words joined by single spaces, from its span in its word."""
         begins = list(accumulate((len(form) + 1 for form in forms), initial=0))
-        blank = len(self._blank)  # before all words but the first
+        blank = len(self._blank)  # positions before all words but the first
         spans = []
         for word, (start, end) in zip(words, offsets, strict=True):
             if word is None:
@@ -147,7 +147,7 @@ class Tokenizer:
         pieces: list[Piece] = []
         segment = 0
         for i in keep:
-            if sequence[i] is None:  # added by the tokenizer: it belongs to the text before it
+            if sequence[i] is None:  # added by the tokenizer: belongs to the text before it
                 pieces.append(Piece(names[i], 0, 0, None, segment))
                 continue
             segment = sequence[i]
@@ -167,7 +167,8 @@ class Tokenizer:
 
 @contextmanager
 def panics_in_words(name: str) -> Iterator[None]:
-    """A panic of a library in Rust is no Exception: it would pass every handler of the app and the command."""
+    """Turns a panic in a Rust library into an error; it is not an Exception, so every handler of the app and the
+    command would miss it."""
     try:
         yield
     except BaseException as error:
@@ -179,27 +180,28 @@ def panics_in_words(name: str) -> Iterator[None]:
 
 
 def _delimiters(tokenizer: Any) -> frozenset[int]:
-    """Ids of the special tokens that stand between words, not for one: all but the mask and the unknown word."""
+    """Ids of the special tokens that separate words and do not stand for one: all except the mask and the unknown
+    word."""
     stands_for_a_word = {tokenizer.mask_token_id, tokenizer.unk_token_id}
     ends = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
     return frozenset((set(tokenizer.all_special_ids) - stands_for_a_word) | ends) - {None}
 
 
 def _has_pairs(tokenizer: Any) -> bool:
-    """True when the tokenizer puts something between two texts; GPT-2 runs them together."""
+    """True if the tokenizer puts a separator between two texts; GPT-2 simply joins them."""
     sequence = tokenizer.encode("a", "a").sequence_ids
     return 1 in sequence and None in sequence[: sequence.index(1)]
 
 
 def _blank(tokenizer: Any) -> str:
-    """What a word of a list needs before it to be read as inside a text: a blank for byte-level tokenizers."""
+    """What has to precede a word of a list so that it is read as inside a text: a space for byte-level tokenizers."""
     with_blank = tokenizer.encode(["a", " b"], is_pretokenized=True).ids
     without = tokenizer.encode(["a", "b"], is_pretokenized=True).ids
     return " " if tokenizer.encode("a b").ids == with_blank != without else ""
 
 
 def _shortened(sequence: list[int | None], limit: int) -> list[int]:
-    """The pieces that stay: special ones, and the beginning of each text; the longer text gives first."""
+    """The pieces that remain: special ones, and the beginning of each text; the longer text is cut first."""
     lengths = [sequence.count(0), sequence.count(1)]
     room = max(0, limit - sequence.count(None))
     short = min(*lengths, room // 2)
@@ -215,6 +217,6 @@ def _shortened(sequence: list[int | None], limit: int) -> list[int]:
 
 def _cut(pieces: Sequence[Piece], typed: Sequence[str], pieces_in_all: int, limit: int, more: bool) -> Cut:
     read = [max((p.end for p in pieces if p.segment == number), default=0) for number in (0, 1)]
-    if pieces_in_all <= limit:  # only the characters were too many
+    if pieces_in_all <= limit:  # only the number of characters was too large
         read = [len(typed[0]), len(typed[1]) if len(typed) == 2 else 0]
     return Cut(pieces_in_all, limit, (read[0], read[1]), more)

@@ -1,7 +1,7 @@
-"""Settings of libraries for a process that is this program's own: a server, a command, the processes they start.
+"""Settings of libraries for processes that this program starts: a server, a command, and their child processes.
 
-Importing the package sets none of them, so that a notebook keeps its own. Whoever starts such a process calls
-:func:`prepare`, or hands SETTINGS to it, before a library reads them: each does so once.
+Importing the package sets none of them, so that a notebook keeps its own settings. Code that starts such a process
+calls :func:`prepare`, or passes SETTINGS to it, before the libraries are imported, because they read them only once.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import os
 import sys
 from types import MappingProxyType
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-_LARGEST_KEPT = 32 << 20  # bytes of an allocation: where glibc's own adjustment ends
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
+_LARGEST_KEPT = 32 << 20  # bytes of an allocation: the upper limit of glibc's own adjustment
 
 SETTINGS = MappingProxyType(
     {
-        # Visitors must not use the tokens of the person who runs the server.
+        # Visitors must not use the access tokens of the person who runs the server.
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
-        # Telemetry makes huggingface_hub call home before it answers.
+        # With telemetry, huggingface_hub contacts its server before it answers.
         "HF_HUB_DISABLE_TELEMETRY": "1",
-        # oneDNN and PyTorch's bridge to it keep what they prepared for each shape, half a megabyte each, for 1,024
-        # shapes (the bridge again for every thread). Sentences of many lengths have many shapes, and preparing one anew
-        # costs next to nothing.
+        # oneDNN and PyTorch's interface to it cache what they prepared for each shape, half a megabyte each, for 1,024
+        # shapes (the interface once more per thread). Sentences of many lengths have many shapes, and preparing one
+        # again costs next to nothing.
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16",
         "LRU_CACHE_CAPACITY": "8",
     }
@@ -31,15 +31,15 @@ SETTINGS = MappingProxyType(
 
 
 def prepare() -> None:
-    """Set them for this process and those it starts, each unless the environment has a value already."""
+    """Set them for this process and its children, unless the environment already has a value."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
 
 
 def keep_memory() -> None:
-    """Have glibc keep what was freed for the next allocation, as it comes to do by itself. Dask starts its workers with
-    a setting (MALLOC_TRIM_THRESHOLD_) by which all that a batch needs is fetched from the system, zeroed, at every
-    batch: half as much processor time again for a study."""
+    """Make glibc keep freed memory for the next allocation, as it learns to do by itself over time. Dask starts its
+    workers with a setting (MALLOC_TRIM_THRESHOLD_) that makes every batch request all its memory from the system again,
+    zeroed, which adds half the processor time to a study."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
@@ -47,11 +47,11 @@ def keep_memory() -> None:
 
 
 def give_back_memory() -> None:
-    """Collect garbage, and return free memory from the allocator to the system, where it can: glibc keeps it
-    otherwise."""
+    """Collect garbage, and return free memory from the allocator to the system if possible; glibc would otherwise keep
+    it."""
     gc.unfreeze()
     gc.collect()
-    gc.freeze()  # what remains are modules and models, which later collections can skip
+    gc.freeze()  # the remaining objects are modules and models, which later collections can skip
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
     if trim is not None:
         trim(0)

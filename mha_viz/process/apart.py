@@ -28,8 +28,8 @@ from mha_viz import errors, process
 from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
 
 MAX_LINE = 1_000_000  # bytes of a line of progress, or of an error
-POLL_SECONDS = 0.1  # between two checks whether the work is cancelled
-NICE = 10  # the app comes first
+POLL_SECONDS = 0.1  # seconds between two checks whether the work is cancelled
+NICE = 10  # niceness, because the app has priority
 ORPHAN_GRACE = 5.0  # seconds that a child has to save its work after its parent has ended
 PACKAGE = Path(__file__).resolve().parent.parent
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
@@ -98,12 +98,13 @@ def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
         child.kill()
         child.wait()
         for pipe in (child.stdin, child.stdout):
-            with contextlib.suppress(OSError):  # the child did not read its order
+            with contextlib.suppress(OSError):  # the child did not read its request
                 pipe.close()  # type: ignore[union-attr]
 
 
 # The limits are set before any library is imported. On systems without them (Windows) only the parent's clock limits
-# the child. No garbage is looked for among the objects of libraries, which stay: that takes a fifth of their import.
+# the child. Garbage collection is off while libraries are imported, because their objects stay: it would take a fifth
+# of the import time.
 _START = f"""
 import gc, json, os, runpy, sys
 gc.disable()
@@ -172,8 +173,8 @@ def _with_header(order: bytes) -> bytes:
 
 
 def _converse(child: subprocess.Popen[bytes], order: bytes, progress: Tell, most: int) -> dict[str, Any] | None:
-    """Send the order, report the progress and return the answer, of which a result of more than ``most`` bytes is not
-    read; None when the child ends early."""
+    """Send the order, report the progress and return the answer, whose result is not read if it has more than ``most``
+    bytes; None if the child ends early."""
     assert child.stdin is not None
     assert child.stdout is not None
     try:

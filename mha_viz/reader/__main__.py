@@ -29,7 +29,7 @@ from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
 
 PER_HEAD = MappingProxyType({"direct": contributions.direct, "importance": gradients.importance})
-MODEL_BYTES = 2_500_000_000  # of the weights of all loaded models
+MODEL_BYTES = 2_500_000_000  # bytes of the weights of all loaded models
 
 
 class Models:
@@ -37,8 +37,8 @@ class Models:
 
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, Encoder] = OrderedDict()
-        self._stamps: dict[str, Stamps] = {}  # of the files of a loaded folder, when it was read
-        self._means: dict[str, tuple[Means, int]] = {}  # of a loaded model, and of how many built-in sentences
+        self._stamps: dict[str, Stamps] = {}  # state of the files of a loaded folder, when it was read
+        self._means: dict[str, tuple[Means, int]] = {}  # by loaded model, with the number of sentences added
 
     @property
     def names(self) -> list[str]:
@@ -50,39 +50,39 @@ class Models:
             del self._encoders[name]
             self._means.pop(name, None)
         if name not in self._encoders:
-            self._stamps[name] = _folder_stamps(name)  # before it is read: what changes meanwhile counts as changed
+            self._stamps[name] = _folder_stamps(name)  # before reading: later changes are noticed
             self._encoders[name] = load(name, download=False)
-            gc.freeze()  # spares the garbage collector half a million objects of the model libraries
+            gc.freeze()  # so that the garbage collector skips half a million objects of the model libraries
         self._encoders.move_to_end(name)
         while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
             self._means.pop(self._encoders.popitem(last=False)[0], None)
         encoder = self._encoders[name]
-        if encoder.folder is not None:  # the server frees space for downloads by last use
+        if encoder.folder is not None:  # the server decides by last use which downloads to delete
             budget.used(encoder.folder)
         return encoder
 
     def _has_changed(self, name: str) -> bool:
-        """True when the files of a loaded folder are others than those that were read."""
+        """True if the files of a loaded folder have changed since they were read."""
         folder, before = self._encoders[name].folder, self._stamps.get(name)
         return folder is not None and bool(before) and stamps(folder) not in (before, frozenset())
 
     def measure(self, name: str, first: int, end: int) -> None:
-        """Read the built-in sentences from ``first`` to ``end`` (exclusive) for the mean outputs of a model's heads;
-        those that were read before are not read again.
+        """Add the built-in sentences from ``first`` to ``end`` (exclusive) to the mean outputs of a model's heads;
+        sentences that were already added are skipped.
 
-        Raises MeansMissing where sentences before ``first`` were not read: by this process, since it loaded the model.
+        Raises MeansMissing if this process has not added the sentences before ``first`` since it loaded the model.
         """
         means, done = self._means.get(name, (Means(self[name]), 0))
         if first > done:
             raise _missing()
-        self._means.pop(name, None)  # sums to which only a part of the sentences is added are kept by nobody
+        self._means.pop(name, None)  # incomplete sums are not stored
         sentences = _built_in().sentences
         means.add(" ".join(sentence.forms) for sentence in sentences[done:end])
         self._means[name] = means, max(done, min(end, len(sentences)))
 
     def means(self, name: str) -> Array:
         """The mean outputs of a model's heads over all built-in sentences: [layer, head, d_head]. Raises MeansMissing
-        where not all of them were read."""
+        if not all of them were added."""
         means, done = self._means.get(name, (None, 0))
         if means is None or done < len(_built_in().sentences):
             raise _missing()
@@ -126,7 +126,7 @@ def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
 
 
 def _read(encoder: Encoder, request: Json) -> Attention:
-    """The attention of a text. An encoder–decoder reads words that are given as one text."""
+    """The attention on a text. An encoder–decoder reads given words as one text."""
     words, part = request["words"], request["part"]
     if words and not part:
         return encoder.encode_words(words)
@@ -135,7 +135,7 @@ def _read(encoder: Encoder, request: Json) -> Attention:
 
 
 def _switched(models: Models, request: Json) -> tuple[Json, list[Array]]:
-    """What becomes of a text while heads are off."""
+    """The answer to a request about a text with heads switched off."""
     from mha_viz.study import effects, removal
 
     encoder = models[request["model"]]
@@ -175,7 +175,7 @@ def _repeats(encoder: Encoder, part: range, untrained: bool) -> tuple[Json, list
 
 
 def _folder_stamps(name: str) -> Stamps:
-    """The state of the files of a model that is a folder of the user's; empty for others, whose files do not change."""
+    """The state of the files of a model in a user's folder; empty for other models, whose files do not change."""
     model = catalog.resolve(name)
     return stamps(Path(model.path)) if model.kind == "folder" else frozenset()
 
@@ -192,7 +192,7 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the server, which ends this process
     replies: Any = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    warnings.simplefilter("ignore", TextCutWarning)  # the page says it, and the log holds no visitor's words
+    warnings.simplefilter("ignore", TextCutWarning)  # the page shows it; the log must not contain visitors' words
     models = Models()
     while True:
         try:
@@ -204,14 +204,14 @@ def serve() -> None:
             heading, arrays = answer(models, request)
         except MhaVizError as error:
             heading = wire.packed_error(error)
-        except BaseException as error:  # from a library, Rust panics included: only this request fails
+        except BaseException as error:  # any library error, including Rust panics: only this request fails
             traceback.print_exc()
             why = "" if catalog.hosted() else f": {type(error).__name__}: {str(error)[:200]}"
             heading = wire.packed_error(
                 ReadingFailed(f"The model could not read this{why}.", "Try another text or another model.")
             )
         wire.send(replies, heading | {"loaded": models.names}, arrays)
-        gc.enable()  # off while the libraries were imported
+        gc.enable()  # it was off while the libraries were imported
 
 
 if __name__ == "__main__":

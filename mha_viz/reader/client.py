@@ -19,10 +19,12 @@ from mha_viz.errors import ReadingFailed
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
 
-LOAD_SECONDS = 180.0  # for a model on a slow disk, including its libraries
+LOAD_SECONDS = 180.0  # for a model on a slow disk, including the import of the libraries
 READ_SECONDS = 60.0  # for the longest text
-DATA_BYTES = 8_000_000_000  # of memory, where the system can limit it: a model of 2 GB, its packed copy, and room
-# Threads that wait sleep instead of spinning, which costs ten times as much where pages need the cores.
+DATA_BYTES = (
+    8_000_000_000  # of memory, where the system supports a limit: a model of 2 GB, its packed copy, and a reserve
+)
+# Waiting threads sleep instead of spinning, which takes ten times as much time when pages need the cores.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -33,8 +35,8 @@ _ENDED = "Try again; a smaller model or a shorter text needs less memory."
 class Reader:
     """A process with loaded models that answers one request at a time. Thread-safe.
 
-    Every request raises what the model raises, and ReadingFailed when the process ends or misses the deadline; the next
-    request starts a new process.
+    Every request raises what the model raises, and ReadingFailed if the process ends or misses the deadline; the next
+    request then starts a new process.
     """
 
     def __init__(self) -> None:
@@ -49,8 +51,8 @@ class Reader:
     def read(
         self, model: str, text: str, pair: str, words: Sequence[str], target: str = "", part: str = ""
     ) -> Attention:
-        """The attention of every head on a text, or on a sentence given as ``words``; of one ``part`` of an
-        encoder–decoder on it and on a target, which it writes where none is given."""
+        """The attention of every head on a text, or on a sentence given as ``words``; for an encoder–decoder, of one
+        ``part`` on the text and a target, which the model generates if none is given."""
         return wire.attention_of(*self._ask_about("read", model, text, pair, words, target=target, part=part))
 
     def norms(self, model: str, text: str, pair: str, words: Sequence[str]) -> Attention:
@@ -64,7 +66,7 @@ class Reader:
     def question(
         self, model: str, text: str, pair: str, words: Sequence[str], place: int | None, word: str, other: str
     ) -> Question:
-        """What the model can be asked about a text (``models.answers.question_about``)."""
+        """The question to the model about a text (``models.answers.question_about``)."""
         more = {"place": place, "word": word, "other": other}
         return wire.question_of(self._ask_about("question", model, text, pair, words, **more)[0])
 
@@ -73,38 +75,38 @@ class Reader:
         return wire.attention_of(*self._ask_about("gradients", model, text, pair, words, question=question))
 
     def per_head(self, what: str, model: str, text: str, pair: str, question: Question) -> Array:
-        """[layer, head]: "direct", what each head adds to a word's logit (``models.contributions``), or "importance"
-        (``models.gradients``)."""
+        """[layer, head]: "direct", the direct contribution of each head to a word's logit (``models.contributions``),
+        or "importance" (``models.gradients``)."""
         return self._ask_about(what, model, text, pair, (), question=question)[1][0]
 
     def effects(self, model: str, ablation: Ablation, layer: int, heads: Sequence[int]) -> Effects:
-        """What switching off some heads of a layer does, each alone (``study.effects.part``)."""
+        """The effect of switching off each of some heads of a layer alone (``study.effects.part``)."""
         return Effects(*self._ask_without("effects", model, ablation, layer=layer, heads=[*heads])[1])
 
     def lost_each(self, model: str, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Changes:
-        """What switching off heads does in each of several variants (``study.effects.lost_each``)."""
+        """The changes from switching heads off, for each of several variants (``study.effects.lost_each``)."""
         return Changes(*self._ask_without("lost", model, ablation, variants=[*map(list, variants)])[1])
 
     def margins(self, model: str, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Array:
-        """How far the word that is asked for is from being the answer (``study.removal.margins``)."""
+        """How far the wanted word is from being the answer (``study.removal.margins``)."""
         return self._ask_without("margins", model, ablation, variants=[*map(list, variants)])[1][0]
 
     def answer(self, model: str, ablation: Ablation, heads: Sequence[Head]) -> Answer:
-        """What the model answers with and without heads (``study.effects.answer``)."""
+        """The model's answer with and without heads (``study.effects.answer``)."""
         return wire.answer_of(*self._ask_without("answer", model, ablation, heads=[*heads]))
 
     def lost_at_random(self, model: str, ablation: Ablation, heads: Sequence[Head], draws: range) -> Array:
-        """What some draws of random directions do instead (``study.effects.lost_at_random``)."""
+        """The effect of removing random directions instead, for some draws (``study.effects.lost_at_random``)."""
         bounds = [draws.start, draws.stop]
         return self._ask_without("random", model, ablation, heads=[*heads], draws=bounds)[1][0]
 
     def without(self, model: str, ablation: Ablation, words: Sequence[str], heads: Sequence[Head]) -> Attention:
-        """The attention of every head while some are off."""
+        """The attention of every head with some switched off."""
         return wire.attention_of(*self._ask_without("without", model, ablation, words, heads=[*heads]))
 
     def repeats(self, model: str, first: int, end: int, untrained: bool) -> Array:
-        """[measure, layer, head]: what heads do on some of the repeated random sequences
-        (``study.decoder_heads.part_of``), also of the model with random weights."""
+        """[measure, layer, head]: the measures of heads on some of the repeated random sequences
+        (``study.decoder_heads.part_of``), optionally for the model with random weights."""
         request = {"ask": "repeats", "model": model, "first": first, "end": end, "untrained": untrained}
         return self._ask(request)[1][0]
 
@@ -123,7 +125,8 @@ class Reader:
         return self._loaded
 
     def rest(self) -> None:
-        """Return free memory to the system, for nobody asks at present. Does nothing when no process runs."""
+        """Return free memory to the system, to be called when there are no visitors. Does nothing if no process
+        runs."""
         if self._loaded:
             self._ask({"ask": "rest", "model": ""})
 
@@ -154,8 +157,8 @@ class Reader:
         return heading, arrays
 
     def _answered(self, request: Json, again: bool = False) -> tuple[Json, list[Array]]:
-        """The answer to a request. Its model is loaded first, with a deadline of its own, unless the process holds it
-        as its files are now."""
+        """The answer to a request. Its model is loaded first, with a separate deadline, unless the process already
+        holds it with the current files."""
         answer: tuple[Json, list[Array]] = {}, []
         if request["model"]:
             answer = self._exchange({"ask": "load", "model": request["model"]}, LOAD_SECONDS, again)
@@ -165,8 +168,8 @@ class Reader:
         return answer
 
     def _exchange(self, request: Json, seconds: float, again: bool) -> tuple[Json, list[Array]]:
-        """Send a request and receive its answer. Raises ReadingFailed, and EOFError when the process ended and a new
-        one may succeed: not ``again``."""
+        """Send a request and receive its answer. Raises ReadingFailed, or EOFError if the process ended and a new one
+        may succeed, but not if this is the second attempt (``again``)."""
         is_new, process = self._running()
         timed_out = threading.Event()
         watch = threading.Timer(seconds, _stop, (process, timed_out))
@@ -186,7 +189,7 @@ class Reader:
             watch.cancel()
 
     def _running(self) -> tuple[bool, subprocess.Popen[bytes]]:
-        """Whether the process has just been started, and the process."""
+        """Whether the process has just been started, and the process itself."""
         if self._process is not None and self._process.poll() is None:
             return False, self._process
         self._end()
@@ -207,9 +210,9 @@ class Reader:
             process.communicate()
 
 
-# The limit is set before a library can allocate memory. When memory is short the system kills this process rather than
-# the server, which then starts another. transformers would load scipy (37 MB) for losses that nothing here computes.
-# Libraries make a million objects that stay: to look for garbage among them takes a fifth of the time of their import.
+# The limit is set before a library can allocate memory. If memory runs out, the system kills this process rather than
+# the server, which then starts another. transformers would import scipy (37 MB) for losses that are not used here.
+# Libraries create a million objects that stay: looking for garbage among them would take a fifth of the import time.
 _START = """
 import gc, os, sys
 gc.disable()

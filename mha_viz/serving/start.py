@@ -71,7 +71,7 @@ def _without_traceback(record: logging.LogRecord) -> bool:
 
 
 def _hosts(address: str, chosen: Settings) -> dict[str, Any]:
-    """The allowed host names: a page of another site must not reach the server under a host name of its own."""
+    """The allowed host names: a page of another site must not reach the server under that site's host name."""
     if chosen.hosts:
         return {"server.allowedHosts": [*chosen.hosts]}
     if is_loopback(address):

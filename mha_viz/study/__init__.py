@@ -1,1 +1,2 @@
-"""A corpus through a model: batches, running sums, tables. The one room that knows models and analysis together."""
+"""Measuring a model over a corpus: batches, running sums, tables. The only room on its floor that imports both models
+and analysis."""

@@ -1,5 +1,5 @@
-"""What switching heads off does over a corpus: to masked words, to the loss of a text, or to vectors, by what the model
-can answer."""
+"""The effect of switching heads off over a corpus: on masked words, on the loss of a text, or on vectors, depending on
+what the model predicts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from mha_viz.text import WordPieces
 if TYPE_CHECKING:
     from distributed import Client
 
-MOST = 400  # sentences that are read where nothing else is asked for
+MOST = 400  # sentences that are read by default
 MOST_READ = 1_000_000
-SEED = 0  # of the word that is masked in each sentence
+SEED = 0  # draws the word that is masked in each sentence
 COREFERENCE = "coreference"  # in place of a relation
 WORD, LOSS, VECTOR = (
     "fall of log p of the masked word",
@@ -55,11 +55,11 @@ def effect(
     progress: Callable[[Progress], None] | None = None,
     client: Client | None = None,
 ) -> CorpusEffect:
-    """What switching heads off does over a corpus, compared with every other head of their layers.
+    """The effect of switching heads off over a corpus, compared with every other head of their layers.
 
-    What is measured follows from the model: the fall of log p of a masked word, one in each sentence; the rise of the
-    loss of a causal model, per token; else 1 − cosine of the sentence vector. With ``relation``, such as "nsubj", the
-    words are those that a head with that role attends from: the dependents where ``direction`` is "dep_to_head", else
+    What is measured depends on the model: how much log p of one masked word per sentence falls; how much the loss of a
+    causal model rises, per token; or else 1 − cosine of the sentence vector. With ``relation``, such as "nsubj", the
+    words are those that a head with that role attends from: the dependents if ``direction`` is "dep_to_head", otherwise
     their heads; with "coreference", the pronouns that have an earlier mention in their sentence. log p of each of them
     is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: other heads
     with the role, which are not controls.
@@ -68,7 +68,8 @@ def effect(
     "uniform". ``most``: how many sentences are read. ``progress`` is called after each sentence. ``client``: a Dask
     client, whose workers read the files, as for ``profile``.
 
-    Raises CorpusError, also if there is no such relation; SettingError; UnknownHead; ModelError's family; ClusterError.
+    Raises CorpusError, also if the corpus lacks the relation; SettingError; UnknownHead; ModelError's family;
+    ClusterError.
 
     >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
     ['head', 'control', 'control', 'control']
@@ -78,7 +79,7 @@ def effect(
     if client is None:
         run = Measurement(encoder, open_corpus(corpus), *settings)
     else:
-        from mha_viz.study.cluster.effects import ClusterMeasurement  # without Dask, one process measures all the same
+        from mha_viz.study.cluster.effects import ClusterMeasurement  # without Dask, this process measures
         from mha_viz.study.cluster.engine import OnCluster
 
         run = ClusterMeasurement(OnCluster(client), encoder, corpus, settings)
@@ -89,7 +90,7 @@ def effect(
 
 
 class EffectSettings(NamedTuple):
-    """What is switched off, how, and which words are measured; as for :func:`effect`."""
+    """What is switched off, how, and which words are measured; the fields are as for :func:`effect`."""
 
     heads: Sequence[AnyHead]
     method: str = METHODS[0]
@@ -99,13 +100,13 @@ class EffectSettings(NamedTuple):
     most: int = MOST
 
 
-# By the words of a sentence and the heads that are off, [token]: the change of the last states.
+# A cache: for the words of a sentence and the heads that are off, the change of the last states, [token].
 TokenChanges = dict[tuple[str, ...], dict[tuple[Head, ...], Numbers]]
 
 
 class Taken(NamedTuple):
-    """What was measured of some sentences: values [variant] of each case, its document and sentence; how many sentences
-    were read, and how many words or sentences left out."""
+    """What was measured of some sentences: for each case its values [variant], its document and its sentence; the
+    number of sentences that were read; and the number of words or sentences left out."""
 
     cases: tuple[Numbers, ...] = ()
     units: tuple[tuple[str, str], ...] = ()
@@ -114,11 +115,12 @@ class Taken(NamedTuple):
 
 
 class Measurement:
-    """One measurement, sentence by sentence; what has been read so far has a result. Raises as :func:`effect`.
+    """One measurement, sentence by sentence; there is a result for the sentences read so far. Raises the errors of
+    :func:`effect`.
 
-    Of a part of a corpus ``first`` is the number of the first sentence, and ``chosen`` which of the words that can be
-    masked is, in each sentence that has any. ``means``: of the heads' outputs, where they are at hand. ``states``: what
-    measurements of the same corpus by the same method have found of last states, which this one adds to.
+    For a part of a corpus, ``first`` is the number of its first sentence, and ``chosen`` says for each sentence with
+    words that can be masked which of them is. ``means``: the mean outputs of the heads, if known. ``states``: a cache
+    of changes of last states that measurements of the same corpus by the same method share.
     """
 
     def __init__(
@@ -148,16 +150,16 @@ class Measurement:
         if method == "mean" and means is None:
             means = built_in_means(encoder)
         self._case = Case("", method=method, means=means)
-        self._case.substitute(encoder)  # raises for a method that is none
+        self._case.substitute(encoder)  # raises for an unknown method
         self._cases: list[Numbers] = []
-        self._units: list[tuple[str, str]] = []  # of each case, document and sentence
+        self._units: list[tuple[str, str]] = []  # the document and the sentence of each case
         self._left_out = self._read = 0
         self._states = {} if states is None else states
         self._first, self._random = first, Random(SEED)
         self._chosen = None if chosen is None else iter(chosen)
 
     def sentences(self) -> Iterator[Progress]:
-        """Reads one sentence after the other."""
+        """Read one sentence after the other."""
         some = self._corpus.sentences[: self._most]
         for number, sentence in enumerate(some):
             for values in self._measured(sentence):
@@ -168,7 +170,7 @@ class Measurement:
 
     @property
     def measure(self) -> str:
-        """What is measured of the model: WORD, LOSS or VECTOR."""
+        """What is measured for this model: WORD, LOSS or VECTOR."""
         return self._measure
 
     def taken(self) -> Taken:
@@ -176,14 +178,14 @@ class Measurement:
         return Taken(tuple(self._cases), tuple(self._units), self._read, self._left_out)
 
     def add(self, taken: Taken) -> None:
-        """Take in what was measured of the sentences after those so far."""
+        """Add what was measured of later sentences."""
         self._cases += taken.cases
         self._units += taken.units
         self._read += taken.read
         self._left_out += taken.left_out
 
     def result(self) -> CorpusEffect:
-        """Of the sentences read so far. Raises CorpusError where nothing was measured."""
+        """The result for the sentences read so far. Raises CorpusError if nothing was measured."""
         if not self._cases:
             what = f"no word that {self._relation} applies to" if self._relation else "no sentence that can be measured"
             raise CorpusError(f"{self._corpus.name} has {what}.", "Name another corpus or relation.")
@@ -204,7 +206,7 @@ class Measurement:
         )
 
     def _measured(self, sentence: Sentence) -> Iterator[Numbers]:
-        """[variant] of each case of a sentence; those that cannot be measured are counted."""
+        """The values [variant] of each case of a sentence; those that cannot be measured are counted."""
         of_sentence = {WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self._measure]
         words = _queries(sentence, self._relation, self._direction) if self._relation else None
         try:
@@ -228,7 +230,7 @@ class Measurement:
             yield values[0] - values[1:]
 
     def _choice(self, single: list[int]) -> int:
-        """The word of a sentence that is masked."""
+        """The word of a sentence to mask."""
         return self._random.choice(single) if self._chosen is None else single[next(self._chosen)]
 
     def _values(self, words: Sequence[str], question: Question) -> Numbers:
@@ -266,7 +268,8 @@ class Measurement:
             yield changes[:, [at for at, one in enumerate(pieces) if one == word]].mean(axis=1)
 
     def _of_tokens(self, case: Case) -> Numbers:
-        """[variant, token]: the change of each token's last state; variants that were measured before are not read."""
+        """[variant, token]: the change of each token's last state; the model runs only for variants that are not
+        cached."""
         measured = self._states.setdefault(tuple(case.words), {})
         new = [off for off in self._off if off not in measured]
         if new:
@@ -310,7 +313,7 @@ def _checked(corpus: Corpus | Gap, relation: str, direction: str, most: int) -> 
 
 
 def _measure(encoder: Encoder) -> str:
-    """What is measured of a model."""
+    """What is measured for a model."""
     try:
         answers.word_head(encoder)
     except ModelUnsupported:
@@ -319,14 +322,14 @@ def _measure(encoder: Encoder) -> str:
 
 
 def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
-    """[n − 1]: log p of every token but the first, given those before it; of last states [n, d_model]."""
+    """[n − 1]: log p of every token but the first, given those before it, from the last states [n, d_model]."""
     values = answers.log_probabilities(encoder, states[:-1])
     followed: Numbers = values[np.arange(len(ids) - 1), list(ids[1:])]
     return followed
 
 
 def single_words(read: WordPieces) -> list[int]:
-    """The words of a sentence that are one piece, which can be masked."""
+    """The words of a sentence that consist of one piece and can therefore be masked."""
     return [word for word in range(len(read.forms)) if read.words.count(word) == 1]
 
 

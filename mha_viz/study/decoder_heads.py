@@ -1,4 +1,4 @@
-"""The heads of a causal model on random tokens that are repeated once; no corpus is needed."""
+"""The heads of a causal model on random tokens that are repeated once; this needs no corpus."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from mha_viz.quotes import quoted
 if TYPE_CHECKING:
     import pandas as pd
 
-HISTORY = ("step", "task", "layer", "head", "n", "accuracy", "baseline")  # as of the toy's history; a mean weight
+HISTORY = ("step", "task", "layer", "head", "n", "accuracy", "baseline")  # the same as in the toy model's history
 AT_ONCE = 10  # sequences in one batch
 MOST_DRAWS = 10_000
 
 
 class _Sequence(NamedTuple):
-    """Pieces as the model is given them."""
+    """Pieces in the form in which the model takes them."""
 
     ids: list[int]
     types: list[int]
@@ -52,8 +52,8 @@ def decoder_heads(
     """What each head of a causal model does on random tokens that are repeated once, compared with random weights: mean
     weights for induction, the duplicate token, the previous token and the sink.
 
-    A sequence is ``length`` different tokens, repeated once; special tokens are left out. ``draws`` sequences follow
-    from ``seed``. ``progress`` is called with the share that is done.
+    A sequence is ``length`` different tokens, repeated once; special tokens are left out. ``seed`` determines the
+    ``draws`` sequences. ``progress`` is called with the share that is done.
 
     Raises ModelUnsupported for a model that is not causal, SettingError for a length or a number of draws out of range,
     ModelError's family.
@@ -111,7 +111,7 @@ def part_of(encoder: Encoder, part: range, length: int, draws: int, seed: int) -
 
 
 def _pieces(encoder: Encoder) -> npt.NDArray[np.int64]:
-    """The vocabulary without special tokens, as far as the model has a row for it."""
+    """The vocabulary without special tokens, as far as the model has an embedding for it."""
     rows = min(len(encoder.vocabulary), int(encoder.config.vocab_size))
     special = [piece for piece in encoder.vocabulary.all_special_ids if piece < rows]
     return np.delete(np.arange(rows), special)

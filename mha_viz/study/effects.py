@@ -1,4 +1,4 @@
-"""What changes in a model's answer, and in its other heads, when heads are switched off, for one text."""
+"""The effect of switching heads off on a model's answer, and on its other heads, for one text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mha_viz.analysis import effects as analysis
 from mha_viz.analysis.answers import cosines, divergences, listed
@@ -17,15 +16,15 @@ from mha_viz.attention.answers import COSINE, Answer, Question
 from mha_viz.models import ablation, answers
 from mha_viz.models.encoder import Encoder
 
-SEED = 0  # of random directions
+SEED = 0  # draws of random directions
 
 
 @dataclass(frozen=True)
 class Case:
-    """A text, perhaps with a second one, and how heads are switched off on it: ``method`` and ``means`` as in
-    :func:`mha_viz.models.ablation.substitute`. ``question``: what the model is asked
-    (:func:`mha_viz.models.answers.question_about`), if anything. ``words``: the sentence as words, in place of
-    ``text``, for several heads at once."""
+    """A text, optionally with a second one, and how heads are switched off: ``method`` and ``means`` as in
+    :func:`mha_viz.models.ablation.substitute`. ``question``: the question to the model
+    (:func:`mha_viz.models.answers.question_about`), if any. ``words``: the sentence as words, in place of ``text``;
+    only for several heads at once."""
 
     text: str
     pair: str = ""
@@ -36,17 +35,17 @@ class Case:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """Both texts, the second empty where there is one only."""
+        """Both texts; the second is empty if there is only one."""
         return self.text, self.pair
 
     @property
     def passes(self) -> list[tuple[str, str]]:
-        """What the model reads one after the other: ``texts``, and what they are compared with."""
+        """The texts that the model reads one after the other: ``texts``, and the texts that they are compared with."""
         other = self.question.other if self.question else ""
         return [self.texts, (other, "")] if other else [self.texts]
 
     def substitute(self, encoder: Encoder) -> ablation.Substitute:
-        """What the heads put out while they are off."""
+        """The output of the heads while they are off."""
         return ablation.substitute(encoder, self.method, self.means)
 
 
@@ -58,16 +57,14 @@ def part(
 ) -> Effects:
     """The effects of some heads of one layer: the fields of Effects with one layer and these heads. One pass for each
     text; raises as :func:`mha_viz.models.ablation.forked`."""
-    by = case.substitute(encoder)
-    forks = [
-        ablation.forked(encoder, layer, ablation.each_alone(heads), by, *texts) for texts in case.passes
-    ]  # first as it is, then each head off
+    by, alone = case.substitute(encoder), ablation.each_alone(heads)
+    wholes = [ablation.whole(encoder, *texts) for texts in case.passes]
+    forks = [ablation.forked(encoder, layer, alone, by, *texts) for texts in case.passes]
     attention = np.zeros((len(heads), encoder.layers, encoder.heads))
     for later, weights in enumerate(forks[0].weights, layer + 1):
-        rows = weights.swapaxes(0, 1).reshape(1 + len(heads), encoder.heads, -1)  # [variant, head, query · key]
-        for off, changed in enumerate(rows[1:]):
-            attention[off, later] = _divergences(rows[0], changed) / forks[0].states.shape[1]
-    changes = _changes(encoder, case, [fork.states for fork in forks])
+        attention[:, later] = _divergences(wholes[0].weights[later], weights).T / weights.shape[-1]
+    states = [np.concatenate([one.states[None], fork.states]) for one, fork in zip(wholes, forks, strict=True)]
+    changes = _changes(encoder, case, states)
     return Effects(*(field[None] for field in (*changes, attention)))
 
 
@@ -76,8 +73,8 @@ def effects(
     case: Case,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Effects:
-    """The effects of all heads on one text. ``progress`` is called with the share that is done; what it raises ends
-    the work. Raises as :func:`part`."""
+    """The effects of all heads on one text. ``progress`` is called with the share that is done; an exception from it
+    ends the work. Raises the errors of :func:`part`."""
     work = list(batches(encoder.layers, encoder.heads, len(encoder.tokenize(*case.texts))))
     parts = []
     for done, (layer, heads) in enumerate(work, 1):
@@ -91,14 +88,14 @@ def together(
     heads: Sequence[Head],
     case: Case,
 ) -> Together:
-    """The effect of heads that are off at once, beside as much in random directions (DRAWS draws). Raises as
-    :func:`mha_viz.models.ablation.without`."""
+    """The effect of switching off several heads at once, beside that of removing as much in random directions (DRAWS
+    draws). Raises the errors of :func:`mha_viz.models.ablation.without`."""
     parts = [lost_at_random(encoder, heads, draws, case) for draws in draw_batches(encoder, case)]
     return analysis.together(lost(encoder, heads, case), parts)
 
 
 def draw_batches(encoder: Encoder, case: Case) -> list[range]:
-    """The numbers of the random draws, so many at a time as fit into one batch."""
+    """The numbers of the random draws, as many at a time as fit into one batch."""
     return analysis.draws(len(encoder.tokenize(*case.texts)))
 
 
@@ -107,7 +104,7 @@ def lost(
     heads: Sequence[Head],
     case: Case,
 ) -> Changes:
-    """What changes when heads are off at once: one variant."""
+    """The changes with heads off at once: one variant."""
     return lost_each(encoder, [heads], case)
 
 
@@ -116,8 +113,8 @@ def lost_each(
     variants: Sequence[Collection[Head]],
     case: Case,
 ) -> Changes:
-    """What changes in each of ``variants``, in which these heads are off; all of them in one batch. Raises as
-    :func:`mha_viz.models.ablation.without`."""
+    """The changes in each of ``variants`` (the heads that are off in it); all of them in one batch. Raises the errors
+    of :func:`mha_viz.models.ablation.without`."""
     by, off = case.substitute(encoder), [ablation.existing(encoder, heads) for heads in variants]
     return _changes(encoder, case, _states(encoder, [(), *off], by, case))
 
@@ -139,8 +136,8 @@ def lost_at_random(
 
 
 def answer(encoder: Encoder, heads: Sequence[Head], case: Case) -> Answer:
-    """What the model answers to the question of the case before and after heads are switched off at once. Raises as
-    :func:`mha_viz.models.ablation.without`."""
+    """The answer of the model to the question of the case, before and after heads are switched off at once. Raises the
+    errors of :func:`mha_viz.models.ablation.without`."""
     question = case.question
     assert question is not None
     by, off = case.substitute(encoder), ablation.existing(encoder, heads)
@@ -154,8 +151,8 @@ def answer(encoder: Encoder, heads: Sequence[Head], case: Case) -> Answer:
 
 
 def values_without(encoder: Encoder, variants: Sequence[Collection[Head]], case: Case) -> Numbers:
-    """What is answered in each of ``variants``, in which these heads are off: [variant, piece], log-probabilities of
-    all words, or [variant], cosines. Raises as :func:`lost_each`."""
+    """The answer in each of ``variants`` (the heads that are off in it): [variant, piece], log-probabilities of all
+    words, or [variant], cosines. Raises the errors of :func:`lost_each`."""
     assert case.question is not None
     by, off = case.substitute(encoder), [ablation.existing(encoder, heads) for heads in variants]
     return _answers(encoder, case.question, _states(encoder, off, by, case))
@@ -164,8 +161,8 @@ def values_without(encoder: Encoder, variants: Sequence[Collection[Head]], case:
 def _states(
     encoder: Encoder, variants: Sequence[Collection[Head]], by: ablation.Substitute, case: Case
 ) -> list[Weights]:
-    """The last states [variant, n, d_model] of each text. The model as it is reads by itself, so that nothing changes
-    where no head is off."""
+    """The last states [variant, n, d_model] of each text. The whole model runs separately, so that its numbers do not
+    change if no head is off."""
     states = []
     for text, pair in case.passes:
         words = case.words if (text, pair) == case.texts else ()
@@ -177,7 +174,8 @@ def _states(
 
 
 def _changes(encoder: Encoder, case: Case, states: Sequence[Weights]) -> Changes:
-    """Of all variants but the first, against the first: from the last states [variant, n, d_model] of each text."""
+    """The changes of all variants but the first, compared with the first, from the last states [variant, n, d_model] of
+    each text."""
     first = states[0].astype(np.float64)
     vectors, variants = first.mean(1), len(first) - 1
     answer = score = changed = np.full(variants, np.nan)
@@ -206,6 +204,9 @@ def _apart(first: Numbers, second: Numbers) -> Numbers:
     return apart
 
 
-def _divergences(first: npt.NDArray[np.float32], second: npt.NDArray[np.float32]) -> Numbers:
-    """[head]: the divergence of two matrices, summed over rows; [head, query · key] each."""
-    return jensen_shannon(entropy((first + second) / 2), entropy(first), entropy(second))
+def _divergences(first: Weights, others: Weights) -> Numbers:
+    """[head, variant]: the divergence of each matrix of ``others`` [head, variant, query, key] from that of the head in
+    ``first`` [head, query, key], summed over rows."""
+    one, variants = first.reshape(len(first), 1, -1), others.reshape(*others.shape[:2], -1)
+    mixed = np.concatenate([entropy((mine + theirs) / 2)[None] for mine, theirs in zip(one, variants, strict=True)])
+    return jensen_shannon(mixed, entropy(one), entropy(variants))

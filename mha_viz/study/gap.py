@@ -1,4 +1,4 @@
-"""GAP: of two names, which one does a head's pronoun look at more? (Webster et al. 2018)"""
+"""GAP: which of two names does a head attend to more from a pronoun? (Webster et al. 2018)"""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mha_viz.text import TokenizedText
 
 
 def decided(row: GapRow) -> bool:
-    """True when the pronoun refers to one of the names: other rows are not scored."""
+    """True if the pronoun refers to one of the names; other rows are not scored."""
     return row.a[2] != row.b[2]
 
 
 def add_gap(encoder: Encoder, gap: Gap, numbers: Sequence[int], tally: Tally) -> None:
-    """Score the decided ones of these rows. A row that the model's limit cuts is skipped."""
+    """Score those of these rows that are decided. A row that exceeds the model's limit is skipped."""
     for number in numbers:
         if decided(gap.rows[number]):
             _score(encoder, gap.rows[number], number, tally)
@@ -46,15 +46,15 @@ def _score(encoder: Encoder, row: GapRow, number: int, tally: Tally) -> None:
 
 
 def _last_word(span: str, start: int) -> tuple[int, int]:
-    """Where the last blank-separated word inside a span begins and ends, in characters; ``start`` is that of the
-    span."""
+    """Where the last space-separated word of a span begins and ends, in characters; ``start`` is where the span
+    begins."""
     last = span.split()[-1] if span.split() else span
     begin = start + span.rindex(last)
     return begin, begin + len(last)
 
 
 def _pieces(text: TokenizedText, begin: int, end: int) -> list[int]:
-    """The pieces that overlap these characters; none when they were cut off."""
+    """The pieces that overlap these characters; empty if they were cut off."""
     return [
         i
         for i, token in enumerate(text.tokens)
@@ -63,11 +63,11 @@ def _pieces(text: TokenizedText, begin: int, end: int) -> list[int]:
 
 
 def _weight(attention: Attention, query: list[int], key: list[int]) -> np.ndarray:
-    """[head]: attention from a word to a word, heads of all layers in order."""
+    """[head]: attention from one word to another, with the heads of all layers in order."""
     return between(attention.weights, [query], [key]).reshape(-1)
 
 
 def nearest_name(row: GapRow) -> bool:
-    """True when the name that is nearer to the pronoun, in characters, is the right one."""
+    """True if the name that is nearer to the pronoun, in characters, is the right one."""
     far = [abs(name[1] - row.pronoun[1]) for name in (row.a, row.b)]
     return (row.a if far[0] <= far[1] else row.b)[2]

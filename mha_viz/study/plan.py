@@ -1,4 +1,4 @@
-"""What a study reads, and in which order: sentences of equal length form batches, so that nothing is padded."""
+"""What a study reads and in which order: batches contain sentences of equal length, so that nothing is padded."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CELLS = 11_500_000  # attention weights of all heads per batch, 46 MB; a single 
 
 
 class Plan(NamedTuple):
-    """``sentences`` and ``chunks`` as pieces of the model, by number; None for those that are left out.
-    ``left_out``: the reasons, one line each."""
+    """``sentences`` and ``chunks`` as pieces of the model, by number; None for those that are left out. ``left_out``:
+    the reasons, one line each."""
 
     sentences: tuple[WordPieces | None, ...]
     chunks: tuple[tuple[Chunk, WordPieces], ...]
@@ -25,8 +25,8 @@ class Plan(NamedTuple):
 
 
 def plan(encoder: Encoder, corpus: Corpus, first: int = 0) -> Plan:
-    """Split every sentence into pieces; for coreference, pack consecutive sentences into chunks. ``first``: the number
-    of the first sentence, in a part of a corpus."""
+    """Split every sentence into pieces and, for coreference, pack consecutive sentences into chunks. ``first``: the
+    number of the first sentence, for a part of a corpus."""
     sentences: list[WordPieces | None] = []
     left_out: list[str] = []
     for number, sentence in enumerate(corpus.sentences):

@@ -1,4 +1,4 @@
-"""The word that each head points at from every word of a corpus: small enough to store, all that evidence needs."""
+"""The word that each head points at from every word of a corpus: small enough to store, and all that evidence needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mha_viz.study.plan import batches, plan
 
 
 def point(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
-    """The pointers of each sentence, in order; None for one that cannot be read or has a single word."""
+    """The pointers of each sentence, in order; None for a sentence that cannot be read or has a single word."""
     texts = plan(encoder, corpus).sentences
     by_sentence: list[Pointers | None] = [None] * len(texts)
     todo = [i for i, text in enumerate(texts) if text and len(corpus.sentences[i].words) > 1]

@@ -1,4 +1,4 @@
-"""A study as one call: a corpus by its path, a model by its name, the tables of the profile back."""
+"""A study in one call: from the path of a corpus and the name of a model to the tables of the profile."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["Profile", "Progress", "establish", "open_profile", "profile"]
 
 
 class Engine(Protocol):
-    """What measures: this process, or a cluster."""
+    """The interface of what measures: this process, or a cluster."""
 
     def open(self, source: Source, name: str | None = None) -> Any:
-        """The corpus that ``source`` means, to be measured by this engine."""
+        """The corpus that ``source`` names, ready to be measured by this engine."""
 
     def study(
         self,
@@ -38,11 +38,12 @@ class Engine(Protocol):
         control: bool = True,
         progress: Callable[[Progress], None] = ...,
     ) -> Profile:
-        """The profile of a model over a corpus; as :func:`mha_viz.study.run.study`, which resumes from ``folder``."""
+        """The profile of a model over a corpus, as from :func:`mha_viz.study.run.study`, which resumes from
+        ``folder``."""
 
 
 class Here:
-    """Studies in this process. ``batch``: at most so many pieces are read together."""
+    """Studies in this process. ``batch``: the most pieces that are read together."""
 
     def __init__(self, batch: int = BATCH) -> None:
         self.batch = batch
@@ -64,10 +65,10 @@ class Here:
 
 
 def engine_of(client: Client | None, batch: int = BATCH) -> Engine:
-    """The engine that measures by this Dask client, or without one in this process. Raises ClusterError."""
+    """The engine that measures with this Dask client or, without one, in this process. Raises ClusterError."""
     if client is None:
         return Here(batch)
-    from mha_viz.study.cluster.engine import OnCluster  # without Dask, one process measures all the same
+    from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
 
     return OnCluster(client, batch)
 
@@ -117,11 +118,12 @@ def profile(
         measured = establish(second, measured)[1]
         if folder is not None:
             measured.write(folder)
-    return profile_of(measured.files())  # numbers have the digits of the files, so that an opened one is equal
+    return profile_of(measured.files())  # rounded as in the files, so that a profile read from them is equal
 
 
 def _comparable(encoder: Encoder, corpus: Any, second: Any) -> None:
-    """Raise CorpusError before anything is measured unless a second corpus is another one, and of the same model."""
+    """Raise CorpusError before anything is measured unless the second corpus differs from the first and its profile is
+    of the same model."""
     here = {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
     there = second.facts if isinstance(second, Profile) else {**here, "corpus": second.name, "sha256": second.digest}
     check(here, there)
@@ -130,8 +132,8 @@ def _comparable(encoder: Encoder, corpus: Any, second: Any) -> None:
 def measure(
     engine: Engine, encoder: Encoder, corpus: Any, out: Path | None, progress: Callable[[Progress], None]
 ) -> Profile:
-    """The study of a corpus that the engine has opened, written to the folder ``out`` where one is given. Raises as
-    :func:`profile`."""
+    """The profile of a corpus that the engine has opened, written to the folder ``out`` if one is given. Raises the
+    errors of :func:`profile`."""
     if out is not None:
         make_folder(out)
     try:

@@ -1,4 +1,4 @@
-"""Pronouns whose antecedent stands in their own sentence."""
+"""Pronouns whose antecedent is in the same sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mha_viz.corpus.treebank import Sentence
 
 
 def anaphoric(sentence: Sentence) -> Iterator[int]:
-    """The pronouns that have an earlier mention of their chain, as numbers of words."""
+    """The pronouns that have an earlier mention of their chain in the sentence, as numbers of words."""
     chains: set[str] = set()
     for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
         if mention.chain in chains and sentence.words[mention.word].upos == "PRON":

@@ -1,4 +1,5 @@
-"""How many heads of a model can go before its answer changes, and which few change it to another, for one text."""
+"""How many heads of a model can be removed before its answer changes, and which few heads change it to a given word,
+for one text."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ Progress = Callable[[float], None]
 
 def removal(encoder: Encoder, order: Sequence[Head], case: Case, progress: Progress = lambda _: None) -> Removal:
     """What changes while heads are removed in ``order``, one more at each step
-    (:func:`mha_viz.analysis.removal.order_of`). ``progress`` is called with the share that is done; what it raises ends
-    the work. Raises as :func:`mha_viz.study.effects.lost_each`."""
+    (:func:`mha_viz.analysis.removal.order_of`). ``progress`` is called with the share that is done; an exception from
+    it ends the work. Raises the errors of :func:`mha_viz.study.effects.lost_each`."""
     parts = []
     work = steps(len(order), len(encoder.tokenize(*case.texts)))
     for done, counts in enumerate(work, 1):
@@ -31,8 +32,8 @@ def removal(encoder: Encoder, order: Sequence[Head], case: Case, progress: Progr
 
 
 def margins(encoder: Encoder, variants: Sequence[Collection[Head]], case: Case) -> Numbers:
-    """[variant]: by how much log p of the word that is asked for lies above the best of all others while these heads
-    are off. Raises SettingError where no word is asked for."""
+    """[variant]: log p of the wanted word minus that of the most probable other word, with these heads off. Raises
+    SettingError if no word is wanted."""
     question = case.question
     if question is None or question.kind == COSINE:
         raise SettingError("No word is asked for.", "Ask for a word at [MASK], or for the next one.")
@@ -52,7 +53,7 @@ def _margins(values: Numbers, piece: int) -> Numbers:
 def smallest_switch(
     encoder: Encoder, case: Case, most: int = MOST_SWITCHED, progress: Progress = lambda _: None
 ) -> Switch:
-    """The smallest set of heads, found greedily, without which the word that is asked for is the answer. Raises as
+    """The smallest set of heads, found greedily, without which the wanted word is the answer. Raises the errors of
     :func:`margins`."""
     every = ablation.existing(
         encoder, [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]

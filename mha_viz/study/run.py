@@ -36,8 +36,8 @@ from mha_viz.text import WordPieces
 
 GAP_ROWS = 30  # rows of a GAP table per task
 MAX_SUBMITTED = 2 * MOST  # tasks that are submitted before the first of them is merged
-SAVE_SECONDS = 5.0  # between two writes of the sums
-SEED = 0  # of the untrained weights
+SAVE_SECONDS = 5.0  # seconds between two writes of the sums
+SEED = 0  # seed of the untrained weights
 PASSES = ("trained", "untrained")
 
 
@@ -45,8 +45,8 @@ class Progress(NamedTuple):
     """The progress of a study: pieces of text that are done, and the total of both passes.
 
     On a cluster ``done`` and ``total`` are sentences; ``rate`` is how many are measured per second, ``seconds_left``
-    about how long it still takes, None where that cannot be told yet; ``by_worker`` how many each worker has measured,
-    by its address, and ``lost`` how many workers have gone.
+    the estimated time left, None if there is no estimate yet; ``by_worker`` how many each worker has measured, by
+    address, and ``lost`` how many workers were lost.
     """
 
     done: int
@@ -74,7 +74,8 @@ def study(
 ) -> Profile:
     """The profile of a model over a corpus.
 
-    ``control``: whether the untrained model is measured too; without it no table says what it gets right.
+    ``control``: whether the untrained model is measured too; without it, the tables lack the accuracy of the untrained
+    model.
 
     ``resume``: a folder for intermediate sums, from which a stopped study continues; they are deleted at the end.
     ``batch``: the maximum number of pieces per batch, which affects speed and memory but no result. ``progress`` is
@@ -98,7 +99,7 @@ def study(
 
 
 def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Tally:
-    """The sums of a model over a corpus, without the untrained weights."""
+    """The sums of a model over a corpus, for its trained weights only."""
     run = Run(encoder, corpus, passes=PASSES[:1])
     run.check()
     with turn.crew() as workers:
@@ -106,8 +107,8 @@ def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Tally:
 
 
 class Run:
-    """The passes over a corpus, or over a part of one that begins with the sentence numbered ``first``, whose
-    ``documents`` are then given."""
+    """The passes over a corpus, or over a part of one that begins with the sentence numbered ``first`` and contains the
+    given ``documents``."""
 
     def __init__(
         self,
@@ -142,12 +143,12 @@ class Run:
         self._saved = time.monotonic()
 
     def check(self) -> None:
-        """Raise CorpusError where there is nothing to measure."""
+        """Raise CorpusError if there is nothing to measure."""
         if self.total == 0:
             raise CorpusError(f"Nothing of {self.corpus.name} can be read.", "; ".join(self.plan.left_out[:3]))
 
     def gold(self, tally: Tally) -> GoldCases:
-        """What the annotation of the sentences in these sums gives."""
+        """The results that follow from the annotation of the sentences in these sums alone."""
         assert isinstance(self.corpus, Corpus)
         read = [(self.first + at, self.corpus.sentences[at]) for at in np.flatnonzero(tally.done).tolist()]
         return GoldCases(gold(self.relations, read), cases(self.relations, read, self.documents, self.first))
@@ -168,7 +169,7 @@ class Run:
             while submitted:
                 self._merge_first(submitted, tally, sums_file)
         finally:
-            for future in submitted:  # tasks that have finished when the study is stopped are not lost
+            for future in submitted:  # tasks that have finished when the study is stopped are merged too
                 if not future.cancel() and future.exception() is None:
                     tally.merge(future.result())
             if sums_file and tally.whole:

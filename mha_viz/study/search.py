@@ -1,9 +1,10 @@
-"""Search by head: the sentences of a corpus in which a head has its strongest links, by what stands at their ends.
+"""Search by head: the sentences of a corpus in which a head has its strongest links, filtered by the words at their
+ends.
 
-A *link* leads from each word, its query, to the word with the largest weight in its row, its key: on the block of the
-sentence's words, without special tokens and without the diagonal; of equal weights, the first. Weights are ranked to
-four digits; of equal ones the first sentence counts. Sentences are read in parts, and of each part only the strongest
-links and counts are kept, so that memory does not grow with the corpus.
+A *link* leads from each word, its query, to the word with the largest weight in its row, its key, without special
+tokens and without the diagonal; among equal weights, the first word. Weights are ranked to four digits; among equal
+ones, the first sentence comes first. Sentences are read in parts, and only the strongest links and the counts of each
+part are stored, so that memory does not grow with the corpus.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Conditions", "Link", "Search", "search", "searching"]
 
 PART = 400  # sentences that are read before the next ones are split into pieces
-MOST = 20  # links that are listed where nothing else is asked for
+MOST = 20  # links that are listed by default
 MOST_LISTED = 10_000
 
 
@@ -61,8 +62,8 @@ def search(
     """The sentences of a corpus where a head has its strongest links, with counts of all of them.
 
     ``corpus`` and ``model`` are as for ``profile``; ``head`` is a name such as "L3H1". The conditions are those of
-    :class:`Conditions`. ``most``: the number of sentences to list, one link each; ``progress`` is called after each
-    part of the corpus with ``done`` and ``total`` sentences.
+    :class:`Conditions`. ``most``: the number of sentences to list, one link per sentence; ``progress`` is called after
+    each part of the corpus with ``done`` and ``total`` sentences.
 
     Raises CorpusError, also if the corpus lacks the annotation that a condition needs; UnknownHead; ModelError's
     family.
@@ -88,7 +89,7 @@ def _reported(parts: Iterator[Search], progress: Callable[[Progress], None] | No
 def searching(
     encoder: Encoder, corpus: Corpus | Gap, head: AnyHead, conditions: Conditions, most: int = MOST
 ) -> Iterator[Search]:
-    """What was found after each part of a corpus; the last one is of all of it. Raises as :func:`search`."""
+    """The result so far, after each part of a corpus; the last one is complete. Raises the errors of :func:`search`."""
     if isinstance(corpus, Gap):
         raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
     if not 1 <= most <= MOST_LISTED:
@@ -126,8 +127,8 @@ def _searching(encoder: Encoder, corpus: Corpus, head: Head, conditions: Conditi
 def _pointed(
     encoder: Encoder, corpus: Corpus, head: Head
 ) -> Iterator[tuple[int, Sentence, npt.NDArray[np.intp], npt.NDArray[np.float64]]]:
-    """Of each sentence with two words or more that can be read: its number, itself, and [word] where each word points
-    and with which weight, to four digits."""
+    """For each sentence that can be read and has at least two words: its number, the sentence, and [word] the word that
+    each word points at and the weight, to four digits."""
     texts = plan(encoder, dataclasses.replace(corpus, has_chains=False)).sentences
     todo = [i for i, text in enumerate(texts) if text and len(corpus.sentences[i].words) > 1]
     for numbers in batches(texts, todo, encoder.layers * encoder.heads):

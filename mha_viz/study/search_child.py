@@ -2,8 +2,8 @@
 
 The request is a line of JSON followed by the bytes of the file; without bytes the built-in sentences are searched.
 ``folder``, ``name`` and ``revision`` identify the model; ``head``, ``conditions`` and ``most`` are those of
-:func:`mha_viz.study.search.searching`. The answer is JSON. It holds sentences of the file: it is for the visitor who
-has that file alone.
+:func:`mha_viz.study.search.searching`. The answer is JSON. It contains sentences of the file, so only visitors who have
+that file may see it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mha_viz.study.search import searching
 
 
 def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
-    """What was found, if need be until the search was cancelled. Raises as :func:`mha_viz.study.search.search`."""
+    """The result, incomplete if the search was cancelled. Raises the errors of :func:`mha_viz.study.search.search`."""
     header, _, data = order.partition(b"\n")
     request: dict[str, Any] = json.loads(header)
     corpus = reading.parse_file(data, NEUTRAL) if data else grammar.corpus()

@@ -39,9 +39,10 @@ def profiles(
 ) -> list[Profile]:
     """The profile of every model on every corpus, the corpora of one model after the other.
 
-    ``corpora`` and ``models`` are lists of what :func:`mha_viz.profile` takes; snapshots of a training are models, such
-    as "toy@400". ``out``: a folder that gets one for each profile, ``MODEL/CORPUS``, and ``profiles.csv``, the table of
-    :func:`side_by_side`. The other arguments and the errors are those of ``profile``; SettingError if a list is empty.
+    ``corpora`` and ``models`` are lists of what :func:`mha_viz.profile` takes; snapshots of a training count as models,
+    such as "toy@400". ``out``: a folder that gets a folder ``MODEL/CORPUS`` for each profile, and ``profiles.csv``, the
+    table of :func:`side_by_side`. The other arguments and the errors are those of ``profile``; SettingError if a list
+    is empty.
 
     >>> [p.model for p in mv.profiles(["grammar"], ["toy@0", "toy@100"])]
     ['toy@0', 'toy@100']
@@ -75,7 +76,7 @@ def _measured(
 
 
 def write_together(measured: Sequence[Profile], folder: Path) -> Path:
-    """Write the table of several profiles to a folder; its path. Raises ExportError."""
+    """Write the table of several profiles to a folder and return its path. Raises ExportError."""
     make_folder(folder)
     text = side_by_side(measured).to_csv(index=False, float_format="%.9g", lineterminator="\n")
     try:
@@ -89,8 +90,8 @@ def write_together(measured: Sequence[Profile], folder: Path) -> Path:
 
 
 def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
-    """The scores of several profiles in one table: a row for each head and role that meets its rule in one of them, and
-    a column for each profile, "MODEL on CORPUS"; empty where a profile lacks the candidate."""
+    """The scores of several profiles in one table: a row for each head and role that meets its rule in at least one of
+    them, and a column for each profile, "MODEL on CORPUS"; empty where a profile lacks the candidate."""
     import pandas as pd
 
     columns = [

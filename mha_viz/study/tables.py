@@ -29,15 +29,15 @@ Rows = Iterator[tuple[Any, ...]]
 
 
 class GoldCases(NamedTuple):
-    """What the annotation alone gives, and the cases [document, half, direction, row] that it has."""
+    """The results that follow from the annotation alone, and its cases [document, half, direction, row]."""
 
     gold: Gold
     cases: Counts
 
 
 class Measured(NamedTuple):
-    """A corpus and the sums of the model over it, with trained and, where they were measured, untrained weights.
-    ``gold``: of a corpus with trees. Of the corpus, its sentences are not asked for."""
+    """A corpus and the sums of the model over it, with trained weights and, if measured, untrained ones. ``gold``: for
+    a corpus with trees. The corpus may be without its sentences."""
 
     corpus: Corpus | Gap
     relations: Relations
@@ -116,7 +116,7 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
 
 
 def _evidence(tally: Tally, roles_of_heads: dict[str, pd.DataFrame], heads: int) -> dict[str, pd.DataFrame]:
-    """The cases that were kept for each role and candidate."""
+    """The cases recorded for each role and candidate."""
     if tally.selection is None:
         return {}
     columns = ["layer", "head", "role", "detail"]

@@ -19,16 +19,16 @@ from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree
 from mha_viz.files import arrays_in, whole_file
 
-CASES = "cases"  # of the evidence
+CASES = "cases"  # of the arrays for evidence
 BY_DOCUMENT = ("syntax/correct", "coreference/correct", "coreference/n", "coreference/baseline")
 
 
 class Tally:
-    """All measures of one pass. ``done`` and ``chunks_done`` mark the sentences and chunks that are included;
-    ``whole`` is False after an interrupted merge, when some sums include what others lack.
+    """All measures of one pass. ``done`` and ``chunks_done`` mark the sentences and chunks that are included; ``whole``
+    is False after an interrupted merge, when some sums include sentences that others lack.
 
-    ``present``: the numbers of the documents that have rows in the sums by document, ascending; all of them, or for a
-    part of the corpus those of its own sentences. ``selection``: the cases that are kept as evidence, if any are to be.
+    ``present``: the numbers of the documents that have rows in the sums by document, ascending; all of them or, for a
+    part of the corpus, those of its sentences. ``selection``: the cases that are recorded as evidence, if any.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Tally:
         first: int = 0,
     ) -> None:
         """``sentences``: the numbers of those that will be added, None for any; ``evidence``: whether cases are
-        kept; ``first``: the number of the first sentence of ``documents``, in a part of a corpus."""
+        recorded; ``first``: the number of the first sentence of ``documents``, for a part of a corpus."""
         self.documents, self.first = documents, first
         some = np.arange(documents.count) if sentences is None else np.unique(self._documents(sentences))
         self.present = some.astype(np.int64)
@@ -86,7 +86,7 @@ class Tally:
         self.chunks_done[list(batch.numbers)] = True
 
     def _rows(self, sentences: Sequence[int]) -> list[int]:
-        """Where the documents of these sentences stand in the sums by document."""
+        """The rows of these sentences' documents in the sums by document."""
         rows: list[int] = np.searchsorted(self.present, self._documents(sentences)).tolist()
         return rows
 
@@ -113,8 +113,8 @@ class Tally:
     def add_sums(
         self, arrays: Mapping[str, npt.NDArray[Any]], present: npt.NDArray[np.int64], cases: Cases | None = None
     ) -> None:
-        """Add sums by name, as :meth:`arrays` gives them, with rows for the documents ``present`` and the cases of
-        another selection. Raises ValueError where they are of another corpus."""
+        """Add sums by name, in the form of :meth:`arrays`, with rows for the documents ``present`` and the cases of
+        another selection. Raises ValueError if they belong to another corpus."""
         mine = self.arrays()
         expected = {
             name: (len(present), *array.shape[1:]) if name in BY_DOCUMENT else array.shape

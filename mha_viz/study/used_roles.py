@@ -1,4 +1,5 @@
-"""Which roles of a profile are used: what goes wrong, over a corpus, with the words that depend on them."""
+"""Which roles of a profile are used: the effect of switching a head off on the words that depend on its role, over a
+corpus."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from mha_viz.study.corpus_effects import COREFERENCE, MOST, Measurement, TokenCh
 
 
 class _Role(NamedTuple):
-    """A role that several heads may have, and what it is measured on."""
+    """A role that several heads may have, and the relation that it is measured on."""
 
     role: str
     detail: str
@@ -56,7 +57,7 @@ def used_roles(
         )
     opened, roles = _named(open_corpus(corpus), profile), _roles(profile.findings())
     rows: list[tuple[object, ...]] = []
-    states: TokenChanges = {}  # which roles of one layer have in common
+    states: TokenChanges = {}  # shared by the roles of one layer
     for number, (role, heads) in enumerate(roles.items()):
         run = Measurement(encoder, opened, heads, method, role.relation, role.direction, most=most, states=states)
         for done in run.sentences():
@@ -71,7 +72,7 @@ def used_roles(
 
 
 def _named(corpus: Corpus | Gap, profile: Profile) -> Corpus | Gap:
-    """The corpus under the name that it has in the profile, where it is the one that the profile was measured on."""
+    """The corpus, under the name that it has in the profile if the profile was measured on it."""
     return dataclasses.replace(corpus, name=profile.corpus) if corpus.digest == profile.facts["sha256"] else corpus
 
 

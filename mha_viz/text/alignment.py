@@ -1,4 +1,4 @@
-"""Which word of one text stands for which of another."""
+"""Which word of one text corresponds to which word of another."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mha_viz.text.tokens import Token, TokenizedText
 
 
 class Alignment(NamedTuple):
-    """Which unit of a second text stands for each unit of a first one: an index, or None. Units are words and special
-    tokens, as in :meth:`TokenizedText.by_words`.
+    """Which unit of a second text corresponds to each unit of a first one: an index, or None. Units are words and
+    special tokens, as in :meth:`TokenizedText.by_words`.
 
-    ``same``: where both are the same characters of one text, or the same word. ``place``: there, and where a run of
-    words was replaced by another of the same length.
+    ``same``: only if both are the same characters of one text, or the same word. ``place``: also if a run of words was
+    replaced by another of the same length.
     """
 
     same: tuple[int | None, ...]
@@ -22,8 +22,8 @@ class Alignment(NamedTuple):
 
 
 def align(a: TokenizedText, b: TokenizedText) -> Alignment:
-    """The units of ``b`` that correspond to those of ``a``: by character spans in the same typed text, else by words
-    in order (capital letters aside), as many as can be."""
+    """The units of ``b`` that correspond to those of ``a``: by character spans if the typed text is the same, otherwise
+    by words in order (ignoring case), as many as possible."""
     first, second = a.by_words().tokens, b.by_words().tokens
     same = _in_order([_alike(t) for t in first], [_alike(t) for t in second])
     if (a.text, a.pair) == (b.text, b.pair):
@@ -33,11 +33,11 @@ def align(a: TokenizedText, b: TokenizedText) -> Alignment:
 
 
 def _alike(token: Token) -> str:
-    return "\0" if token.special else token.text.casefold()  # [CLS] stands where <s> stands
+    return "\0" if token.special else token.text.casefold()  # [CLS] corresponds to <s>
 
 
 def _in_order(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
-    """For each of ``a`` its partner in ``b``: a longest common subsequence that keeps what both begin and end with."""
+    """For each of ``a`` its partner in ``b``: by a longest common subsequence that keeps a common beginning and end."""
     shorter = min(len(a), len(b))
     begin = next((i for i in range(shorter) if a[i] != b[i]), shorter)
     end = next((i for i in range(shorter - begin) if a[-1 - i] != b[-1 - i]), shorter - begin)
@@ -47,13 +47,13 @@ def _in_order(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
 
 
 def _common(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
-    """Partners by a longest common subsequence, one integer of len(a) bits a row (Hyyrö 2004): time does not depend
-    on how repetitive the text is, which it does in difflib."""
+    """Partners by a longest common subsequence, with one integer of len(a) bits per row (Hyyrö 2004): unlike with
+    difflib, the time does not depend on how repetitive the text is."""
     where: dict[str, int] = {}
     for i, word in enumerate(a):
         where[word] = where.get(word, 0) | 1 << i
     whole = (1 << len(a)) - 1
-    rows = [whole]  # after j words of b: bit i is 0 where word i of a makes the subsequence one longer
+    rows = [whole]  # after j words of b: bit i is 0 if word i of a lengthens the subsequence by one
     for word in b:
         matches = rows[-1] & where.get(word, 0)
         rows.append(((rows[-1] + matches) | (rows[-1] - matches)) & whole)
@@ -71,7 +71,8 @@ def _common(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
 
 
 def _by_span(first: Sequence[Token], second: Sequence[Token], same: list[int | None]) -> list[int | None]:
-    """The first unit of ``second`` that shares a character with each of ``first``; ``same`` for what was not typed."""
+    """The first unit of ``second`` that shares a character with each unit of ``first``; ``same`` for units that were
+    not typed."""
     partners: list[int | None] = []
     typed = [(j, t.segment, t.start, t.end) for j, t in enumerate(second) if t.start is not None and t.end is not None]
     at = 0
@@ -87,7 +88,7 @@ def _by_span(first: Sequence[Token], second: Sequence[Token], same: list[int | N
 
 
 def _replaced(first: Sequence[Token], second: Sequence[Token], same: Sequence[int | None]) -> list[int | None]:
-    """``same``, and words between two partners where both texts have equally many."""
+    """``same``, and the words between two partners if both texts have equally many there."""
     place = list(same)
     held = [(i, j) for i, j in enumerate(same) if j is not None]
     for (i, j), (i_end, j_end) in pairwise([(-1, -1), *held, (len(first), len(second))]):

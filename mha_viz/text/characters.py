@@ -1,4 +1,4 @@
-"""Characters: what no tokenizer or page can carry, punctuation, and what a person can see."""
+"""Characters: those that no tokenizer or page can process, punctuation, and visible forms."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from mha_viz.errors import TextError
 
 
 def clean(text: str) -> str:
-    """The text with what no tokenizer or page can carry (lone surrogates, NUL) replaced by U+FFFD.
+    """The text with characters that no tokenizer or page can process (lone surrogates, NUL) replaced by U+FFFD.
 
-    One character stays one character, so that spans still point into what was typed. Raises TextError for what is no
-    text at all.
+    One character stays one character, so that spans still refer to the typed text. Raises TextError for a value that is
+    not a string.
     """
     if not isinstance(text, str):
         raise TextError(f"{str(text)[:40]!r} is {type(text).__name__}, not text.", "Give a string.")
@@ -21,12 +21,12 @@ def clean(text: str) -> str:
 
 
 def is_punctuation(text: str) -> bool:
-    """True when every character is Unicode punctuation (category P*); False for empty text."""
+    """True if every character is Unicode punctuation (category P*); False for empty text."""
     return bool(text) and all(unicodedata.category(c).startswith("P") for c in text)
 
 
 def visible(text: str) -> str:
-    """The text as a person can see it: white space at the ends dropped, invisible characters named."""
+    """The text in visible form: white space at the ends is dropped, invisible characters are named."""
     shown = text.strip()
     if shown and not all(unicodedata.category(c) in ("Cf", "Cc", "Mn", "Zs") for c in shown):
         return shown
@@ -34,7 +34,7 @@ def visible(text: str) -> str:
 
 
 def without_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
-    """The span without leading blanks, at least one character long."""
+    """The span without leading spaces, at least one character long."""
     while start < end - 1 and typed[start].isspace():
         start += 1
     return start, end

@@ -1,4 +1,4 @@
-"""Pieces put together into words, and the way back to what was typed."""
+"""Pieces grouped into words, and the way back to the typed text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ APOSTROPHES = frozenset("'’ʼ＇")
 def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = None) -> TokenizedText:
     """Tokens with words and display text from the pieces of a tokenizer.
 
-    Words are the tokenizer's own, corrected so that one white-space-or-punctuation word is one word:
-    "didn't" is whole although BERT cuts it in three, and "tired." gives its full stop away although
-    SentencePiece keeps them together. An apostrophe belongs to a word only between two letters or digits;
-    every other punctuation mark, underscore and leading apostrophe included, is a word of its own or, where
-    several are one piece, of that piece.
+    Words are the tokenizer's own, corrected so that one white-space-or-punctuation word is one word: "didn't" is one
+    word although BERT cuts it into three pieces, and the full stop of "tired." is a separate word although
+    SentencePiece keeps them together. An apostrophe belongs to a word only between two letters or digits; every other
+    punctuation mark, including the underscore and a leading apostrophe, is a word of its own or, if several form one
+    piece, a word together.
     """
     typed = (text, pair)
     trimmed = [_trim(p, typed[p.segment]) for p in pieces]
@@ -32,13 +32,13 @@ def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = N
 
 
 SPECIAL_NAMES = re.compile(r"\[(CLS|SEP|PAD)\]|</?s>|<pad>|<bos>|<eos>|<\|endoftext\|>|<\|im_(start|end)\|>")
-BLANKS = "Ġ▁"  # before a piece that begins a word, in byte-level and SentencePiece vocabularies
+BLANKS = "Ġ▁"  # prefixes of a piece that begins a word, in byte-level and SentencePiece vocabularies
 
 
 def from_names(names: Sequence[str], second_from: int | None = None) -> TokenizedText:
     """A text from the names that a tokenizer gives its pieces ("##ing", "Ġthe", "▁the"), with the marks resolved.
 
-    What was typed is not known, so the text is put together from the pieces: words with one blank between them.
+    The typed text is not known, so it is assembled from the pieces, as words separated by single spaces.
     ``second_from`` is the index of the first piece of a second sentence.
     """
     typed = ["", ""]
@@ -62,7 +62,7 @@ def from_names(names: Sequence[str], second_from: int | None = None) -> Tokenize
 
 
 def _unmarked(name: str, blanks: bool) -> tuple[str, bool]:
-    """A piece's text without the tokenizer's mark, and whether it goes on the word before it."""
+    """A piece's text without the tokenizer's mark, and whether it continues the word before it."""
     if name.startswith("##") and len(name) > 2:
         return name[2:], True
     if blanks:
@@ -71,10 +71,11 @@ def _unmarked(name: str, blanks: bool) -> tuple[str, bool]:
 
 
 def _trim(piece: Piece, typed: str) -> Piece:
-    """Without the leading blank that byte-level tokenizers put inside a span; a piece that is a blank keeps it."""
+    """The piece without the leading space that byte-level tokenizers include in a span; a piece that is only a space
+    keeps it."""
     start, end = piece.start, piece.end
     if start == end and piece.word is not None and start > 0 and typed[start - 1].isspace():
-        start -= 1  # RoBERTa's "Ġ" alone: its tokenizer has trimmed the blank away
+        start -= 1  # RoBERTa's "Ġ" alone, whose space its tokenizer has trimmed
     start, end = without_blanks(typed, start, end)
     return piece if start == piece.start else piece._replace(start=start)
 
@@ -100,7 +101,7 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
         return True
     if piece.start < previous.end:  # several byte pieces of one character, or an overlap
         return False
-    if not typed[previous.start : previous.end].strip():  # a blank piece leads into the word that follows it
+    if not typed[previous.start : previous.end].strip():  # a space piece belongs to the word that follows it
         return False
     if typed[previous.end : piece.start].strip() != typed[previous.end : piece.start] or (
         typed[previous.end : piece.start].isspace()
@@ -111,13 +112,13 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
     written, before = typed[piece.start : piece.end], typed[previous.start : previous.end]
     if (
         is_punctuation(written) or is_punctuation(before) or written.isspace()
-    ):  # Llama's "▁" alone leads into the next word
+    ):  # Llama's "▁" alone belongs to the next word
         return True
     return piece.word != previous.word
 
 
 def _inside_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
-    """True when the two pieces meet at an apostrophe that stands between letters: didn|'|t, didn|'t."""
+    """True if the two pieces meet at an apostrophe between letters: didn|'|t, didn|'t."""
     if previous.end != piece.start:
         return False
     for at in (piece.start, piece.start - 1):

@@ -9,9 +9,9 @@ from mha_viz.text.tokens import Cut, Token, TokenizedText
 
 
 def parse_text(fields: Any) -> TokenizedText:
-    """The text that ``dataclasses.asdict`` took apart, also after JSON.
+    """The text from the fields that ``dataclasses.asdict`` gives, also after JSON.
 
-    Raises TextError for anything else: every token's span must lie in the sentence that it names.
+    Raises TextError for anything else: the span of every token must be in the sentence that it names.
     """
     _expect(_is(fields, dict) and set(fields) == set(TokenizedText.__dataclass_fields__), "a text", fields)
     typed = fields["text"], fields["pair"]

@@ -11,24 +11,24 @@ from mha_viz.text.characters import is_punctuation, visible, without_blanks
 
 
 class Piece(NamedTuple):
-    """What a tokenizer says of one piece: its name, its span, and the tokenizer's own word number."""
+    """One piece according to the tokenizer: its name, its span, and the tokenizer's own word number."""
 
     name: str
     start: int
     end: int
-    word: int | None  # None for [CLS], [SEP] and their like
+    word: int | None  # None for [CLS], [SEP] and similar tokens
     segment: int
-    in_vocabulary: bool = True  # False when the tokenizer has no piece for it: [UNK]
+    in_vocabulary: bool = True  # False if the tokenizer has no piece for it: [UNK]
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
     """One unit of attention: a piece, or a word after :meth:`Attention.by_words`.
 
-    ``start`` and ``end`` count characters (Unicode code points) of the typed sentence that ``segment``
-    names (0: the sentence, 1: the second one); both are None for tokens that the model added.
-    ``word`` numbers the words of both sentences in order; None marks a special token. ``known`` is False
-    for what the tokenizer has no piece for: the model reads [UNK] there.
+    ``start`` and ``end`` count characters (Unicode code points) of the typed sentence that ``segment`` names (0: the
+    sentence, 1: the second one); both are None for tokens that the model added. ``word`` numbers the words of both
+    sentences in order; None marks a special token. ``known`` is False if the tokenizer has no piece for it: the model
+    reads [UNK] there.
     """
 
     text: str
@@ -40,13 +40,13 @@ class Token:
 
     @property
     def special(self) -> bool:
-        """True for [CLS], [SEP] and their like: delimiters, not part of any word."""
+        """True for [CLS], [SEP] and similar tokens: delimiters, not part of any word."""
         return self.word is None
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What did not fit: the text has ``pieces`` pieces (at least, when ``more``), the model reads ``limit``.
+    """What was cut: the text has ``pieces`` pieces (at least, when ``more``), the model reads ``limit``.
 
     ``kept`` holds, for each of the two sentences, the number of characters that were read.
     """
@@ -61,7 +61,7 @@ class Cut:
 class TokenizedText:
     """Typed text as a model read it: ``tokens`` in order, with the way back into ``text`` and ``pair``.
 
-    ``given``: the words, where the text was given as words; empty where the tokenizer looked for them itself.
+    ``given``: the words, if the text was given as words; empty if the tokenizer split the text.
     """
 
     text: str
@@ -76,7 +76,7 @@ class TokenizedText:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Token indices of each unit in order: the pieces of a word together, each special token alone."""
+        """The token indices of each unit in order: the pieces of a word together, each special token alone."""
         groups: list[list[int]] = []
         for index, token in enumerate(self.tokens):
             if groups and token.word is not None and token.word == self.tokens[groups[-1][-1]].word:
@@ -90,7 +90,8 @@ class TokenizedText:
         return (self.text, self.pair)[token.segment][token.start : token.end] if token.start is not None else ""
 
     def by_words(self) -> TokenizedText:
-        """The same text with one token per word; special tokens stay. ``groups`` of self maps back."""
+        """The same text with one token per word; special tokens stay. The ``groups`` of this text map back to its
+        tokens."""
         return replace(self, tokens=tuple(self._word(g) for g in self.groups), unit="words")
 
     def without_special(self) -> TokenizedText:
@@ -111,8 +112,8 @@ class TokenizedText:
 @dataclass(frozen=True)
 class WordPieces:
     """A sentence given as words (``forms``), as a model reads it. Each other tuple has one entry for each piece:
-    ``names`` are the tokenizer's own, ``words`` number the given ones (None for special tokens), ``spans`` point into
-    ``text``, which is the words with one blank between them, ``in_vocabulary`` is as in Piece."""
+    ``names`` are those of the tokenizer, ``words`` number the given ones (None for special tokens), ``spans`` refer to
+    ``text``, which is the words separated by single spaces, ``in_vocabulary`` is as in Piece."""
 
     forms: tuple[str, ...]
     names: tuple[str, ...]
@@ -127,18 +128,18 @@ class WordPieces:
 
     @cached_property
     def text(self) -> str:
-        """The words with one blank between them."""
+        """The words, separated by single spaces."""
         return " ".join(self.forms)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """The same, a piece at a time."""
+        """The same as a tuple of pieces."""
         each = zip(self.names, self.spans, self.words, self.in_vocabulary, strict=True)
         return tuple(Piece(name, *span, word, 0, in_vocabulary) for name, span, word, in_vocabulary in each)
 
     @cached_property
     def punctuation(self) -> tuple[bool, ...]:
-        """Which pieces are punctuation only."""
+        """Whether each piece consists of punctuation only."""
         each = zip(self.words, self.spans, strict=True)
         return tuple(word is not None and is_punctuation(self.text[slice(*span)].strip()) for word, span in each)
 

@@ -1,7 +1,8 @@
-"""How long an experiment takes on this machine, from the arithmetic it does and a measurement of a few milliseconds.
+"""How long an experiment takes on this machine, from the arithmetic that it does and a measurement of a few
+milliseconds.
 
-The numbers of :func:`work` were fitted to runs on one core of a server, where :func:`probe` took REFERENCE seconds;
-elsewhere both grow alike.
+The numbers in :func:`work` were fitted to runs on one core of a server on which :func:`probe` took REFERENCE seconds;
+elsewhere both grow in proportion.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from mha_viz.training.record import PENALTY, REMOVAL, Settings, recorded_count, recorded_steps, shapes
 
-START = 2.2  # seconds until the child process has its libraries
+START = 2.2  # seconds until the child process has imported its libraries
 REFERENCE = 0.0022  # seconds of one probe on the machine of the fit
 
 
@@ -32,8 +33,8 @@ def work(settings: Settings) -> float:
 
 
 def probe() -> float:
-    """Processor seconds of a small fixed computation like those of a training, the least of five: what else the machine
-    does now says little about the next minute."""
+    """Processor seconds of a small fixed computation like those of a training, the smallest of five measurements,
+    because the machine's current load says little about the next minute."""
     rng = np.random.default_rng(0)
     queries = rng.random((64, 12, 32), dtype=np.float32)
     keys = rng.random((64, 32, 12), dtype=np.float32)
@@ -49,5 +50,5 @@ def probe() -> float:
 
 
 def pace() -> float:
-    """Seconds on this machine for one second on the machine of the fit, before anything has run here."""
+    """Seconds on this machine for one second on the machine of the fit, before any run here."""
     return probe() / REFERENCE

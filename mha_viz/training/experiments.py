@@ -2,7 +2,7 @@
 
 The layer learns the language of :mod:`mha_viz.training.tasks`. One linear map reads both answers from the sum of the
 head outputs, so that only attention heads can look anything up: there is no residual stream and no feed-forward layer
-to do it instead.
+that could do it.
 
 ``OMP_NUM_THREADS=1 python -m mha_viz.training.experiments --store`` writes the results of the default settings to
 ``assets/lab``; with matrices this small a second thread costs more than it gains. Without ``--store`` this is the child

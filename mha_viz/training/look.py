@@ -1,4 +1,4 @@
-"""What to look at in a run: one or two sentences with the numbers of the very run that is shown."""
+"""What to look at in a result: one or two sentences with the numbers of the result that is shown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def look(result: Result) -> str:
 
 
 def limits(settings: Settings) -> tuple[str, ...]:
-    """Why an experiment with these settings cannot show what it is for; empty for settings that can."""
+    """Why an experiment with these settings cannot show what it is meant to show; empty for settings that can."""
     cuts = shapes(settings)
     is_whole = any(shape.cut == OVERLAPPING and shape.seen == shape.d_model for shape in cuts.values())
     is_narrow = settings.experiment != COUNT and any(shape.d_k == 1 for shape in cuts.values())

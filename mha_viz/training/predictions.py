@@ -1,5 +1,5 @@
-"""What a visitor may expect of an experiment before it runs, and what a result shows of it. Every outcome is computed
-from the numbers of the result; none is fixed in advance."""
+"""The possible expectations of an experiment, asked before it runs, and what its result shows. Every outcome is
+computed from the numbers of the result; none is fixed in advance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Outcome(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """A question about a run with its options, each a clause by its name, and what decides between them."""
+    """A question about a result with its options, each a clause by its name, and the function that decides between
+    them."""
 
     question: str
     options: Mapping[str, str]

@@ -26,7 +26,7 @@ IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
 Field = Literal["seed", "heads", "d_model", "steps", "weight"]
 Array = npt.NDArray[Any]
 FORMAT = 2
-MAX_BYTES = 8_000_000  # of a file that is read
+MAX_BYTES = 8_000_000  # the most bytes of a file that is read
 
 
 @dataclass(frozen=True)

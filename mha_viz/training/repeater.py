@@ -1,9 +1,10 @@
-"""A second toy model: causal, attention only, two layers, which learns to continue sequences that repeat themselves.
+"""A second toy model: a causal model of two layers with attention only, which learns to continue sequences that repeat
+themselves.
 
-Words come in random order and then again in the same order, so that nothing but what was read tells which comes next.
-The only way to know is to find where the present word stood before and to look at what followed there, which takes two
-heads one above the other (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section on induction
-heads; Olsson et al. 2022). No head is assigned either, and the loss does not depend on attention weights.
+Words come in random order and then again in the same order, so that the next word can only be known from those before.
+The model has to find the earlier occurrence of the current word and the word that followed there, which takes two heads
+in consecutive layers (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section on induction
+heads; Olsson et al. 2022). Neither task is assigned to a head, and the loss does not depend on attention weights.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from mha_viz.training.toy_model import Progress, Schedule, Trained, initialise, 
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 POSITIONS = 64
-TOKENS = 50  # of a sequence
-SHORTEST, LONGEST = 4, 25  # words before they are repeated
+TOKENS = 50  # words of a sequence
+SHORTEST, LONGEST = 4, 25  # words before the repetition
 STEPS, BATCH = 3000, 64
-LEARNING_RATE = 3e-3  # at its peak
+LEARNING_RATE = 3e-3  # learning rate at its peak
 WARM_UP = 100  # steps
-SNAPSHOT_STEPS = (0, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000)  # and the last step
+SNAPSHOT_STEPS = (0, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000)  # the saved steps, besides the last one
 _SPECIAL = ("[PAD]", "[UNK]")
 VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
 
 
 def config() -> Any:
-    """A GPT-2 whose feed-forward parts have one unit each, and put out nothing."""
+    """A GPT-2 whose feed-forward parts have one unit each and output nothing."""
     return GPT2Config(
         vocab_size=len(VOCABULARY),
         n_embd=WIDTH,
@@ -79,14 +80,14 @@ def train(
 
 
 def sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Random words that repeat themselves, [sequence, token], and where each first comes again, [sequence]."""
+    """Random words that repeat themselves, [sequence, token], and where each repetition begins, [sequence]."""
     words = torch.randint(len(_SPECIAL), len(VOCABULARY), (BATCH, LONGEST), generator=generator)
     lengths = torch.randint(SHORTEST, LONGEST + 1, (BATCH,), generator=generator)
     return words.gather(1, torch.arange(TOKENS) % lengths[:, None]), lengths
 
 
 def _initial(generator: torch.Generator) -> Any:
-    """A model with random weights that depend on the seed alone, and feed-forward parts that stay silent."""
+    """A model with random weights that depend on the seed alone, and feed-forward parts that output zero."""
     model = GPT2LMHeadModel(config())
     for name, weight in model.named_parameters():
         initialise(name, weight, generator)
@@ -99,7 +100,7 @@ def _initial(generator: torch.Generator) -> Any:
 
 
 def _loss(model: Any, tokens: Tensor, lengths: Tensor) -> Tensor:
-    """The mean loss of the words that can be known: all that follow a word which has come before."""
+    """The mean loss of the words that can be predicted: all that follow a word which has occurred before."""
     logits = model(tokens).logits[:, :-1]
     can_be_known = torch.arange(1, TOKENS) > lengths[:, None]
     return nn.functional.cross_entropy(logits[can_be_known], tokens[:, 1:][can_be_known])

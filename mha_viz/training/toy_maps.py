@@ -1,4 +1,4 @@
-"""The attention of the toy model at every kept step of its training, on one sentence: what the page plays.
+"""The attention of the toy model at every saved step of its training, on one sentence, which the page plays.
 
 ``python -m mha_viz.training.toy_maps toy assets/toy The cat sleeps .`` writes the maps of that sentence, by the model
 in that folder, to ``assets/toy_maps.npz``; with ``hidden``, to ``assets/hidden_maps.npz``.
@@ -24,7 +24,7 @@ HIDDEN = "hidden"  # the same model trained on masked words alone
 
 
 class ToyMaps(NamedTuple):
-    """``maps`` [step, layer, head, query, key] of ``words``, float32, special tokens left out; ``steps`` [step]."""
+    """``maps`` [step, layer, head, query, key] of ``words``, float32, without special tokens; ``steps`` [step]."""
 
     words: tuple[str, ...]
     steps: npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class ToyMaps(NamedTuple):
 
 
 def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
-    """The maps of a sentence, given as its words, by the model in a folder at each of its kept steps."""
+    """The maps of a sentence, given as its words, by the model in a folder at each of its saved steps."""
     from mha_viz.models import snapshots
     from mha_viz.models.encoder import Encoder
 
@@ -57,7 +57,7 @@ def to_bytes(recorded: ToyMaps) -> bytes:
 
 @cache
 def shipped(name: str = TOY) -> ToyMaps:
-    """The maps that come with the app, of TOY or HIDDEN. Raises ResultUnreadable."""
+    """The maps that come with the app, for TOY or HIDDEN. Raises ResultUnreadable."""
     try:
         with np.load(asset(f"{name}_maps.npz"), allow_pickle=False) as file:
             words = tuple(str(word) for word in file["words"])

@@ -1,9 +1,9 @@
 """The toy model: a small encoder that learns the language of :mod:`mha_viz.corpus.grammar` within minutes.
 
-It answers four questions about sentences in which some words are masked or changed: which word belongs here, which
-word precedes this one, what this pronoun refers to, and what the predicate of this subject is. Every answer is a word,
+It answers four questions about sentences in which some words are masked or changed: which word belongs here, which word
+precedes this one, what this pronoun refers to, and what the predicate of this subject is. Every answer is a word,
 predicted from the vectors of the last layer; no head is assigned a task, and the loss does not depend on attention
-weights. Trained on hidden words alone, it is asked the first question only.
+weights. Trained on hidden words alone, it answers only the first question.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEED_FORWARD = 128
 POSITIONS = 40  # pieces; the longest sentence of the grammar has fewer
 STEPS = 10_000
 BATCH = 64
-QUESTIONS = ("previous", "antecedent", "predicate")  # beside the masked words
+QUESTIONS = ("previous", "antecedent", "predicate")  # the questions beside the masked words
 POOL = 40_000  # sentences that are sampled before training and used several times
 LEARNING_RATE = 2e-3  # at its peak
 WARM_UP = 200  # steps
@@ -153,7 +153,7 @@ def _corrupt(
 
 
 def config() -> Any:
-    """A small BERT."""
+    """The configuration of a small BERT."""
     return BertConfig(
         vocab_size=len(VOCABULARY),
         hidden_size=WIDTH,
@@ -179,7 +179,7 @@ class _MultiTaskModel(nn.Module):
             initialise(name, weight, generator)
 
     def losses(self, batch: Sequence[Tensor], generator: torch.Generator) -> dict[str, Tensor]:
-        """The mean loss of each question over the pieces where it is asked."""
+        """The mean loss of each question over the pieces at which it is asked."""
         ids, *answers, other_number, is_pronoun = batch
         seen, masked = _corrupt(ids, other_number, is_pronoun, generator)
         # [sentence, piece, width]
@@ -251,8 +251,8 @@ def raise_if_cancelled(cancelled: Callable[[], bool] | None) -> None:
 
 
 class Schedule(NamedTuple):
-    """So many ``steps``; a learning rate that rises to its ``peak`` over ``warm_up`` of them and then falls; the steps
-    whose weights are ``saved``, beside the first and the last."""
+    """The number of ``steps``; a learning rate that rises to its ``peak`` over ``warm_up`` of them and then falls; and
+    the steps whose weights are ``saved``, besides the first and the last."""
 
     steps: int
     peak: float

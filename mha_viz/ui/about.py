@@ -1,4 +1,4 @@
-"""The page on what the pictures show: one head drawn in both ways, and the text in as many columns as fit."""
+"""The page that explains the pictures: one head drawn as links and as a matrix, and the text in one or two columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STYLE = """
 
 
 def show() -> None:
-    """The figure with what its parts are, the text, and the models."""
+    """The figure with an explanation of its parts, the text, and the table of models."""
     st.html(_STYLE)
     st.header("What the pictures show")
     with st.container(key="about_figure"):

@@ -1,6 +1,6 @@
-"""The URL is the state: what it may say, and what it does say.
+"""The URL is the state of a page: what it may contain, and what it contains now.
 
-Reading never raises: a value that is out of range or unknown is left aside and named in ``complaints``.
+Reading never raises: values that are out of range or unknown are ignored and named in ``complaints``.
 """
 
 from __future__ import annotations
@@ -25,50 +25,51 @@ from mha_viz.models.methods import METHODS
 from mha_viz.text import clean
 from mha_viz.ui import tray
 
-# Bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8 kB.
+# The most bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8
+# kB.
 MAX_ENCODED = 7_000
 LONG = ("text", "pair", "second", "target", "lesson", "tray")
 CLASS = "class"  # the parameter of the view for a class
-MAX_OTHER = 900  # characters that are read of any other parameter
-MAX_PARAMETERS = 40  # twice as many as any page has
-MAX_NAME = 40  # characters of a parameter's name
+MAX_OTHER = 900  # the most characters that are read of any other parameter
+MAX_PARAMETERS = 40  # twice as many as any page uses
+MAX_NAME = 40  # the most characters of a parameter's name
 MOST_OFF = 144  # heads that are switched off: with 12 × 12 of them a parameter takes 767 characters
-MANY = ("kinds",)  # parameters of several values, with dots between them; older links repeat the name instead
+MANY = ("kinds",)  # parameters with several values, separated by dots; older links repeat the name instead
 
-# What a view may say (the drawing reads the same parameters from the address bar: browser/explorer).
+# The parameters of a view (the drawing reads the same ones from the address bar: browser/explorer).
 VIEW = {
     name: VALUES[name]
     for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles", "shown")
 }
 OFF = re.compile(rf"{VALUES['head']}(?:[.,]{VALUES['head']})*", re.ASCII)  # heads that are switched off
 CASE = re.compile(rf"({VALUES['head']})\.([qk])(\d{{1,4}})", re.ASCII)
-# What a comparison may say.
+# The parameters of a comparison.
 COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
-OF_THESE_PANELS = ("diff", "at", "pin")  # count panels and tokens of what is compared
+OF_THESE_PANELS = ("diff", "at", "pin")  # these count the panels and tokens of the comparison
 OF_THESE_TOKENS = ("pin", "link", "q", "k")
-OF_THIS_ANSWER = ("place", "word", "want")  # a masked token, and words that are followed there
+OF_THIS_ANSWER = ("place", "word", "want")  # a masked token, and the words whose probability is followed there
 OF_THIS_TEXT = (
     *OF_THESE_TOKENS,
     "case",
     "second",
     "target",
     *OF_THIS_ANSWER,
-)  # a new text has other tokens, and another second one
-# A new model has other tokens, and its heads are others.
+)  # a new text has other tokens and another second text
+# A new model has other tokens and other heads.
 OF_THIS_MODEL = ("head", "on", "off", "case", *OF_THESE_TOKENS, *OF_THIS_ANSWER)
-ASKED = {  # of the answer of a model
+ASKED = {  # about the answer of a model
     "place": r"\d{1,4}",
     "effect": "sentence|answer",
     "order": "|".join(ORDERS),
     "seed": r"\d{1,4}",
     "part": "|".join(PARTS),
 }
-MAX_WORD = 60  # characters of a word that is followed
+MAX_WORD = 60  # characters of a followed word
 
 
 class Case(NamedTuple):
-    """A case that was opened from the Roles page: the head, and the word that is held, as query or as key, by its
-    number in the sentence."""
+    """A case opened from the Roles page: the head, and the held word with its number in the sentence, as query or as
+    key."""
 
     head: Head
     axis: Literal["q", "k"]
@@ -80,18 +81,17 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class Address:
-    """What the URL asks for; None or empty where it says nothing.
+    """What the URL asks for; None or empty for parameters that are missing.
 
-    ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that pin and link point at.
-    ``before``: the model whose picture stays while ``model`` cannot be had. ``typed``: how many characters of
-    the two sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
-    ``quantity``: what is drawn, the parameter ``shown``. ``off``, ``how``: heads that are switched off, and how.
-    ``target``, ``part``: what an encoder–decoder reads besides its source, empty where it writes it, and whose
+    ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that ``pin`` and ``link`` refer to.
+    ``before``: the model whose picture stays while ``model`` is unavailable. ``typed``: how many characters of the two
+    sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
+    ``quantity``: the quantity that is drawn (the parameter ``shown``). ``off``, ``how``: heads that are switched off,
+    and how. ``target``, ``part``: the target of an encoder–decoder, empty if the model generates it, and the part whose
     attention is shown. ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
     ``place``, ``word``: the masked token and the word whose probability is followed there; ``want``: the word that is
-    to become the answer.
-    ``effect``: what effects are on; ``order``, ``seed``: in which heads are removed one by one. ``case``: the case
-    of a role that is open.
+    to become the answer. ``effect``: what an effect is measured on; ``order``, ``seed``: the order in which heads are
+    removed one by one. ``case``: the case of a role that is open.
     """
 
     text: str | None = None
@@ -165,15 +165,15 @@ def read(parameters: Mapping[str, str]) -> Address:
 
 
 def _matching(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The parameters that are as their pattern says, and the names of those that are not."""
+    """The parameters that match their patterns, and the names of those that do not."""
     given = {name: parameters[name] for name in patterns if name in parameters}
     odd = [name for name, value in given.items() if not re.fullmatch(patterns[name], value, flags=re.ASCII)]
     return {name: value for name, value in given.items() if name not in odd}, odd
 
 
 def bounded(parameters: Mapping[str, str]) -> dict[str, str]:
-    """The parameters as far as they are read. Of a sentence that no link of ours would carry whole, ``typed`` says
-    how long it is, as when it was typed here."""
+    """The parameters, cut to the length that is read. If a sentence is longer than any link of the app holds, ``typed``
+    records its length, as it does for a sentence that was typed."""
     short = {
         name: _shortened(value, MAX_ENCODED) if name in LONG else value[:MAX_OTHER]
         for name, value in islice(parameters.items(), MAX_PARAMETERS)
@@ -187,18 +187,18 @@ def bounded(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def shorten() -> list[str]:
-    """Cut the URL to what is read of it, so that no part of the page meets more. Returns the parameters whose end is
-    lost without a word: all but the two sentences."""
+    """Cut the URL to the part that is read, so that all modules see the same. Returns the names of the parameters that
+    were cut, except for the two sentences, whose cut the page reports."""
     given = now()
     short = bounded(given)
     if short != given:
-        st.query_params.from_dict(short)  # at once: each change by itself would send the whole URL
+        st.query_params.from_dict(short)  # all together, because each single change would send the whole URL
     counted = ("text", "pair", "typed")
     return [name for name in given if len(short.get(name, "")) < len(given[name]) and name not in counted]
 
 
 def fits(text: str, pair: str) -> tuple[str, str]:
-    """The beginnings of both sentences that a link can carry beside the tray; a short one leaves its room to the
+    """The beginnings of both sentences that fit into a link with the compared heads; a short one leaves its room to the
     other."""
     text, pair = (clean(typed[:MAX_ENCODED]) for typed in (text, pair))
     room = max(MAX_ENCODED // 2, room_for("text", "pair", "second"))
@@ -207,7 +207,7 @@ def fits(text: str, pair: str) -> tuple[str, str]:
 
 
 def room_for(*names: str) -> int:
-    """Bytes that the link of this page has for these parameters beside its other long ones."""
+    """The bytes that are left for these parameters in the link of this page, beside its other long ones."""
     return MAX_ENCODED - _length(st.query_params.to_dict(), [name for name in LONG if name not in names])
 
 
@@ -216,20 +216,21 @@ def _length(parameters: Mapping[str, str], names: Sequence[str]) -> int:
 
 
 def _shortened(text: str, room: int) -> str:
-    """The beginning that takes at most ``room`` bytes, percent-encoded. Each character is encoded once."""
+    """The longest beginning that takes at most ``room`` bytes, percent-encoded. Each different character is encoded
+    once."""
     text = text[:room]
     if len(quote(clean(text))) <= room:
         return text
     return text[: bisect_right(list(accumulate(map(_encoded_length, text))), room)]
 
 
-@lru_cache(maxsize=4096)  # a text has few different characters
+@lru_cache(maxsize=4096)  # a text has few different characters, so this cache stays small
 def _encoded_length(character: str) -> int:
     return len(quote(clean(character)))
 
 
 def accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VIEW) -> dict[str, str | None]:
-    """The parameters that a drawing may set: known names with valid values; None takes one out of the URL."""
+    """The parameters that a drawing may set: known names with valid values; None removes a parameter from the URL."""
     changes: dict[str, str | None] = {}
     for name, pattern in patterns.items():
         value = view.get(name)
@@ -239,7 +240,7 @@ def accepted(view: Mapping[str, object], patterns: Mapping[str, str] = VIEW) -> 
 
 
 def pair_of(value: str | None, count: int) -> tuple[int, int] | None:
-    """The two panels of ``count`` that "0-1" names; None for anything else."""
+    """The numbers of the two panels that "0-1" names; None for anything else, such as a number not below ``count``."""
     two = _two(_numbers(value))
     return two if two and max(two) < count and two[0] != two[1] else None
 
@@ -251,13 +252,13 @@ def now() -> dict[str, str]:
 
 
 def in_class() -> bool:
-    """True where the page is shown to a class."""
+    """True if the page is in the view for a class."""
     return st.query_params.get(CLASS) == "1"
 
 
 def go(**changes: str | None) -> None:
-    """Set parameters of the URL (None takes one out) as one step of the browser's history. Raises TrayFull when the
-    tray has grown beyond what the link has left."""
+    """Set parameters of the URL (None removes one) as one step of the browser's history. Raises TrayFull if the
+    compared heads no longer fit into the link."""
     before = now()
     after = {name: value for name, value in {**before, **changes}.items() if value is not None}
     if _length(after, ["tray"]) > max(_length(before, ["tray"]), MAX_ENCODED - _length(after, LONG[:-1])):

@@ -1,4 +1,4 @@
-"""Text that comes with gold annotation: a sentence of the built-in corpus, or CoNLL-U that was pasted."""
+"""Text with gold annotation: a sentence of the built-in corpus, or pasted CoNLL-U."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.errors import CorpusError
 
-TEXTS = 64  # whose gold is remembered; a link carries some 7 kB of text, and its words take ten times that
+TEXTS = 64  # texts whose annotation is cached; a link carries 7 kB of text, its parsed words take ten times that
 
 
 @cache
@@ -21,11 +21,11 @@ def built_in() -> Corpus:
 
 
 class Annotated(NamedTuple):
-    """A sentence with its gold, as the words that the model is to read."""
+    """A sentence with its gold annotation, as the words that the model reads."""
 
     sentence: Sentence
-    pasted: bool  # as CoNLL-U
-    notes: tuple[str, ...] = ()  # what was left out of what was pasted
+    pasted: bool  # whether it was pasted as CoNLL-U
+    notes: tuple[str, ...] = ()  # what was left out of the pasted text
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -34,24 +34,25 @@ class Annotated(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The words with one blank between them."""
+        """The words, separated by single spaces."""
         return " ".join(self.forms)
 
 
 def annotated(typed: str) -> Annotated | None:
-    """The gold of what was typed: CoNLL-U that was pasted, or a sentence of the built-in corpus; None for other text.
+    """The gold annotation of the typed text: of pasted CoNLL-U, or of a sentence of the built-in corpus; None for other
+    text.
 
-    Raises CorpusError for CoNLL-U that cannot be read, and for a first sentence whose tree is broken.
+    Raises CorpusError for CoNLL-U that cannot be read, and if the tree of its first sentence is invalid.
     """
     gold = _read(typed)
     if isinstance(gold, CorpusError):
-        raise CorpusError(gold.problem, gold.remedy)  # a new one: an error that is raised again grows by its traceback
+        raise CorpusError(gold.problem, gold.remedy)  # a copy: raising the same one adds tracebacks
     return gold
 
 
 @lru_cache(maxsize=TEXTS)
 def _read(typed: str) -> Annotated | CorpusError | None:
-    """What :func:`annotated` gives or raises; one run of a page asks several times."""
+    """What :func:`annotated` returns or raises, cached because one run of a page calls it several times."""
     if any(line.count("\t") == 9 for line in typed.splitlines()):
         try:
             return _pasted(read_conllu(typed, "What was pasted"))
@@ -61,7 +62,7 @@ def _read(typed: str) -> Annotated | CorpusError | None:
 
 
 def _pasted(corpus: Corpus) -> Annotated:
-    """The first sentence of what was pasted. Raises CorpusError when its tree is broken."""
+    """The first sentence of the pasted corpus. Raises CorpusError if its tree is invalid."""
     first, more = corpus.sentences[0], len(corpus.sentences) - 1
     if corpus.left_out and all(word.head is None for word in first.words):
         raise CorpusError(f"What was pasted, {corpus.left_out[0]}", "Correct it and paste it again.")
@@ -75,7 +76,7 @@ def _built_in() -> dict[str, Annotated]:
 
 
 def words_of(typed: str) -> tuple[str, ...] | None:
-    """The words that the model is to read where they are given; None where its tokenizer is to find them."""
+    """The words that the model reads if the text gives them, as CoNLL-U does; None if the tokenizer splits the text."""
     try:
         annotation = annotated(typed)
     except CorpusError:
@@ -84,5 +85,5 @@ def words_of(typed: str) -> tuple[str, ...] | None:
 
 
 def bare(words: Sequence[str]) -> str:
-    """CoNLL-U with these words and nothing else: :func:`words_of` gives them back."""
+    """CoNLL-U with these words and nothing else, from which :func:`words_of` returns the words."""
     return "\n".join(f"{number}\t{word}" + 8 * "\t_" for number, word in enumerate(words, 1))

@@ -1,4 +1,4 @@
-"""What a model is asked about the text on a page, and where a visitor says so. The URL holds it."""
+"""The question about the text whose answer a page follows, and its controls. The URL holds it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ WAITING = "Asking the model…"
 
 
 def question(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
-    """What the URL asks of a model about a text, with a word on why where nothing can be asked; a word that cannot be
-    followed is left to the model."""
+    """The question that the URL asks the model about the text; None, with a remark on the page, if nothing can be
+    asked. If the word cannot be followed, the model's own answer takes its place."""
     try:
         return inference.question_about(model, attention.text.text, where)
     except (ModelUnsupported, TextError) as error:
@@ -42,7 +42,7 @@ def panel(model: catalog.Model, attention: Attention, where: Address) -> Questio
 
 
 def controls(of: Question | None, where: Address) -> None:
-    """The masked token, the word that is followed there, and a second text."""
+    """The controls for the masked token, the followed word and a second text."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if of is not None and of.kind == MASK and len(of.places) > 1:
             _places(of)
@@ -90,7 +90,7 @@ def _on_word(key: str) -> None:
 
 @guarded()
 def on_second(key: str, **changes: str | None) -> None:
-    """A second text was typed into the field with this key; ``changes`` of the URL go with it."""
+    """A second text was typed into the field with this key; sets it in the URL together with ``changes``."""
     second = clean(st.session_state[key])
     if len(quote(second)) > address.room_for("second"):
         remedy = "Shorten one of them, or remove a compared head with a long text."

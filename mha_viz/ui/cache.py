@@ -1,7 +1,7 @@
-"""What one server process keeps for all its visitors: readings and packets, each bounded in bytes.
+"""What one server process caches for all its visitors: readings and packets, each bounded in bytes.
 
-Models live in a process of their own (:mod:`mha_viz.reader`); one worker thread asks it, with a queue of bounded
-length in front. Nothing here is keyed by an array: what is kept of a reading is kept under the reading's own key.
+Models live in a separate process (:mod:`mha_viz.reader`); one worker thread calls it, with a queue of bounded length in
+front. No cache key contains an array: what is computed from a reading is cached under the reading's own key.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from mha_viz.ui.shelves import Once, Shelf
 READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
-QUESTIONS = 500  # that were asked, and answers to them
-FAILURES = 64  # models that could not be had, with the reason…
-FAILURE_SECONDS = 60.0  # …for so long, or until somebody tries again
+QUESTIONS = 500  # questions and answers
+FAILURES = 64  # models that could not be loaded, with the reason…
+FAILURE_SECONDS = 60.0  # …for this long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
 WAITING = 64  # requests that may wait for the worker
 
@@ -53,8 +53,8 @@ V = TypeVar("V")
 
 
 class Target(NamedTuple):
-    """What an encoder–decoder reads besides its source, "" for a target that it writes itself, and which of its parts
-    is shown; both empty for a model of one stack."""
+    """The target of an encoder–decoder ("" if the model generates it) and the part that is shown; both are empty for a
+    model with one stack."""
 
     text: str = ""
     part: str = ""
@@ -64,7 +64,7 @@ NONE = Target()
 
 
 class Office:
-    """The process-wide desk: ask for a reading, get a Future."""
+    """The desk of the server process: ask for a reading, get a Future."""
 
     def __init__(self) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inference")
@@ -95,8 +95,8 @@ class Office:
         self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
 
     def begin_again(self) -> None:
-        """Reset to the initial state. The process with the models stays when it holds what the next visitor needs: the
-        default one alone."""
+        """Reset to the initial state. The process with the models is kept if it holds only the default model, which the
+        next visitor needs."""
         self._begin()
         if self._reader.loaded - {catalog.default().name}:
             self._reader.close()
@@ -105,34 +105,34 @@ class Office:
             self._reader.rest()
 
     def reading(self, model: catalog.Model, text: str, pair: str, of: Target = NONE) -> Future[Attention]:
-        """The attention of ``model`` over a text, and of an encoder–decoder over a target. The Future raises what the
-        encoder raises.
+        """The attention of ``model`` over a text, and, for an encoder–decoder, over a target. The Future raises what
+        the encoder raises.
 
-        Raises Busy when too many requests wait already.
+        Raises Busy if too many requests are waiting.
         """
         ask = partial(self._reader.read, model.name, text, pair, _words(text, pair), *of)
         return self._shelved(self.readings, _reading_key(model, text, pair, of), ask)
 
     def trace(self, model: catalog.Model, text: str, pair: str, layer: int) -> Future[Trace]:
-        """Every step inside one layer of ``model`` over a text; Futures and errors as of :meth:`reading`."""
+        """Every step inside one layer of ``model`` over a text; Futures and errors as for :meth:`reading`."""
         key = (_state(model), text, pair, layer)
         return self._shelved(self._traces, key, lambda: self._traced(model.name, text, pair, layer))
 
     def without(self, model: catalog.Model, ablation: Ablation, off: tuple[Head, ...]) -> Future[Attention]:
-        """The attention of ``model`` over a text while heads are off; Futures and errors as of :meth:`reading`."""
+        """The attention of ``model`` over a text while heads are off; Futures and errors as for :meth:`reading`."""
         words = _words(ablation.text, ablation.pair)
         key = (_state(model), ablation, off)
         return self._shelved(self.readings, key, lambda: self._reader.without(model.name, ablation, words, off))
 
     def norms(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
-        """Norm-weighted attention of ``model`` over a text; Futures and errors as of :meth:`reading`."""
+        """Norm-weighted attention of ``model`` over a text; Futures and errors as for :meth:`reading`."""
         key = (_state(model), text, pair, "norm")
         return self._shelved(self.readings, key, lambda: self._reader.norms(model.name, text, pair, _words(text, pair)))
 
     def question(
         self, model: catalog.Model, text: str, pair: str, place: int | None, word: str, other: str
     ) -> Future[Question]:
-        """What ``model`` can be asked about a text; Futures and errors as of :meth:`reading`, and as
+        """The question to ``model`` about a text; Futures and errors as for :meth:`reading` and for
         ``models.answers.question_about``."""
         key = (_state(model), text, pair, place, word, other)
         words = _words(text, pair)
@@ -140,12 +140,12 @@ class Office:
         return self._shelved(self._questions, key, ask)
 
     def answer(self, model: catalog.Model, ablation: Ablation, off: tuple[Head, ...]) -> Future[Answer]:
-        """What ``model`` answers with and without heads; Futures and errors as of :meth:`reading`."""
+        """What ``model`` answers with and without the heads ``off``; Futures and errors as for :meth:`reading`."""
         key = (_state(model), ablation, off)
         return self._shelved(self._answers, key, lambda: self._reader.answer(model.name, ablation, off))
 
     def gradients(self, model: catalog.Model, text: str, pair: str, question: Question) -> Future[Attention]:
-        """Attention weighted by the gradient of an answer's score; Futures and errors as of :meth:`reading`."""
+        """Attention weighted by the gradient of an answer's score; Futures and errors as for :meth:`reading`."""
         key = (_state(model), text, pair, question)
         ask = partial(self._reader.gradients, model.name, text, pair, _words(text, pair), question)
         return self._shelved(self.readings, key, ask)
@@ -153,44 +153,47 @@ class Office:
     def per_head(
         self, what: Literal["direct", "importance"], model: catalog.Model, text: str, pair: str, question: Question
     ) -> Future[Numbers]:
-        """A number of each head of ``model``, for what it is asked; Futures and errors as of :meth:`reading`."""
+        """One number per head of ``model`` for this question; Futures and errors as for :meth:`reading`."""
         key = (_state(model), text, pair, what, question)
         ask = partial(self._reader.per_head, what, model.name, text, pair, question)
         return self._shelved(self._per_head, key, ask)
 
     def lost(self, model: catalog.Model, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Future[Changes]:
-        """What switching heads off does to a text and the answer, in each of several variants; Futures and errors as
-        of :meth:`reading`."""
+        """The effects of switching heads off on a text and the answer, for several variants; Futures and errors as for
+        :meth:`reading`."""
         return self._submit(lambda: self._reader.lost_each(model.name, ablation, variants))
 
     def margins(self, model: catalog.Model, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Future[Numbers]:
-        """How far a word is from being the answer in each of several variants; Futures and errors as of
+        """How far a word is from being the answer, for each of several variants; Futures and errors as for
         :meth:`reading`."""
         return self._submit(lambda: self._reader.margins(model.name, ablation, variants))
 
     def lost_at_random(
         self, model: catalog.Model, ablation: Ablation, off: tuple[Head, ...], draws: range
     ) -> Future[Numbers]:
-        """What some draws of random directions do instead; Futures and errors as of :meth:`reading`."""
+        """The effect of removing random directions instead, for some draws; Futures and errors as for
+        :meth:`reading`."""
         return self._submit(lambda: self._reader.lost_at_random(model.name, ablation, off, draws))
 
     def some_effects(
         self, model: catalog.Model, ablation: Ablation, layer: int, heads: Sequence[int]
     ) -> Future[Effects]:
-        """What switching off some heads of a layer does, each alone; Futures and errors as of :meth:`reading`."""
+        """The effect of switching off each of some heads of a layer alone; Futures and errors as for
+        :meth:`reading`."""
         return self._submit(lambda: self._reader.effects(model.name, ablation, layer, heads))
 
     def measure_means(self, model: catalog.Model, first: int, end: int) -> Future[None]:
-        """Read some of the built-in sentences for the method "mean"; Futures and errors as of :meth:`reading`."""
+        """Add some of the built-in sentences to the mean outputs for the method "mean"; Futures and errors as for
+        :meth:`reading`."""
         return self._submit(lambda: self._reader.measure_means(model.name, first, end))
 
     def pointers(self, model: catalog.Model, first: int, end: int) -> Future[tuple[Pointers | None, ...]]:
-        """Where every head of ``model`` points in some of the built-in sentences; Futures and errors as of
+        """Where every head of ``model`` points in some of the built-in sentences; Futures and errors as for
         :meth:`reading`."""
         return self._submit(lambda: self._reader.pointers(model.name, first, end))
 
     def repeats(self, model: catalog.Model, first: int, end: int, untrained: bool) -> Future[Numbers]:
-        """What heads do on some repeated random sequences; Futures and errors as of :meth:`reading`."""
+        """The measures of heads on some repeated random sequences; Futures and errors as for :meth:`reading`."""
         return self._submit(lambda: self._reader.repeats(model.name, first, end, untrained))
 
     def packet(self, attention: Attention, wanted: tuple[Head, ...], link: Link | None, start: Start) -> bytes:
@@ -200,8 +203,8 @@ class Office:
         return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, thumbnails))
 
     def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, diff: str = "") -> bytes:
-        """Heads side by side, packed for the browser; ``places`` in the tray, if they are in it; ``diff``: the two that
-        open with their difference."""
+        """Heads side by side, packed for the browser; ``places``: their places among the compared heads, if they have
+        any; ``diff``: the two that open with their difference."""
         key = (places, diff, *((p.attention.key, p.head, p.name) for p in panels))
         editable = False if places is None else places
 
@@ -212,7 +215,8 @@ class Office:
         return self._packets.get(key) or self._packets.put(key, packed())
 
     def badges(self, attention: Attention, roles: Hashable, make: Callable[[], bytes]) -> bytes:
-        """The roles of a reading's heads, packed for the browser; ``roles`` is all else that they depend on."""
+        """The roles of a reading's heads, packed for the browser; the result depends on nothing but the reading and
+        ``roles``."""
         key = (attention.key, roles)
         return self._badges.get(key) or self._badges.put(key, make())
 
@@ -222,11 +226,11 @@ class Office:
         return distances if distances is not None else self._distances.put(attention.key, between_heads(attention))
 
     def plane(self, attention: Attention) -> Map:
-        """The map of all heads of a reading."""
+        """The two-dimensional map of all heads of a reading."""
         return self._maps.get(attention.key) or self._maps.put(attention.key, plane(self.distances(attention)))
 
     def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
-        """The heads that differ least from ``head``, nearest first, with the divergence in nats."""
+        """The heads that differ least from ``head``, most similar first, with the divergence in nats."""
         distances = from_head(attention, head)
         others = nearest(distances, head.place(attention.heads), count)
         return [(Head(*divmod(other, attention.heads)), float(distances[other])) for other in others]
@@ -234,7 +238,8 @@ class Office:
     def most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
         """The head of ``other`` that differs least from ``head`` word by word, with the divergence in nats.
 
-        Where the words of the two do not correspond one to one, the head of the same number, or the nearest there is.
+        If the words of the two do not correspond one to one, it is the head with the same number, or the nearest number
+        that exists.
         """
         if attention.is_cross or other.is_cross:
             return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
@@ -246,25 +251,25 @@ class Office:
         return best, nats
 
     def failed(self, model: catalog.Model) -> MhaVizError | None:
-        """Why ``model`` could not be had a moment ago, if so: nobody need wait for the same answer again."""
+        """Why ``model`` could not be loaded a moment ago, or None; saves waiting for the same error again."""
         at, error = self._failures.get(model.name) or (-FAILURE_SECONDS, None)
         return error if time.monotonic() - at < FAILURE_SECONDS else None
 
     def fail(self, model: catalog.Model, error: MhaVizError) -> None:
-        """Remember why ``model`` could not be had; cancellations and a full queue are not recorded."""
+        """Remember why ``model`` could not be loaded; cancellations and a full queue are not recorded."""
         if not isinstance(error, Cancelled | Busy):
             self._failures.put(model.name, (time.monotonic(), error))
 
     def forget_failure(self, model: catalog.Model) -> None:
-        """Try again."""
+        """Forget why ``model`` could not be loaded, so that the next request tries again."""
         self._failures.drop(model.name)
 
     def has_reading(self, model: catalog.Model, text: str, pair: str, of: Target = NONE) -> bool:
-        """True when the reading is at hand: no model is needed for it."""
+        """True if the reading is cached, so that no model is needed."""
         return self.readings.get(_reading_key(model, text, pair, of)) is not None
 
     def warm(self, model: catalog.Model) -> None:
-        """Load ``model`` in the background, a moment from now: first the page's own files go out."""
+        """Load ``model`` in the background after a short delay, so that the page's files are sent first."""
         if not self._warming:
             self._warming = True
             later = threading.Timer(WARM_AFTER, self._warm, (model,))
@@ -272,15 +277,15 @@ class Office:
             later.start()
 
     def _warm(self, model: catalog.Model) -> None:
-        with contextlib.suppress(Busy):  # then somebody's request will load it
+        with contextlib.suppress(Busy):  # in that case a visitor's request will load it
             self._submit(lambda: self._reader.load(model.name))
 
     def _shelved(self, shelf: Shelf[Key, V], key: Key, make: Callable[[], V]) -> Future[V]:
-        """A Future of what is kept under ``key``, done already, or else of what ``make`` makes, which is kept. Raises
-        Busy."""
+        """A Future of the value cached under ``key``, already done, or else of the result of ``make``, which is then
+        cached. Raises Busy."""
 
         def work() -> V:
-            value = shelf.get(key)  # another visitor may have asked meanwhile
+            value = shelf.get(key)  # another visitor may have asked for it meanwhile
             return shelf.put(key, make()) if value is None else value
 
         value = shelf.get(key)
@@ -298,7 +303,7 @@ class Office:
         return future
 
     def _traced(self, model: str, text: str, pair: str, layer: int) -> Trace:
-        """A trace whose parameters, most of its bytes, are those of the traces before it of the same layer."""
+        """A trace that shares the parameters, which are most of its bytes, with earlier traces of the same layer."""
         trace = self._reader.trace(model, text, pair, _words(text, pair), layer)
         parameters = self._parameters.get((model, layer))
         if parameters is not None and all(map(np.array_equal, parameters, trace.parameters)):
@@ -308,40 +313,41 @@ class Office:
 
 
 def _reading_key(model: catalog.Model, text: str, pair: str, of: Target) -> Key:
-    """What a reading is kept under; with a target and a part that of an encoder–decoder."""
+    """The cache key of a reading; for an encoder–decoder it includes the target and the part."""
     return (_state(model), text, pair, *(of if of.part else ()))
 
 
 def _state(model: catalog.Model) -> object:
-    """What a reading is kept under: the model's name, for a folder with the state of its files, which may change."""
+    """The part of a cache key that names the model; for a folder it includes the state of its files, which may
+    change."""
     return (model.name, stamps(Path(model.path))) if model.kind == "folder" else model.name
 
 
 def _words(text: str, pair: str) -> tuple[str, ...]:
-    """The words that the model is to read where they are given; empty where its tokenizer is to find them."""
+    """The words that the model reads if the text gives them; empty if its tokenizer splits the text."""
     return () if pair else words_of(text) or ()
 
 
 @Once
 def _reader() -> Reader:
-    """The process with the models, one for all."""
+    """The process that holds the models, one for the whole server."""
     return Reader()
 
 
 @Once
 def office() -> Office:
-    """The one Office of this process."""
+    """The only Office of this process."""
     return Office()
 
 
 def idle() -> None:
-    """All visitors have gone: what was kept for them, by this module and by others, is given back."""
+    """All visitors have left: free what this module and others cached for them."""
     shelves.rest()
     office().begin_again()
 
 
 def ready(model: catalog.Model) -> bool:
-    """True when the files of ``model`` are on this machine. Those that come with the app are looked at once."""
+    """True if the files of ``model`` are on this machine. For models that come with the app this is checked once."""
     return _comes_along(model) if model.kind in ("bundled", "own") else hub.local_folder(model) is not None
 
 
@@ -351,7 +357,8 @@ def _comes_along(model: catalog.Model) -> bool:
 
 
 def first_reading() -> Attention:
-    """The first example as the default model reads it, computed beforehand: the first picture needs no torch.
+    """The first example as the default model reads it, computed in advance so that the first picture does not need
+    torch.
 
     ``tests/test_first_reading.py`` holds it equal to a live reading.
     """

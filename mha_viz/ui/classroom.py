@@ -1,6 +1,6 @@
-"""The view for a class: larger type, fewer controls, a QR code of what is seen, and the lesson that is open.
+"""The view for a class: larger type, fewer controls, a QR code of the current page, and the open lesson.
 
-``class=1`` in the URL turns it on. What a page would give away is hidden until somebody asks.
+``class=1`` in the URL turns it on. Answers are hidden until somebody asks for them.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _STYLE = """
 
 
 def legible(chart: Any) -> Any:
-    """A chart as it stands on the page: in a class with letters that the last row can read."""
+    """The chart as it is on the page; in a class, with letters that can be read from the last row."""
     if not address.in_class():
         return chart
-    from mha_viz.figures.enlarged import enlarged  # with Plotly, which is here: there is a chart
+    from mha_viz.figures.enlarged import enlarged  # loads Plotly, which is loaded already if there is a chart
 
     return enlarged(chart, LARGER)
 
 
 @contextmanager
 def answer(label: str = "Show the answer") -> Iterator[None]:
-    """What is written inside is an answer: in a class it is hidden until somebody asks."""
+    """The block contains an answer, which is hidden in a class until somebody asks for it."""
     if address.in_class():
         with st.expander(label):
             yield
@@ -58,14 +58,14 @@ def answer(label: str = "Show the answer") -> Iterator[None]:
 
 
 def link() -> None:
-    """The way into the view for a class."""
+    """The link to the view for a class."""
     if not address.in_class():
         with st.container(key="class_way", width="content"):
             st.button("For a class", key="class_on", type="tertiary", on_click=address.go, kwargs={address.CLASS: "1"})
 
 
 def show(pages: Sequence[Any], here: Any) -> None:
-    """The panel of the class, over the page: the lesson's remark and ways, the QR code, and how a lesson is made."""
+    """The class's panel above the page: the lesson's remark and navigation, the QR code, and how to make a lesson."""
     url = address.now()
     views, whole = lesson.read(url.get(PARAMETER))
     odd = [address.CLASS] if address.CLASS in url and not address.in_class() else []
@@ -97,7 +97,7 @@ def _remark(views: Lesson, url: dict[str, str]) -> None:
 
 
 def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str]) -> None:
-    """On, back, and out of the class's view."""
+    """The buttons for the next and the previous view, and for leaving the view for a class."""
     number = lesson.part_of(url, views)
     if views and number is None:
         _to(pages, here, views, 1, ":primary[**Begin the lesson →**]")
@@ -110,7 +110,8 @@ def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str]) -
 
 
 def _to(pages: Sequence[Any], here: Any, views: Lesson, number: int, label: str) -> None:
-    """The way to a view: a link to another page, a button within a page, as in the tour."""
+    """A control that leads to a view: a link if the view is on another page, a button if it is on this one, as in the
+    tour."""
     view = views[number - 1]
     parameters = _with_lesson(views, number)
     page = _page(pages, view.page)
@@ -121,7 +122,7 @@ def _to(pages: Sequence[Any], here: Any, views: Lesson, number: int, label: str)
 
 
 def _with_lesson(views: Lesson, number: int) -> dict[str, str]:
-    """What the URL says at a view of the lesson."""
+    """The URL parameters of a view of the lesson."""
     return {**views[number - 1].parameters, PARAMETER: lesson.write(views) or "", PART: str(number), address.CLASS: "1"}
 
 
@@ -183,7 +184,7 @@ def _full() -> dict[str, str]:
 
 
 def _code(here: Any) -> None:
-    """The address of what is seen, for the cameras of a class."""
+    """The QR code of the current page's address."""
     base = _base(here)
     if not base:
         return
@@ -198,7 +199,7 @@ def _code(here: Any) -> None:
 
 
 def qr_code(link: str) -> str | None:
-    """A link as the picture of a QR code, an ``img``; None where it is too long for one."""
+    """A link as the image of a QR code (an ``img`` element); None if it is too long for one."""
     import segno
 
     try:
@@ -216,6 +217,6 @@ def _query(parameters: dict[str, str]) -> str:
 
 
 def _base(here: Any) -> str:
-    """The address of the app, without its page; empty where the browser has not said it."""
+    """The address of the app without its page; empty if the browser has not reported it."""
     url = (st.context.url or "").rstrip("/")
     return url.removesuffix(f"/{here.url_path}") if here.url_path else url

@@ -1,4 +1,5 @@
-"""The desk for downloads: two models travel at a time, and all visitors who ask for one model share its download."""
+"""The desk for downloads: two models are downloaded at a time, and all visitors who ask for the same model share its
+download."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.shelves import Once
 
 PLACES = 8
-# A page looks twice a second, one in a hidden tab once a minute. What nobody looks at for this long stops on a server
-# for strangers; on one's own machine it runs on to its end, and several may be ordered.
+# A page polls twice a second, or once a minute in a hidden tab. On a public server, a download that no page has polled
+# for this many seconds stops; on one's own machine it runs to its end, and several may be ordered.
 FORGOTTEN = 90.0
 RULES = Rules(
     one="download",
@@ -35,13 +36,13 @@ def _desk() -> Desk[Model]:
 def start(model: Model) -> Job:
     """Begin the download of a model, or join the one that is under way.
 
-    Raises Busy when too many wait, and on a server for strangers when this visitor waits for another model already.
+    Raises Busy if too many are waiting, and on a public server if this visitor is already waiting for another model.
     """
     return _desk().order(model, quoted(model.name), lambda job: _fetch(model, job))
 
 
 def waits(job: Job) -> bool:
-    """True while other downloads come first."""
+    """True while other downloads are ahead of it."""
     return _desk().before(job) >= RULES.workers
 
 

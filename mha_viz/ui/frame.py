@@ -1,4 +1,4 @@
-"""What stands around every page: settings, navigation, type."""
+"""The frame of every page: settings, navigation, type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mha_viz.ui.navigation import pages
 from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, remark, say_complaint
 
 _LOG = logging.getLogger(__name__)
-# What pages without a field for a sentence can save for others; the field has a "Copy link" of its own.
+# The files that pages without a sentence field can save for others; the field has a "Copy link" button of its own.
 SAVED = {"compare": "html", "roles": "figures", "why_heads_differ": "figures", "questions": "", "about": ""}
 _inside: ContextVar[bool] = ContextVar("inside_frame")
 
@@ -92,13 +92,15 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 .st-key-tour button, .st-key-tour a[data-testid] { min-height: 0; padding: 0.25rem 0; line-height: 1.4; }
 .st-key-tour_way button, .st-key-class_way button { min-height: 0; padding: 0.25rem 0.5rem; line-height: 1.4; }
 .st-key-tour p, .st-key-tour_way p, .st-key-class_way p { font-size: 0.94rem; }
-button[kind="primary"]:enabled p { color: light-dark(#ffffff, #14171a); }
+button[kind="primary"]:enabled p, [data-tag], [data-tag] span { color: light-dark(#ffffff, #14171a); }
 .stElementContainer:has(> .stHtml h1) { position: absolute; width: 1px; height: 1px; overflow: hidden; }
 .mha-heading { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-visible {
-  outline: 2px solid light-dark(#0b5cad, #79c0f1); outline-offset: 2px;
+:is(a, button, main, summary, [data-tag], [data-testid="stToast"]):focus-visible:focus-visible {
+  outline: 2px solid light-dark(#0b5cad, #79c0f1); outline-offset: 2px; /* Streamlit's own has 2.3 : 1 */
 }
+:is(main, summary, .stButtonGroup button):focus-visible:focus-visible { outline-offset: -2px; }
 @media (hover: none) { [data-testid="stElementToolbar"] { display: none; } }
+[data-testid="stHeaderActionElements"] { display: none; } /* one stop of the keyboard per heading, all of one name */
 @media (pointer: coarse) {
   a[data-testid="stPageLink-NavLink"], .stButton button, .stDownloadButton button { min-height: 2.75rem; }
 }
@@ -115,9 +117,9 @@ a[data-testid="stPageLink-NavLink"]:focus-visible, .st-key-tour button:focus-vis
 
 
 def show() -> None:
-    """Settings and navigation, then the page that the URL names."""
-    process.prepare()  # nobody has, under `streamlit run app.py`
-    warnings.simplefilter("ignore", MissingGlyphWarning)  # the page says it, and the log holds no visitor's words
+    """Apply settings and navigation, then run the page that the URL names."""
+    process.prepare()  # without one, as under `streamlit run app.py`
+    warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
     st.set_page_config(page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
     cut_short = address.shorten()
     every_page = pages()
@@ -138,20 +140,20 @@ def show() -> None:
             here.run()
     finally:
         _inside.reset(token)
-    say_complaint()  # of a callback, where the page had no place for it
+    say_complaint()  # of a callback, if the page had no place to show it
 
 
 def on_script_error(error: Exception) -> bool:
-    """For ``streamlit.App``: the page as usual, with one sentence, in place of an error box; the log has the traceback.
+    """For ``streamlit.App``: show the page with one sentence in place of an error box; the traceback goes to the log.
 
-    What reaches this came before the page: a value that no control of the page can send.
+    Errors that reach this function were raised before the page ran: by a value that no control of the page can send.
     """
     context = get_script_run_ctx()
     if context is None:
         return False
     _forget_unreadable(context)
     if context.fragment_ids_this_run:
-        return True  # a part of the page stays as it was
+        return True  # this part of the page stays as it was
     complain_later(fault())
     try:
         show()
@@ -162,7 +164,7 @@ def on_script_error(error: Exception) -> bool:
 
 
 def _subject() -> list[str]:
-    """What the URL asks for, in the words of a title: a page that knows it better says it itself."""
+    """What the URL asks for, in the words of a page title; a page that can be more specific sets its own."""
     where = address.read(address.now())
     subject = [str(where.head)] if where.head else []
     if where.model:
@@ -172,19 +174,20 @@ def _subject() -> list[str]:
 
 
 def _forget_unreadable(context: ScriptRunContext) -> None:
-    """Drop the values that no control can read: Streamlit would meet them again at every run."""
+    """Drop the values that no control can read; otherwise Streamlit would raise the same error in every run."""
     values = context.session_state._state._new_widget_state
     for name in list(values):
         try:
             _ = values[name]
-        except KeyError:  # of a control that is not on the page any more
+        except KeyError:  # of a control that is no longer on the page
             continue
         except Exception:
             del values[name]
 
 
 def _mast(every_page: list[st.Page], here: st.Page) -> None:
-    """Name, pages and the search. The links carry the address along: a visit to another page forgets nothing."""
+    """The app's name, the links to the pages and the search. The links carry the parameters along, so that visiting
+    another page loses nothing."""
     parameters, name = address.now(), here.title.lower()
     open_first = request.open_on_first_view() if here.title == every_page[0].title else {}
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
@@ -205,7 +208,7 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
 
 
 def _share(here: Any) -> None:
-    """ "Copy link" of a page without a field for a sentence."""
+    """The “Copy link” button of a page without a sentence field."""
     if here.url_path not in SAVED or address.in_class():
         return
     full = request.full(request.page_request()) if here.url_path in ("compare", "roles") else {}
@@ -213,7 +216,7 @@ def _share(here: Any) -> None:
 
 
 def view() -> None:
-    """To be called first by every page: a page that was started without the frame starts again inside it.
+    """Must be called first by every page: a page that was started without the frame restarts inside it.
 
     After a server start Streamlit runs the first deep link as a bare file of ``pages/``.
     """

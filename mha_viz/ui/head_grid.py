@@ -1,5 +1,5 @@
-"""Charts with one square per head. On a phone squares shrink as far as a finger can still meet them; what is wider
-scrolls, with the numbers of the layers in sight."""
+"""Charts with one square per head. On a phone, squares shrink to the smallest size that a finger can hit; wider charts
+scroll, with the layer numbers always visible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.ui.classroom import legible
 
 TAP = 24  # pixels of the smallest square, as WCAG 2.2 asks (2.5.8)
-ROOM_FOR_WORDS = 48  # pixels of a square in which a word can be read
+ROOM_FOR_WORDS = 48  # pixels of a square in which a word is readable
 
 
 def head_grid(
@@ -23,8 +23,9 @@ def head_grid(
     key: str = "",
     words: bool = False,
 ) -> None:
-    """Draw a chart of layers × heads in a box called ``wide_`` and ``name``. ``key``: of the chart, where it is not
-    ``name``. ``words``: its squares hold words, which are left out where squares are too narrow for them."""
+    """Draw a chart of layers × heads in a container whose key is ``wide_`` followed by ``name``. ``key``: the chart's
+    key, if it is not ``name``. ``words``: the squares contain words, which are left out if the squares are too narrow.
+    """
     chart = legible(chart)
     layout = chart.layout
     around, heads = layout.margin.l + layout.margin.r, len(layout.xaxis.tickvals)
@@ -51,7 +52,8 @@ def head_grid(
 
 
 def _layers(layout: Any) -> str:
-    """The names of the layers once more, where they stay while the squares scroll: those of the chart leave with it."""
+    """The names of the layers as HTML, in a column that does not scroll; the chart's own labels scroll with its
+    squares."""
     names = layout.yaxis.ticktext
     row = (layout.height - layout.margin.t - layout.margin.b) / len(names)
     font = layout.yaxis.tickfont

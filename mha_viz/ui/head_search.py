@@ -1,4 +1,4 @@
-"""Heads that a person looks for: by name, by what they do in plain words, or by two words of the sentence."""
+"""Search for heads by name, by what they do in plain words, or by two words of the sentence."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mha_viz.figures.glosses import asked_for, gloss, linked
 from mha_viz.figures.role_words import best_baseline, standing, strongest_first
 from mha_viz.numerals import percent, weight
 
-LISTED = 6  # heads in an answer
-FEWEST = 20  # held-out cases of a relation that is listed
+LISTED = 6  # heads per answer
+FEWEST = 20  # the fewest held-out cases of a relation that is listed
 NO_ROLE = "no role"
 WHAT = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
 RULES = {"best fixed offset": "offset_odd", "part-of-speech rule": "upos_odd", "best untrained head": "untrained_odd"}
-# What other roles than relations are measured by: a table, its column, and the offset that its rows are for.
+# The measures of roles other than relations: a table, its column, and the offset of its rows.
 MEASURES: Mapping[str, tuple[str, str, int | None]] = MappingProxyType(
     {
         **{name: ("delimiter", name, None) for name in ("cls", "sep", "punctuation")},
@@ -36,9 +36,9 @@ _ARROW = re.compile(r"→|[-–=]+>")
 
 
 class Answer(NamedTuple):
-    """A head with what it does in plain words. ``score``, and ``baseline`` by which ``rule``, are written with their
-    signs, empty where nothing was measured; ``standing`` says how far the role can be trusted. Of a link in the
-    sentence, ``link`` holds its two tokens."""
+    """A head with what it does in plain words. ``score`` and ``baseline`` are formatted numbers, empty if nothing was
+    measured; ``rule`` names the baseline; ``standing`` says how far the role can be trusted; ``link`` holds the two
+    tokens of a link in the sentence."""
 
     head: Head
     does: str
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Answers of one kind, the best first, with what is to be known about them."""
+    """Answers of one kind, best first, with a note on them."""
 
     title: str
     answers: tuple[Answer, ...] = ()
@@ -61,7 +61,8 @@ class Group(NamedTuple):
 
 
 def named(typed: str) -> dict[str, Head]:
-    """The heads that ``typed`` can mean, by how they are counted: "L3H1" is one, "4-2" counts from 1 or from 0."""
+    """The heads that ``typed`` can mean, keyed by how they are counted: "L3H1" is one head, "4-2" counts from 1 or from
+    0."""
     name, numbers = _NAME.fullmatch(typed.strip()), _NUMBERS.fullmatch(typed.strip())
     if name:
         return {"": Head(int(name[1]), int(name[2]))}
@@ -75,7 +76,7 @@ def named(typed: str) -> dict[str, Head]:
 def of_names(
     typed: str, heads: dict[str, Head], exists: Callable[[Head], bool], findings: Sequence[Finding]
 ) -> list[Group]:
-    """A group for each way to read the name of a head; one that says so where no such head exists."""
+    """A group for each way to read the name of a head; it says so if no such head exists."""
     groups = [
         Group(f"{typed.strip()}, {counting}" if counting else str(head), _roles_of(head, findings))
         for counting, head in heads.items()
@@ -93,10 +94,10 @@ def _roles_of(head: Head, findings: Sequence[Finding]) -> tuple[Answer, ...]:
 
 
 def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]) -> Group | None:
-    """The heads that do what plain words ask for; None where the words ask for nothing.
+    """The heads that do what the typed words describe; None if the words describe nothing known.
 
-    Where no head has a role for what is meant, the head that comes closest in the ``table`` of a profile of this name
-    (None where there is none) comes first, with what it is compared with.
+    If no head has the role that is meant, the answer is the head that comes closest to it in the tables of the profile,
+    with its baseline; ``table`` returns a table by name, or None.
     """
     details = asked_for(typed)
     meaning = gloss(details[0]) if details else None
@@ -123,7 +124,7 @@ def _of_finding(finding: Finding) -> Answer:
 
 
 def _in_words(detail: str) -> str:
-    """ "object → its verb (obj)"; with the arrow turned round for a head that looks from the verb to its object."""
+    """ "object → its verb (obj)"; the arrow is reversed for a head that looks from the verb to its object."""
     name, _, direction = detail.partition(" ")
     meaning = gloss(name)
     if not direction and meaning is not None:
@@ -138,7 +139,7 @@ def _closest(detail: str, table: Callable[[str], Any]) -> list[Answer]:
 
 
 def _highest(detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]) -> list[Answer]:
-    """The head with the highest value of a measure; the baseline is the mean of all heads."""
+    """The head with the highest value of a measure; its baseline is the mean of all heads."""
     rows = table(name)
     if rows is None:
         return []
@@ -149,13 +150,13 @@ def _highest(detail: str, name: str, column: str, offset: int | None, table: Cal
 
 
 def _best_at(relation: str, chosen: Any) -> list[Answer]:
-    """The head that is right most often for a relation without a role, on the half that it was not chosen on."""
+    """The head with the highest accuracy for a relation without a role, on the half that was not used to choose it."""
     if chosen is None:
         return []
     rows = chosen[(chosen["relation"] == relation) & (chosen["n_odd"] >= FEWEST)].sort_values("level")
     if not len(rows):
         return []
-    row = rows.iloc[0]  # "base" before "full"
+    row = rows.iloc[0]  # sorts "base" before "full"
     rule, baseline = max(((name, float(row[column])) for name, column in RULES.items()), key=lambda pair: pair[1])
     score = percent(row["accuracy_odd"])
     detail = f"{relation} {row['direction']}"
@@ -164,7 +165,7 @@ def _best_at(relation: str, chosen: Any) -> list[Answer]:
 
 
 def _once(answers: Sequence[Answer]) -> tuple[Answer, ...]:
-    """Each head once for each relation, in whichever direction it is better."""
+    """Each head once per relation, in the direction with the better score."""
     first = {(answer.head, answer.does.replace("←", "→")): answer for answer in reversed(answers)}
     return tuple(answer for answer in answers if answer in first.values())
 
@@ -173,12 +174,12 @@ def _once(answers: Sequence[Answer]) -> tuple[Answer, ...]:
 
 
 def has_arrow(typed: str) -> bool:
-    """Whether a link is meant and nothing else."""
+    """Whether the text contains an arrow, so that it can only mean a link."""
     return _ARROW.search(typed) is not None
 
 
 def two_words(typed: str) -> tuple[str, str] | None:
-    """The words of "it → animal", "it animal" and "from it to animal", in small letters; None for anything else."""
+    """The two words of "it → animal", "it animal" or "from it to animal", in lower case; None for anything else."""
     words = [word.strip("“”\"'").casefold() for word in _ARROW.sub(" ", typed).split()]
     words = words[1:] if len(words) == 4 and words[0] == "from" else words
     words = [words[0], words[2]] if len(words) == 3 and words[1] == "to" else words
@@ -186,8 +187,8 @@ def two_words(typed: str) -> tuple[str, str] | None:
 
 
 def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
-    """The heads with the strongest link from the first word to the second, wherever they stand in the text; None where
-    the text does not have both. The baseline is the mean of all heads."""
+    """The heads with the strongest link from the first word to the second, at any place in the text; None if the text
+    does not contain both. The baseline is the mean of all heads."""
     queries, keys = (
         [
             group
@@ -212,6 +213,6 @@ def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
 
 
 def _share(attention: Attention, query: Sequence[int], key: Sequence[int]) -> Any:
-    """The weight of one word on another, [layer, head]: the mean over the pieces of the first, the sum over those of
-    the second, as :meth:`Attention.by_words`."""
+    """The weight from one word to another, [layer, head]: mean over the pieces of the first, sum over those of the
+    second, as in :meth:`Attention.by_words`."""
     return attention.weights[:, :, list(query)][..., list(key)].sum(axis=-1).mean(axis=-1)

@@ -1,4 +1,4 @@
-"""From what was asked to a reading: the model at work, its download, and what is said when it cannot be had."""
+"""From a request to a reading: running the model, downloading it, and what the page says if it is unavailable."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
 
 MULTILINGUAL = "bert-base-multilingual-cased"
-# English words that no other language of Latin letters uses often: a text with one of them is no foreign one.
+# English words that are rare in other languages with Latin letters: a text that contains one counts as English.
 ENGLISH = frozenset(("the", "and", "is", "are", "it", "that", "with", "they", "not", "were", "have", "from", "you"))
-LEAST_WORDS = 4  # of a text of which a language can be told
-IN_PIECES = 1 / 3  # of the words: English text stays below, German, French and Spanish are above for an English model
+LEAST_WORDS = 4  # the fewest words of a text whose language can be told
+IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
 PART = 50  # sentences of one request
-SOON = 0.4  # seconds without an answer before the page says that it is working
+SOON = 0.4  # seconds to wait before the page says that it is working
 
 R = TypeVar("R")
 
 
 def requested_reading(text: str, where: Address) -> Attention | None:
-    """The reading that was asked for, or the nearest one that can be shown, with a word on why; None without any."""
+    """The requested reading, or the nearest one that can be shown, with a remark on why; None if there is none."""
     model = None
     try:
         model = catalog.resolve(where.model) if where.model else catalog.default()
@@ -70,7 +70,7 @@ def read_shown(text: str, where: Address) -> Attention | None:
 
 
 def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
-    """The reading of another quantity, or while heads are off, with a word on which."""
+    """The reading with another quantity, or with heads switched off, with a remark that says which."""
     words = f"{model.label} is reading…"
     if where.quantity in ("norm", "gradient"):
         if where.off:
@@ -89,24 +89,23 @@ def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
 
 
 def question_about(model: catalog.Model, text: str, where: Address) -> Question:
-    """What the URL asks of a model about a text; of several masked tokens the first, unless it names one. Raises as
-    ``models.answers.question_about``."""
+    """The question that the URL asks a model about a text, about the first of several masked tokens unless it names
+    one. Raises the errors of ``models.answers.question_about``."""
     place = FIRST if where.place is None else where.place
     other = where.second if where.second and where.second.strip() and where.second != text else ""
     return wait(office().question(model, text, where.pair, place, where.word, other), "Asking the model…")
 
 
 def without(model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Attention]:
-    """The reading while heads are off; where they put out their mean, it is measured first."""
+    """The reading with heads switched off; for the method "mean", their mean outputs are measured first."""
     if how == "mean":
         measure_means(model)
     return office().without(model, Ablation(text, pair, how), off)
 
 
 def measure_means(model: catalog.Model) -> None:
-    """What the heads of a model put out on average over the built-in sentences, measured part by part, so that others
-    are answered in between; once more from the start where the process that reads was replaced meanwhile. Raises what
-    the model raises."""
+    """Measure the mean outputs of a model's heads over the built-in sentences, in parts, so that other requests are
+    answered in between; starts again if the reader process was replaced meanwhile. Raises what the model raises."""
     try:
         _measure_parts(model)
     except MeansMissing:
@@ -125,7 +124,7 @@ def mean_requests(model: catalog.Model) -> list[Callable[[], Future[None]]]:
 
 
 def listed(heads: Sequence[Head], most: int = 6) -> str:
-    """Heads in words: "L3H1 (4-2) is", "L3H1 (4-2) and 3 more are"."""
+    """Heads as the subject of a sentence: "L3H1 (4-2) is", "L3H1 (4-2) and 3 more are"."""
     shown = heads if len(heads) <= most else heads[: most - 1]
     more = f" and {len(heads) - len(shown)} more" if len(shown) < len(heads) else ""
     return f"{', '.join(map(both, shown))}{more} {'is' if len(heads) == 1 else 'are'}"
@@ -134,8 +133,8 @@ def listed(heads: Sequence[Head], most: int = 6) -> str:
 def read_by(
     model: catalog.Model, text: str, pair: str, where: Address | None = None, of: Target = NONE
 ) -> Attention | None:
-    """A reading by one more model whose files are here, beside the page's own, of the quantity that ``where`` asks for,
-    by an encoder–decoder of the part that ``of`` names; None, with a word on why, where there is none."""
+    """A reading by a second model whose files are on this machine, to stand beside the page's own; ``where`` gives the
+    quantity and ``of`` the part of an encoder–decoder. None, with a remark on why, if there is none."""
     try:
         if where is not None and where.quantity != DEFAULTS["shown"]:
             target, part = of if of.part else (where.target, where.part)
@@ -151,7 +150,7 @@ def _await(model: catalog.Model, text: str, pair: str, of: Target = NONE) -> Att
 
 
 def wait(future: Future[R], words: str) -> R:
-    """The result, with ``words`` on the page where it takes longer. Raises what the work raises."""
+    """The result of the future; the page shows ``words`` if it takes long. Raises what the work raises."""
     try:
         return future.result(SOON)
     except NotYet:
@@ -161,13 +160,13 @@ def wait(future: Future[R], words: str) -> R:
                 try:
                     return future.result(SOON)
                 except NotYet:
-                    sign.empty()  # here Streamlit ends a run that nobody waits for any more
+                    sign.empty()  # Streamlit ends an abandoned run here
     finally:
-        future.cancel()  # a visitor who has gone leaves the queue
+        future.cancel()  # a visitor who has left must not stay in the queue
 
 
 def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Attention | None:
-    """The picture that stays while a model is unavailable: the model read before, else the default one."""
+    """The picture shown while a model is unavailable: by the previous model, or else by the default one."""
     for name in dict.fromkeys((where.before or catalog.default().name, catalog.default().name)):
         try:
             model = catalog.resolve(name)
@@ -193,7 +192,8 @@ def shown_model(where: Address) -> str | None:
 
 
 def download(model: catalog.Model) -> None:
-    """Progress of the model's download with a way out; the page goes on by itself when it is there."""
+    """The progress of the model's download, with a way to cancel it; the page continues by itself when the model is
+    there."""
     failure = office().failed(model)
     if failure is not None:
         complain(failure)
@@ -238,7 +238,7 @@ def _cancel(job: Job) -> None:
 
 
 def _way_back(where: Address) -> None:
-    """A button to the model read before, else to the default one, where another one was asked for and cannot be had."""
+    """A button back to the previous model, or else to the default one, if the requested one is unavailable."""
     for name in dict.fromkeys((where.before, None)):
         with suppress(MhaVizError):
             model = catalog.resolve(name) if name else catalog.default()
@@ -250,7 +250,7 @@ def _way_back(where: Address) -> None:
 
 @guarded()
 def _go_back(name: str | None) -> None:
-    """To the model read before, whose picture and view have stayed; None: the default one."""
+    """Return to the previous model, whose picture and view are still shown; None means the default model."""
     address.go(model=name, before=None)
 
 
@@ -258,7 +258,7 @@ def _go_back(name: str | None) -> None:
 
 
 def say_cut(attention: Attention, where: Address, sentence: str) -> None:
-    """Where the ``sentence`` of the URL or its pair was cut, and how much of it was read."""
+    """Say where the ``sentence`` of the URL or its pair was cut, and how much of it was read."""
     read, request = attention.keys, request_of(attention)  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
     texts = (read.text, read.pair) if source is None else (clean(sentence), "")
@@ -281,7 +281,7 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
 
 
 def say_unknown(attention: Attention) -> None:
-    """Words that the tokenizer has no piece for: the model reads [UNK] in their place."""
+    """Say which words the tokenizer has no piece for: the model reads [UNK] in their place."""
     texts = (attention.queries, attention.keys) if attention.is_cross else (attention.text,)
     words = [t for text in texts for t in text.by_words().tokens if not t.special]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
@@ -298,8 +298,9 @@ def say_unknown(attention: Attention) -> None:
 
 
 def split_words(attention: Attention) -> str:
-    """How many words fall into pieces, where that tells of a language that the model has hardly seen; else nothing."""
-    if two_stacks.is_part(attention):  # which may be of any language
+    """How many words are split into pieces, if that suggests a language that the model has hardly seen; else an empty
+    string."""
+    if two_stacks.is_part(attention):  # a target may be in any language
         return ""
     text = attention.text
     counts = {
@@ -314,7 +315,7 @@ def split_words(attention: Attention) -> str:
 
 
 def _offer_multilingual(attention: Attention) -> None:
-    """The way to the model of many languages, where it is offered and does not read already."""
+    """A button to the multilingual model, if it is offered and not already in use."""
     other = next((model for model in catalog.offered() if model.name == MULTILINGUAL), None)
     if other is not None and attention.model != MULTILINGUAL:
         st.button(f"Read it with {plain(other.label)}", key="read_multilingual", on_click=_read_multilingual)

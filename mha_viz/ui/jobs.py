@@ -1,8 +1,8 @@
-"""Work that visitors order and look at from time to time: who waits for it, whose it is, and when it stops.
+"""Work that visitors order and then poll: who waits for it, who ordered it, and when it stops.
 
-One visitor has one place at a desk, in however many tabs, and may join whatever others have ordered. What no tab looks
-at any more stops after a while; a page that runs again goes on with what it has ordered. Threads of a desk end with
-the process, whatever they wait for.
+One visitor has one place at a desk, in however many tabs, and may join what others have ordered. Work that no tab polls
+stops after a while; a page that runs again rejoins its work. The threads of a desk end with the process, whatever they
+are waiting for.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Rules(NamedTuple):
-    """Of one desk: ``one`` and ``many`` name what is ordered there, ``stop`` says what a visitor can do about
-    their own order; at most ``apiece`` orders per visitor; ``places`` may wait or run, ``workers`` run at once; after
-    ``forgotten`` seconds without a look somebody counts as gone. ``one_per_tab``: a tab that orders another leaves
-    the one before, as where a page orders by itself. ``failure`` is the error of an order that met a fault."""
+    """The rules of one desk: ``one`` and ``many`` name what is ordered there in singular and plural, ``stop`` says what
+    a visitor can do about their own order; at most ``apiece`` orders per visitor; ``places`` orders may wait or run,
+    ``workers`` of them at once; a visitor who has not polled for ``forgotten`` seconds counts as gone. ``one_per_tab``:
+    a tab that orders another leaves its previous order, for pages that order by themselves. ``failure`` is the error of
+    an order that failed unexpectedly."""
 
     one: str
     many: str
@@ -40,8 +41,8 @@ class Rules(NamedTuple):
 
 
 class Job:
-    """An order under way or done. ``fraction`` is the share that is done, ``size`` of how much, 0 where that is not
-    known; ``error`` says why it came to nothing."""
+    """An order, under way or done. ``fraction`` is the share that is done, ``size`` the amount of work, 0 if unknown;
+    ``error`` says why it failed."""
 
     def __init__(self, rules: Rules, name: str, on_stop: Callable[[], None] = lambda: None) -> None:
         self.name = name
@@ -54,38 +55,38 @@ class Job:
         self._on_stop = on_stop
         self._over = threading.Event()
         self._stopped = False
-        self._start = 0.0  # when a worker began, by the monotonic clock
-        self._seen: dict[tuple[str, str], float] = {}  # when each visitor last looked, by tab
+        self._start = 0.0  # when a worker began, on the monotonic clock
+        self._seen: dict[tuple[str, str], float] = {}  # when each visitor last polled, by tab
         self._gone: set[str] = set()  # visitors who pressed Stop
         self.join()
 
     def begin(self) -> None:
-        """A worker begins with it."""
+        """A worker starts on it."""
         self.begun, self._start = True, time.monotonic()
 
     @property
     def seconds_left(self) -> float | None:
-        """An estimate from the share that is done; None while there is nothing to go by."""
+        """The remaining time, estimated from the share that is done; None while that is too little."""
         if not 0 < self.fraction <= 1:
             return None
         return (time.monotonic() - self._start) * (1 - self.fraction) / self.fraction
 
     def join(self) -> None:
-        """This visitor wants it, after a Stop too."""
+        """This visitor wants it, even after pressing Stop before."""
         self._gone.discard(visitor())
         self.look()
 
     def look(self) -> None:
-        """This visitor still waits for it."""
+        """This visitor is still waiting for it."""
         if not self.left:
             self._seen[visitor(), session()] = time.monotonic()
 
     def leave(self) -> None:
-        """This tab waits no longer; another of the same visitor may."""
+        """This tab stops waiting; other tabs of the same visitor may go on."""
         self._seen.pop((visitor(), session()), None)
 
     def let_go(self) -> None:
-        """This visitor waits no longer, in no tab; without any other, it stops."""
+        """This visitor stops waiting in all tabs; the work stops if nobody else waits."""
         self._gone.add(visitor())
         for place in [place for place in list(self._seen) if place[0] == visitor()]:
             self._seen.pop(place, None)
@@ -94,24 +95,24 @@ class Job:
 
     @property
     def left(self) -> bool:
-        """True when this visitor has let go."""
+        """True if this visitor has stopped waiting."""
         return visitor() in self._gone
 
     @property
     def finished(self) -> bool:
-        """True when nothing more will come."""
+        """True if it has ended, with or without a result."""
         return self._over.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """True as soon as nothing more will come; False when that takes longer."""
+        """Wait up to ``seconds`` for the end; True if it has ended."""
         return self._over.wait(seconds)
 
     def tell(self, fraction: float, size: int = 0) -> None:
-        """The share that is done, and of how much."""
+        """Report the share that is done, and of how much."""
         self.fraction, self.size = fraction, size
 
     def stopped(self) -> bool:
-        """True once nobody waited for it: it comes to an end; whoever still wants it must order it again."""
+        """True once nobody was waiting for it: it then ends, and anyone who still wants it must order it again."""
         self._stopped = self._stopped or not self._waiting_visitors()
         return self._stopped
 
@@ -120,11 +121,11 @@ class Job:
         return {who for (who, _), seen in list(self._seen.items()) if now - seen < longest}
 
     def belongs_to(self, who: str) -> bool:
-        """True while it takes this visitor's place at the desk."""
+        """True while it takes up this visitor's place at the desk."""
         return self.owner == who != NOBODY and not self.stopped() and who in self._waiting_visitors()
 
     def finish(self, error: MhaVizError | None) -> None:
-        """Nothing more will come."""
+        """Record the end, and its ``error`` if it failed."""
         self.error = error
         self._over.set()
 
@@ -136,22 +137,22 @@ class _Order(NamedTuple, Generic[K]):
 
 
 class Desk(Generic[K]):
-    """Orders by key, first come, first served; so many at a time as there are workers. What is stopped while it waits
-    leaves the desk at once."""
+    """Orders by key, first come, first served, as many at a time as there are workers. An order that is stopped while
+    it waits leaves the desk at once."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._changed = threading.Condition()  # of the orders; also the lock around them
-        self._orders: list[_Order[K]] = []  # in the order in which they came, those that run included
+        self._changed = threading.Condition()  # guards the orders too
+        self._orders: list[_Order[K]] = []  # in the order of arrival, including those that run
         self._failed: Shelf[K, Job] = Shelf(rules.places, lambda _: 1)
         for _ in range(rules.workers):
             threading.Thread(target=self._serve, daemon=True, name=rules.one).start()
 
     def order(self, key: K, name: str, work: Callable[[Job], None]) -> Job:
-        """Begin this work, or join the same that is under way. ``work`` is to end soon after ``job.stopped()``, and to
-        keep its result itself.
+        """Begin this work, or join the same work under way. ``work`` must end soon after ``job.stopped()`` and store
+        its result itself.
 
-        Raises Busy when this visitor has as many other orders here as one may have, and when too many wait.
+        Raises Busy if this visitor already has the allowed number of other orders, or if too many are waiting.
         """
         with self._changed:
             if self._rules.one_per_tab:
@@ -178,12 +179,12 @@ class Desk(Generic[K]):
             raise Busy(f"Too many {rules.many} are waiting on this server.", "Try again in a few minutes.")
 
     def under_way(self, key: K) -> Job | None:
-        """What runs or waits now and comes to an end by itself, whoever ordered it."""
+        """The order that runs or waits now and was not stopped, by any visitor."""
         job = self._last(key)
         return None if job is None or job.stopped() else job
 
     def stopping(self, key: K) -> bool:
-        """True from the stop of an order until what it has done is kept."""
+        """True from the stop of an order until it has saved what it had done."""
         job = self._last(key)
         return job is not None and job.stopped()
 
@@ -196,12 +197,12 @@ class Desk(Generic[K]):
         return next((order.job for order in reversed(list(self._orders)) if order.key == key), None)
 
     def before(self, job: Job) -> int:
-        """How many orders come first."""
+        """The number of orders ahead of this one."""
         jobs = [order.job for order in list(self._orders)]
         return jobs.index(job) if job in jobs else 0
 
     def failed(self, key: K) -> Job | None:
-        """The last order of this kind that came to nothing, if it is still known."""
+        """The last order under this key that failed, if it is still recorded."""
         return self._failed.get(key)
 
     def _leave_stopped(self) -> None:
@@ -209,7 +210,7 @@ class Desk(Generic[K]):
             self._drop_stopped()
 
     def _drop_stopped(self) -> None:
-        """Take the orders off the desk that were stopped while they waited."""
+        """Remove the orders that were stopped while they waited."""
         for order in [order for order in self._orders if not order.job.begun and order.job.stopped()]:
             self._close(order, Cancelled(f"The {self._rules.one} was stopped before it began.", "Start it again."))
 
@@ -218,7 +219,7 @@ class Desk(Generic[K]):
             self._run(self._next())
 
     def _next(self) -> _Order[K]:
-        """The order that has waited longest, now begun; waits until there is one."""
+        """The order that has waited longest, marked as begun; blocks until there is one."""
         with self._changed:
             while True:
                 self._drop_stopped()
@@ -234,7 +235,7 @@ class Desk(Generic[K]):
             order.work(order.job)
         except MhaVizError as raised:
             error = raised
-        except Exception as raised:  # a fault of ours or of the machine: the page says so, the server lives on
+        except Exception as raised:  # a fault of the program or the machine: the page reports it, the server lives on
             _LOG.exception("A %s failed", self._rules.one)
             why = "" if catalog.hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
             error = self._rules.failure(f"The {self._rules.one} failed{why}.", "Try again.")
@@ -242,7 +243,7 @@ class Desk(Generic[K]):
             self._close(order, error)
 
     def _close(self, order: _Order[K], error: MhaVizError | None) -> None:
-        """Take an order off the desk."""
+        """Remove an order from the desk."""
         if error is None:
             self._failed.drop(order.key)
         else:

@@ -1,7 +1,7 @@
 """A lesson: views in order, each with a teacher's remark, all in one parameter of the URL.
 
-The parameter ``lesson`` is JSON, ``[[page, query, remark], …]``, deflated and in base64 without padding: links of a
-lesson say nearly the same, and so shrink to a third. ``part`` counts the view that is open, from 1.
+The parameter ``lesson`` is JSON, ``[[page, query, remark], …]``, deflated and in base64 without padding: its links are
+nearly alike, so that they shrink to a third. ``part`` counts the view that is open, from 1.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ PARAMETER, PART = "lesson", "part"
 MOST = 12  # views
 MAX_REMARK = 300  # characters
 MAX_ENCODED = 3_000  # characters of the parameter
-MAX_DECODED = 30_000  # bytes that it may hold: what says that it holds more is not read
+MAX_DECODED = 30_000  # the most bytes after decompression; a value that declares more is not read
 MAX_PARAMETERS = 20  # of a view
-OF_THE_CLASS = (PARAMETER, PART, "class", "tour", "before", "reveal")  # no part of a view
+OF_THE_CLASS = (PARAMETER, PART, "class", "tour", "before", "reveal")  # never part of a view
 
 
 class View(NamedTuple):
-    """One view of a lesson: the page by its name in the URL, what its URL says, and the teacher's remark."""
+    """One view of a lesson: the page by its name in the URL, its URL parameters, and the teacher's remark."""
 
     page: str
     parameters: Mapping[str, str]
@@ -80,7 +80,7 @@ def write(lesson: Sequence[View]) -> str | None:
 
 
 def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -> Lesson:
-    """The lesson with one more view at its end. Raises LessonFull."""
+    """The lesson with one more view at the end. Raises LessonFull."""
     shown = {name: value for name, value in parameters.items() if name not in OF_THE_CLASS}
     more = (*lesson, View(page, shown, " ".join(clean(remark).split())[:MAX_REMARK]))
     if len(more) > MOST:
@@ -99,6 +99,6 @@ def remove(lesson: Lesson, number: int) -> Lesson:
 
 
 def part_of(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
-    """The number of the view that is open, from 1; None where the URL names none of the lesson."""
+    """The number of the open view, from 1; None if the URL names none of this lesson."""
     wanted = parameters.get(PART, "")
     return int(wanted) if wanted in map(str, range(1, len(lesson) + 1)) else None

@@ -1,4 +1,4 @@
-"""The pages of the app, and the way from one to another out of a callback."""
+"""The pages of the app, and how a callback switches to another one."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def page(name: str) -> st.Page:
 
 
 def leave(name: str, parameters: Mapping[str, str]) -> None:
-    """For callbacks, which cannot switch pages: the run that follows goes to the page called ``name``."""
+    """For callbacks, which cannot switch pages themselves: the next run goes to the page called ``name``."""
     st.session_state[_LEAVING] = (name, dict(parameters))
 
 
 def depart() -> None:
-    """Where a callback wants another page, go there: this ends the run."""
+    """Switch to the page that a callback asked for, if any, which ends the run."""
     way = st.session_state.pop(_LEAVING, None)
     if way is not None:
         name, parameters = way

@@ -19,8 +19,8 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 
 _LOG = logging.getLogger(__name__)
-TITLE = 40  # characters of a sentence in a title
-PERCENT = "%.1f%%"  # of a column; as numerals.percent
+TITLE = 40  # characters of a sentence in a page title
+PERCENT = "%.1f%%"  # of a table column; the same as numerals.percent
 UNFORESEEN = "Something unexpected went wrong here."
 
 
@@ -30,7 +30,8 @@ def theme() -> Theme:
 
 
 def entitle(*words: str) -> None:
-    """The title of the browser's tab, the most particular words first: tabs, bookmarks and history are told apart."""
+    """Set the title of the browser's tab, most specific words first, so that tabs, bookmarks and history can be told
+    apart."""
     st.set_page_config(page_title=" · ".join([*words, "mha_viz"]))
 
 
@@ -41,17 +42,17 @@ def quoted(text: str) -> str:
 
 
 def complain(error: MhaVizError) -> None:
-    """An error, in place: what happened, and what to do about it."""
+    """Show an error in place: what happened, and what to do about it."""
     _aside("problem", "alert", error.problem, error.remedy)
 
 
 def complain_later(error: MhaVizError) -> None:
-    """Keep an error of a callback, which cannot draw, for :func:`say_complaint` in the run that follows."""
+    """Keep an error from a callback, which cannot draw; :func:`say_complaint` shows it in the next run."""
     st.session_state["complaint"] = error
 
 
 def say_complaint() -> None:
-    """What the last callback had to complain of, if anything."""
+    """Show the error of the last callback, if there was one."""
     error = st.session_state.pop("complaint", None)
     if isinstance(error, MhaVizError):
         complain(error)
@@ -59,13 +60,13 @@ def say_complaint() -> None:
 
 @contextmanager
 def guarded(say: Callable[[MhaVizError], None] = complain_later) -> Iterator[None]:
-    """What goes wrong here is said in one sentence, and the page stays: for every callback (``@guarded()``), and with
-    ``complain`` for what draws. Streamlit's own signals, which end a run, pass."""
+    """An error inside the block is reported in one sentence, and the page stays. For every callback (``@guarded()``)
+    and, with ``complain``, for code that draws. Streamlit's own exceptions, which end a run, pass through."""
     try:
         yield
     except MhaVizError as error:
         say(error)
-    except FragmentHandledException:  # has been said where it happened
+    except FragmentHandledException:  # was reported where it happened
         raise
     except Exception:
         _LOG.exception(UNFORESEEN)
@@ -73,17 +74,17 @@ def guarded(say: Callable[[MhaVizError], None] = complain_later) -> Iterator[Non
 
 
 def fault() -> Fault:
-    """What a person is told of an error that nobody foresaw."""
+    """The error to show for an unexpected exception."""
     return Fault(UNFORESEEN, "Nothing that you typed is lost. Try something else, or load the page again.")
 
 
 def sent(component: str, event: str) -> object:
-    """What a component told its callback; None where it told nothing."""
+    """The value that a component sent to its callback; None if it sent nothing."""
     return getattr(st.session_state.get(component), event, None)
 
 
 def message(component: str, event: str) -> dict[str, Any]:
-    """What a component told its callback: an object, or nothing."""
+    """The object that a component sent to its callback; empty if it sent none."""
     value = sent(component, event)
     return value if isinstance(value, dict) else {}
 
@@ -94,12 +95,12 @@ def control_number(key: str) -> int | None:
 
 
 def whole(value: object) -> int | None:
-    """A whole number that arrived from a browser, which knows one kind of numbers only; None for anything else."""
+    """A whole number received from a browser, where all numbers are of one type; None for anything else."""
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0 else None
 
 
 def picked_head(picked: Any) -> Head | None:
-    """The head whose mark was clicked in a chart; None where none was, or where the browser says what cannot be."""
+    """The head whose mark was clicked in a chart; None if none was, or if the message is malformed."""
     try:
         return Head.parse(str(picked["selection"]["points"][0]["customdata"]))
     except (KeyError, IndexError, TypeError, UnknownHead):
@@ -107,18 +108,18 @@ def picked_head(picked: Any) -> Head | None:
 
 
 def remark(text: str) -> None:
-    """A plain sentence about the picture: what was cut, what stands in for what."""
+    """Show a sentence about the picture: what was cut, or what is shown instead of what."""
     _aside("remark", "status", text)
 
 
 def _aside(kind: str, role: str, *sentences: str) -> None:
-    """Text that may hold what people typed: escaped, never Markdown or HTML of theirs."""
+    """An element for text that may contain user input: escaped, never interpreted as Markdown or HTML."""
     lines = "".join(f"<p>{escape(s)}</p>" for s in sentences if s)
     st.html(f'<div class="mha-{kind}" role="{role}">{lines}</div>')
 
 
 def plain(text: str) -> str:
-    """``text`` for a label that renders Markdown: every sign that Markdown reads is escaped."""
+    """``text`` for a label that renders Markdown: every character with a meaning in Markdown is escaped."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
@@ -126,7 +127,7 @@ _SYMBOLS = re.compile(r"(?<![\w$])(?:W\\?_(?P<matrix>[QKVO])|d\\?_(?P<width>mode
 
 
 def formulas(markdown: str) -> str:
-    """``markdown``, in which nothing is TeX yet, with W_Q, W_K, W_V, W_O, d_model and d_k set as on every page."""
+    """``markdown`` without TeX, in which W_Q, W_K, W_V, W_O, d_model and d_k become formulas, as on every page."""
     return _SYMBOLS.sub(_tex, markdown)
 
 
@@ -142,13 +143,13 @@ def percentages(table: Any, names: Iterable[str]) -> Any:
 
 
 def text_of(name: str) -> str:
-    """A text of ours from ``assets/``, in Markdown."""
+    """A text from ``assets/``, in Markdown."""
     return asset(name).read_text("utf-8")
 
 
 def model_table() -> None:
     """The models that this server offers, and whether their files are here."""
-    import pandas as pd  # a quarter of a second that the first picture need not wait for
+    import pandas as pd  # takes a quarter of a second, for which the first picture need not wait
 
     rows = [
         {

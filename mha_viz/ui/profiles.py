@@ -1,7 +1,7 @@
-"""Profiles that were measured here, on the disk: a folder for each model and corpus, and a bound on all of them.
+"""Profiles that were measured on this server, on the disk: one folder per model and corpus, with a limit on their total
+size.
 
-What was used longest ago goes first when there are more than so many bytes; sums of studies that nobody finished go
-after a day.
+If they exceed the limit, the least recently used are deleted first; unfinished sums are deleted after a day.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from mha_viz.files import assets as assets
 from mha_viz.models import catalog, hub
 from mha_viz.models.budget import PROFILES_SETTING, megabytes
 
-DISK = PROFILES_SETTING  # the most that all profiles take, in 10^6 bytes
+DISK = PROFILES_SETTING  # the environment variable for the limit, in 10^6 bytes
 UNFINISHED_SECONDS = 24 * 3600
-NAME = re.compile(r"[0-9a-f]{32}")  # of a profile's folder; what else lies beside them is not ours to delete
+NAME = re.compile(r"[0-9a-f]{32}")  # of a profile's folder; anything else beside it is never deleted
 
 
 def home() -> Path:
-    """Where profiles lie."""
+    """The folder that holds all profiles."""
     return assets.home() / "profiles"
 
 
 def budget() -> int:
-    """The most bytes that profiles may take. Raises SettingError."""
+    """The limit on all profiles in bytes. Raises SettingError."""
     return megabytes(DISK) * 10**6
 
 
 def key(model: catalog.Model, digest: str) -> str:
-    """A folder's name for a model and a corpus: other weights under the same name are another model."""
+    """The name of the folder for a model and a corpus; other weights under the same name count as another model."""
     folder = hub.local_folder(model)
     files = sorted(folder.glob("*.safetensors")) if folder else []
     stamp = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
@@ -43,7 +43,7 @@ def key(model: catalog.Model, digest: str) -> str:
 
 
 def made(folder: Path) -> Path | None:
-    """The folder, made if need be; None where nothing can be written: then profiles live in memory only."""
+    """The folder, created if necessary; None if it cannot be written: then profiles stay in memory only."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return folder if os.access(folder, os.W_OK) else None
@@ -52,16 +52,15 @@ def made(folder: Path) -> Path | None:
 
 
 def used(folder: Path) -> None:
-    """Mark a profile as just used: others are evicted first."""
-    with contextlib.suppress(OSError):  # read only: then nothing is deleted either
+    """Mark a profile as just used, so that others are deleted first."""
+    with contextlib.suppress(OSError):  # read-only folder, in which nothing is deleted either
         os.utime(folder)
 
 
 def tidy(at_work: Path | None = None) -> None:
-    """Delete unfinished sums after a day, and of the profiles what is beyond the budget, never those in ``at_work``.
+    """Delete unfinished sums after a day, and the profiles beyond the limit, but never those in ``at_work``.
 
-    A folder that cannot be read or written, or that another process deletes meanwhile, is passed over. Raises
-    SettingError.
+    A folder that cannot be read or written, or that another process deletes meanwhile, is skipped. Raises SettingError.
     """
     most = budget()
     folders = [path for path in _listed(home()) if _is_profile(path)]
@@ -80,34 +79,34 @@ def tidy(at_work: Path | None = None) -> None:
 
 
 def _forget_unfinished(folder: Path) -> None:
-    """Delete sums and parts of files that nobody wrote to for a day, and the folder where nothing else is in it."""
+    """Delete sums and partial files that were not written to for a day, and the folder if it is then empty."""
     old = time.time() - UNFINISHED_SECONDS
     idle = _last_use(folder) < old
     for path in folder.rglob(".*"):
         if path.suffix in (".npz", ".part") and _last_use(path) < old:
             path.unlink(missing_ok=True)
     if idle:
-        with contextlib.suppress(OSError):  # a profile is in it
+        with contextlib.suppress(OSError):  # the folder contains a profile
             folder.rmdir()
 
 
 def _listed(folder: Path) -> Iterator[Path]:
     try:
         yield from folder.iterdir()
-    except OSError:  # not there, or not ours
+    except OSError:  # missing, or not deletable
         return
 
 
 def _is_profile(path: Path) -> bool:
-    with contextlib.suppress(OSError):  # the folder that it is in was closed to us
+    with contextlib.suppress(OSError):  # no permission to read the parent folder
         return NAME.fullmatch(path.name) is not None and path.is_dir() and not path.is_symlink()
     return False
 
 
 def _total(folder: Path) -> int:
-    """The bytes of all files below a folder, as far as they can be read."""
+    """The bytes of all readable files below a folder."""
     total = 0
-    with contextlib.suppress(OSError):  # another process deletes the folder
+    with contextlib.suppress(OSError):  # another process may delete the folder
         for path in folder.rglob("*"):
             total += _size(path)
     return total
@@ -116,7 +115,7 @@ def _total(folder: Path) -> int:
 def _size(path: Path) -> int:
     try:
         return path.lstat().st_size
-    except OSError:  # another process deleted it meanwhile
+    except OSError:  # another process deleted the file meanwhile
         return 0
 
 

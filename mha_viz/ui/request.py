@@ -1,4 +1,4 @@
-"""What the URL asks for, and where a person types it: the sentence, the examples, the model menu."""
+"""What the URL asks for, and the inputs for it: the sentence, the examples, the model menu."""
 
 from __future__ import annotations
 
@@ -25,38 +25,39 @@ from mha_viz.ui.parts import guarded, message, sent, whole
 
 @dataclass(frozen=True)
 class PageRequest:
-    """What the URL asks for (``where``), with the first example where it names no text."""
+    """What the URL asks for (``where``), with the first example if it has no text."""
 
     text: str
     where: Address
 
     @property
     def sentence(self) -> str:
-        """The text as a sentence: CoNLL-U that was pasted is shown as its words."""
+        """The text as a sentence: of pasted CoNLL-U, its words."""
         annotation = self.gold()
         return annotation.text if annotation and annotation.pasted else self.text
 
     def to_pin(self, shown: str) -> str:
-        """``shown`` so that a pinned head is read again from the same words: those of CoNLL-U are given, not found."""
+        """The text to store with a compared head, so that it is read again as the same words: for CoNLL-U, the
+        annotation rather than ``shown``."""
         words = words_of(self.text) if shown == self.sentence and not self.where.pair else None
         return bare(words) if words and words != words_of(shown) else shown
 
     def gold(self) -> Annotated | None:
-        """The annotation that comes with the text, if any does and it can be read."""
+        """The annotation of the text, if it has any and it can be read."""
         with suppress(CorpusError):
             return None if self.where.pair else annotated(self.text)
         return None
 
 
 def page_request() -> PageRequest:
-    """What the URL asks for now."""
+    """The current request of the URL."""
     where = address.read(st.query_params.to_dict())
     return PageRequest(examples()[0]["text"] if where.text is None else where.text, where)
 
 
 @cache
 def examples() -> tuple[dict[str, str], ...]:
-    """The example sentences: text, look (what to look for), perhaps pair, and head and pin for the default model."""
+    """The example sentences: text, look (what to look for), pair (if any), and head and pin for the default model."""
     return tuple(json.loads(asset("examples.json").read_text("utf-8")))
 
 
@@ -64,8 +65,8 @@ def examples() -> tuple[dict[str, str], ...]:
 
 
 def ask(what: PageRequest, intro: str = "") -> None:
-    """The sentence in large type below ``intro``, examples and model menu. What to look for names heads of the default
-    model."""
+    """The sentence in large type below ``intro``, with examples and model menu. What to look for names heads of the
+    default model."""
     model = what.where.model or catalog.default().name
     content = {
         "text": what.sentence,
@@ -85,7 +86,8 @@ def ask(what: PageRequest, intro: str = "") -> None:
 
 
 def _look(what: PageRequest, model: str) -> dict[str, object]:
-    """What to look for in an example, and where another head is open the way to its own; the tour speaks for itself."""
+    """What to look for in an example; if another head is open, also a button to the example's own. Empty during the
+    tour, which has its own explanations."""
     example = _example(what)
     if model != catalog.DEFAULT or not example or tour.step_number(address.now()):
         return {"look": "", "opens": None}
@@ -96,20 +98,20 @@ def _look(what: PageRequest, model: str) -> dict[str, object]:
 
 
 def full(what: PageRequest) -> dict[str, str]:
-    """What a link must say, besides what the URL says already, to show the same where other things are usual."""
+    """The parameters that a link needs in addition to the URL to show the same where the defaults differ."""
     model = inference.shown_model(what.where) or catalog.default().name
     return {"text": what.text, "model": model} | open_on_first_view()
 
 
 def _label(name: str) -> str:
-    """What the menu calls a model; of a folder its name alone."""
+    """A model's name in the menu; for a folder only its last part."""
     with suppress(MhaVizError):
         return catalog.resolve(name).label
     return name
 
 
 def _example(what: PageRequest) -> dict[str, str]:
-    """The example that stands there, or nothing."""
+    """The example with the shown text, or an empty dictionary."""
     typed = (what.text, what.where.pair)
     return next((e for e in examples() if (e["text"], e.get("pair", "")) == typed), {})
 
@@ -118,7 +120,7 @@ def _example(what: PageRequest) -> dict[str, str]:
 def _on_read() -> None:
     typed = message("sentence", "read")
     text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), page_request()
-    same = text == what.sentence and not pair.strip()  # CoNLL-U stays what it is as long as nobody edits its words
+    same = text == what.sentence and not pair.strip()  # CoNLL-U stays unchanged as long as its words are not edited
     _read_next(what.text if same else text, pair)
 
 
@@ -141,7 +143,7 @@ def _read_next(text: str, pair: str, **changes: str | None) -> None:
 
 @guarded()
 def _on_model() -> None:
-    """A model whose files are here is read at once; else the picture on screen and its view stay until it is."""
+    """Read a model at once if its files are here; otherwise the picture and its view stay until they are."""
     name = clean(str(sent("sentence", "model") or "")[:300])
     chosen = None if name == catalog.default().name else name
     with suppress(MhaVizError):
@@ -152,19 +154,19 @@ def _on_model() -> None:
 
 
 def open_on_first_view() -> dict[str, str]:
-    """What the Explore page shows though the URL says nothing of it: the head, and what is held in it."""
+    """What the Explore page opens without parameters in the URL: the head, and the token held in it."""
     what = page_request()
-    if what.where.head or what.where.case or what.where.quantity == "rollout":  # whose heads are layers
+    if what.where.head or what.where.case or what.where.quantity == "rollout":  # rollout, whose heads are layers
         return {}
-    with suppress(MhaVizError):  # of a server whose list of models is wrong, which the page says
+    with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
         begin = _opened_first(what, inference.shown_model(what.where) or catalog.default().name)
         return {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
     return {}
 
 
 def opened_first(what: PageRequest, attention: Attention) -> Start:
-    """What is open when the URL names no head."""
-    if attention.quantity == "rollout":  # one map a layer: the last one is of all layers
+    """What is open if the URL names no head."""
+    if attention.quantity == "rollout":  # one map per layer; the last one covers all layers
         return Start(f"L{attention.layers - 1}H0")
     case = what.where.case
     if case and not attention.is_cross and case.head in attention.every_head():

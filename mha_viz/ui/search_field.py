@@ -1,4 +1,5 @@
-"""*Find a head that …*, on every page: the field is the browser's, the answers are of the model that the URL names."""
+"""*Find a head that …*, on every page: the input is part of the browser's component; answers are about the model in the
+URL."""
 
 from __future__ import annotations
 
@@ -23,21 +24,21 @@ from mha_viz.ui.request import PageRequest, page_request
 from mha_viz.ui.studies import given, studies
 
 KEY = "search"
-LONGEST = 80  # characters of what is typed
+LONGEST = 80  # the most characters of a query
 PATIENCE = 20  # seconds for the reading of the sentence
-STAYS = ("explore", "roles", "inside a head")  # pages that show the head that the URL names; others lead to Explore
-OPENED = "heads_opened"  # how often a head was opened from here: the drawing then follows the URL
+STAYS = ("explore", "roles", "inside a head")  # pages that show the head in the URL; the others lead to Explore
+OPENED = "heads_opened"  # how often a head was opened from the search, after which the drawing follows the URL
 _QUERY, _CHOICE, _COUNT = "search_query", "search_choice", "search_count"
 
 
 @st.fragment
 def show(here: str) -> None:
-    """The field on the page called ``here``, with the answer to what was typed a moment ago."""
+    """The search field on the page called ``here``, with the answers to the last query."""
     chosen = st.session_state.pop(_CHOICE, None)
     if isinstance(chosen, Answer):
         _open(chosen, here)
     typed = st.session_state.pop(_QUERY, "")
-    number = st.session_state.get(_COUNT, 0)  # the browser is told nothing that it was told just before
+    number = st.session_state.get(_COUNT, 0)  # what was just sent is not sent again
     search({**_content(typed, here), "number": number}, KEY, _on_query, _on_open)
 
 
@@ -61,7 +62,7 @@ def _typed(value: object) -> str:
 
 
 def _content(typed: str, here: str) -> dict[str, Any]:
-    """For the browser: what was typed, what cannot be answered, and the answers in groups."""
+    """The message to the browser: the query, why it cannot be answered, and the answers in groups."""
     if not typed:
         return {"typed": "", "problem": "", "groups": []}
     try:
@@ -91,7 +92,7 @@ def _group(group: Group, here: str) -> dict[str, Any]:
 
 
 def answer_groups(typed: str) -> list[Group]:
-    """What the model on the page has for what was typed, the surest kind of answer first. Raises what the model
+    """What the model on the page has for the query, the most certain kind of answer first. Raises what the model
     raises, and Busy."""
     what = page_request()
     model = catalog.resolve(what.where.model) if what.where.model else catalog.default()
@@ -109,7 +110,7 @@ def _exists(head: Head, model: catalog.Model) -> bool:
 
 
 def _tables(model: catalog.Model) -> Callable[[str], Any]:
-    """The tables of what was measured of a model by their names, None for those that there are not; read when asked."""
+    """The tables measured for the model by name, None for missing ones; each is read when it is first used."""
 
     def table(name: str) -> Any:
         if model.kind in ("bundled", "own"):
@@ -131,7 +132,7 @@ def _linked(typed: str, model: catalog.Model, what: PageRequest) -> Group | None
 
 def _reading(model: catalog.Model, what: PageRequest) -> Attention:
     if not (office().has_reading(model, what.text, what.where.pair) or ready(model)):
-        model = catalog.default()  # whose picture stands there meanwhile
+        model = catalog.default()  # the model whose picture is shown meanwhile
     future = office().reading(model, what.text, what.where.pair, two_stacks.target_of(model, what.where))
     try:
         return future.result(PATIENCE)
@@ -144,13 +145,13 @@ def _reading(model: catalog.Model, what: PageRequest) -> Attention:
 
 
 def _place(answer: Answer, here: str) -> tuple[str, dict[str, str | None]]:
-    """The page that shows a head, and what changes in the URL."""
+    """The page that shows a head, and the URL parameters to change."""
     page = here if here in STAYS and (answer.link is None or here != "roles") else "explore"
     link: dict[str, str | None] = {"pin": None, "link": None}
     if answer.link is not None:
         query, key = answer.link
         link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}
-    rollout = {"shown": None} if address.now().get("shown") == "rollout" else {}  # whose heads are layers
+    rollout = {"shown": None} if address.now().get("shown") == "rollout" else {}  # rollout, whose heads are layers
     return page, {"head": str(answer.head), "on": None, **link, **rollout}
 
 
@@ -164,7 +165,7 @@ def _href(answer: Answer, here: str) -> str:
 
 
 def _open(answer: Answer, here: str) -> None:
-    """The head on its page. Ends the run."""
+    """Open the head on its page. Ends the run."""
     name, changes = _place(answer, here)
     st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
     if name != here:

@@ -1,7 +1,7 @@
-"""Searches by head, in child processes: one at a time, with bounds; what they found is kept for a while.
+"""Searches by head in child processes: one at a time, with limits; their results are cached for a while.
 
-A result holds sentences of the corpus. That of an uploaded file is under the digest of its content, and pages show it
-to visitors who have that file alone.
+A result contains sentences of the corpus. The key of a result for an uploaded file contains the digest of its content,
+and pages show it only to visitors who have that file.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.shelves import Once, Shelf
 
 CHILD = "mha_viz.study.search_child"
-LISTED = 20  # sentences of a result
+LISTED = 20  # sentences per result
 RESULT_BYTES = 20_000_000
-GRACE = 10.0  # seconds in which a search that is stopped hands over what it found
+GRACE = 10.0  # seconds in which a stopped search can hand over its results
 RULES = Rules(
     one="search",
     many="searches",
@@ -34,7 +34,7 @@ RULES = Rules(
 
 
 class Wanted(NamedTuple):
-    """A search: ``conditions`` in the order of :class:`mha_viz.analysis.links.Conditions`."""
+    """A search; ``conditions`` are in the order of :class:`mha_viz.analysis.links.Conditions`."""
 
     corpus: str  # model and digest
     head: Head
@@ -42,7 +42,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(model: catalog.Model, digest: str, head: Head, conditions: tuple[str, ...]) -> Wanted:
-    """The search of a head in the corpus with this digest."""
+    """The search of a head's links in the corpus with this digest."""
     return Wanted(profiles.key(model, digest), head, conditions)
 
 
@@ -59,7 +59,7 @@ class Searches:
         return self._desk.order(search, name, lambda job: self._search(model, source, search, job))
 
     def result(self, search: Wanted) -> dict[str, Any] | None:
-        """What was found, as :func:`mha_viz.analysis.links.packed`; None where nothing is kept."""
+        """The result, as :func:`mha_viz.analysis.links.packed`; None if none is cached."""
         return self._results.get(search)
 
     def under_way(self, search: Wanted) -> Job | None:
@@ -67,11 +67,11 @@ class Searches:
         return self._desk.under_way(search)
 
     def stopping(self, search: Wanted) -> bool:
-        """True from the stop of a search until what it found is kept."""
+        """True from the stop of a search until its results are stored."""
         return self._desk.stopping(search)
 
     def failed(self, search: Wanted) -> MhaVizError | None:
-        """Why the last search of this kind came to nothing, if it did."""
+        """Why the last search of this kind failed, if it did."""
         job = self._desk.failed(search)
         return job.error if job else None
 
@@ -95,7 +95,7 @@ class Searches:
 
 
 def _bounds(folder: Path) -> apart.Bounds:
-    """All cores on one's own machine; for strangers half of them, and five minutes."""
+    """All cores on one's own machine; on a public server half of them, and five minutes."""
     if not catalog.hosted():
         return apart.Bounds(threads=0, grace=GRACE, what="The search", answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
@@ -105,5 +105,5 @@ def _bounds(folder: Path) -> apart.Bounds:
 
 @Once
 def searches() -> Searches:
-    """The one desk of this process."""
+    """The only desk of this process."""
     return Searches()

@@ -1,4 +1,4 @@
-"""What is kept for all visitors of one server: caches that are bounded, and things that are made once."""
+"""What is cached for all visitors of one server: bounded caches, and objects that are made once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ P = ParamSpec("P")
 class Shelf(Generic[K, V]):
     """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads.
 
-    When all visitors have gone, at most ``at_rest`` bytes stay, the latest ones: of what took long to make.
+    When all visitors have left, the latest entries of at most ``at_rest`` bytes stay, for values that took long to
+    make.
     """
 
     def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
@@ -29,14 +30,14 @@ class Shelf(Generic[K, V]):
             _shelves.add(self)
 
     def get(self, key: K) -> V | None:
-        """The value kept under ``key``, now the most recent one."""
+        """The value cached under ``key``, which becomes the most recent one."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
             return self._entries.get(key)
 
     def put(self, key: K, value: V) -> V:
-        """Keep ``value``; the oldest ones go until the bound holds."""
+        """Cache ``value``; the oldest entries are dropped until the rest is within the limit."""
         with self._lock:
             if key in self._entries:
                 self.bytes -= self._size(self._entries.pop(key))
@@ -47,22 +48,22 @@ class Shelf(Generic[K, V]):
         return value
 
     def rest(self) -> None:
-        """All visitors have gone: forget the oldest, down to the bytes that stay."""
+        """All visitors have left: drop the oldest entries, down to ``at_rest`` bytes."""
         with self._lock:
             while self.bytes > self._at_rest:
                 self.bytes -= self._size(self._entries.popitem(last=False)[1])
 
     def drop(self, key: K) -> None:
-        """Forget what is kept under ``key``, if anything is."""
+        """Drop the entry under ``key``, if there is one."""
         with self._lock:
             if key in self._entries:
                 self.bytes -= self._size(self._entries.pop(key))
 
 
 class Once(Generic[V]):
-    """A function without arguments that makes one thing for the whole process, however many threads ask at once.
+    """A function without arguments that makes one object for the whole process, however many threads call it at once.
 
-    Streamlit's own cache does the same, but any browser can ask it to be cleared.
+    Streamlit's own cache does the same, but any browser can make Streamlit clear it.
     """
 
     def __init__(self, make: Callable[[], V]) -> None:
@@ -76,18 +77,18 @@ class Once(Generic[V]):
             return self._made[0]
 
     def clear(self) -> None:
-        """Forget it; the next one who asks gets another."""
+        """Forget the object; the next call makes another."""
         with self._lock:
             self._made.clear()
 
 
 _shelves: WeakSet[Shelf[Any, Any]] = WeakSet()
 _shelves_lock = threading.Lock()
-_results: list[Callable[[], None]] = []  # clear what :func:`lasting` keeps
+_results: list[Callable[[], None]] = []  # functions that clear the results of :func:`lasting`
 
 
 def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
-    """A function whose ``most`` latest results are kept until all visitors have gone."""
+    """A decorator that caches the ``most`` latest results of a function until all visitors have left."""
 
     def keep(function: Callable[P, V]) -> Callable[P, V]:
         cached = lru_cache(maxsize=most)(function)
@@ -98,7 +99,7 @@ def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
 
 
 def rest() -> None:
-    """All visitors have gone: what was kept for them is given back."""
+    """All visitors have left: free what was cached for them."""
     with _shelves_lock:
         shelves = list(_shelves)
     for clear in (*(shelf.rest for shelf in shelves), *_results):

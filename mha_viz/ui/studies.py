@@ -1,8 +1,8 @@
-"""Profiles for the app: those that come with it, those that were measured here, and the measuring itself.
+"""Profiles for the app: shipped ones, those measured on this server, and the measuring itself.
 
 Files are read and models are measured in child processes. One study runs at a time; visitors who ask for the same one
-share it, and one that no open session looks at any more stops. Unfinished sums are kept in a folder, so that a study
-that was stopped goes on; so is what is finished, so that a server that starts again still knows it.
+share it, and a study that no open session polls any more stops. Unfinished sums are stored in a folder, so that a
+stopped study can continue; finished profiles are stored too, so that they survive a restart of the server.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from mha_viz.ui.shelves import Once, Shelf, lasting
 
 CHILD = "mha_viz.study.child"
 AT_A_TIME = 50  # built-in sentences that are read without a pause
-KEPT_BYTES = 200_000_000  # in memory, of each kind
-UNWRITTEN_BYTES = 20_000_000  # of profiles that the disk refused, when all visitors have gone
-SOURCE_BYTES = 60_000_000  # of files that were uploaded
-BYTES_OF_WORD = 500  # of an annotated word in memory
-MOST_WORDS = 100_000  # of a study for strangers
-GRACE = 20.0  # seconds in which a study that is stopped keeps its sums
-HIDDEN = 75.0  # seconds without a look after which a stranger counts as gone: a hidden tab looks once a minute
-AT_HOME = 600.0  # the same on one's own machine, where other pages may be read meanwhile
+KEPT_BYTES = 200_000_000  # in memory, for each kind of object
+UNWRITTEN_BYTES = 20_000_000  # of profiles that could not be written to the disk, when all visitors have left
+SOURCE_BYTES = 60_000_000  # of uploaded files
+BYTES_OF_WORD = 500  # per annotated word in memory
+MOST_WORDS = 100_000  # in a study on a public server
+GRACE = 20.0  # seconds in which a stopped study can save its sums
+HIDDEN = 75.0  # seconds without polling after which a visitor counts as gone: a hidden tab polls once a minute
+AT_HOME = 600.0  # the same on one's own machine, where other pages may be open meanwhile
 STUDIES = Rules(
     one="study",
     many="studies",
@@ -69,26 +69,26 @@ POINTERS = Rules(
     stop="Stop it in the card of its head, or wait until it is done.",
     one_per_tab=True,
 )
-READY = 16  # pieces of evidence whose roles and baselines need not be looked for again
-GIVEN = ("ewt", "gum", "gap", "grammar")  # of a shipped profile, in the order in which a table is taken from them
+READY = 16  # Evidence objects whose roles and baselines stay computed
+GIVEN = ("ewt", "gum", "gap", "grammar")  # shipped profiles, in the order in which a table is looked for in them
 
 
 class Evidence(NamedTuple):
-    """All that was measured of one model on one corpus, or on the given treebanks together."""
+    """Everything measured for one model on one corpus, or on the treebanks of the shipped profiles together."""
 
     label: str
     profiles: tuple[Profile, ...]
 
     def table(self, name: str) -> Any:
-        """The table of this name from the first profile that has it; None when none has."""
+        """The table of this name from the first profile that has it; None if none has."""
         return next((p.tables[name] for p in self.profiles if name in p.tables and len(p.tables[name])), None)
 
     def source(self, name: str) -> Profile | None:
-        """The profile that :meth:`table` takes a table from."""
+        """The profile from which :meth:`table` takes a table."""
         return next((p for p in self.profiles if name in p.tables and len(p.tables[name])), None)
 
     def findings(self) -> tuple[Finding, ...]:
-        """The roles that were found, each kind in the first profile that has any."""
+        """The roles, each kind from the first profile that has any."""
         return _findings(self)
 
 
@@ -106,14 +106,15 @@ def given_roles(name: str) -> tuple[Finding, ...]:
 
 @cache
 def given_corpora(name: str) -> str:
-    """What the profile of a model that comes with the app was measured on, in words; read without its tables."""
+    """What the shipped profile of a model was measured on, in words; read without its tables."""
     folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
     files = [folder / one / "profile.json" for one in GIVEN] if folder else []
     return series([json.loads(file.read_text("utf-8"))["corpus"] for file in files if file.is_file()])
 
 
 def _united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
-    """The roles of the first profile, and those of coreference of the others: a treebank without chains knows none."""
+    """The roles of the first profile, and the coreference roles of the others: a treebank without coreference chains
+    suggests none."""
     first, *others = profiles
     return (*first, *(f for findings in others for f in findings if f.role == "coreference"))
 
@@ -122,8 +123,8 @@ _given_lock = threading.Lock()
 
 
 def given(name: str) -> Evidence | None:
-    """The profile of a model that comes with the app, on the given treebanks; None for other models. One object for
-    all, however many ask at once: what is kept of it is found again without a look into its tables."""
+    """The shipped profiles of a model that comes with the app; None for other models. All callers get the same object,
+    so that what is computed from it can be cached without comparing its tables."""
     with _given_lock:
         return _given(name)
 
@@ -142,21 +143,21 @@ def _folders(above: Path) -> list[Path]:
 
 
 def sentences_given() -> Source:
-    """The built-in sentences, to be measured."""
+    """The built-in sentences as a corpus to be measured."""
     corpus = built_in()
     return Source("the built-in sentences", corpus.digest, words(corpus))
 
 
 class Unwritten(NamedTuple):
-    """A profile that is in memory alone, and why."""
+    """A profile that exists only in memory, and why."""
 
     profile: Profile
     error: MhaVizError
 
 
 class Studies:
-    """The process-wide desks: one where files are read, one where models are measured over them, and one where heads
-    point in the built-in sentences. What is on the disk is read again from there once all visitors have gone."""
+    """The process-wide desks: one that reads files, one that measures models over them, and one that finds where heads
+    point in the built-in sentences. After all visitors have left, profiles are read from the disk again."""
 
     def __init__(self) -> None:
         tidy()
@@ -175,7 +176,7 @@ class Studies:
     # ---- Files ----------------------------------------------------------------------------------------------
 
     def source(self, data: bytes, name: str) -> Source | None:
-        """What is known of this file, if it was read a moment ago. Raises the CorpusError that reading it raised."""
+        """What is known about this file, if it was read a moment ago. Raises the CorpusError that reading it raised."""
         key = _of_file(data, name)
         source, failed = self._sources.get(key), self._reading.failed(key)
         if source is None and failed is not None and isinstance(failed.error, CorpusError):
@@ -183,7 +184,8 @@ class Studies:
         return source
 
     def read(self, data: bytes, name: str) -> Job:
-        """Begin to read a file, or join the reading that is under way; then :meth:`source` knows it. Raises Busy."""
+        """Begin to read a file, or join the reading that is under way; afterwards :meth:`source` returns it. Raises
+        Busy."""
         key = _of_file(data, name)
 
         def work(job: Job) -> None:
@@ -194,26 +196,26 @@ class Studies:
     # ---- Profiles -------------------------------------------------------------------------------------------
 
     def profile(self, model: catalog.Model, digest: str) -> Profile | None:
-        """What was measured of a model on the corpus with this digest, if anything was."""
+        """The profile of a model on the corpus with this digest, if it was measured."""
         key = profiles.key(model, digest)
         folder, unwritten = profiles.home() / key, self._unwritten.get(key)
         profile = unwritten.profile if unwritten else self._profiles.get(key)
         if profile is None and (folder / FACTS).is_file():
             try:
                 profile = self._profiles.put(key, read_profile(folder))
-            except MhaVizError:  # damaged, or of an older version: measured again when asked for
+            except MhaVizError:  # damaged or of an older version: measured again on request
                 return None
         if profile is not None:
             profiles.used(folder)
         return profile
 
     def unkept(self, model: catalog.Model, digest: str) -> MhaVizError | None:
-        """Why a profile could not be written to the disk, if so: it is in memory alone."""
+        """Why a profile could not be written to the disk, if so; it is then only in memory."""
         unwritten = self._unwritten.get(profiles.key(model, digest))
         return unwritten.error if unwritten else None
 
     def roles(self, model: catalog.Model) -> tuple[Finding, ...]:
-        """The roles of a model's heads as far as they are known here; read without pandas or torch."""
+        """The roles of a model's heads, if they are known; read without pandas or torch."""
         if model.kind in ("bundled", "own"):
             return given_roles(model.name)
         folder = profiles.home() / profiles.key(model, built_in().digest)
@@ -223,23 +225,23 @@ class Studies:
             return ()
 
     def is_measured(self, model: catalog.Model) -> bool:
-        """Whether the roles of a model's heads are known here."""
+        """Whether the roles of a model's heads are known."""
         if model.kind in ("bundled", "own"):
             return bool(given_corpora(model.name))
         return (profiles.home() / profiles.key(model, built_in().digest) / FACTS).is_file()
 
     def measured_on(self, model: catalog.Model) -> str:
-        """The corpora that :meth:`roles` speaks of."""
+        """The corpora that :meth:`roles` was measured on."""
         named = given_corpora(model.name) if model.kind in ("bundled", "own") else ""
         return named or "the built-in sentences"
 
     # ---- Measuring ------------------------------------------------------------------------------------------
 
     def start(self, model: catalog.Model, source: Source) -> Job:
-        """Begin a study, or join the one that is under way.
+        """Begin a study, or join the same one under way.
 
-        Raises CorpusError for more words than a server for strangers measures, and Busy when this visitor has another
-        study, or too many wait.
+        Raises CorpusError for more words than a public server measures, and Busy if this visitor has another study or
+        too many are waiting.
         """
         if catalog.hosted() and source.words > MOST_WORDS:
             raise CorpusError(
@@ -252,20 +254,20 @@ class Studies:
         return job
 
     def under_way(self, model: catalog.Model, digest: str) -> Job | None:
-        """The study of a model on a corpus that runs or waits now, whoever ordered it."""
+        """The study of a model on a corpus that runs or waits now, ordered by any visitor."""
         return self._desk.under_way(profiles.key(model, digest))
 
     def before(self, study: Job) -> int:
-        """How many studies come first."""
+        """The number of studies ahead of this one."""
         return self._desk.before(study)
 
     def stopping(self, model: catalog.Model, digest: str) -> bool:
-        """True from the stop of a study until what it has done is kept."""
+        """True from the stop of a study until its sums are saved."""
         return self._desk.stopping(profiles.key(model, digest))
 
     def failed(self, model: catalog.Model, digest: str) -> tuple[MhaVizError, Source] | None:
-        """Why the last study of a model on a corpus came to nothing, if it did, and what to start it again with: a
-        file without its name, which is known to the visitor who had it alone."""
+        """Why the last study of a model on a corpus failed, if it did, and the corpus to start it again with. An
+        uploaded file comes without its name, which only the visitor who uploaded it may see."""
         key = profiles.key(model, digest)
         job, source = self._desk.failed(key), self._measured.get(key)
         return (job.error, source) if job and job.error and source else None
@@ -296,8 +298,8 @@ class Studies:
         tidy(sums)
 
     def excerpts(self, model: catalog.Model, digest: str, spans: Sequence[Span]) -> Mapping[Span, Sentence]:
-        """Sentences of an uploaded file, for the visitor who has it alone: the caller knows who that is. Empty where
-        the file is no longer here. Raises CorpusError."""
+        """Sentences of an uploaded file. The caller must make sure that the visitor has that file. Empty if the file is
+        no longer here. Raises CorpusError."""
         key = profiles.key(model, digest)
         source, sentences = self.source_measured(model, digest), self._excerpts.get(key)
         if sentences is None and source is not None:
@@ -305,7 +307,8 @@ class Studies:
         return sentences or {}
 
     def source_measured(self, model: catalog.Model, digest: str) -> Source | None:
-        """An uploaded file that was measured, without its name, while it is here: for the visitor who has it alone."""
+        """An uploaded and measured file, without its name, as long as it is here; only for visitors who have that
+        file."""
         source = self._measured.get(profiles.key(model, digest))
         return source if source is not None and source.data else None
 
@@ -316,8 +319,8 @@ class Studies:
         return self._pointers.get(profiles.key(model, built_in().digest))
 
     def point(self, model: catalog.Model) -> Job:
-        """Begin to read the built-in sentences, or join the reading that is under way; then :meth:`pointers` knows
-        them. Raises Busy."""
+        """Begin to read the built-in sentences, or join the reading under way; afterwards :meth:`pointers` returns the
+        result. Raises Busy."""
         key = profiles.key(model, built_in().digest)
 
         def work(job: Job) -> None:
@@ -326,13 +329,14 @@ class Studies:
         return self._pointing.order(key, model.label, work)
 
     def pointing_left(self, model: catalog.Model) -> bool:
-        """True when this visitor stopped the last reading of the built-in sentences."""
+        """True if this visitor stopped the last reading of the built-in sentences."""
         return self._pointing.left(profiles.key(model, built_in().digest))
 
 
 def _bounds(folder: Path) -> apart.Bounds:
-    """On one's own machine a study takes all cores, behind other work, as long as it needs; for strangers half of the
-    cores and ten minutes at a time. The model is held twice, trained and untrained, each with packed copies."""
+    """The limits of a study: on one's own machine all cores, at low priority, for as long as it takes; on a public
+    server half of the cores and ten minutes at a time. The model is in memory twice, trained and untrained, each with
+    packed copies."""
     if not catalog.hosted():
         return apart.Bounds(threads=0, grace=GRACE, what="The study", answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
@@ -351,7 +355,7 @@ def _of_file(data: bytes, name: str) -> str:
 
 
 def _pointed(model: catalog.Model, job: Job) -> tuple[Pointers | None, ...]:
-    """A few sentences at a time: readings wait for one batch at most. Raises Cancelled."""
+    """Read a few sentences at a time, so that other readings wait for at most one batch. Raises Cancelled."""
     count, pointers = len(built_in().sentences), list[Pointers | None]()
     for first in range(0, count, AT_A_TIME):
         if job.stopped():
@@ -363,7 +367,7 @@ def _pointed(model: catalog.Model, job: Job) -> tuple[Pointers | None, ...]:
 
 @Once
 def studies() -> Studies:
-    """The one desk of this process."""
+    """The only desk of this process."""
     return Studies()
 
 

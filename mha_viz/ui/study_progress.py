@@ -1,4 +1,4 @@
-"""The progress of work on a page that waits for it."""
+"""The progress of work that a page waits for."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mha_viz.numerals import duration
 from mha_viz.ui.jobs import Desk, Job
 from mha_viz.ui.parts import complain, guarded, remark
 
-SOON = 0.4  # seconds between two looks
+SOON = 0.4  # seconds between two polls
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
 class Order(NamedTuple, Generic[K]):
-    """What is ordered at a desk, under which key and name; ``widget`` ends the keys of its buttons."""
+    """What is ordered at a desk, with its key and name; ``widget`` ends the keys of its buttons."""
 
     key: K
     name: str
@@ -28,8 +28,8 @@ class Order(NamedTuple, Generic[K]):
 
 
 def ordered(desk: Desk[K], order: Order[K], words: str, result: Callable[[], R | None]) -> R:
-    """What :func:`result_of` gives of the order's job. A visitor who stopped it is offered to go on. Raises what the
-    work raises, Busy, and Cancelled where it was stopped."""
+    """The result of the order's job, as from :func:`result_of`. A visitor who stopped it gets a button to continue it.
+    Raises what the work raises, Busy, and Cancelled if it was stopped."""
     begin = partial(desk.order, order.key, order.name, order.work)
     if desk.left(order.key):
         st.button("Continue", key=f"go_on_{order.widget}", on_click=_go_on, args=(begin,))
@@ -43,7 +43,7 @@ def _go_on(order: Callable[[], Job]) -> None:
 
 
 def result_of(job: Job, words: str, stop_key: str, result: Callable[[], R | None]) -> R:
-    """The result of a job, once :func:`wait_for` has waited for it. Raises what the job raised, and Cancelled where it
+    """The result of a job, once :func:`wait_for` has waited for it. Raises what the job raised, and Cancelled if it
     left no result."""
     wait_for(job, words, stop_key)
     value = result()
@@ -53,9 +53,8 @@ def result_of(job: Job, words: str, stop_key: str, result: Callable[[], R | None
 
 
 def wait_for(job: Job, words: str, stop_key: str) -> None:
-    """Hold the page until a job is finished. One that is not finished soon shows ``words``, how far it is and about how
-    long it will take, with a button that stops it. A page that runs again joins the job again; one that was left looks
-    no longer."""
+    """Hold the page until a job has ended. If that takes long, show ``words``, the progress and the estimated time
+    left, with a button that stops it. A page that runs again rejoins the job; a page that was left stops polling it."""
     if job.wait(SOON):
         return
     place = st.empty()
@@ -65,7 +64,7 @@ def wait_for(job: Job, words: str, stop_key: str) -> None:
         right.button("Stop", key=stop_key, on_click=job.let_go, width="stretch")
         while not job.finished:
             job.look()
-            bar.progress(job.fraction, text=f"{words}: {_so_far(job)}")  # a run that nobody waits for ends here
+            bar.progress(job.fraction, text=f"{words}: {_so_far(job)}")  # Streamlit ends an abandoned run here
             job.wait(SOON)
     place.empty()
 
@@ -79,7 +78,8 @@ def _so_far(job: Job) -> str:
 @st.fragment(run_every=0.5)
 @guarded(complain)
 def progress(study: Job, words: Callable[[Job], str]) -> None:
-    """How far a study is, in ``words``, with a way to stop it, or to wait for it again; the page goes on by itself."""
+    """The progress of a study in ``words``, with a button that stops it or resumes waiting; the page continues by
+    itself."""
     if study.finished or study.stopped():
         st.rerun()
     study.look()
@@ -95,7 +95,7 @@ def progress(study: Job, words: Callable[[Job], str]) -> None:
 @st.fragment(run_every=0.3)
 @guarded(complain)
 def stopping(goes_on: Callable[[], bool], words: str) -> None:
-    """``words`` as long as work that was stopped still keeps what it has done; then the page runs again."""
+    """Show ``words`` while stopped work is still saving what it has done; then run the page again."""
     if not goes_on():
         st.rerun()
     remark(words)

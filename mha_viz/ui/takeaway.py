@@ -1,4 +1,4 @@
-"""Downloading a figure: the picture on screen as a file, its numbers, its caption, and the lines that make it again."""
+"""Downloading a figure: the picture on screen as a file, its numbers, its caption, and the code that makes it again."""
 
 from __future__ import annotations
 
@@ -40,30 +40,30 @@ MIME = {
     ".zip": "application/zip",
 }
 WIDTHS = {"One column, 85 mm": ONE_COLUMN_MM, "Two columns, 178 mm": TWO_COLUMN_MM, "Other": 0.0}
-MOST_WRITTEN = 2_000_000  # weights in a file of text: 60 MB, and seconds in which everybody else waits
-_turn = threading.BoundedSemaphore(2)  # files that are made at a time, whoever asks
+MOST_WRITTEN = 2_000_000  # weights in a text file: 60 MB, and seconds in which everybody else waits
+_turn = threading.BoundedSemaphore(2)  # files that are made at a time, for all visitors together
 AS_FIT = "as fit"
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
 
 @dataclass(frozen=True)
 class Offer:
-    """One figure that can be taken away: its name in the menu, the name of its files, at most how many weights they
-    hold, and how it is made."""
+    """One downloadable figure: its label in the menu, the name of its files, the most weights they can contain, and the
+    function that makes it."""
 
     label: str
     file: str
     weights: int
-    make: Callable[..., Figure]  # from a Size; of panels that stand in rows, also ``columns``
-    code: Callable[..., str] | None  # from a Size and the name of a file; likewise; None where no lines make it
+    make: Callable[..., Figure]  # takes a Size; for panels in rows also ``columns``
+    code: Callable[..., str] | None  # takes a Size, a file name and, for rows, ``columns``; None if no code makes it
     panels: int = 0
 
 
 @dataclass(frozen=True)
 class Chart:
     """One chart of a page: what it shows, the name of its files, how it is drawn in the colours of a theme, and the
-    sentence that says of what it is. ``table`` holds its numbers where they are not those that it draws; ``code`` are
-    lines of Python that compute them, where there are any."""
+    sentence that says what it was measured on. ``table`` holds its numbers if they differ from those that it draws;
+    ``code`` the lines of Python that compute them, if there are any."""
 
     label: str
     file: str
@@ -73,7 +73,7 @@ class Chart:
     code: str = ""
 
     def offer(self) -> Offer:
-        """The chart as a figure that can be taken away."""
+        """The chart as a downloadable figure."""
         return Offer(self.label, self.file, 0, self._figure, (lambda *_, **__: self.code) if self.code else None)
 
     def _figure(self, size: Size) -> Figure:
@@ -81,14 +81,15 @@ class Chart:
 
 
 def of_charts(charts: Sequence[Chart], before: Sequence[Offer] = ()) -> None:
-    """What a page with charts can give: the figures that stand ``before`` them, and its charts."""
+    """The downloads of a page with charts: the figures ``before`` its charts, then the charts."""
     offers = [*before, *(chart.offer() for chart in charts)]
     if offers:
         _expander(offers)
 
 
 def of_reading(attention: Attention, heads: Sequence[Head], view: View, charts: Sequence[Chart] = ()) -> None:
-    """What the Explore page can give: the open heads as heatmap and links, the grid, and the charts that are shown."""
+    """The downloads of the Explore page: the open heads as heatmap and links, the grid, and the charts that are
+    shown."""
     first, named = heads[0], "-".join(map(str, heads))
     view = _holding(attention, view)
     settings, one = _settings(view), _weights(attention)
@@ -127,8 +128,8 @@ def of_panels(
     is_tray: bool,
     charts: Sequence[Chart] = (),
 ) -> None:
-    """What the Compare page can give: the comparison, the open difference, the page's charts, and the whole tray in one
-    file. The pin of ``view`` counts tokens of panel ``pin_of``."""
+    """The downloads of the Compare page: the comparison, the open difference, the page's charts, and all compared heads
+    in one file. The pin of ``view`` counts tokens of panel ``pin_of``."""
     view = _holding(panels[pin_of].attention, view)
     given: dict[str, Any] = ({} if kind == "heatmap" else {"kind": kind}) | _pinned(pin_of)
     beside = given | ({"diff": pair} if pair else {})
@@ -169,12 +170,12 @@ def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_
 
 
 def _weights(attention: Attention) -> int:
-    """Of one head."""
+    """The number of weights of one head."""
     return len(attention.queries) * len(attention.keys)
 
 
 def _holding(attention: Attention, view: View) -> View:
-    """The view without a pin that holds nothing of it, as on screen."""
+    """The view, without its pin if that holds no token, as on screen."""
     return view if focus(units(attention, view), view) else replace(view, pin="")
 
 
@@ -183,8 +184,8 @@ def _pinned(pin_of: int) -> dict[str, Any]:
 
 
 def view_of(parameters: Mapping[str, str], pin: str | None = None, tokens: int = 0) -> View:
-    """The view that the URL describes; values that it cannot have are left at their defaults, those of a text of
-    ``tokens`` tokens."""
+    """The view that the URL describes for a text of ``tokens`` tokens; invalid values are replaced by their
+    defaults."""
     good = {name: value for name, value in defaults_of(tokens).items() if name in SETTINGS} | {
         name: parameters[name]
         for name, pattern in SETTINGS.items()
@@ -225,7 +226,7 @@ def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None =
 
 
 def _rows(panels: int) -> dict[str, int]:
-    """How many panels stand in a row; nothing where as many as fit do."""
+    """The setting for the number of panels in a row; empty where as many as fit stand in a row."""
     if panels < 2:
         return {}
     given = st.selectbox("Panels in a row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)
@@ -270,8 +271,9 @@ def _preview(figure: Figure) -> None:
 
 
 def image(figure: Figure, alt: str) -> str:
-    """The figure as an image, in which nothing can run; its letters are the file's own, whatever fonts are here."""
-    from mha_viz.exports.preview import preview  # fontTools, for those who open this
+    """The figure as an SVG image, in which no script can run; it contains its letters, so that it does not depend on
+    installed fonts."""
+    from mha_viz.exports.preview import preview  # imports fontTools, only when this is opened
 
     svg = base64.b64encode(preview(figure.drawing)).decode()
     return (
@@ -302,8 +304,8 @@ def _downloads(figure: Figure, offer: Offer, dpi: int) -> None:
 
 
 def _too_large(figure: Figure, dpi: int) -> ExportError | None:
-    """Why there is no PNG. Said beforehand, for what goes wrong while a file is made reaches nobody."""
-    from mha_viz.exports.png import pixels  # resvg, for those who open this
+    """Why a PNG cannot be made, if so. Checked beforehand, because an error while the file is made cannot be shown."""
+    from mha_viz.exports.png import pixels  # imports resvg, only when this is opened
 
     try:
         pixels(figure.drawing, dpi)
@@ -320,13 +322,13 @@ def _row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, d
 
 
 def _made(make: Callable[[], bytes]) -> bytes:
-    """The bytes of a file, when its turn comes: a large picture takes half a gigabyte while it is drawn."""
+    """The bytes of a file, made when it is its turn: drawing a large picture takes half a gigabyte."""
     with _turn:
         return make()
 
 
 def download(label: str, file: str, make: Callable[[], bytes], key: str) -> None:
-    """A button for one file, which is made when its turn comes."""
+    """A button for one file, which is made on request."""
     suffix = file[file.rindex(".") :]
     data = partial(_made, make)
     st.download_button(label, data=data, file_name=file, mime=MIME[suffix], key=key, on_click="ignore")

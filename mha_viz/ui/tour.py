@@ -1,4 +1,4 @@
-"""A first visit in six steps. The URL says which one: a tour that was left can be gone on with."""
+"""A tour for new visitors, in six steps. The URL contains the step, so that an interrupted tour can be continued."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mha_viz.ui.components.tour import lead
 from mha_viz.ui.parts import formulas, guarded
 
 PARAMETER = "tour"
-KEPT = ("tray",)  # what a visitor has set aside; all else of a step's address is the step's own
-READ = ("text", "pair", "model", "head")  # what the words of a step speak of
+KEPT = ("tray",)  # the compared heads; every other parameter of a step's address is set by the step
+READ = ("text", "pair", "model", "head")  # what the words of a step refer to
 
 
-# What each step speaks of: the key of an element, and of a drawing the part.
+# What each step points at: the key of an element and, for a drawing, the part.
 POINTS = (
     ("explorer", "grid"),
     ("inside_step", ""),
@@ -39,7 +39,7 @@ _SPOTLIGHT = """
 
 
 class Step(NamedTuple):
-    """One step: the page it is on, what the URL must say there, and the words."""
+    """One step: its page, the URL parameters that it sets there, and its text."""
 
     page: str
     parameters: dict[str, str]
@@ -60,7 +60,7 @@ def step_number(parameters: Mapping[str, Any]) -> int | None:
 
 
 def link(pages: Sequence[Any], here: Any) -> None:
-    """The way into the tour; somebody who comes without an address of a view is asked."""
+    """The link to the tour; a visitor whose URL has no parameters gets it as an invitation."""
     url = st.query_params.to_dict()
     if step_number(url) is None:
         with st.container(key="tour_way", width="content"):
@@ -68,7 +68,8 @@ def link(pages: Sequence[Any], here: Any) -> None:
 
 
 def show(pages: Sequence[Any], here: Any) -> None:
-    """The step that the URL names, with the way on, back and out; on another page, the way back to it."""
+    """The step in the URL, with buttons for the next and the previous step and for leaving; on another page, the way
+    back to the step's page."""
     url = st.query_params.to_dict()
     at = step_number(url)
     if at is None:
@@ -87,7 +88,7 @@ def show(pages: Sequence[Any], here: Any) -> None:
 
 
 def _point(at: int) -> None:
-    """Light on what the step speaks of, and the eye and the keyboard led there."""
+    """Highlight what the step points at, and move view and keyboard focus there."""
     key, part = POINTS[at - 1]
     st.html(_SPOTLIGHT % (f".st-key-{key} *::part({part})" if part else f".st-key-{key}"))
     lead(str(at), f".st-key-{key}")
@@ -112,9 +113,9 @@ def _out(label: str) -> None:
 
 
 def _to(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:
-    """The way to a step: a link to another page, a button within a page. A link to the page that is open would leave
-    the address bar as it was, and switching pages from a button would make two steps of the browser's history.
-    """
+    """A control that leads to a step: a link if the step is on another page, a button if it is on this one. A link to
+    the open page would leave the address bar unchanged, and a button that switches pages would add two entries to the
+    browser's history."""
     staying = {name: value for name, value in st.query_params.to_dict().items() if name in KEPT}
     parameters = {**staying, **steps()[at - 1].parameters, PARAMETER: str(at)}
     if here.title == _page(pages, at).title:

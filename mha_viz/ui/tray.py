@@ -1,9 +1,9 @@
-"""The tray: heads that a person set aside to compare. It lives in the URL, so it survives every page and travels in a
+"""The tray holds the compared heads. It lives in the URL, so that it stays the same on every page and is part of every
 link.
 
 The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``; a head names
-its reading by position, so that eight heads of one sentence hold the sentence once. A reading by an encoder–decoder is
-[text, pair, model, target, part].
+its reading by position, so that the sentence of eight heads is stored once. A reading by an encoder–decoder is [text,
+pair, model, target, part].
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mha_viz.models.families import PARTS
 from mha_viz.text import clean
 
 MOST = 8
-MAX_NAME = 60  # characters of a name that a person gives
-MAX_ENCODED = 3_500  # bytes of the tray in a link, percent-encoded: half of what ui/address.py has for all its texts
+MAX_NAME = 60  # characters of a head's name
+MAX_ENCODED = 3_500  # bytes of the tray in a link, percent-encoded: half of ui/address.MAX_ENCODED
 
 
 @dataclass(frozen=True)
 class Pin:
-    """One head of one reading. ``model`` is a model's name; ``name`` what a person calls it, may be empty; ``target``
-    and ``part`` are of an encoder–decoder."""
+    """One head of one reading. ``model`` is a model's name; ``name`` is the user's name for the head, possibly empty;
+    ``target`` and ``part`` belong to an encoder–decoder."""
 
     text: str
     pair: str
@@ -51,10 +51,10 @@ Tray = tuple[Pin, ...]
 
 
 def read(value: str | None) -> tuple[Tray, bool]:
-    """The tray that a URL holds, and whether all of it could be read. Never raises."""
+    """The tray in a URL, and whether all of it could be read. Never raises."""
     if not value:
         return (), True
-    if len(value) > MAX_ENCODED:  # longer than any that was written here
+    if len(value) > MAX_ENCODED:  # longer than any that the app writes
         return (), False
     try:
         parsed = json.loads(value)
@@ -82,7 +82,7 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
 
 
 def write(tray: Sequence[Pin]) -> str | None:
-    """The value of the URL parameter; None for an empty tray, which leaves the URL."""
+    """The value of the URL parameter; None for an empty tray, which removes the parameter."""
     if not tray:
         return None
     readings = list(dict.fromkeys(pin.reading for pin in tray))
@@ -91,7 +91,7 @@ def write(tray: Sequence[Pin]) -> str | None:
 
 
 def add(tray: Tray, pin: Pin) -> Tray:
-    """The tray with one more head at its end, which the person is told. Raises TrayFull."""
+    """The tray with one more head at its end, which a message reports. Raises TrayFull."""
     more = _checked((*tray, pin))
     same = sum((*p.reading, p.head) == (*pin.reading, pin.head) for p in more)
     again = " again" if same > 1 else ""
@@ -105,7 +105,7 @@ def remove(tray: Tray, index: int) -> Tray:
 
 
 def move(tray: Tray, index: int, to: int) -> Tray:
-    """The tray with head number ``index`` at place ``to``; places outside mean the ends."""
+    """The tray with head number ``index`` moved to place ``to``; places out of range mean the ends."""
     if not 0 <= index < len(tray):
         return tray
     rest = remove(tray, index)
@@ -138,7 +138,7 @@ def _checked(tray: Tray) -> Tray:
 
 
 def too_long() -> TrayFull:
-    """What to say when a link cannot hold the tray."""
+    """The error for a link that cannot hold the tray."""
     return TrayFull(
         "The compared heads are kept in the page’s link, and their texts are together too long for it.",
         "Remove a compared head with a long text, or compare a shorter one.",

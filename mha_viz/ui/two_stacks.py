@@ -1,4 +1,5 @@
-"""Encoder–decoders on a page: which part is shown, what the target is, and what a page says that needs one stack."""
+"""Encoder–decoders on a page: which part is shown, what the target is, and the remarks where only models with one stack
+work."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ WHY = {
 
 
 def has_two(model: catalog.Model) -> bool:
-    """Whether a model is an encoder–decoder; False while its files are not here."""
+    """Whether a model is an encoder–decoder; False if its files are not here."""
     with suppress(MhaVizError):
         folder = hub.local_folder(model)
         return folder is not None and bool(parts(folder))
@@ -37,14 +38,15 @@ def has_two(model: catalog.Model) -> bool:
 
 
 def target_of(model: catalog.Model, where: Address) -> Target:
-    """What the URL asks an encoder–decoder to read besides the source; nothing of a model of one stack."""
+    """The target and part that the URL asks of an encoder–decoder; empty for a model with one stack."""
     if not has_two(model):
         return NONE
     return Target("" if where.part == ENCODER else where.target, where.part)
 
 
 def beside(model: catalog.Model, attention: Attention, where: Address) -> Target:
-    """What an encoder–decoder reads to stand beside another model's reading: the same part, else its encoder."""
+    """The target and part for an encoder–decoder that is shown beside another model's reading: the same part, or else
+    its encoder."""
     if not has_two(model):
         return NONE
     made, _ = read_back(attention.made)
@@ -52,12 +54,12 @@ def beside(model: catalog.Model, attention: Attention, where: Address) -> Target
 
 
 def controls(where: Address) -> None:
-    """The choice of a part and the target, for an encoder–decoder."""
+    """The controls for the part and the target of an encoder–decoder."""
     with suppress(MhaVizError):
         if not has_two(model_of(where)):
             return
         with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
-            key = f"part_{where.part}"  # another value in the URL is another widget: Back changes both
+            key = f"part_{where.part}"  # with the value in its key, so that Back changes both
             st.segmented_control(
                 "Attention of",
                 PARTS,
@@ -82,7 +84,7 @@ def controls(where: Address) -> None:
 
 
 def model_of(where: Address) -> catalog.Model:
-    """The model that the URL names, else the default one. Raises as ``catalog.resolve``."""
+    """The model that the URL names, or else the default one. Raises the errors of ``catalog.resolve``."""
     return catalog.resolve(where.model) if where.model else catalog.default()
 
 
@@ -91,7 +93,7 @@ def _on_part(key: str, before: str) -> None:
     part = st.session_state[key]
     if part not in PARTS:
         return
-    of_a_stack = ("head", "on") if ENCODER in (part, before) else ()  # the two have heads of their own
+    of_a_stack = ("head", "on") if ENCODER in (part, before) else ()  # the encoder has other heads than the decoder
     changes = dict.fromkeys((*address.OF_THESE_TOKENS, "case", *of_a_stack))
     address.go(part=None if part == CROSS else part, **changes)
 
@@ -110,7 +112,8 @@ def _on_target(key: str) -> None:
 
 
 def say(attention: Attention) -> None:
-    """What the model wrote, and what is not defined for a part; nothing of a model of one stack."""
+    """Show the text that the model generated, and what is not defined for a part; nothing for a model with one
+    stack."""
     made, _ = read_back(attention.made)
     if made is None:
         return
@@ -120,15 +123,15 @@ def say(attention: Attention) -> None:
 
 
 def is_part(attention: Attention) -> bool:
-    """Whether a reading is of a part of an encoder–decoder."""
+    """Whether a reading is a part of an encoder–decoder."""
     return read_back(attention.made)[0] is not None
 
 
 def refused(where: Address, what: str) -> bool:
-    """Whether the model is an encoder–decoder, with a word on ``what`` needs one stack of layers."""
+    """Whether the model is an encoder–decoder; then also says that ``what`` needs a model with one stack of layers."""
     try:
         model = model_of(where)
-    except MhaVizError:  # said where its reading is asked for
+    except MhaVizError:  # reported where the reading is requested
         return False
     if not has_two(model):
         return False

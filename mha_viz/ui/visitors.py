@@ -1,9 +1,9 @@
-"""Who asks: one key for all tabs of one browser, so that what a server can do is shared fairly among people.
+"""Who asks: one key for all tabs of one browser, so that the server's capacity is shared fairly.
 
-The key is made of the address that the connection comes from and of the token in Streamlit's XSRF cookie, which every
-browser is given with its first page. A class behind one address, or everybody behind one proxy, are therefore as many
-visitors as there are browsers. It is a means of fairness and none of security: a program can make up tokens, and what
-holds against that is that every desk has a bounded number of places.
+The key is made from the address of the connection and the token in Streamlit's XSRF cookie, which every browser gets
+with its first page. A class behind one address, or everybody behind one proxy, therefore counts as one visitor per
+browser. This is for fairness and not for security: a program can make up tokens, so every desk also has a limited
+number of places.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 COOKIE = "_streamlit_xsrf"
 TOKEN_BYTES = 16
-NOBODY = ""  # where no session asks: a worker thread, a test, a notebook
+NOBODY = ""  # where there is no session: a worker thread, a test, a notebook
 
 
 def visitor() -> str:
-    """A key for the person whose script, callback or fragment runs in this thread: 16 hexadecimal digits.
+    """A key for the visitor whose script, callback or fragment runs in this thread: 16 hexadecimal digits.
 
-    Tabs of one browser share it; without a cookie each session is a visitor of its own. :data:`NOBODY` in a thread
-    without a session, so ask before work is handed to another thread.
+    Tabs of one browser share it; without a cookie each session counts as a visitor. It is :data:`NOBODY` in a thread
+    without a session, so call this before handing work to another thread.
     """
     context = get_script_run_ctx(suppress_warning=True)
     if context is None:
@@ -35,18 +35,18 @@ def visitor() -> str:
 
 
 def session() -> str:
-    """The tab whose script, callback or fragment runs in this thread; :data:`NOBODY` as of :func:`visitor`."""
+    """The tab whose script, callback or fragment runs in this thread; :data:`NOBODY` as for :func:`visitor`."""
     context = get_script_run_ctx(suppress_warning=True)
     return NOBODY if context is None else context.session_id
 
 
 def token(cookie: object) -> bytes:
-    """The token of an XSRF cookie, "2|mask|masked token|time": the mask is another for each page, the token stays.
+    """The token of an XSRF cookie, "2|mask|masked token|time": the mask differs from page to page, the token does not.
     Empty for anything else."""
     try:
         version, mask, masked, _ = str(cookie).strip("\"'").split("|")
         key, hidden = binascii.unhexlify(mask), binascii.unhexlify(masked)
-    except ValueError:  # binascii's own error is one of these
+    except ValueError:  # binascii's error is a subclass
         return b""
     if version != "2" or len(key) != 4 or len(hidden) != TOKEN_BYTES:
         return b""

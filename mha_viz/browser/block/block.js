@@ -2,7 +2,7 @@
 import { make } from "../dom.js";
 import { post } from "../post.js";
 
-// Steps in order as groups: each outside a head alone, those inside together.
+// Steps in order as groups: each step outside a head alone, those inside together.
 /** @type {(steps: Step[]) => { inside: boolean, steps: Step[] }[]} */
 export function groups(steps) {
   const list = [];
@@ -27,7 +27,7 @@ export function block(root, send) {
   return { show: (data) => show(root, send, data) };
 }
 
-// Drawn anew at each change; the keyboard stays where it was.
+// Redrawn on each change; the keyboard focus stays where it was.
 /** @type {(root: HTMLElement, send: Send, data: BlockData) => void} */
 function show(root, send, data) {
   const order = () => [...root.querySelectorAll("button")];
@@ -84,7 +84,7 @@ function headButton(number, colour, chosen, send) {
   return button;
 }
 
-// Streamlit calls this on the same page elements at every change of the data.
+// Streamlit calls this with the same page elements on every change of the data.
 /** @param {StreamlitComponent} component */
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = /** @type {any} */ (parentElement.querySelector(".mha-block"));

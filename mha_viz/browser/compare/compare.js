@@ -1,5 +1,5 @@
-// Heads side by side: what is pointed at in one panel is shown in all, on one scale, and any two are subtracted.
-// What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
+// Heads side by side: the spot under the pointer in one panel is shown in all, on one scale, and any two can be
+// subtracted. What only changes the view is drawn here at once; the server is told afterwards and keeps the URL.
 import { Stage, mounted, readLook } from "../stage.js";
 import { drawDifference, listenToDifference } from "./difference.js";
 import { derive, drawScale, listenTo, measure, refresh } from "./panels.js";
@@ -20,9 +20,9 @@ export function compare(root, send, locate = () => window.location.search) {
     send,
     set: null,
     derived: null, // what the view shows of every panel
-    sent: null, // a change of the tray that is not answered yet
+    sent: null, // a change of the compared heads that is not answered yet
     frame: 0,
-    look: /** @type {Look} */ ({ veil: 0.5 }), // lighter than in the explorer: the other rows are compared
+    look: /** @type {Look} */ ({ veil: 0.5 }), // lighter than in the explorer, because the other rows are compared
   });
   app.stage = new Stage(send, locate, drawingOf(app));
   app.part = page({
@@ -48,7 +48,7 @@ const drawingOf = (app) => ({
   drawFocus: (now) => (now ? refresh(app) : refreshSoon(app)),
 });
 
-// Many moves of the pointer are one drawing.
+// Many moves of the pointer lead to one drawing.
 /** @type {(app: CompareApp) => void} */
 function refreshSoon(app) {
   app.frame ||= requestAnimationFrame(() => {
@@ -88,7 +88,7 @@ function hint({ panels, editable }) {
   return panels.length === 1 && editable ? ALONE : "";
 }
 
-// ---- Arrivals -------------------------------------------------------------------------------------------------
+// ---- Data from the server -------------------------------------------------------------------------------------
 
 /** @type {(app: CompareApp, bytes: Uint8Array) => void} */
 function show(app, bytes) {
@@ -109,7 +109,7 @@ function arrive(app, next) {
   part.sheet.replaceChildren(...part.panels.map((panel) => panel.all));
 }
 
-// Two panels to subtract; of one that is chosen alone the other is its neighbour.
+// Two panels to subtract; if only one is chosen, the other is its neighbour.
 /** @type {(app: CompareApp, ofSecond: boolean) => void} */
 function subtract({ part, stage }, ofSecond) {
   const [first, second] = [part.first.value, part.second.value];

@@ -15,7 +15,7 @@ const NO_DIVERGENCE =
 const MIXED = "These two cannot be subtracted: one leads from one text to another, the other from a text to itself.";
 const REPLACED = "Compare two sentences that differ only in words replaced one for one.";
 
-// The difference that a view asks for, ready to be drawn; null without one.
+// The difference that a view asks for, ready to draw; null if it asks for none.
 /** @type {(set: Panels, view: PanelsView) => Difference | null} */
 export function subtracted(set, view) {
   const result = view.diff && difference(set, view, view.diff);
@@ -24,7 +24,7 @@ export function subtracted(set, view) {
   return { ...result, head, largest: largest(result, LARGEST) };
 }
 
-// All but the heatmap, which shows what is pointed at.
+// Everything except the heatmap, which shows what is pointed at.
 /** @type {(app: CompareApp) => void} */
 export function drawDifference(app) {
   const { set, derived, part, look } = app;
@@ -61,7 +61,7 @@ function meaning(set, [p, q]) {
   return ["Jensen–Shannon divergence ", bold(inNats(nats)), what];
 }
 
-// Why two panels cannot be subtracted, and the one click that helps, where one does.
+// Why two panels cannot be subtracted, with a button that helps, if there is one.
 /** @type {(app: CompareApp, diff: [number, number], result: Difference) => Children} */
 function refusal({ stage }, [p, q], { ours, theirs, remedy, isMixed }) {
   if (isMixed) return [MIXED];

@@ -1,4 +1,4 @@
-// The panels: one size, one layout and one scale for all, and in each what is pointed at in any.
+// The panels: one size, one layout and one scale for all, and the focus of any panel shown in each.
 import { block, chosen, heatmapLayout, heatmapSpotAt, keysOf, linksSpotAt } from "../geometry.js";
 import { heatmapLabel } from "../heatmap.js";
 import { linksLabel } from "../links.js";
@@ -10,11 +10,11 @@ import { allSay, panelSays } from "./says.js";
 import { spotIn } from "./spots.js";
 import { columns, nameOf, readingOf, scaleWords, sharedShades, topOf, unitsOf } from "./together.js";
 
-const GAP = 32; // between panels, pixels
-const LEAST = 292; // a panel is at least as wide, pixels
-const LINKS_WIDTH = 560; // a link diagram at most
+const GAP = 32; // gaps between panels, pixels
+const LEAST = 292; // the least width of a panel, pixels
+const LINKS_WIDTH = 560; // the greatest width of a link diagram
 
-// What the view shows of every panel: made once for each view.
+// What the view shows of every panel, computed once per view.
 /** @type {(app: CompareApp) => void} */
 export function derive(app) {
   const { set, look, derived } = app;
@@ -53,7 +53,7 @@ export function drawScale({ set, derived, part, look, stage }) {
   part.scaleText.textContent = `${whose}: ${scaleWords(scale, derived.top, isSigned)}${how}`;
 }
 
-// All panels have one size and one layout, whatever they show: cells can be compared by place.
+// All panels have one size and one layout, whatever they show, so that cells can be compared by position.
 /** @type {(app: CompareApp) => void} */
 export function measure({ set, derived, part, look, stage }) {
   const isLinks = stage.view.as === "links";
@@ -69,12 +69,12 @@ export function measure({ set, derived, part, look, stage }) {
   Object.assign(look, { most, label, width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height });
   const drawn = isLinks ? look.width : heatmapLayout(column, most, most, height, label).width;
   for (const panel of part.panels) {
-    panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools stand over the drawing's end
+    panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools are above the end of the drawing
     panel.box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
   }
 }
 
-// Draw what changed: a panel whose focus is as it was keeps its picture.
+// Draw what has changed: a panel with an unchanged focus keeps its picture.
 /** @type {(app: CompareApp, all?: boolean) => void} */
 export function refresh(app, all = false) {
   if (!app.set) return;
@@ -138,7 +138,7 @@ export function listenTo(app, panel, index) {
   panel.box.onscroll = () => follow(app, panel, index);
 }
 
-// Panels of one layout scroll together.
+// Panels with the same layout scroll together.
 /** @type {(app: CompareApp, panel: PanelPart, index: number) => void} */
 function follow(app, panel, index) {
   const { scrollTop, scrollLeft } = panel.box;

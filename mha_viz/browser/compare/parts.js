@@ -1,4 +1,4 @@
-// The comparison's page elements. What a person does is told to `on`.
+// The comparison's page elements. What the user does is reported to the functions in `on`.
 import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
 import { keysOf } from "../geometry.js";
@@ -16,7 +16,7 @@ const SCALES = [
 ];
 const SVG = "http://www.w3.org/2000/svg";
 const ICONS = {
-  // strokes on a field of 16 × 16
+  // strokes in a square of 16 × 16
   left: "M10 3 5 8l5 5",
   right: "m6 3 5 5-5 5",
   duplicate: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
@@ -111,7 +111,7 @@ export function setControls(p, set, view) {
   }
 }
 
-const LETTERS = 24; // of a name that are shown in a menu
+const LETTERS = 24; // characters of a name in a menu
 
 /** @type {(set: Panels, panel: number) => string} */
 export function shortName(set, panel) {
@@ -152,7 +152,7 @@ export function panelOf(set, index, on) {
   return p;
 }
 
-// The name that a person gave, and the way to give one.
+// The user's name for a panel, with a field to change it.
 /** @type {(p: Parts, set: Panels, index: number, on: Actions) => Children} */
 function nameParts(p, set, index, on) {
   const { name } = set.panels[index];
@@ -167,7 +167,7 @@ function nameParts(p, set, index, on) {
       "aria-label": `Name of panel ${index + 1}${name ? `: ${name}` : ""}. Rename`,
     },
     ...(name ? [text] : [quiet("Add a name"), icon("rename")]),
-  ); // a name takes all the room there is
+  ); // a name takes all the available room
   rename.onclick = () => askName(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
   p.rename = rename;
   return [rename];
@@ -230,7 +230,7 @@ function toolButton({ name, label, change }, index, on) {
 /** @type {(event: Event) => HTMLElement} */
 const buttonAt = (event) => /** @type {Element} */ (event.target).closest("button");
 
-// One stop for the tab key; arrows move inside.
+// One tab stop; arrow keys move inside.
 /** @type {(bar_: HTMLElement, buttons: HTMLElement[]) => void} */
 function roving(bar_, buttons) {
   const stop = (button) =>
@@ -258,7 +258,8 @@ function icon(name) {
   return svg;
 }
 
-// The model, the sentence and what was done to it, where panels differ in them; words that other panels lack stand out.
+// The model, the sentence and the steps applied, if panels differ in them; words that other panels lack are
+// highlighted.
 /** @type {(set: Panels, index: number) => HTMLElement | null} */
 function whoseOf(set, index) {
   const reading = readingOf(set, index);
@@ -277,8 +278,8 @@ function whoseOf(set, index) {
   return make("p", { class: "whose" }, ...parts);
 }
 
-const ROOM = 90; // characters that are seen of a sentence on a narrow panel
-const BEFORE = 40; // of them, when it is longer, before the first word that is different
+const ROOM = 90; // visible characters of a sentence on a narrow panel
+const BEFORE = 40; // of these, those before the first different word of a longer sentence
 
 /** @type {(set: Sides, number: number) => Children} */
 function sentenceOf(set, number) {
@@ -353,7 +354,7 @@ function tableOf(p, on) {
   return p.table;
 }
 
-// One of the largest differences: "it → animal 0.677 → 0.051 −0.626", with a bar of its size and sign.
+// One of the largest differences: "it → animal 0.677 → 0.051 −0.626", with a bar for its size and sign.
 /** @type {(from: string, to: string, numbers: string[], share: number, on: object) => HTMLElement} */
 export function entry(from, to, numbers, share, on) {
   const bar_ = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });

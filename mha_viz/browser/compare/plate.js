@@ -1,4 +1,4 @@
-// Two canvases, one over the other: a drawing that is made once, and what is pointed at in it.
+// Two canvases on top of each other: a drawing that is made once, and the focus in it.
 import { make } from "../dom.js";
 import { drawHeatmap, drawHeatmapFocus } from "../heatmap.js";
 import { drawLinks } from "../links.js";
@@ -11,8 +11,8 @@ export function plate() {
   return { canvas, over, tall, box: make("div", { class: "box" }, tall) };
 }
 
-// `scene` holds `heads` for links, `head` for a heatmap. Unless `all`, only the focus is drawn. It lies over the
-// heatmap, and stands instead of the links.
+// `scene` contains `heads` for links, `head` for a heatmap. Unless `all`, only the focus is drawn: over the heatmap, or
+// in place of the links.
 /** @type {(sheet: Plate, scene: any, focus: Span | null, all: boolean, look: Look) => void} */
 export function drawPlate(sheet, scene, focus, all, look) {
   const isLinks = !!scene.heads;

@@ -1,4 +1,4 @@
-// What a panel and the difference say of what is pointed at.
+// The sentences of a panel and of the difference about the spot under the pointer.
 import { make, typedText } from "../dom.js";
 import { spanWeight } from "../geometry.js";
 import { number, signed } from "../numerals.js";
@@ -20,7 +20,7 @@ const textOf = (units, from, count = 1) =>
     .map((unit) => unit.text)
     .join(" ");
 
-// One link with its exact weight, or the largest of a word; the strongest link while nothing is pointed at.
+// One link with its exact weight, or the largest of a word; without a pointer, the strongest link.
 /** @type {(app: CompareApp, index: number, spot: Place | null) => Children} */
 export function panelSays({ set, derived, stage }, index, spot) {
   const { reading } = set.panels[index];
@@ -80,7 +80,7 @@ function lacking(view, unit) {
   return [softly(`no ${kind} “`, typedText(unit.text), `” here${isHidden ? ": hidden" : ""}`)];
 }
 
-// What every panel says, to be read aloud.
+// The sentences of every panel, for screen readers.
 /** @type {(app: CompareApp) => string} */
 export const allSay = ({ part, set }) =>
   part.panels.map((panel, i) => `${i + 1}, ${nameOf(set, i).name}: ${panel.says.textContent}`).join("; ");

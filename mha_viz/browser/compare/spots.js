@@ -1,12 +1,13 @@
-// What is pointed at in one panel, as it is in the others. A spot is {at: panel, row, col} in units of that panel.
+// The spot under the pointer in one panel, mapped to the others. A spot is {at: panel, row, col} in units of that
+// panel.
 import { counterparts, partners, sideOf } from "./together.js";
 
 // The rows, or the columns, of every reading.
 /** @type {(derived: Pointed["derived"], side: "rows" | "cols") => Unit[][]} */
 const unitsOn = ({ units, columns }, side) => (side === "cols" && columns) || units;
 
-// What stands in reading j for each unit of reading i, along one side; while two panels are subtracted, replaced words
-// do.
+// The units of reading j that correspond to each unit of reading i along one axis; while two panels are subtracted,
+// replaced words correspond too.
 /** @type {(app: Pointed, side: "rows" | "cols", i: number, j: number) => ([number, number] | null)[]} */
 function standing({ set, derived, stage }, side, i, j) {
   const key = `${side} ${i}-${j}`;
@@ -19,7 +20,7 @@ function standing({ set, derived, stage }, side, i, j) {
   return derived.standing[key];
 }
 
-// A spot as it is in a reading: {row, rows, col, cols}, or {missing: the unit that it lacks}.
+// A spot in another reading: {row, rows, col, cols}, or {missing: the unit that it lacks}.
 /** @type {(app: Pointed, reading: number, spot: Spot | null) => Place | null} */
 export function spotIn(app, reading, spot) {
   if (!spot) return null;

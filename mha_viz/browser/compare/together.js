@@ -1,5 +1,5 @@
-// Several heads at once: what corresponds, one scale, what differs, and the address. Numbers only, no page.
-// Tested by `node --test`.
+// Several heads at once: correspondence, common scale, differences, and the address. Numbers only, no page. Tested with
+// `node --test`.
 import { block, keysOf, pinName, shades, units, unpack } from "../geometry.js";
 import { number } from "../numerals.js";
 import { patternsOf, defaultsOf } from "../view.js";
@@ -27,7 +27,7 @@ function wordsByToken({ groups }) {
   return words;
 }
 
-// What corresponds among rows, or among columns: those of readings of one text are the same.
+// The correspondence of rows, or of columns; readings of one text have the same units.
 /** @type {(set: Panels, side: "rows" | "cols") => Sides} */
 export const sideOf = (set, side) => (side === "cols" && set.columns) || set;
 
@@ -46,12 +46,12 @@ export const START = defaultsOf(["as", "unit", "special", "links", "scale"]);
 const SAID = patternsOf(Object.keys(START));
 
 /** @type {(value: string) => boolean} */
-const isShared = (value) => value !== "row"; // a scale for each row is not one scale
+const isShared = (value) => value !== "row"; // a separate scale for each row is not a common scale
 
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
 /** @type {(params: URLSearchParams, set: Panels) => PanelsView} */
 export function parseTogether(params, set) {
-  const last = (name) => params.getAll(name).at(-1) ?? ""; // of a repeated parameter, as on the server
+  const last = (name) => params.getAll(name).at(-1) ?? ""; // the last value of a repeated parameter, as on the server
   const view = /** @type {PanelsView} */ ({ pin: null, diff: null });
   for (const name of Object.keys(START)) {
     view[name] = SAID[name].test(last(name)) && isShared(last(name)) ? last(name) : START[name];
@@ -69,8 +69,8 @@ export function parseTogether(params, set) {
   return view;
 }
 
-// view -> the URL parameters that differ from the defaults (null: leave the URL). Panels that open with a difference
-// say when it is closed.
+// view -> the URL parameters that differ from the defaults (null: remove it from the URL). Panels that open with a
+// difference state when it is closed.
 /** @type {(view: PanelsView, set: Panels) => Record<string, string | null>} */
 export function encodeTogether(view, set) {
   const fields = /** @type {Record<string, string | null>} */ ({});
@@ -81,9 +81,9 @@ export function encodeTogether(view, set) {
   return fields;
 }
 
-// ---- Changes of the tray ------------------------------------------------------------------------------------
+// ---- Changes of the compared heads --------------------------------------------------------------------------
 
-// Where panel number `panel` stands after a change; null when it is gone.
+// The place of panel number `panel` after a change; null if it was removed.
 /** @type {(edit: Edit, panel: number) => number | null} */
 export function placeAfter({ action, index, to }, panel) {
   if (action === "remove") return panel === index ? null : panel - (panel > index ? 1 : 0);
@@ -93,7 +93,7 @@ export function placeAfter({ action, index, to }, panel) {
   return panel + (panel > index ? -1 : 0) + (panel - (panel > index ? 1 : 0) >= to ? 1 : 0);
 }
 
-// The view after a change of the tray: what it says of panels follows them.
+// The view after a change of the compared heads: panel numbers in it follow the panels.
 /** @type {(edit: Edit, view: PanelsView) => PanelsView} */
 export function viewAfter(edit, view) {
   const diff = /** @type {[number, number] | null} */ (view.diff?.map((panel) => placeAfter(edit, panel)) ?? null);
@@ -112,9 +112,9 @@ export const unitsOf = (axis, view) => units(/** @type {Reading} */ (axis), { ..
 /** @type {(a: TypedAxis, b: TypedAxis) => boolean} */
 export const sameText = (a, b) => a.text === b.text && a.pair === b.pair;
 
-// For each unit of reading i the units of reading j that stand for it: [first, how many], or null where none does.
-// The same typed characters where both read one text; else the word that `aligned` gives, and of a word cut alike
-// the same piece.
+// For each unit of reading i the corresponding units of reading j: [first, how many], or null if there are none. They
+// are the same typed characters if both read the same text; otherwise the word that `aligned` gives, and for a word cut
+// into the same pieces the same piece.
 /** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[]) => ([number, number] | null)[]} */
 export function counterparts(set, i, j, ours, theirs) {
   if (i === j) return ours.map((_, unit) => [unit, 1]);
@@ -157,15 +157,15 @@ const cutAlike = (a, b, ours, theirs) =>
 /** @type {(a: string, b: string) => boolean} */
 const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
-// What a model is called: a folder by its own name, never by its whole path. As `called` of attention.py.
+// The displayed name of a model: a folder's own name, never its whole path. The same as `called` in mha_viz/attention.
 /** @type {(model: string) => string} */
 export function called(model) {
   const isPath = /^(\.|~)?\/|^[A-Za-z]:[\\/]/.test(model);
   return (isPath && model.split(/[\\/]/).filter(Boolean).at(-1)) || model;
 }
 
-// Two panels by all that tells them apart, as `told_apart` of figures/difference.py: [{name, more}], `more` empty where
-// the names of the heads do.
+// Two panels by everything in which they differ, as `told_apart` of figures/difference.py: [{name, more}]; `more` is
+// empty if the names of the heads differ.
 /** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
 export function toldApart(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
@@ -193,7 +193,7 @@ function history(set, i, j) {
   return [one, other];
 }
 
-// Where rows say the same, what columns do.
+// If the rows give the same answer, that of the columns.
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */
 function whoseWords(set, i, j) {
   const [rows, cols] = [set, sideOf(set, "cols")].map((side) => [only(side, i, j), only(side, j, i)]);
@@ -207,7 +207,7 @@ function only(set, i, j) {
   return unmatched.length && unmatched.length <= 3 ? `with “${unmatched.join(" ")}”` : `of “${text}”`;
 }
 
-// Do two sentences say mostly the same? Then the words that differ can be shown in both.
+// Whether two sentences have most words in common, so that the differing words can be shown in both.
 /** @type {(set: Sides, i: number, j: number) => boolean} */
 export function areAlike(set, i, j) {
   const [ours, theirs] = [
@@ -217,8 +217,8 @@ export function areAlike(set, i, j) {
   return [ours, theirs].every((matches) => matches.filter((same) => !same).length <= Math.min(8, matches.length / 2));
 }
 
-// For each unit of reading i its one partner in reading j, replaced words included, so that the matrices can be
-// subtracted: {partner: [unit]}, or {ours, theirs}: the units that have none.
+// For each unit of reading i its one partner in reading j, including replaced words, so that the matrices can be
+// subtracted: {partner: [unit]}, or {ours, theirs}: the units without one.
 /** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[], view: Settings) => Partners} */
 export function partners(set, i, j, ours, theirs, view) {
   const [a, b] = [set.readings[i], set.readings[j]];
@@ -242,7 +242,8 @@ export function partners(set, i, j, ours, theirs, view) {
   };
 }
 
-// Pieces of two words that can be subtracted: as many, of the same characters where the words are the same.
+// Whether the pieces of two words can be subtracted: equally many, and with the same characters if the words are the
+// same.
 /** @type {(a: TypedAxis, b: TypedAxis, ours: number[], theirs: number[]) => boolean} */
 function cutTheSame(a, b, ours, theirs) {
   if (ours.length !== theirs.length) return false;
@@ -253,13 +254,13 @@ function cutTheSame(a, b, ours, theirs) {
 
 // ---- One scale ----------------------------------------------------------------------------------------------
 
-// The largest weight of all parts: the top of the shared scale "0 to the largest shown".
+// The largest weight of all parts: the end of the common scale "0 to the largest shown".
 /** @type {(parts: (Block | null)[]) => number} */
 export const topOf = (parts) => parts.reduce((top, part) => Math.max(top, part ? part.max : 0), 0);
 /** @type {(part: Block, scale: string, top: number) => Uint8ClampedArray} */
 export const sharedShades = (part, scale, top) => shades({ ...part, max: top }, scale);
 
-// The scale in words; as `span` of figures/view.py.
+// The scale in words; the same as `span` in figures/view.py.
 /** @type {(scale: string, top: number, isSigned?: boolean) => string} */
 export const scaleWords = (scale, top, isSigned = false) => {
   const end = `${isSigned ? "±" : ""}${scale === "fixed" ? "1" : number(top)}`;
@@ -271,8 +272,8 @@ export const scaleWords = (scale, top, isSigned = false) => {
 
 const REMEDIES = [{ special: "hide" }, { unit: "words" }, { unit: "words", special: "hide" }];
 
-// Second minus first of two panels: {rows, cols, partner, d, R, C, top, first, second}. Rows and columns carry both
-// words where they differ: "tired / wide". Where they do not correspond {ours, theirs, remedy}: which not, and the
+// Second minus first of two panels: {rows, cols, partner, d, R, C, top, first, second}. Rows and columns contain both
+// words if they differ: "tired / wide". If they do not correspond: {ours, theirs, remedy}, the units concerned, and the
 // change of the view that would help, if any.
 /** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference} */
 export function difference(set, view, [p, q]) {
@@ -291,7 +292,7 @@ export function difference(set, view, [p, q]) {
   return { ...minus(first, other, down.partner, across.partner), rows: joined(down), cols: joined(across) };
 }
 
-// The units of two readings along one side, and which of them stand for each other.
+// The units of two readings along one axis, and which of them correspond.
 /** @type {(side: Sides, i: number, j: number, view: Settings) => Partners & { units: Unit[], others: Unit[] }} */
 function paired(side, i, j, view) {
   const [ours, theirs] = [i, j].map((reading) => unitsOf(side.readings[reading], view));
@@ -321,7 +322,7 @@ const joined = ({ units: ours, others, partner }) => ours.map((unit, at) => name
 const named = (unit, other) =>
   unit.special || alike(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
 
-// Place of every difference on the signed scale, 0…255; 128 is none. As `levels` of figures/compare.py.
+// Each difference as a level on the signed scale, 0…255; 128 is none. The same as `levels` in figures/difference.py.
 /** @type {(difference: Difference) => Uint8ClampedArray} */
 export function signedShades({ d, top }) {
   const out = new Uint8ClampedArray(d.length);
@@ -339,7 +340,8 @@ export const largest = ({ d }, count) =>
 
 // ---- Layout -------------------------------------------------------------------------------------------------
 
-// Columns for `count` panels of at least `least` pixels, at most four, with no more holes in the last row than needed.
+// The number of columns for `count` panels of at least `least` pixels, at most four, with as few gaps in the last row
+// as possible.
 /** @type {(width: number, count: number, least: number, gap: number) => number} */
 export function columns(width, count, least, gap) {
   const fit = Math.max(1, Math.min(4, count, Math.floor((width + gap) / (least + gap))));

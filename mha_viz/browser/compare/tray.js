@@ -1,10 +1,11 @@
-// Changes of the tray: request of the server one at a time, and shown when the panels come back.
+// Changes of the compared heads: sent to the server one at a time, and shown when the panels come back.
 import { encodeTogether, nameOf, placeAfter, readingOf, viewAfter } from "./together.js";
 
-const ANSWER_AFTER = 4000; // milliseconds after which a change of the tray counts as not heard
+const ANSWER_AFTER = 4000; // milliseconds after which a change counts as lost
 const DONE = { remove: "Removed. The Back button restores it.", duplicate: "Duplicated.", rename: "Renamed." };
 
-// One change at a time: the next would count places that are no more. `index` and `to` are places in the tray.
+// One change at a time, because a second one would count places that no longer exist. `index` and `to` are places among
+// the compared heads.
 /** @type {(app: CompareApp, change: Edit) => void} */
 export function edit(app, change) {
   const { set, send, stage, part } = app;
@@ -18,7 +19,7 @@ export function edit(app, change) {
   app.sent = expected(set, change, after);
 }
 
-// `request`: what an encoder–decoder was given; its source is not always among the texts of the axes.
+// `request`: the texts given to an encoder–decoder; its source is not always among the texts of the axes.
 /** @type {(set: Panels, index: number) => Record<string, string>} */
 function whatStands(set, index) {
   const { model, text, pair, request } = readingOf(set, index);
@@ -32,7 +33,7 @@ function inTray(set, change) {
   return { ...change, index: place(change.index), ...to };
 }
 
-// What the next panels are the answer to.
+// The change that the next panels answer.
 /** @type {(set: Panels, change: Edit, view: PanelsView) => CompareApp["sent"]} */
 function expected(set, { action, index, to }, view) {
   const count = set.panels.length + ({ remove: -1, duplicate: 1 }[action] || 0);
@@ -40,7 +41,7 @@ function expected(set, { action, index, to }, view) {
   return { action, index, count, view, focused: { index, to, tool }, until: performance.now() + ANSWER_AFTER };
 }
 
-// The keyboard stays where it was before a change of the tray; the address says what the panels show.
+// Restores the keyboard focus after a change; the address states what the panels show.
 /** @type {(app: CompareApp) => void} */
 export function settle(app) {
   if (!app.sent) return;

@@ -1,5 +1,5 @@
-// One reading on the page: the grid of all heads, one head as links and heatmap, and what is asked of them.
-// What only changes the view is drawn here at once; the server hears of it afterwards and keeps the URL.
+// One reading on the page: the grid of all heads, one head as links and heatmap, and the ranking by a link. What only
+// changes the view is drawn here at once; the server is told afterwards and keeps the URL.
 import { encodeView, keysOf, parseView, unpack } from "../geometry.js";
 import { rememberRoles, remembersRoles, showsRoles } from "../memory.js";
 import { Stage, mounted, readLook } from "../stage.js";
@@ -10,7 +10,7 @@ import { page } from "./page.js";
 import { ask, drawAsk, more } from "./ranks.js";
 import { byHead } from "./roles.js";
 
-const KEEP_BYTES = 64e6; // matrices kept in the browser for heads opened before
+const KEEP_BYTES = 64e6; // the most matrices that are cached for heads opened before
 
 /** @type {(root: HTMLElement, send: Send, locate?: () => string) => ExplorerOnPage} */
 export function explorer(root, send, locate = () => window.location.search) {
@@ -21,13 +21,13 @@ export function explorer(root, send, locate = () => window.location.search) {
     derived: null, // rows, columns and open heads of the view
     hoveredHead: null, // the head under the pointer in the grid
     cursor: 0, // the head that the arrow keys are on
-    pictured: "", // what the pictures of the grid were drawn from
-    layouts: /** @type {any} */ ({}), // of each drawing, once it is drawn
+    pictured: "", // the data from which the pictures of the grid were drawn
+    layouts: /** @type {any} */ ({}), // the layout of each drawing, once it is drawn
     look: /** @type {Look} */ ({}),
-    tour: "", // the step that the page says
-    opened: 0, // how often the page has opened a head by itself
-    roles: { kinds: {}, on: "", measured: false, ofHead: new Map() }, // ofHead: what each is known for
-    sought: null, // the kind of role that is looked for
+    tour: "", // the step of the tour, as sent by the server
+    opened: 0, // how often the server has opened a head by itself
+    roles: { kinds: {}, on: "", measured: false, ofHead: new Map() }, // ofHead: what each head is known for
+    sought: null, // the kind of role in the filter
   });
   app.stage = new Stage(send, locate, drawingOf(app));
   app.part = page({
@@ -59,7 +59,7 @@ const drawingOf = (app) => ({
   drawFocus: () => drawHead(app),
 });
 
-// The address says of roles only what this browser does not remember.
+// The address states whether roles are shown only if that differs from what this browser remembers.
 /** @type {(view: ReadingView) => string | null} */
 const rolesName = ({ roles }) => (roles === remembersRoles() ? null : roles ? "on" : "off");
 
@@ -81,14 +81,14 @@ function turnRoles({ part, stage }) {
   stage.change({ roles: part.rolesShown.checked });
 }
 
-// ---- Arrivals -------------------------------------------------------------------------------------------------
+// ---- Data from the server -------------------------------------------------------------------------------------
 
-// The bytes of a reading, and what its heads are known for, with the step of the tour that the page says.
+// Shows the bytes of a reading and the roles of its heads, with the step of the tour.
 /** @type {(app: ExplorerApp, bytes: Uint8Array, headRoles: HeadRoles | null) => void} */
 function show(app, bytes, headRoles) {
   const next = unpack(bytes);
   const isStep = headRoles?.tour && headRoles.tour !== app.tour;
-  const isLed = isStep || (headRoles && headRoles.opened !== app.opened); // the address holds another view
+  const isLed = isStep || (headRoles && headRoles.opened !== app.opened); // the address contains another view
   if (headRoles) Object.assign(app, { roles: byHead(headRoles), tour: headRoles.tour, opened: headRoles.opened });
   const isSame = app.reading?.key === next.key;
   if (isSame) keep(app, next);
@@ -98,7 +98,7 @@ function show(app, bytes, headRoles) {
   draw(app);
 }
 
-// More of a reading that is here: its matrices join the others, the oldest leave where there is no room.
+// More of the current reading: its matrices join the others; the oldest are dropped if there is no room.
 /** @type {(app: ExplorerApp, next: Reading) => void} */
 function keep({ reading, stage }, next) {
   if (next.link) reading.link = next.link;
@@ -110,7 +110,7 @@ function keep({ reading, stage }, next) {
   }
 }
 
-// A packet, and after it the roles as JSON with their length.
+// Splits the data into a packet and the roles, which follow it as JSON, preceded by their length.
 /** @type {(data: Uint8Array) => [Uint8Array, HeadRoles]} */
 function apart(data) {
   const end = data.byteLength - 4;
@@ -128,6 +128,6 @@ const IN_STREAMLIT = {
 export default function (component) {
   const leave = mounted(component, ".mha-explorer", IN_STREAMLIT);
   const { host } = /** @type {ShadowRoot} */ (/** @type {unknown} */ (component.parentElement));
-  host?.toggleAttribute("data-drawn", true); // what stood in its place may go
+  host?.toggleAttribute("data-drawn", true); // the placeholder can be hidden
   return leave;
 }

@@ -1,4 +1,4 @@
-// Every head at a glance: one canvas, one small picture a head.
+// All heads at a glance: one canvas, one small picture per head.
 import { gridLayout, pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
 import { diverging, fit, paint } from "../ink.js";
 
@@ -9,7 +9,7 @@ export function drawGrid(canvas, reading, view, look) {
   const context = fit(canvas, layout.width, layout.height);
   const ratio = window.devicePixelRatio || 1;
   const size = Math.max(1, Math.floor(layout.size * ratio));
-  const image = context.createImageData(canvas.width, canvas.height); // all heads in one picture, put once
+  const image = context.createImageData(canvas.width, canvas.height); // all heads in one image, drawn in one call
   const target = new Uint32Array(image.data.buffer);
   const partOf = blocks(reading, view);
   for (let head = 0; head < reading.layers * reading.heads; head++) {
@@ -28,7 +28,7 @@ export function drawGrid(canvas, reading, view, look) {
   return layout;
 }
 
-// What a view shows of each head: pooled where only that travelled.
+// What a view shows of each head: pooled if only thumbnails were sent.
 /** @type {(reading: Reading, view: ReadingView) => (head: number) => ShownBlock} */
 function blocks(reading, view) {
   if (reading.bins) {

@@ -1,4 +1,4 @@
-// One head as links and as a heatmap, in words and as a table; in the links, others of its layer beside it.
+// One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
 import { make } from "../dom.js";
 import {
   DEFAULTS,
@@ -22,9 +22,9 @@ import { drawn, headColour, headDash, isComparable, layerOf, showAlone, toggleHe
 import { setControls } from "./page.js";
 import { drawChips } from "./roles.js";
 
-const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // as the dashes of figures/theme.py
+const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // the same as the dashes in figures/theme.py
 
-// The rows, the columns and the open heads of the view: made once for each view.
+// The rows, the columns and the open heads of the view, computed once per view.
 /** @type {(app: ExplorerApp) => NonNullable<ExplorerApp["derived"]>} */
 export function derive(app) {
   const { reading, look, derived } = app;
@@ -44,7 +44,7 @@ export function derive(app) {
   return app.derived;
 }
 
-// The head whose name stands over the drawings; undefined while its weights are on their way.
+// The head whose name is above the drawings; undefined while its weights are being loaded.
 /** @type {(app: ExplorerApp) => ShownHead | undefined} */
 export const opened = (app) => derive(app).heads.find(({ head }) => head === app.stage.view.head);
 
@@ -86,7 +86,7 @@ export function drawControls(app) {
   drawHeadBar(app);
 }
 
-// A long text begins with less than everything: said in one line, with the way back and forth.
+// A long text begins with only its strongest links: one line says so, with a button to show all and back.
 /** @type {(app: ExplorerApp) => void} */
 function drawBegun({ reading, part, stage }) {
   const first = firstView(reading);
@@ -129,7 +129,7 @@ function drawHeadBar(app) {
 function headSwitch(app, i) {
   const button = make("button", { type: "button", textContent: String(i) });
   const head = () => layerOf(app.reading, app.stage.view.head) * app.reading.heads + i;
-  let before = null; // the view before a double click's first click, which must not lose the heads
+  let before = null; // the view before the first click of a double click, which must not remove the heads
   button.onclick = (event) => {
     if (event.detail > 1) return;
     before = app.stage.view;
@@ -161,7 +161,7 @@ function drawNothing({ reading, root, part, stage }) {
 
 /** @type {(app: ExplorerApp, scene: Axes & { heads: ShownHead[], focus: Spot | null }, head: ShownHead) => void} */
 function drawDrawings({ part, look, layouts }, scene, head) {
-  const height = Math.max(380, Math.min(640, window.innerHeight - 520)); // the usual rest of the page
+  const height = Math.max(380, Math.min(640, window.innerHeight - 520)); // the usual height of the rest of the page
   part.scroller.style.maxHeight = `${height}px`;
   part.heatBox.style.maxHeight = `${height + 60}px`;
   const [width, across] = [part.linksBox.clientWidth, part.heatBox.clientWidth]; // read together: one layout
@@ -172,7 +172,7 @@ function drawDrawings({ part, look, layouts }, scene, head) {
   part.shownRows.textContent = shownRows(layouts.links, scene, scroll, height);
 }
 
-// Which words of a diagram that scrolls are in sight; nothing where all are.
+// Which words of a scrolling diagram are visible; an empty string if all are.
 /** @type {(layout: LinksLayout, axes: Axes, scroll: number, height: number) => string} */
 function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height) {
   if (whole <= height) return "";

@@ -1,4 +1,4 @@
-// Which heads are open, and what is said of one.
+// Which heads are open, and how a head is described.
 import { headName } from "../geometry.js";
 import { inNats, percent } from "../numerals.js";
 import { shownRoles, spoken } from "./roles.js";
@@ -7,7 +7,7 @@ import { shownRoles, spoken } from "./roles.js";
 export const layerOf = (reading, head) => Math.floor(head / reading.heads);
 /** @type {(look: Look, reading: Reading, head: number) => string} */
 export const headColour = (look, reading, head) => look.heads[(head % reading.heads) % look.heads.length];
-// The heads of the link diagram in the order of their lines, the opened one first: as in files.
+// The heads of the link diagram in the order of their lines, the opened one first, as in files.
 /** @type {(view: ReadingView) => number[]} */
 export const drawn = ({ head, on }) => (on.includes(head) ? [head, ...on.filter((other) => other !== head)] : on);
 /** @type {(look: Look, view: ReadingView, head: number) => number[]} */
@@ -20,7 +20,7 @@ export function measured(reading, metric, head) {
   return metric.unit === "nats" ? inNats(value, 2) : percent(value);
 }
 
-// The roles and numbers of a head, to be read aloud.
+// The roles and numbers of a head for screen readers.
 /** @type {(app: ExplorerApp, head: number) => string} */
 export function heard(app, head) {
   const { reading } = app;
@@ -38,7 +38,7 @@ export function openHead(app, head) {
   part.announcement.textContent = `${headName(reading, head)} opened. ${heard(app, head)}`;
 }
 
-// Draw a head of the open layer together with the others, or no longer.
+// Draw a head of the open layer together with the others, or remove it again.
 /** @type {(app: ExplorerApp, head: number) => void} */
 export function toggleHead(app, head) {
   const { reading, stage, part } = app;
@@ -52,7 +52,7 @@ export function toggleHead(app, head) {
   }
 }
 
-// Show one head alone; where it was alone already, its whole layer.
+// Show one head alone or, if it is alone already, its whole layer.
 /** @type {(app: ExplorerApp, head: number, before: ReadingView | null) => void} */
 export function showAlone(app, head, before) {
   const { reading, stage } = app;
@@ -63,7 +63,7 @@ export function showAlone(app, head, before) {
   stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
 }
 
-// What can be compared are the heads of a reading that the server makes again from model and text: attention weights.
+// Heads can be compared if the server can make their reading again from model and text: attention weights.
 /** @type {(app: ExplorerApp) => boolean} */
 export const isComparable = ({ reading, root }) => !root.dataset.alone && !reading.quantity;
 

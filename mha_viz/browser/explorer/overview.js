@@ -1,4 +1,4 @@
-// The grid of all heads: what is open, what each is known for, and one head's numbers beside it.
+// The grid of all heads: which are open, what each is known for, and one head's numbers beside it.
 import { make } from "../dom.js";
 import { gridCellAt, headName, keysOf, paperName } from "../geometry.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
@@ -20,7 +20,7 @@ export function drawOverview(app) {
   drawPreview(app);
 }
 
-// The switch for roles, and where it is on the filter by kind. Returns the marks for the grid.
+// The switch for roles and, if it is on, the filter by kind. Returns the marks for the grid.
 /** @type {(app: ExplorerApp) => HTMLElement[]} */
 function drawRoles(app) {
   const { reading, roles, look, part, sought, stage } = app;
@@ -37,7 +37,7 @@ function drawRoles(app) {
   return drawBadges(roles, heads, sought, (box, head) => place(app, box, head), look.heads);
 }
 
-// The pictures are drawn anew where anything that they show is another.
+// Redraws the pictures if anything that they show has changed.
 /** @type {(app: ExplorerApp) => void} */
 function drawPictures(app) {
   const { reading, look, part, layouts } = app;
@@ -79,7 +79,7 @@ function drawPreview(app) {
   const hint = head === stage.view.head ? " open" : hoveredHead === null ? " Enter opens it" : " click to open";
   const name = make("b", {}, headName(reading, head));
   part.previewName.replaceChildren(name, ` (${paperName(reading, head)})`, make("span", { class: "soft" }, hint));
-  part.rolesHere.hidden = head === stage.view.head; // beside its name they stand already
+  part.rolesHere.hidden = head === stage.view.head; // they are already shown beside its name
   drawChips(part.rolesHere, app, head);
   part.numbers.replaceChildren(...reading.metrics.map((metric) => bar(reading, metric, head)));
 }
@@ -95,7 +95,7 @@ function bar(reading, metric, head) {
   return make("div", { title: help }, make("dt", {}, metric.label), line, value);
 }
 
-// The opened head stands beside the grid; else below it.
+// True if the opened head is beside the grid and not below it.
 /** @type {(app: ExplorerApp) => boolean} */
 const isWide = ({ part }) => part.one.offsetTop < part.gridBox.offsetTop;
 

@@ -1,4 +1,5 @@
-// The explorer's page elements. What a person does is told to `on`: {change, ask, more, compare, table}.
+// The explorer's page elements. What the user does is reported to the functions in `on`: {change, ask, more, compare,
+// table}.
 import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
 
@@ -49,7 +50,7 @@ function overviewOf(p, on) {
   return [header, p.kinds, p.gridBox, preview, askOf(p, on)];
 }
 
-// What heads are known for is shown to those who ask for it.
+// The controls for roles, which are shown on request.
 /** @type {(p: Parts, on: Actions) => HTMLElement[]} */
 function rolesOf(p, on) {
   const title = "What each head does over annotated corpora, as marks in the grid";
@@ -141,7 +142,7 @@ const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "a
 /** @type {(left: string, right: string) => HTMLElement} */
 const ends = (left, right) => make("div", { class: "ends soft" }, make("span", {}, left), make("span", {}, right));
 
-// Set the controls to what a view says.
+// Set the controls to the values of a view.
 /** @type {(p: Parts, view: ReadingView, pair: boolean) => void} */
 export function setControls(p, view, pair) {
   for (const [name, control] of Object.entries(p.set)) control.set(view[name]);

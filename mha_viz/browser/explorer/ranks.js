@@ -5,9 +5,9 @@ import { number } from "../numerals.js";
 import { held, opened } from "./head.js";
 import { openHead } from "./heads.js";
 
-const RANKS = 6; // shown until somebody asks for all
+const RANKS = 6; // heads that are shown until the user asks for all
 
-// The link that somebody asked for, else the one that the held word suggests.
+// Draws the requested link, or else the one that the held word suggests.
 /** @type {(app: ExplorerApp) => void} */
 export function drawAsk(app) {
   const { reading, part, derived } = app;
@@ -40,7 +40,7 @@ export function more(app) {
   drawAsk(app);
 }
 
-// Until somebody asks: the held word and the ordinary word that it attends to most in the opened head.
+// By default, the held word and the ordinary word that it attends to most in the opened head.
 /** @type {(reading: Reading, head: ShownHead | undefined, axes: Axes, spot: Spot | null) => Link | null} */
 function suggestion(reading, head, { rows, cols }, spot) {
   if (reading.bins || !head || !spot || spot.row === null) return null;

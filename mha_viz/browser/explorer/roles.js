@@ -2,7 +2,7 @@
 import { make } from "../dom.js";
 import { headName } from "../geometry.js";
 
-// {kinds: role → place among the colours, on: the corpora in words, ofHead: head → its roles, the strongest first}.
+// {kinds: role → index among the colours, on: the corpora in words, ofHead: head → its roles, the strongest first}.
 /** @type {(headRoles: HeadRoles) => Roles} */
 export function byHead({ kinds, on, measured, roles }) {
   const ofHead = new Map();
@@ -10,7 +10,7 @@ export function byHead({ kinds, on, measured, roles }) {
   return { kinds, on, measured, ofHead };
 }
 
-// The roles of a head, none while they are not shown.
+// The roles of a head; none while roles are not shown.
 /** @type {(app: ExplorerApp, head: number) => Role[]} */
 export const shownRoles = ({ roles, stage }, head) => (stage.view.roles && roles.ofHead.get(head)) || [];
 
@@ -27,8 +27,8 @@ export function counted(roles) {
   return counts.filter(({ n }) => n).map(({ kind, n }) => [kind, n]);
 }
 
-// One mark per kind of role in the corner of each of `count` heads, hollow where it does not show in this text; a veil
-// over the heads without the kind that is sought, named or not. `place` puts an element on a head.
+// One mark per kind of role in the corner of each of `count` heads, hollow if the role does not show in this text; and
+// a veil over the heads without the kind in the filter. `place` positions an element on a head.
 /**
  * @type {(roles: Roles, count: number, sought: string | null, place: (box: HTMLElement, head: number) =>
  *   HTMLElement, colours: string[]) => HTMLElement[]}
@@ -73,7 +73,7 @@ export function drawKinds(box, roles, sought, colours, choose) {
   );
 }
 
-// The roles of a head as short labels that lead to its card. Those that stand there already keep the keyboard.
+// The roles of a head as short labels that link to its card. Labels that stay keep the keyboard focus.
 /** @type {(box: HTMLElement, app: ExplorerApp, head: number) => void} */
 export function drawChips(box, app, head) {
   const list = shownRoles(app, head);
@@ -83,7 +83,7 @@ export function drawChips(box, app, head) {
   box.replaceChildren(...list.map((role, i) => chipOf(app, role, `${box.dataset.name}_${i}`)));
 }
 
-// A label with what it means: to be read by pointer and keyboard, and by touch at the first tap.
+// A label with an explanation, which opens by pointer, keyboard focus or a first tap.
 /** @type {(app: ExplorerApp, role: Role, id: string) => HTMLElement} */
 function chipOf(app, role, id) {
   const tip = make(
@@ -118,7 +118,7 @@ function chipOf(app, role, id) {
   return box;
 }
 
-// Escape closes the explanation alone: a held word stays.
+// Escape closes only the explanation: a held word stays.
 /** @type {(box: HTMLElement, event: KeyboardEvent) => void} */
 function hideTip(box, event) {
   if (event.key !== "Escape" || box.classList.contains("shut")) return;

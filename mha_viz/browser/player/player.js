@@ -62,10 +62,18 @@ function build(root, state, send, data) {
     key(data.marks),
     maps.root,
     pointed,
-    ...(flow ? [make("h5", {}, data.titles.flow), make("div", { class: "wide" }, flow.root)] : []),
+    ...(flow ? [make("h5", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
     ...(matrices ? [make("h5", {}, data.titles.matrices), matrices.root] : []),
   );
   return { button, slider, step, caption, maps, flow, matrices, colours, drawn: -1 };
+}
+
+// A drawing that scrolls sideways on a narrow page: only there it is a stop of the keyboard.
+/** @type {(drawing: Element, title: string) => HTMLElement} */
+function wideBox(drawing, title) {
+  const box = make("div", { class: "wide", role: "group", "aria-label": title }, drawing);
+  new ResizeObserver(() => (box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1)).observe(box);
+  return box;
 }
 
 /** @type {(marks: PlayerMark[]) => HTMLElement} */

@@ -1,12 +1,12 @@
-// The word under the pointer, in every chart of a page: a band over its row or column, its name in the line of words,
-// its row in the table. Charts say in `layout.meta` which tokens stand along which axes. Nothing is sent.
+// Marks the word under the pointer in every chart of a page: a band over its row or column, its name in the line of
+// words, its row in the table. `layout.meta` of a chart says which tokens are along which axes. Nothing is sent.
 import { make } from "../dom.js";
 
 const WORDS = ".inside-held [data-token]";
 const ROWS = ".st-key-wide_inside_by_hand tbody tr";
 
 /** @type {WeakSet<any>} */
-const heard = new WeakSet(); // charts that are listened to
+const heard = new WeakSet(); // charts with listeners
 
 /** @param {StreamlitComponent} component */
 export default function ({ data }) {
@@ -19,7 +19,7 @@ export default function ({ data }) {
   };
   const changes = new MutationObserver(soon);
   changes.observe(document.body, { childList: true, subtree: true });
-  soon(); // the charts may have been drawn before this was here
+  soon(); // charts may have been drawn before this script ran
   const over = ({ target }) => {
     const word = target instanceof Element ? target.closest(WORDS) : null;
     if (word) point([Number(word.getAttribute("data-token"))]);
@@ -38,7 +38,7 @@ export default function ({ data }) {
 /** @type {(chart: any, point: (tokens: number[]) => void) => void} */
 function listenToChart(chart, point) {
   if (typeof chart.on !== "function") return; // not drawn yet
-  chart.pointTo = point; // of the latest run
+  chart.pointTo = point; // those of the latest run
   if (heard.has(chart)) return;
   heard.add(chart);
   chart.on("plotly_hover", ({ points }) => chart.pointTo(tokensAt(chart.layout.meta, points[0])));
@@ -77,7 +77,7 @@ function drawBands(chart, pointed, colour) {
   }
 }
 
-// Where the band of a place along an axis lies: as long as the axis across it.
+// The band at a position along an axis, which is as long as the other axis.
 /** @type {(layout: any, name: string, place: number) => Record<string, number>} */
 export function bandBox(layout, name, place) {
   const axisOf = (id) => layout[`${id[0]}axis${id.slice(1)}`];

@@ -1,6 +1,7 @@
-// What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways, and a
-// navigation that says which page is open.
+// What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways and stay
+// with what they operate, and a navigation that says which page is open.
 import { isDark } from "../ink.js";
+import { restoreKeyboard, watchKeyboard } from "./keyboard.js";
 
 const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colours late, and tells the server later
 
@@ -51,8 +52,10 @@ function watchPage(current) {
   };
   const sizes = new ResizeObserver(soon);
   const changes = new MutationObserver(soon);
+  const leaveKeyboard = watchKeyboard();
   const look = () => {
     nameCurrent(current);
+    restoreKeyboard();
     for (const box of all(`[class*="st-key-wide_"], ${PAGES}`)) {
       mark(box);
       box.onscroll = soon;
@@ -65,6 +68,7 @@ function watchPage(current) {
     cancelAnimationFrame(frame);
     changes.disconnect();
     sizes.disconnect();
+    leaveKeyboard();
   };
 }
 

@@ -1,7 +1,7 @@
 // The heads that answer a search, in groups; each is a link.
 import { make } from "../dom.js";
 
-// `open` is told the place of an answer among all.
+// `open` is called with the number of an answer among all.
 /** @type {(data: SearchData, open: (index: number) => void) => HTMLElement[]} */
 export function answersOf({ groups, problem }, open) {
   let index = 0;
@@ -32,7 +32,7 @@ function linkOf(answer, open, index) {
   );
 }
 
-// How many heads an answer has, to be read aloud.
+// How many heads an answer has, for screen readers.
 /** @type {(data: SearchData) => string} */
 export function counted({ groups, problem }) {
   const count = groups.reduce((sum, { answers }) => sum + answers.length, 0);

@@ -1,4 +1,4 @@
-// The keys of the page, in a list that "?" opens.
+// The keyboard shortcuts of the page, in a list that "?" opens.
 import { make } from "../dom.js";
 import { remembersShortcuts, rememberShortcuts } from "../memory.js";
 
@@ -13,7 +13,7 @@ const KEYS = [
   ["Tab", "From control to control; the first one skips to the page"],
 ];
 
-// A dialog with the keys.
+// A dialog with the keyboard shortcuts.
 /** @type {() => HTMLDialogElement} */
 export function keyList() {
   const rows = KEYS.map(([key, does]) =>
@@ -30,10 +30,10 @@ export function keyList() {
     make("button", { type: "button", class: "close", autofocus: true, onclick: () => dialog.close() }, "Close"),
   );
   dialog.onkeydown = (event) => {
-    if (event.key === "Escape" && dialog.open) event.stopPropagation(); // it closes the list alone
+    if (event.key === "Escape" && dialog.open) event.stopPropagation(); // Escape closes only the list
   };
   dialog.onclick = (event) => {
-    if (event.target === dialog) dialog.close(); // beside it
+    if (event.target === dialog) dialog.close(); // a click outside of it
   };
   return dialog;
 }

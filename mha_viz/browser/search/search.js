@@ -1,11 +1,11 @@
-// "Find a head that …", from anywhere on the page: "/" brings the keyboard to the field, "?" opens the list of keys.
+// "Find a head that …", from anywhere on the page: "/" focuses the field, "?" opens the list of keys.
 import { make } from "../dom.js";
 import { remembersShortcuts } from "../memory.js";
 import { post } from "../post.js";
 import { answersOf, counted } from "./answers.js";
 import { keyList } from "./keys.js";
 
-const ASK_AFTER = 250; // milliseconds of quiet before the server is asked
+const ASK_AFTER = 250; // milliseconds without typing before the server is asked
 const TYPED_INTO =
   "textarea, select, [contenteditable], dialog, dialog *, input:not([type=checkbox], [type=radio], [type=range])";
 
@@ -84,7 +84,7 @@ function close({ part }) {
   part.status.textContent = "";
 }
 
-// ---- What the person does -----------------------------------------------------------------------------------------
+// ---- User actions ---------------------------------------------------------------------------------------------
 
 /** @type {(app: SearchApp) => void} */
 function typed(app) {
@@ -103,8 +103,9 @@ function query(app) {
 
 /** @type {(app: SearchApp, index: number) => void} */
 function choose(app, index) {
-  close(app);
   app.part.field.value = "";
+  if (app.part.answers.querySelector(":focus-visible")) app.part.field.focus(); // the focused element is now hidden
+  close(app);
   post(app.send, "open", { typed: app.data.typed, index });
 }
 
@@ -120,7 +121,7 @@ function onFieldKey(app, event) {
   else if (event.key === "Escape") part.field.blur();
   else return;
   event.preventDefault();
-  event.stopPropagation(); // one thing at a time: the held word stays
+  event.stopPropagation(); // handles one key press once: the held word stays
 }
 
 /** @type {(app: SearchApp, event: KeyboardEvent) => void} */
@@ -138,7 +139,7 @@ function onAnswerKey(app, event) {
   event.stopPropagation();
 }
 
-// "/" and "?" wherever nothing is typed into, unless the visitor wants no such keys.
+// "/" and "?" outside of text fields, unless the visitor has turned these keys off.
 /** @type {(app: SearchApp, event: KeyboardEvent) => void} */
 function onAnyKey({ part }, event) {
   if (!["/", "?"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey || !remembersShortcuts())
@@ -151,7 +152,7 @@ function onAnyKey({ part }, event) {
   part.field.select();
 }
 
-// Streamlit calls this on the same page elements at every change of the data.
+// Streamlit calls this with the same page elements on every change of the data.
 /** @param {StreamlitComponent} component */
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = /** @type {any} */ (parentElement.querySelector(".mha-search"));

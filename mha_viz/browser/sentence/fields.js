@@ -1,4 +1,4 @@
-// The sentence's page elements. What a person does is told to `on`.
+// The page elements of the sentence component. What the user does is reported to the functions in `on`.
 import { make } from "../dom.js";
 
 const READ = "Show attention ↵";
@@ -41,7 +41,7 @@ function fieldsOf(p, on) {
   p.text = field("Sentence", "Type a sentence and press Enter", on);
   p.pair = field("Second sentence", "A second sentence, read after [SEP]", on);
   p.pair.className = "second";
-  p.text.sent = p.pair.sent = null; // what was last sent to be read and not answered yet
+  p.text.sent = p.pair.sent = null; // what was last sent to be read and is not answered yet
   p.pairRow = make("div", { class: "pair field", hidden: true }, p.pair);
   p.read = make("button", { type: "button", class: "read", onclick: on.read }, READ);
   p.addPair = quietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");
@@ -64,14 +64,14 @@ function examplesOf(p, on) {
   p.examples = quietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
   const onkeydown = (event) => {
     if (event.key !== "Escape" || p.list.hidden) return;
-    event.stopPropagation(); // one thing at a time: the held word stays
+    event.stopPropagation(); // handles one key press once: the held word stays
     on.close();
   };
   p.examples.onkeydown = onkeydown;
   p.list = make("ul", { hidden: true, onkeydown });
 }
 
-// What was typed before, in this browser.
+// The sentences that were typed before, in this browser.
 /** @type {(p: Parts, on: Actions) => void} */
 function historyOf(p, on) {
   const title = "Sentences that you typed; only this browser remembers them";
@@ -86,7 +86,7 @@ function historyOf(p, on) {
   p.past = make("ul", { hidden: true, onkeydown });
 }
 
-// The sentences that were typed before, and the way to forget them.
+// Lists the sentences that were typed before, with a button to forget them.
 /** @type {(p: Parts, typed: Typed[], open: (typed: Typed) => void, clear: () => void) => void} */
 export function listPast(p, typed, open, clear) {
   const ofSentence = (one) => exampleOf({ ...one, look: "" }, () => open(one));
@@ -118,7 +118,7 @@ function modelOf(p, on) {
   p.other = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });
 }
 
-// What the page shows and what can be done: the first sentences that a visitor reads.
+// What the page shows and what can be done there: the first sentences that a visitor reads.
 /** @type {(p: Parts, intro: string, type: () => void) => void} */
 export function showIntro(p, intro, type) {
   const words = quietButton({ onclick: type }, "Type your own sentence");
@@ -126,7 +126,7 @@ export function showIntro(p, intro, type) {
   p.intro.hidden = !intro;
 }
 
-// The models of the list, the chosen one though it is not among them, and the way to name another.
+// The models of the list, the chosen one even if it is not among them, and a way to name another.
 /** @type {(p: Parts, data: SentenceData) => void} */
 export function offerModels(p, data) {
   const { models, model, open } = data;
@@ -141,7 +141,7 @@ export function offerModels(p, data) {
   p.other.hidden = true;
 }
 
-// Longer texts are set smaller. Browsers that know `field-sizing` grow the field by themselves.
+// Longer texts are set smaller. Browsers that support `field-sizing` grow the field by themselves.
 /** @type {(area: HTMLTextAreaElement) => void} */
 export function grow(area) {
   const length = area.value.length;

@@ -1,4 +1,4 @@
-// The sentence: typed large, with its examples, its second sentence and the model that reads it.
+// The sentence component: the text in large type, its examples, its second sentence and the model that reads it.
 import { copiedLink } from "../link.js";
 import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
 import { post } from "../post.js";
@@ -62,7 +62,7 @@ const actions = (app) => ({
   copy: () => copy(app),
 });
 
-// ---- Arrivals: what the person typed stays; fields follow the server only when its own value changed ----------
+// ---- Data from the server: what the user typed stays; a field changes only if the server's own value does ----
 
 /** @type {(app: SentenceApp, data: SentenceData) => void} */
 function show(app, data) {
@@ -83,7 +83,7 @@ function show(app, data) {
   follow(app);
 }
 
-// What to look for; where another head is open, with the way to the one that it names.
+// What to look for and, if another head is open, a button to the head that the text names.
 /** @type {(app: SentenceApp, data: SentenceData) => void} */
 function drawLook({ part, send }, { look, opens }) {
   const way = opens && [" ", quietButton({ onclick: () => send("example", opens.index) }, `Open ${opens.head}`)];
@@ -95,12 +95,13 @@ function drawLook({ part, send }, { look, opens }) {
 function offered({ part, send }, example, index) {
   return exampleOf(example, () => {
     showExamples(part, false);
+    part.examples.focus();
     send("example", index);
   });
 }
 
-// The answer to what was sent from here leaves the field alone: the link may hold only its beginning, and the
-// person may be typing on. A text from elsewhere (an example, the Back button) takes its place.
+// The answer to what was sent from here leaves the field alone: the link may contain only its beginning, and the user
+// may still be typing. A text from elsewhere (an example, the Back button) replaces it.
 /** @type {(area: any, text: string) => void} */
 function take(area, text) {
   const answers = area.sent !== null && plain(area.sent).startsWith(text) && (text !== "" || area.sent === "");
@@ -113,7 +114,7 @@ function take(area, text) {
 /** @type {(text: string) => string} */
 const plain = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
 
-// ---- What the person does ---------------------------------------------------------------------------------------
+// ---- User actions -------------------------------------------------------------------------------------------
 
 /** @type {(part: Parts) => { text: string, pair: string }} */
 const typed = ({ text, pair, pairRow }) => ({ text: text.value, pair: pairRow.hidden ? "" : pair.value });
@@ -145,13 +146,14 @@ function drawPast(app) {
   listPast(part, typedSentences(), (one) => reopen(app, one), clear);
 }
 
-// A sentence of the history, as if it were typed again.
+// Reads a sentence of the history as if it were typed again.
 /** @type {(app: SentenceApp, one: Typed) => void} */
 function reopen(app, { text, pair }) {
   const { part } = app;
   [part.text.value, part.pair.value] = [text, pair];
   showPair(part, pair !== "");
   showPast(part, false);
+  part.history.focus();
   grow(part.text);
   read(app);
 }
@@ -173,7 +175,7 @@ async function copy({ part, last }) {
   part.copied.replaceChildren(...(await copiedLink(last)));
 }
 
-// Streamlit calls this on the same page elements at every change of the data.
+// Streamlit calls this with the same page elements on every change of the data.
 /** @param {StreamlitComponent} component */
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = /** @type {any} */ (parentElement.querySelector(".mha-sentence"));

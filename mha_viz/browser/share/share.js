@@ -1,8 +1,8 @@
-// "Copy link" for pages that have no sentence to type.
+// "Copy link" for pages without a sentence field.
 import { make } from "../dom.js";
 import { copiedLink } from "../link.js";
 
-// Streamlit calls this on the same page elements at every change of the data.
+// Streamlit calls this with the same page elements on every change of the data.
 /** @param {StreamlitComponent} component */
 export default function ({ data, parentElement }) {
   const root = /** @type {any} */ (parentElement.querySelector(".mha-share"));

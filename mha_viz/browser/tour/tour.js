@@ -1,8 +1,8 @@
-// A step of the tour: what it speaks of comes into sight, and the keyboard stays on the way to the next step.
-const LOOKS = 50; // how often the page is looked at for what the step points at
-const WAIT = 120; // milliseconds between two looks
+// A step of the tour: scrolls to what it points at, and keeps the keyboard focus on the button for the next step.
+const LOOKS = 50; // how often the page is searched for the element of the step
+const WAIT = 120; // milliseconds between two searches
 
-// The step that was led to last, whichever page the component is drawn on.
+// The last step that was shown, on whichever page the component is drawn.
 /** @type {() => { step: string }} */
 const led = () => (globalThis.mhaVizTour ??= { step: "" });
 
@@ -24,7 +24,7 @@ export default function ({ data }) {
 /** @type {() => HTMLElement | null} */
 const wayOn = () => document.querySelector(".st-key-tour_ways :is(a, button)");
 
-// What had the keyboard has gone with the step before, or was a way of it.
+// The focused element was removed with the previous step, or was one of its buttons.
 /** @type {() => boolean} */
 const hasNoKeyboard = () =>
   document.activeElement === document.body || !!document.activeElement.closest(".st-key-tour");

@@ -1,1 +1,1 @@
-"""A study on many processes or machines, by Dask."""
+"""A study on many processes or machines, with Dask."""

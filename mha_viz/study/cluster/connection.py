@@ -1,4 +1,4 @@
-"""A Dask cluster: one that runs already, by the address of its scheduler, or worker processes on this machine."""
+"""A Dask cluster: a running one, by the address of its scheduler, or worker processes on this machine."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ SECONDS_FOR_WORKERS = 60
 
 @contextmanager
 def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
-    """A client of the scheduler at ``address``, such as "tcp://10.0.0.5:8786"; without one of a cluster on this
-    machine, with so many processes of one thread each, which ends with the block.
+    """A client of the scheduler at ``address``, such as "tcp://10.0.0.5:8786", or, without an address, of a cluster of
+    ``workers`` processes with one thread each on this machine, which ends with the block.
 
-    Raises ClusterMissing where Dask is not installed, and ClusterError where no scheduler answers.
+    Raises ClusterMissing if Dask is not installed, and ClusterError if no scheduler answers.
     """
     distributed = library()
     for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.scheduler"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is an error in one sentence
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported in one sentence instead
     try:
         if address:
             client = distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False)
         else:
-            with _config().set({"distributed.worker.profile.enabled": False}):  # a tenth of a worker's time
+            with _config().set({"distributed.worker.profile.enabled": False}):  # would take a tenth of a worker's time
                 client = distributed.Client(
                     n_workers=workers,
                     threads_per_worker=1,
@@ -52,7 +52,7 @@ def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
 
 
 def library() -> Any:
-    """The library that speaks to a cluster. Raises ClusterMissing."""
+    """The module ``distributed``. Raises ClusterMissing."""
     try:
         import distributed
     except ImportError as error:
@@ -64,7 +64,7 @@ def library() -> Any:
 
 
 def _config() -> Any:
-    """Dask's own settings."""
+    """Dask's configuration."""
     import dask
 
     return dask.config
@@ -84,7 +84,7 @@ def check_client(client: Any) -> None:
 
 
 def in_words(error: BaseException | None, saved: str) -> MhaVizError:
-    """The error of a task, or of the connection, as one of the family. ``saved``: what is not lost, as a sentence."""
+    """The error of a task, or of the connection, as one of the family. ``saved``: a sentence on what is not lost."""
     distributed = library()
     if isinstance(error, MhaVizError):
         return error

@@ -1,4 +1,5 @@
-"""What switching heads off does over a corpus, by the workers of a cluster: the cases of one process, in its order."""
+"""The effect of switching heads off over a corpus, measured by the workers of a cluster: the same cases in the same
+order as in one process."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from mha_viz.study.run import Progress
 
 
 class Order(NamedTuple):
-    """A part to measure. ``settings.most``: so many of its sentences; ``chosen``: as for Measurement."""
+    """A part to measure. ``settings.most``: how many of its sentences; ``chosen``: as for Measurement."""
 
     part: Part
     annotated: Corpus
@@ -31,7 +32,7 @@ class Order(NamedTuple):
 
 
 class ClusterMeasurement(Measurement):
-    """A measurement by the workers of a cluster; what came back so far, in order, has a result."""
+    """A measurement by the workers of a cluster; there is a result for the parts that came back so far, in order."""
 
     def __init__(self, cluster: OnCluster, encoder: Encoder, source: Source | Layout, settings: EffectSettings) -> None:
         self._layout = source if isinstance(source, Layout) else cluster.open(source)
@@ -39,7 +40,7 @@ class ClusterMeasurement(Measurement):
         self._cluster, self._settings, self._model = cluster, settings, Model.opened_by(encoder)
 
     def sentences(self) -> Iterator[Progress]:
-        """Takes in one part after the other."""
+        """Add one part after the other."""
         parts = [(part, min(part.sentences, self._settings.most - part.first)) for part in self._layout.parts]
         parts = [(part, most) for part, most in parts if most > 0]
         chosen = self._chosen_words(parts) if self.measure == WORD and not self._settings.relation else None
@@ -60,7 +61,7 @@ class ClusterMeasurement(Measurement):
             yield Progress(done, total)
 
     def _chosen_words(self, parts: list[tuple[Part, int]]) -> list[tuple[int, ...]]:
-        """Of each part, which word of each sentence is masked: drawn in the order of the corpus, as in one process."""
+        """For each part, which word of each sentence is masked; drawn in the order of the corpus, as in one process."""
         random = Random(SEED)
         calls = [(part, most, self._model) for part, most in parts]
         return [
@@ -83,9 +84,9 @@ def _single(encoder: Encoder, forms: tuple[str, ...]) -> int:
 
 
 def measure(order: Order) -> Taken:
-    """The cases of a part. Raises as :func:`mha_viz.effect`."""
+    """The cases of a part. Raises the errors of :func:`mha_viz.effect`."""
     corpus = corpus_of(order.part)
-    annotated = order.annotated  # a part may lack what the corpus has
+    annotated = order.annotated  # a part may lack a relation that the corpus has
     corpus = replace(corpus, has_trees=annotated.has_trees, has_chains=annotated.has_chains)
     means = _means(order.model) if order.settings.method == "mean" else None
     encoder = encoder_of(order.model)

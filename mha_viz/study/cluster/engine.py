@@ -1,7 +1,8 @@
-"""A study on a Dask cluster: shards become tasks, tasks give sums, sums are merged in a tree, the root comes back.
+"""A study on a Dask cluster: each shard is a task that returns sums, and the sums are merged in a tree, whose root is
+sent to the client.
 
-Every task is a pure function with a digest of its arguments as its key. So whatever a lost worker had is made again,
-and nothing is counted twice; sums of shards that lie in the folder for them are read, and not measured again.
+Every task is a pure function with a digest of its arguments as its key. So the results of a lost worker are computed
+again, and nothing is counted twice; sums of shards that are in the folder for sums are read instead of measured again.
 """
 
 from __future__ import annotations
@@ -33,30 +34,30 @@ from mha_viz.study.tables import Measured, facts, tables
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-SUMS_FOLDER = ".parts"  # beside the tables
-FAN = 8  # sums that are merged at a time
+SUMS_FOLDER = ".parts"  # the folder of sums, beside the tables
+FAN = 8  # sums that are merged in one task
 RATE_SECONDS = 60
 AHEAD = 2  # tasks per thread that are submitted before one of them has ended
 COUNTED = ("sentences", "words", "pieces", "chunks", "anaphors")
 
 
 class OnCluster:
-    """Studies by the workers of one client. ``batch``: at most so many pieces are read together; ``size``: bytes of a
-    shard, at least.
+    """Studies by the workers of one client. ``batch``: the most pieces that are read together; ``size``: the fewest
+    bytes of a shard.
 
-    Its methods raise ClusterError where the cluster fails, and what the tasks raise.
+    Its methods raise ClusterError if the cluster fails, and the errors of the tasks.
     """
 
     def __init__(self, client: Client, batch: int = BATCH, size: int | None = None) -> None:
         connection.check_client(client)
-        self.client = cast(Any, client)  # Dask's own types leave much open
+        self.client = cast(Any, client)  # Dask's own types are incomplete
         self.batch, self.size = batch, size
-        self.folder: Path | None = None  # where the sums of parts lie, which all workers see
+        self.folder: Path | None = None  # the folder for the sums of parts, which all workers can access
         self._workers = {*self.client.nthreads()}
 
     def open(self, source: Source, name: str | None = None) -> Layout:
-        """A corpus of files in shards; ``source`` and ``name`` as for :func:`mha_viz.open_corpus`, without the built-in
-        corpus and GAP tables. Raises CorpusError."""
+        """A corpus of files in shards; ``source`` and ``name`` as for :func:`mha_viz.open_corpus`, except for the
+        built-in corpus and GAP tables. Raises CorpusError."""
         files = files_of_source(source)
         name = name_of(source) if name is None else name
         cuts = list(self.answers(cut, [(str(path.resolve()), self.size) for path in files]))
@@ -72,8 +73,8 @@ class OnCluster:
         control: bool = True,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> Profile:
-        """The profile of a model over a corpus: that of one process, whatever the shards and the workers. The arguments
-        are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder``, for a further study."""
+        """The profile of a model over a corpus: the same as from one process, for any shards and workers. The arguments
+        are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder`` for later studies."""
         passes = PASSES if control else PASSES[:1]
         self.folder = folder / SUMS_FOLDER if folder else None
         if self.folder:
@@ -110,7 +111,7 @@ class OnCluster:
         ]
 
     def measure(self, orders: Sequence[tasks.Order], progress: Callable[[Progress], None]) -> Sums:
-        """The sums of all parts: those of some are merged as soon as they are there, so that no worker holds many."""
+        """The merged sums of all parts, which are merged as soon as they arrive, so that no worker holds many."""
         tree = _Tree(self.client)
         sentences = {order.key: order.part.sentences for order in orders}
         reporter = _Reporter(sum(sentences.values()), progress)
@@ -134,7 +135,7 @@ class OnCluster:
         by_part: list[tuple[Part, list[Span]]] = []
         ahead = iter(layout.parts)
         part = next(ahead)
-        for span in wanted:  # both ascend
+        for span in wanted:  # both are sorted
             while span[0] >= part.first + part.sentences:
                 part = next(ahead)
             if not by_part or by_part[-1][0] is not part:
@@ -145,7 +146,7 @@ class OnCluster:
     # ---- the client -------------------------------------------------------------------------------------------------
 
     def answers(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Any]:
-        """What a function answers to each call, in order, as soon as it and those before it are there."""
+        """The results of a function for each call, in order, each as soon as it and those before it are done."""
         places: dict[str, int] = {}
 
         def submitted(place: int, call: Sequence[Any]) -> Future[Any]:
@@ -163,7 +164,7 @@ class OnCluster:
                 due += 1
 
     def _completed(self, submit: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
-        """The futures as they end; those that wait are at most AHEAD per thread of the cluster."""
+        """The futures as they finish; at most AHEAD per thread of the cluster are submitted at a time."""
         waiting = iter(submit)
         running = connection.library().as_completed(loop=self.client.loop)
         while self._submit(waiting, running):
@@ -175,7 +176,7 @@ class OnCluster:
             del future
 
     def _submit(self, waiting: Iterator[Callable[[], Future[Any]]], running: Any) -> bool:
-        """Submit as many as the cluster has room for, whose workers come and go; False when nothing is awaited."""
+        """Submit as many tasks as the cluster has room for, since workers come and go; False if none is pending."""
         with self._reached():
             room = AHEAD * max(1, sum(self.client.nthreads().values())) - running.count()
             for one in islice(waiting, max(0, room)):
@@ -184,7 +185,7 @@ class OnCluster:
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Within this block the client is asked something: what it raises is said as a ClusterError."""
+        """For code that uses the client: its exceptions become a ClusterError."""
         try:
             yield
         except Exception as error:
@@ -199,7 +200,7 @@ class OnCluster:
         return workers
 
     def _lost_workers(self) -> int:
-        """How many of the workers that were ever seen have gone."""
+        """How many of the workers that were ever seen are gone."""
         present = {*self.client.nthreads()}
         self._workers |= present
         return len(self._workers - present)
@@ -209,7 +210,7 @@ class OnCluster:
 
 
 class _Tree:
-    """Futures of sums, merged FAN at a time: at each level wait fewer than FAN."""
+    """Futures of sums, merged FAN at a time: at each level, fewer than FAN wait."""
 
     def __init__(self, client: Client) -> None:
         self._client: Any = client
@@ -224,7 +225,7 @@ class _Tree:
             self.add(self._merged(together), level + 1)
 
     def root(self) -> Future[Any]:
-        """All of them merged."""
+        """The future of the sum of all of them."""
         left = [future for level in self._levels for future in level]
         self._levels = []
         return left[0] if len(left) == 1 else self._merged(left)
@@ -236,13 +237,13 @@ class _Tree:
 
 
 class _Reporter:
-    """Says how far a study is. The rate is that of the last RATE_SECONDS: sums that are read from the folder come much
-    faster than those that are measured after them."""
+    """Reports the progress of a study. The rate is that of the last RATE_SECONDS, because sums read from the folder
+    arrive much faster than those measured after them."""
 
     def __init__(self, total: int, progress: Callable[[Progress], None]) -> None:
         self._total, self._progress = total, progress
         self._by_worker: Counter[str] = Counter()
-        self._recent = deque([(time.monotonic(), 0)])  # when so many were done
+        self._recent = deque([(time.monotonic(), 0)])  # time and how many were done then
 
     def add(self, worker: str, sentences: int, lost: int) -> None:
         self._by_worker[worker] += sentences
@@ -257,6 +258,6 @@ class _Reporter:
 
 
 def _error_of(future: Future[Any]) -> BaseException | None:
-    """The error that a future ended with; None where it has gone with the connection."""
+    """The error that a future ended with; None if it was lost with the connection."""
     error: BaseException | None = future.exception() if future.status == "error" else None  # type: ignore[no-untyped-call]
     return error

@@ -1,4 +1,4 @@
-"""Where each shard of a corpus stands in it: which sentences, lines and documents come before."""
+"""The place of each shard in its corpus: which sentences, lines and documents come before it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from mha_viz.corpus.stored import plain_name
 from mha_viz.corpus.treebank import START, Corpus, Sentence, Start
 from mha_viz.errors import CorpusError
 
-GOES_ON = "\0"  # the document of sentences whose document began in an earlier shard
+GOES_ON = "\0"  # stands for the document of sentences whose document began in an earlier shard
 
-Spans = tuple[tuple[int, int], ...]  # a number, and of how many consecutive sentences
+Spans = tuple[tuple[int, int], ...]  # a document's number, and its count of consecutive sentences
 
 
 class Survey(NamedTuple):
-    """What a shard has. ``documents``: the name of each and the number of its sentences, in order."""
+    """The contents of a shard. ``documents``: the name of each and the number of its sentences, in order."""
 
     sentences: int
     lines: int
@@ -39,8 +39,8 @@ class Survey(NamedTuple):
 
 class Part(NamedTuple):
     """A shard in its corpus. ``start``: where it begins in its file; ``first``: the number of its first sentence;
-    ``documents``: the number of each document and of how many sentences; ``prefix``: what makes names of documents
-    those of one file among several, None in a corpus of one file; ``has_chains`` is of the file."""
+    ``documents``: the number of each document and its count of sentences; ``prefix``: the prefix that distinguishes
+    document names of one file among several, None for a corpus of one file; ``has_chains`` applies to the file."""
 
     shard: Shard
     kind: str
@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A corpus in parts. ``corpus`` has no sentences; ``documents`` is how many there are."""
+    """A corpus in parts. ``corpus`` has no sentences; ``documents`` is their number."""
 
     corpus: Corpus
     relations: Relations
@@ -77,15 +77,15 @@ class Layout(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The documents of a part as rows of its sums: ``local`` is the row of each and of how many sentences; ``blocks``
-    the document, or the block of documents, that each row belongs to in the corpus."""
+    """The documents of a part as rows of its sums: ``local`` holds pairs of a row and its count of sentences;
+    ``blocks`` the document of the corpus, or the block of documents, that each row belongs to."""
 
     local: Spans
     blocks: tuple[int, ...]
 
 
 def survey(shard: Shard, kind: str) -> Survey:
-    """What a shard has, wherever it stands. Raises CorpusError."""
+    """The contents of a shard, independent of its place in the corpus. Raises CorpusError."""
     data = content(shard)
     corpus = read_part(data, kind, Path(shard.path).name, Start(document=GOES_ON))
     relations = Relations(corpus.sentences)
@@ -102,8 +102,8 @@ def survey(shard: Shard, kind: str) -> Survey:
 
 
 def lay_out(name: str, cuts: Sequence[Cut], surveys: Sequence[Sequence[Survey]]) -> Layout:
-    """The parts of a corpus of these files, with a survey of each shard. Raises CorpusError for one without a sentence
-    and for one with too many relations."""
+    """The parts of a corpus of these files, from a survey of each shard. Raises CorpusError for a corpus without
+    sentences or with too many relations."""
     every = list(chain.from_iterable(surveys))
     relations = Relations(
         (), {one for each in every for one in each.relations}, {one for each in every for one in each.upos}
@@ -137,7 +137,7 @@ def _check(name: str, relations: Relations, sentences: int) -> None:
 def _parts_of_file(
     cut: Cut, surveys: Sequence[Survey], first: int, prefix: str | None, documents: dict[str, int]
 ) -> Iterator[Part]:
-    """The parts of one file; ``documents`` are those of the corpus so far, by name, with their numbers."""
+    """The parts of one file; ``documents`` maps the names of the corpus's documents so far to their numbers."""
     has_chains = any(one.has_chains for one in surveys)
     start = START
     for shard, one in zip(cut.shards, surveys, strict=True):
@@ -152,15 +152,15 @@ def _parts_of_file(
 
 
 def _name_in_file(document: str, place: int, start: Start) -> str:
-    """The name that a document of a shard has in its file; one without a name is called by the number of its first
-    sentence, ``place`` in the shard."""
+    """The name that a document of a shard has in its file; a nameless one is named after the number of its first
+    sentence, whose place in the shard is ``place``."""
     if document == GOES_ON:
         return start.document
     return f"document {start.sentences + place}" if document == f"document {place}" else document
 
 
 def _renamed(document: str, prefix: str | None, has_chains: bool) -> str:
-    """As a corpus of several files names it (``corpus.sources``)."""
+    """The name of a document in a corpus of several files (``corpus.sources``)."""
     if prefix is None:
         return document
     return f"{prefix}{document}" if document or has_chains else ""
@@ -181,18 +181,18 @@ def _sentences(corpus: Corpus, part: Part) -> Iterator[Sentence]:
 
 
 def document_limit(relations: Relations, heads: int) -> int:
-    """How many documents, or blocks of neighbouring ones, have counts of their own."""
+    """How many documents, or blocks of neighbouring ones, are counted separately."""
     return most_documents(len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
 
 
 def documents_of(layout: Layout, heads: int) -> Documents:
-    """The documents of a corpus whose sums have this many heads: those that one process would tell apart."""
+    """The documents of a corpus for sums with this many heads, grouped as one process would group them."""
     return Documents.numbered((), min(layout.documents, document_limit(layout.relations, heads)))
 
 
 def rows_of(layout: Layout, part: Part, heads: int) -> Rows:
-    """The rows of a part's sums. Where it has few documents each has one, which does not depend on the rest of the
-    corpus; else each block of the corpus."""
+    """The rows of a part's sums. If the part has few documents, each has a row of its own, which does not depend on the
+    rest of the corpus; otherwise, each block of the corpus has one."""
     most = document_limit(layout.relations, heads)
     numbers = np.array([number for number, _ in part.documents], np.int64)
     blocks = numbers * most // layout.documents if layout.documents > most else numbers

@@ -1,7 +1,7 @@
-"""The sums of a part of a corpus: by the labels of its own while they lie on disk, by those of the corpus when added.
+"""The sums of a part of a corpus: under the labels of that part on disk, under those of the whole corpus for merging.
 
-Sums of different parts add up to those of all, in whatever order: counts exactly, float64 sums but for rounding, and
-of the cases the same ones are chosen (:mod:`mha_viz.analysis.evidence`).
+Sums of different parts add up to those of the whole corpus in any order: counts exactly, float64 sums up to rounding;
+and the same cases are chosen (:mod:`mha_viz.analysis.evidence`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from mha_viz.study.tables import GoldCases, counts
 from mha_viz.study.tally import BY_DOCUMENT, Tally
 
 CASES = "cases"
-LEFT_OUT = 50  # lines that are kept
-NOT_SUMMED = ("done/", "gap/")  # of a tally: they are of one corpus in one process
-# The axes that are of relations, rows of tables, or parts of speech.
+LEFT_OUT = 50  # lines that are stored
+NOT_SUMMED = ("done/", "gap/")  # fields of a tally that have to do with a corpus measured in one process
+# The axes of relations, of rows of tables, and of parts of speech.
 AXES: Mapping[str, Mapping[int, str]] = {
     "syntax/correct": {3: "relation"},
     "gold/n": {2: "row"},
@@ -39,14 +39,14 @@ AXES: Mapping[str, Mapping[int, str]] = {
 }
 
 Array = npt.NDArray[Any]
-Line = tuple[int, int, int, str]  # what is left out: why, the number of the part, the place in it, the line
+Line = tuple[int, int, int, str]  # what is left out: the reason, the number of the part, the place in it, the line
 
 
 @dataclass(frozen=True)
 class Sums:
-    """``relations`` and ``upos``: the labels of the axes; ``documents``: the numbers of those that have rows,
+    """``relations`` and ``upos``: the labels of the axes; ``documents``: the numbers of the documents that have rows,
     ascending; ``arrays`` by pass and measure; ``counted``: how much was measured; ``left_out``: the first lines, in
-    order; ``unsaved``: why they could not be saved."""
+    order; ``unsaved``: why the sums could not be saved."""
 
     relations: tuple[str, ...]
     upos: tuple[str, ...]
@@ -62,12 +62,13 @@ class Sums:
         return sum(array.nbytes for array in self.arrays.values())
 
     def __sizeof__(self) -> int:
-        """The same, for Dask: it moves what it takes for small, and counts the bytes that it moves by this."""
+        """The same, for Dask, which uses this to decide what is small enough to move and to count the bytes that it
+        moves."""
         return object.__sizeof__(self) + self.bytes
 
 
 def sums_of(run: Run, tallies: Mapping[str, Tally]) -> Sums:
-    """The sums of a part that was measured, by its own labels."""
+    """The sums of a measured part, under the labels of the part."""
     arrays = {
         f"{name}/{measure}": array
         for name, tally in tallies.items()
@@ -87,14 +88,14 @@ def sums_of(run: Run, tallies: Mapping[str, Tally]) -> Sums:
 
 
 def _lines(run: Run) -> tuple[Line, ...]:
-    """What is left out, in the order in which a study names it: sentences, chunks, annotation."""
+    """What is left out, in the order in which a study lists it: sentences, chunks, annotation."""
     unread = sum(pieces is None for pieces in run.plan.sentences)
     whys = (run.plan.left_out[:unread], run.plan.left_out[unread:], run.corpus.left_out)  # type: ignore[union-attr]
     return tuple((why, 0, at, line) for why, lines in enumerate(whys) for at, line in enumerate(lines))
 
 
 def placed(sums: Sums, relations: Relations, blocks: Sequence[int], number: int, heads: int) -> Sums:
-    """The sums of part ``number`` by the labels of the corpus. ``blocks``: of each of its rows the document, or the
+    """The sums of part ``number`` under the labels of the corpus. ``blocks``: for each of its rows the document, or the
     block of documents, in the corpus."""
     mine = Relations((), sums.relations, sums.upos)
     at = {
@@ -124,7 +125,7 @@ def placed(sums: Sums, relations: Relations, blocks: Sequence[int], number: int,
 
 
 def _measure(name: str) -> str:
-    """The name of an array without that of its pass."""
+    """The name of an array without the prefix for its pass."""
     first, _, rest = name.partition("/")
     return rest if first in PASSES else name
 
@@ -134,7 +135,7 @@ def _by_document(measure: str) -> bool:
 
 
 def _spread(array: Array, axis: int, places: Sequence[int], size: int) -> Array:
-    """The array with ``size`` cells on an axis, of which its own stand in ``places``."""
+    """The array enlarged to ``size`` cells along an axis, with its values at ``places``."""
     shape = list(array.shape)
     shape[axis] = size
     spread = np.zeros(shape, array.dtype)
@@ -149,7 +150,7 @@ def _added_rows(array: Array, row: npt.NDArray[np.intp], size: int) -> Array:
 
 
 def merged(parts: Sequence[Sums]) -> Sums:
-    """The sums of several parts, by the labels of their corpus."""
+    """The sums of several parts, under the labels of their corpus."""
     documents = np.unique(np.concatenate([part.documents for part in parts]))
     names = dict.fromkeys(name for part in parts for name in part.arrays)
     counted: Counter[str] = Counter()
@@ -192,7 +193,7 @@ def tally_of(sums: Sums, name: str, heads: int, documents: Documents) -> Tally:
 
 
 def gold_of(sums: Sums, documents: Documents) -> GoldCases | None:
-    """What the annotation of a whole corpus gives; None without any."""
+    """The results that follow from the annotation of a whole corpus alone; None without annotation."""
     if "gold/cases" not in sums.arrays:
         return None
     cases = np.zeros((documents.count, *sums.arrays["gold/cases"].shape[1:]), np.int64)
@@ -204,7 +205,7 @@ def gold_of(sums: Sums, documents: Documents) -> GoldCases | None:
 
 
 def save(sums: Sums, path: Path) -> None:
-    """Write sums to one file, whole or not at all. Raises OSError."""
+    """Write sums to one file atomically. Raises OSError."""
     facts = {name: getattr(sums, name) for name in ("relations", "upos", "counted", "left_out")}
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
@@ -213,15 +214,15 @@ def save(sums: Sums, path: Path) -> None:
 
 
 def remove_left(folder: Path) -> None:
-    """Remove what processes that were killed while they wrote left in a folder more than a day ago."""
+    """Remove partial files more than a day old, left in a folder by processes that were killed while writing."""
     for left in folder.glob(".*.part"):
-        with suppress(OSError):  # another process removes it, or may not be written here
+        with suppress(OSError):  # another process removes it, or the folder is read-only
             if time.time() - left.stat().st_mtime > OLD_SECONDS:
                 left.unlink()
 
 
 def read(path: Path) -> Sums | None:
-    """What :func:`save` wrote; None where there is nothing, or nothing whole."""
+    """What :func:`save` wrote; None if there is no file, or no complete one."""
     try:
         arrays = arrays_in(path)
         facts = json.loads(str(arrays.pop("facts")))

@@ -1,4 +1,4 @@
-"""What a worker does: reads a part of a corpus, measures it, and gives its sums back."""
+"""The tasks of a worker: read a part of a corpus, measure it, and return its sums."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from mha_viz.study.cluster.sums import Sums
 from mha_viz.study.run import PASSES, SEED, Run
 from mha_viz.version import __version__
 
-FORMAT = 1  # of the sums on disk
+FORMAT = 1  # version of the sums on disk
 
 _loading = threading.Lock()
 
 
 class Model(NamedTuple):
-    """A model as a worker opens it: from the folder, where it has that one, else by its name."""
+    """A model as a worker opens it: from the folder if that contains the same model, otherwise by its name."""
 
     name: str
     revision: str
@@ -41,14 +41,15 @@ class Model(NamedTuple):
 
     @classmethod
     def opened_by(cls, encoder: Encoder) -> Model:
-        """The one that an encoder has open."""
+        """The model that an encoder has open."""
         folder = "" if encoder.folder is None else str(encoder.folder.resolve())
         return cls(encoder.name, encoder.revision, folder, encoder.device)
 
 
 class Order(NamedTuple):
-    """A part to measure. ``number``: its place among the parts; ``relations`` and ``upos`` are of the corpus;
-    ``batch``: at most so many pieces are read together; ``folder``: where the sums of parts lie, "" for nowhere."""
+    """A part to measure. ``number``: its place among the parts; ``relations`` and ``upos`` are those of the corpus;
+    ``batch``: the most pieces that are read together; ``folder``: where the sums of parts are stored, "" for
+    nowhere."""
 
     part: Part
     number: int
@@ -62,8 +63,8 @@ class Order(NamedTuple):
 
     @property
     def content_key(self) -> str:
-        """The digest of all that the sums of the part depend on: they do not depend on the corpus around it, but for
-        the number of its first sentence and, of one file among several, the file's name."""
+        """The digest of everything that the sums of the part depend on: not on the rest of the corpus, except for the
+        number of its first sentence and, for one file among several, the file's name."""
         part, model = self.part, self.model
         what = [FORMAT, DEFINITIONS, __version__, SEED, self.passes, model.name, model.revision]
         file = None if part.prefix is None else [part.prefix, Path(part.shard.path).name]
@@ -71,7 +72,7 @@ class Order(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The digest of all that they depend on by the labels of the corpus."""
+        """The digest of everything that the sums depend on under the labels of the corpus."""
         return digest([self.content_key, self.number, self.relations, self.upos, self.rows.blocks])
 
 
@@ -81,7 +82,7 @@ def digest(parts: Sequence[object]) -> str:
 
 
 def measure(order: Order) -> Sums:
-    """The sums of a part, measured unless they lie on disk. Raises CorpusError, ModelError's family, ClusterError."""
+    """The sums of a part, measured unless they are on disk. Raises CorpusError, ModelError's family, ClusterError."""
     path = Path(order.folder, f"{order.content_key}.npz") if order.folder else None
     part_sums = sums.read(path) if path else None
     model = encoder_of(order.model)
@@ -111,7 +112,7 @@ def _measured(order: Order) -> Sums:
 
 
 def _saved(part_sums: Sums, path: Path | None) -> tuple[str, ...]:
-    """Save the sums of a part; why they could not be, if so: the study goes on without."""
+    """Save the sums of a part. If that fails, returns why: the study continues without saving."""
     if path is None:
         return ()
     try:
@@ -122,18 +123,18 @@ def _saved(part_sums: Sums, path: Path | None) -> tuple[str, ...]:
 
 
 def read_excerpts(part: Part, spans: Sequence[Span]) -> tuple[Sentence, ...]:
-    """The sentences from the first to the last number of each span, joined. Raises CorpusError."""
+    """The sentences of each span, from its first to its last number, joined. Raises CorpusError."""
     in_part = [(first - part.first, last - part.first) for first, last in spans]
     return excerpts(corpus_of(part).sentences, in_part)
 
 
 def encoder_of(model: Model) -> Encoder:
-    """The trained model, opened once in each process."""
+    """The trained model, opened once per process."""
     return _models(model)[0]
 
 
 def _models(model: Model) -> tuple[Encoder, Encoder]:
-    with _loading:  # threads of one worker open a model once
+    with _loading:  # so that the threads of one worker open a model only once
         return _opened(model)
 
 

@@ -1,4 +1,4 @@
-"""The map of all heads of a reading, and the heads most and least similar to one."""
+"""The map of all heads of a reading, and the heads most and least similar to one head."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mha_viz.ui.tray import Pin
 
 LISTED = 6
 FEWEST = 3
-MAPS = ("map", "map_standing")  # a phone is higher than wide, and only the browser knows: it shows one of the two
+MAPS = ("map", "map_standing")  # a phone is in portrait format; both are drawn, and the browser shows one
 NARROW = """<style>
 .st-key-map_standing_box { display: none; }
 @media (max-width: 640px) { .st-key-map_box { display: none; } .st-key-map_standing_box { display: flex; } }
@@ -30,7 +30,7 @@ NARROW = """<style>
 
 
 def show(attention: Attention, head: Head) -> list[Chart]:
-    """The map, its stress in words, the two lists, and the matrix it is made from. Returns its charts."""
+    """Show the map, its stress in words, the two lists, and the matrix that it is computed from. Returns the charts."""
     heads = [Head(layer, i) for layer in range(attention.layers) for i in range(attention.heads)]
     if len(heads) < FEWEST:
         remark(f"A map needs at least {FEWEST} heads; this model has {len(heads)}.")
@@ -74,7 +74,7 @@ def show(attention: Attention, head: Head) -> list[Chart]:
 def _charts(
     attention: Attention, heads: list[Head], distances: Matrix, drawn: Map, index: int, close: list[int]
 ) -> list[Chart]:
-    """What can be taken away."""
+    """The downloadable charts."""
     about = f"Jensen–Shannon divergences of the heads of {reading(attention)}; stress of the map {drawn.stress:.2f}."
     return [
         Chart("Map of all heads", "head-map", lambda theme: scatter(heads, drawn, index, close, theme), about),

@@ -1,4 +1,4 @@
-"""The Compare page's parts: what is compared, the tray, and the map of heads. The URL says which."""
+"""The parts of the Compare page: what is compared, the compared heads, and the map of heads. The URL says which."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ SHOWS = {
     "map": "Map of all heads",
 }
 SIMILAR = 5
-OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # two panels made to be compared open with their difference
-OF_WEIGHTS = ("similar", "map", "models", "off")  # they rest on divergences of rows, or on the whole model
+OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # comparisons of two panels that open with their difference
+OF_WEIGHTS = ("similar", "map", "models", "off")  # need divergences of rows, or the whole model
 SHOWN = {"weight": "weight", "norm": "norm-weighted", "gradient": "gradient × weight", "rollout": "rollout"}
 TWIN = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
 
@@ -60,24 +60,24 @@ def show(what: PageRequest) -> None:
         return
     two_stacks.controls(what.where)
     read = inference.requested_reading if chosen in OF_WEIGHTS else inference.read_shown
-    second = None if chosen == "word" else what.where.second  # a sentence of its own there, and nothing asked
+    second = None if chosen == "word" else what.where.second  # with a sentence of its own, and no question to the model
     attention = read(what.text, replace(what.where, off=(), second=second))
     if attention is None:
         return
     head = _head(attention, what)
     _about(attention, head)
     if chosen == "map":
-        from mha_viz.ui.compare import head_map  # plotly and the map's arithmetic, for those who ask
+        from mha_viz.ui.compare import head_map  # imports plotly and computes the map, only when it is chosen
 
         drawn = head_map.show(attention, head)
-        _draw([Panel(attention, head)], charts=drawn)  # the chosen point, opened
+        _draw([Panel(attention, head)], charts=drawn)  # opens the clicked point
         return
     builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models, "off": _without}[chosen]
     _draw(builder(attention, head, what), diff=OPEN.get(chosen, ""))
 
 
 def _about(attention: Attention, head: Head | None = None) -> None:
-    """Whose heads these are, and the way to change it."""
+    """Say whose heads these are, with a control to change it."""
     whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
@@ -97,11 +97,11 @@ def _about(attention: Attention, head: Head | None = None) -> None:
 
 
 def _choice(pins: Tray) -> str:
-    """What the page shows: the tray once something is in it, until then the heads most similar to one."""
+    """What the page shows: the compared heads once there are any, until then the heads most similar to one."""
     labels = SHOWS | {"tray": f"Compared heads ({len(pins)})"}
     wanted_view = st.query_params.get("show")
     current = wanted_view if wanted_view in SHOWS else "tray" if pins else "similar"
-    st.session_state["show"] = current  # the URL is the state: Back and links move the control too
+    st.session_state["show"] = current  # with the URL's value in its key, so that Back and links move the control too
     st.segmented_control(
         "What to compare",
         list(SHOWS),
@@ -122,12 +122,12 @@ def _on_choice() -> None:
 
 
 def _fresh(shown: str) -> dict[str, str | None]:
-    """What the URL says of panels that are new."""
+    """The URL parameters of a new set of panels."""
     return {**dict.fromkeys(address.OF_THESE_PANELS), "diff": OPEN.get(shown)}
 
 
 def _quantity(where: Address, has_second: bool) -> None:
-    """Which quantity is drawn, and for gradients of what."""
+    """The control for the quantity that is drawn, and, for gradients, for the word."""
     key = f"shown_{where.quantity}"
     st.selectbox(
         "Shown",
@@ -171,12 +171,13 @@ def _tray(pins: Tray, where: Address) -> None:
 
 
 def _is_a_pair(panels: tuple[Panel, ...]) -> bool:
-    """Two panels whose difference can be taken: it is what everybody who compares two wants to see."""
+    """Whether these are two panels whose difference is defined: it then opens, because that is what people compare two
+    for."""
     return len(panels) == 2 and not mismatch(panels[0].attention, panels[1].attention, View())
 
 
 def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
-    """A pinned head, read again; None, with a word on why, when it cannot be had now."""
+    """The panel of a compared head, read again; None, with a remark on why, if it is unavailable now."""
     try:
         model = catalog.resolve(pin.model)
         of = Target(pin.target, pin.part)
@@ -184,7 +185,7 @@ def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
             attention = inference.read_by(model, pin.text, pin.pair, where, of)
             if attention is None:
                 return None
-            head = pin.head if attention.quantity != "rollout" else Head(pin.head.layer, 0)  # one map a layer
+            head = pin.head if attention.quantity != "rollout" else Head(pin.head.layer, 0)  # one map per layer
             _ = attention[head]
             return Panel(attention, head, pin.name)
         _missing(model, f"Compared head {number + 1} needs")
@@ -209,7 +210,7 @@ def _missing(model: catalog.Model, who: str) -> None:
 
 @guarded()
 def _on_edit() -> None:
-    """The person changed the tray, or set a head of a ready-made comparison aside, or asked to see it on Explore."""
+    """The user edited the compared heads, or added a panel to them, or asked to see one on Explore."""
     event = message("compare", "edit")
     try:
         if event.get("action") == "open":
@@ -233,13 +234,13 @@ def _pin(event: dict[str, object]) -> Pin:
 
 
 def _kept_on_explore() -> dict[str, str]:
-    """The parameters of this page's link that are as true of another head on the Explore page."""
+    """The parameters of this page's URL that also apply to another head on the Explore page."""
     names = {"tray", *address.VIEW} - set(address.OF_THIS_MODEL)
     return {name: value for name, value in st.query_params.to_dict().items() if name in names}
 
 
 def _place(pin: Pin) -> dict[str, str]:
-    """Where the Explore page shows a head."""
+    """The parameters with which the Explore page shows a head."""
     text, pair = address.fits(pin.text, pin.pair)
     model = pin.model if pin.model != catalog.default().name else ""
     place = {"head": str(pin.head), "pair": pair, "model": model, "target": pin.target, "part": pin.part}
@@ -271,7 +272,7 @@ def _on_view() -> None:
 
 
 def _head(attention: Attention, what: PageRequest) -> Head:
-    """The head that the URL names, else the one that this text opens with on the Explore page."""
+    """The head that the URL names, or else the one that opens first on the Explore page for this text."""
     wanted_head = what.where.head
     if wanted_head and wanted_head.layer < attention.layers and wanted_head.head < attention.heads:
         return wanted_head
@@ -298,7 +299,7 @@ def _similar(attention: Attention, head: Head, what: PageRequest) -> list[Panel]
 
 
 def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
-    """The sentence, and the same with something replaced: edited in place."""
+    """The sentence, and the same sentence with a word replaced, which is edited in place."""
     second = what.where.second
     if second is None:
         second = what.text.replace(*TWIN[1:]) if what.text == TWIN[0] else what.text
@@ -313,7 +314,7 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     )
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
-        where = replace(what.where, second=None)  # it is read here, and not asked for
+        where = replace(what.where, second=None)  # here the second sentence is the text
         model = two_stacks.model_of(where)
         other = inference.read_by(model, second, where.pair, where, two_stacks.target_of(model, where))
         panels += [Panel(other, head)] if other is not None else []
@@ -321,7 +322,7 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
 
 
 def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
-    """The head in the whole model, and while the heads of the URL are off."""
+    """The head in the whole model, and with the heads of the URL switched off."""
     if two_stacks.is_part(attention):
         remark("Heads can be switched off only in models with one stack of layers.")
         return [Panel(attention, head)]
@@ -338,7 +339,7 @@ def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]
 
 
 def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
-    """The sentence in another model, by the head there that does most nearly the same with the words."""
+    """The sentence in another model, with the head there whose attention between words is most similar."""
     current_model = two_stacks.model_of(what.where)
     others = [m for m in catalog.offered() if m.name != current_model.name]
     if not others:
@@ -349,7 +350,7 @@ def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     wanted_model = what.where.second_model
     current = wanted_model if wanted_model in names else (here or names)[0]
     st.session_state["with"] = current
-    labels = {m.name: m.label for m in others}  # a menu renders no Markdown
+    labels = {m.name: m.label for m in others}  # menus render no Markdown
     st.selectbox("Compare with", names, format_func=labels.__getitem__, key="with", on_change=_on_model, width=340)
     model = catalog.resolve(current)
     if not ready(model):
@@ -372,8 +373,8 @@ def _on_model() -> None:
 def _draw(
     panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "", charts: Sequence[Chart] = ()
 ) -> None:
-    """The panels side by side, and a way to take them along, with the page's ``charts``. ``places``: where each stands
-    in the tray; those that are not in it can be put into it. ``diff``: the two that open with their difference."""
+    """Draw the panels side by side, with a download that also holds the page's ``charts``. ``places``: the place of
+    each panel among the compared heads; the others can be added. ``diff``: the two that open with their difference."""
     component(office().panels(panels, places, diff), "compare", _on_view, _on_edit)
     parameters = st.query_params.to_dict()
     view, pin_of = shown_as(parameters, panels)
@@ -384,7 +385,7 @@ def _draw(
 
 
 def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[View, int]:
-    """The view that a URL gives these panels, and the one whose tokens the pin counts: as ``parseTogether`` of
+    """The view of these panels in a URL, and the panel whose tokens the pin counts, as ``parseTogether`` of
     ``browser/compare/together.js`` reads it."""
     view = takeaway.view_of({name: value for name, value in parameters.items() if name in address.COMPARED})
     view = replace(view, scale="fixed") if view.scale == "row" else view

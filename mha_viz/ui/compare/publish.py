@@ -1,4 +1,4 @@
-"""Publishing: the heads on the page and what a person has to say of them, as one web page in one file."""
+"""Publishing: the heads on the page with remarks on them, as one web page in one file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mha_viz.text import clean
 from mha_viz.ui import address, takeaway
 from mha_viz.ui.parts import guarded
 
-REMARKS = "publish_remarks"  # in the session: what was typed, by field; it is kept nowhere else
-MOST_KEPT = 64  # remarks of one visit
+REMARKS = "publish_remarks"  # in the session: the typed texts by field, which are stored nowhere else
+MOST_KEPT = 64  # remarks per visit
 
 
 def show(panels: Sequence[Panel], view: View, pin_of: int) -> None:
@@ -52,12 +52,12 @@ def _name(panel: Panel) -> str:
 
 
 def _field(panel: Panel) -> str:
-    """A remark belongs to a head of a reading, wherever it stands on the page."""
+    """The key of a panel's remark, which belongs to the head of a reading at any place on the page."""
     return f"{panel.attention.key}_{panel.head}"
 
 
 def _typed(field: str, label: str, most: int, first: str = "") -> str:
-    """A field that keeps what was typed while its page is left."""
+    """A text field that keeps its content when the visitor leaves the page."""
     key = f"publish_{field}"
     st.session_state[key] = _texts().get(field, first)
     place = st.text_input if field == "title" else st.text_area

@@ -13,14 +13,14 @@ from mha_viz.browser import bundle
 def drawing(component: str) -> ComponentRenderer:
     """The component of the folder of this name, drawn into one element of the class ``mha-NAME``.
 
-    Its code is a file where the server sends one (``mha_viz.serving``). Elsewhere it travels in each message.
+    Its code is a static file if the server provides one (``mha_viz.serving``); otherwise it is part of each message.
     """
     name, html = f"mha_{component}", f'<div class="mha-{component}"></div>'
     css, js = bundle.style(component) or None, bundle.script(component)
     renderer = st.components.v2.component(name, html=html, css=css, js=js)
     manager = get_bidi_component_manager()
     if manager.get_metadata(bundle.SERVED):
-        source = str(bundle.FOLDER / component / f"{component}.js")  # Streamlit asks for a file that exists
+        source = str(bundle.FOLDER / component / f"{component}.js")  # Streamlit expects an existing file
         file = bundle.served_file(component)
         manager.unregister(name)
         manager.register(BidiComponentDefinition(name, html, js=source, js_asset_relative_path=file))

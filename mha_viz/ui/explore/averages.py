@@ -1,4 +1,4 @@
-"""Several sentences at once: each line of the text read by itself, and what every head does on average over them."""
+"""Several sentences at once: each line of the text is read separately, and the measures of every head are averaged."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import lasting
 from mha_viz.ui.takeaway import Chart
 
-MOST = 50  # lines that are read
-MEASURED = 256  # readings whose measures are kept
+MOST = 50  # the most lines that are read
+MEASURED = 256  # readings whose measures are cached
 
 
 def lines(what: PageRequest) -> tuple[str, ...]:
-    """The sentences of the text, one per line; none where it is one line, a pair, or carries gold annotation."""
+    """The sentences of the text, one per line; none if it is a single line, a pair, or has gold annotation."""
     if what.where.pair or what.gold() is not None:
         return ()
     typed = tuple(line.strip() for line in what.text.splitlines() if line.strip())
@@ -35,7 +35,7 @@ def lines(what: PageRequest) -> tuple[str, ...]:
 
 
 def show(what: PageRequest, model_name: str) -> list[Chart]:
-    """The averages in an expander, for a text of several lines. Returns the charts that are shown."""
+    """Show the averages in an expander, for a text of several lines. Returns the charts that are shown."""
     sentences = lines(what)
     if not sentences:
         return []
@@ -50,7 +50,7 @@ def show(what: PageRequest, model_name: str) -> list[Chart]:
 
 
 def _measured(model: catalog.Model, sentences: tuple[str, ...]) -> list[Mapping[str, PerHead]]:
-    """The measures of each sentence; one that cannot be read is left out, with a word on why."""
+    """The measures of each sentence; one that cannot be read is left out, with a remark on why."""
     done = []
     progress = st.progress(0.0, text="Reading the lines…")
     for number, sentence in enumerate(sentences, 1):
@@ -63,12 +63,12 @@ def _measured(model: catalog.Model, sentences: tuple[str, ...]) -> list[Mapping[
 
 @lasting(MEASURED)
 def _measures(model: catalog.Model, sentence: str) -> Mapping[str, PerHead]:
-    """The measures of one sentence, which has been read; nobody may change them."""
+    """The measures of one sentence, which was read before; cached, so callers must not change them."""
     return measure_all(office().reading(model, sentence, "").result())
 
 
 def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> Chart:
-    from mha_viz.figures.effects import head_grid  # loads pandas, for which a first picture does not wait
+    from mha_viz.figures.effects import head_grid  # imports pandas, which the first picture must not wait for
     from mha_viz.figures.head_map import CONFIG
 
     name = st.segmented_control(

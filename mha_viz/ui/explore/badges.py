@@ -1,4 +1,4 @@
-"""The roles of heads on the Explore page: what each is known for, and whether that shows in this text."""
+"""The roles of heads on the Explore page: what each head is known for, and whether that shows in this text."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ WHY = {
 
 
 def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int) -> bytes:
-    """For the explorer, as JSON: ``kinds``, each role's place among the colours of heads; ``on``, the corpora that the
-    roles were measured on; ``measured``, whether they were; ``roles``, one by one; ``tour``, the step of the tour
-    that is open; ``opened``, how often the search has opened a head.
+    """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
+    corpora that the roles were measured on; ``measured``, whether they were; ``roles``, a list; ``tour``, the step of
+    the tour that is open; ``opened``, how often the search has opened a head.
 
-    ``gold`` is the annotation of the text, if it has any: then a head of a relation is active when it is right once.
+    ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
+    once.
     """
     findings: tuple[Finding, ...] = ()
     on, measured = "", False
     try:
         model = catalog.resolve(attention.model)
         if two_stacks.is_part(attention):
-            measured = True  # nothing is left to measure: no study reads such a model
+            measured = True  # nothing more to measure: no study reads an encoder–decoder
         else:
             findings, on, measured = studies().roles(model), studies().measured_on(model), studies().is_measured(model)
-    except MhaVizError:  # a model that is not offered any more
+    except MhaVizError:  # a model that is no longer offered
         pass
 
     def make() -> bytes:
@@ -57,7 +58,7 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int) 
 
 
 def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
-    """The roles one by one; of each head first what people look for."""
+    """The roles as a list; those of one head begin with the one that people look for most."""
     if not findings:
         return []
     findings = tuple(most_sought_first(findings))
@@ -79,7 +80,7 @@ def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Senten
 
 
 def _state_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:
-    """A word or three on a role in this text, and what they mean."""
+    """In one to three words, whether a role shows in this text, and what that means."""
     if finding in hits:
         right, cases = hits[finding]
         return (
@@ -90,7 +91,7 @@ def _state_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[
 
 
 def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | None) -> dict[Finding, tuple[int, int]]:
-    """Of each syntactic role, how many of its gold cases the head gets right, and how many there are."""
+    """For each syntactic role, how many of its gold cases the head gets right, and how many there are."""
     syntactic = [f for f in findings if f.role == "syntax"]
     if gold is None or not syntactic:
         return {}

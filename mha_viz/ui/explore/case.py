@@ -1,4 +1,5 @@
-"""The case that was opened from the Roles page, over the drawing: its word, the gold arc, and where the head points."""
+"""The case that was opened from the Roles page, above the drawing: its word, the gold arc, and where the head
+points."""
 
 from __future__ import annotations
 
@@ -16,18 +17,18 @@ from mha_viz.ui.annotated import Annotated
 from mha_viz.ui.explore import gold
 from mha_viz.ui.parts import plain
 
-AROUND = 8  # words on either side of the arcs
+AROUND = 8  # words on each side of the arcs
 
 
 class Excerpt(NamedTuple):
-    """A part of a sentence with its arcs; "…" stands for what is left out."""
+    """A part of a sentence with its arcs; "…" stands for omitted words."""
 
     words: tuple[str, ...]
     spans: tuple[Span, ...]
 
 
 def show(annotation: Annotated | None, attention: Attention, case: Case | None) -> None:
-    """The arcs of the word of a case; nothing without one, and for a role that has no gold annotation."""
+    """Show the arcs at the word of a case; nothing without a case, or for a role without gold annotation."""
     if annotation is None or case is None or attention.quantity != "weight":
         return
     relation, _, way = st.query_params.get("gold", "").partition(".")
@@ -45,7 +46,7 @@ def show(annotation: Annotated | None, attention: Attention, case: Case | None) 
 
 
 def excerpt(forms: Sequence[str], spans: Sequence[Span]) -> Excerpt:
-    """The words around some arcs."""
+    """The words around the given arcs."""
     ends = [end for span in spans for end in (span.start, span.end)]
     first, last = max(0, min(ends) - AROUND), min(len(forms), max(ends) + AROUND + 1)
     before, after = ("…",) * (first > 0), ("…",) * (last < len(forms))

@@ -1,4 +1,4 @@
-"""Gold annotation in the Explore page: where a sentence has it, and what the open head says of it."""
+"""Gold annotation on the Explore page: a sentence's gold arcs, and how the open head answers them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from mha_viz.ui.parts import plain, remark, theme
 from mha_viz.ui.studies import studies
 
 COREFERENCE = "coreference"
-WIDE = 1300  # pixels that a wide page has for a picture
-LIKELY = 0.5  # of a word's attention: weaker links are not proposed
+WIDE = 1300  # pixels of a picture on a wide page
+LIKELY = 0.5  # the least share of a word's attention that a suggested link needs
 
 
 # ---- With gold ------------------------------------------------------------------------------------------
 
 
 def show(gold: Annotated, attention: Attention, head: Head) -> None:
-    """The sentence with its gold arcs, and what the head says of them."""
+    """Show the sentence with its gold arcs, and the answers of the head."""
     if not was_read(gold, attention):
         remark("The model did not read every word of this sentence, so its annotation cannot be drawn over it.")
         return
@@ -74,22 +74,22 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
 
 
 def was_read(gold: Annotated, attention: Attention) -> bool:
-    """True when the model read every word of an annotated sentence, so that its arcs can be drawn."""
+    """True if the model read every word of an annotated sentence, so that its arcs can be drawn."""
     words = attention.by_words().without_special() if len(attention.text) else attention
     return len(words.text) == len(gold.forms)
 
 
 def answers(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
-    """The gold arcs of a relation, right and missed, and where the head points instead; ``way`` as in DIRECTIONS, not
-    used for coreference."""
+    """The gold arcs of a relation, right and missed, and where the head points instead; ``way`` is one of DIRECTIONS
+    and not used for coreference."""
     if relation == COREFERENCE:
         return _coreferent(sentence, attention, head)
     return _dependencies(sentence, attention, head, relation, way)
 
 
 def _ways(attention: Attention, head: Head) -> dict[str, str]:
-    """Relations with the direction in which they are read: that of a link to evidence, then those of the head's roles,
-    the strongest first. Of coreference, which has none, empty."""
+    """Relations with the direction in which they are read: first that of the link to a case, then those of the head's
+    roles, strongest first. Coreference has no direction: an empty string."""
     relation, _, direction = st.query_params.get("gold", "").partition(".")
     ways = {relation: direction if direction in DIRECTIONS else DIRECTIONS[0]} if relation else {}
     for finding in _known_for(attention, head):
@@ -99,7 +99,7 @@ def _ways(attention: Attention, head: Head) -> dict[str, str]:
 
 
 def _relations(sentence: Sentence, ways: Iterable[str]) -> list[str]:
-    """What can be asked of a sentence, the frequent first; those of ``ways`` with their subtypes too."""
+    """The relations that occur in a sentence, frequent ones first; those in ``ways`` also with their subtypes."""
     names = [word.base for word in sentence.words if word.head is not None]
     names += [word.relation for word in sentence.words if word.relation in ways and word.relation not in names]
     listed = sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))
@@ -121,7 +121,7 @@ def _known_for(attention: Attention, head: Head) -> list[Finding]:
 
 
 def word_block(attention: Attention, heads: Sequence[Head]) -> Weights:
-    """[head, word, word] of some heads, special tokens dropped, nothing rescaled."""
+    """The weights of some heads, [head, word, word], without special tokens and not rescaled."""
     block: Weights = attention.only(heads).by_words().content().weights[0].copy()
     return block
 
@@ -132,7 +132,7 @@ def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation
     spans = []
     for arc in arcs(sentence, pointed, 0, relation, way):
         link = (arc.pointed, arc.word) if way == "head_to_dep" else (arc.word, arc.pointed)
-        points = weights[link] > 0  # a model that reads left to right gives nothing to later words
+        points = weights[link] > 0  # a causal model gives no weight to later words
         if arc.right and points:
             spans.append(Span(arc.word, arc.pointed, arc.relation, "hit"))
             continue
@@ -142,7 +142,7 @@ def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation
 
 
 def _chosen(sentence: Sentence, attention: Attention, head: Head) -> list[tuple[Anaphor, int, float]]:
-    """Of each anaphor the candidate that gets the largest weight, and that weight."""
+    """For each anaphor, the candidate with the largest weight, and that weight."""
     block = word_block(attention, [head])[0]
     choices = []
     for anaphor in chunk([sentence], [0]).anaphors:
@@ -152,7 +152,8 @@ def _chosen(sentence: Sentence, attention: Attention, head: Head) -> list[tuple[
 
 
 def _weighed(sentence: Sentence, attention: Attention, head: Head) -> list[str]:
-    """Among how many candidates each anaphor chooses, and with what weight: of one, any head is right."""
+    """For each anaphor, the number of candidates and the weight of the chosen one: with a single candidate, any head is
+    right."""
     return [
         f"“{plain(sentence.forms[anaphor.word])}” gives {weight:.2f} of its attention to "
         f"“{plain(sentence.forms[chosen])}”, {_among_candidates(len(anaphor.candidates))}."
@@ -181,7 +182,7 @@ def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Sp
 
 
 def propose(attention: Attention) -> None:
-    """For text without gold: the arcs that the heads known for a relation propose."""
+    """For text without gold annotation: the arcs that the heads known for a relation suggest."""
     if address.in_class():
         return
     with st.expander("Arcs that the best heads suggest", on_change="rerun", key="proposals") as box:
@@ -209,7 +210,7 @@ def propose(attention: Attention) -> None:
 
 
 def _first_of_each(spans: Sequence[Span]) -> list[Span]:
-    """One proposal a word, the most trusted; those for what a pronoun stands for besides."""
+    """One suggestion per word, the most trusted one; coreference counts separately."""
     first: dict[tuple[int, bool], Span] = {}
     for span in spans:
         first.setdefault((span.start, span.label.startswith("coref")), span)
@@ -217,7 +218,7 @@ def _first_of_each(spans: Sequence[Span]) -> list[Span]:
 
 
 def _best(attention: Attention) -> list[Finding]:
-    """The best head of each relation that is known, and every head of coreference."""
+    """The best head of each known relation, and every coreference head."""
     try:
         findings = studies().roles(catalog.resolve(attention.model))
     except MhaVizError:
@@ -247,7 +248,8 @@ def _proposed(attention: Attention, best: Sequence[Finding]) -> list[Span]:
 def _links(
     finding: Finding, weights: Weights, pointed: Pointers, at: int, words: Sequence[str]
 ) -> list[tuple[int, int]]:
-    """(dependent, head) or (pronoun, antecedent) of every strong link of a head, by the direction it is known for."""
+    """(dependent, head) or (pronoun, antecedent) of every strong link of a head, in the direction that it is known
+    for."""
     if finding.role == "coreference":
         pronouns = [i for i, word in enumerate(words) if i and word.casefold() in PRONOUNS]
         return [(i, j) for i in pronouns if weights[i, j := int(weights[i, :i].argmax())] > LIKELY]
@@ -262,7 +264,7 @@ def _links(
 
 
 def picture(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
-    from mha_viz.exports.preview import preview  # fontTools: not for the first picture
+    from mha_viz.exports.preview import preview  # imports fontTools, which the first picture must not wait for
 
     drawn = drawing(words, spans, theme(), alt)
     source = base64.b64encode(preview(drawn)).decode()

@@ -1,4 +1,4 @@
-"""Measuring the roles of a model that the Explore page shows, where they are not known yet."""
+"""Measuring the roles of the model on the Explore page, if they are not known yet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mha_viz.ui.study_progress import progress
 
 
 def show(name: str) -> None:
-    """The progress of the study of this model over the built-in sentences, while one runs."""
+    """Show the progress of the study of this model over the built-in sentences, while one runs."""
     try:
         model = catalog.resolve(name)
-    except MhaVizError:  # a model that is not offered any more
+    except MhaVizError:  # a model that is no longer offered
         return
     study = studies().under_way(model, built_in().digest)
     failed = studies().failed(model, built_in().digest)
@@ -27,6 +27,6 @@ def show(name: str) -> None:
 
 @guarded()
 def start() -> None:
-    """Measure the model on the page, or join the study that is under way."""
+    """Measure the model on the page, or join the study under way."""
     where = page_request().where
     studies().start(catalog.resolve(where.model) if where.model else catalog.default(), sentences_given())

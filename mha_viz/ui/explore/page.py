@@ -1,4 +1,4 @@
-"""The Explore page: the drawing of a reading and what it does to the URL."""
+"""The Explore page: the drawing of a reading, and how it changes the URL."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message
 from mha_viz.ui.request import PageRequest, opened_first, page_request
 from mha_viz.ui.tray import Pin
 
-DRAWN = "explorer_drawn"  # in the session: what was asked for, and what a view of the drawing says that it belongs to
+DRAWN = "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
 
 
 def introduction(what: PageRequest) -> str:
-    """What the page shows, in the words of the model on screen."""
+    """What the page shows, for the model on screen."""
     try:
         name = inference.shown_model(what.where)
         model = catalog.resolve(name) if name else catalog.default()
@@ -41,7 +41,7 @@ def introduction(what: PageRequest) -> str:
 
 
 def draw(what: PageRequest, attention: Attention) -> None:
-    """The drawing of a reading, with a word on what could not be read or followed."""
+    """Draw a reading, with remarks on what could not be read or followed."""
     where = what.where
     begin = opened_first(what, attention)
     heads = (Head.parse(begin.head) if where.head is None else where.head,)
@@ -84,7 +84,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
 
 
 def _say_coarse(attention: Attention) -> None:
-    """How exact the numbers of a drawing are, where that is not three decimals."""
+    """Say how precise the numbers of a drawing are, if that is less than three decimals."""
     if is_coarse(attention):
         remark(
             "In a text as long as this one, numbers on the page are right to 0.2% of the largest in their row. Files "
@@ -93,7 +93,7 @@ def _say_coarse(attention: Attention) -> None:
 
 
 def _beside_gold(what: PageRequest, attention: Attention, annotation: Annotated | None, head: Head) -> None:
-    """What gold annotation says of the open head, where there is any, or what the words suggest."""
+    """Compare the open head with the gold annotation, if there is any; otherwise show what the words suggest."""
     if attention.quantity != "weight":
         remark(f"{QUANTITIES[attention.quantity].about} Roles were measured on weights and are not shown here.")
     elif annotation is not None:
@@ -104,8 +104,8 @@ def _beside_gold(what: PageRequest, attention: Attention, annotation: Annotated 
 
 
 def _ask(attention: Attention, where: Address) -> None:
-    """Whose gradient is shown, and the way to ask for another's."""
-    if attention.quantity != "gradient":  # why has been said where it was read
+    """Say whose gradient is shown, with a control to change it."""
+    if attention.quantity != "gradient":  # the reason was shown where it was read
         asking.controls(None, where)
         return
     with guarded(complain):
@@ -115,7 +115,7 @@ def _ask(attention: Attention, where: Address) -> None:
 
 
 def _say_pasted(what: PageRequest) -> None:
-    """Why CoNLL-U that was pasted could not be read, if so."""
+    """Say why pasted CoNLL-U could not be read, if so."""
     try:
         annotated(what.text)
     except CorpusError as error:
@@ -123,12 +123,12 @@ def _say_pasted(what: PageRequest) -> None:
 
 
 def _pin(begin: Start, where: Address) -> str | None:
-    """What is held when the URL says nothing of it: the first view's own pin, as long as its head is open."""
+    """The token that is held if the URL names none: that of the first view, as long as its head is open."""
     return begin.pin if where.head is None else None
 
 
 def _existing_heads(attention: Attention, heads: tuple[Head, ...]) -> tuple[tuple[Head, ...], list[str]]:
-    """The heads that the model has, each once, and the names of the others."""
+    """The heads that exist in the model, each once, and the names of the others."""
     good, odd = [], []
     for head in dict.fromkeys(heads):
         try:
@@ -141,7 +141,7 @@ def _existing_heads(attention: Attention, heads: tuple[Head, ...]) -> tuple[tupl
 
 @guarded()
 def _on_view() -> None:
-    """The person changed the view. A view of the text that stood there before says nothing of this one."""
+    """The user changed the view. A message about the view of an earlier text is ignored."""
     view = message("explorer", "view")
     what = page_request()
     if st.session_state.get(DRAWN) == (_requested(what), view.get("of")):
@@ -150,12 +150,13 @@ def _on_view() -> None:
 
 
 def _requested(what: PageRequest) -> tuple[str, ...]:
-    """Of what is asked for, all that makes other tokens or other heads of an encoder–decoder."""
+    """The parts of the request that decide which tokens there are, and which heads an encoder–decoder has."""
     return what.text, what.where.pair, what.where.target, what.where.part
 
 
 def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
-    """What else changes with the quantity that is drawn: norms have no common scale, and rollout has other heads."""
+    """The parameters that change together with the quantity: norms have no common scale, and rollout has other
+    heads."""
     if (shown or DEFAULTS["shown"]) == where.quantity:
         return {}
     changes: dict[str, str | None] = {"scale": "head" if shown in ("norm", "gradient") else None}
@@ -164,7 +165,7 @@ def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
 
 @guarded()
 def _on_tray() -> None:
-    """Put a head of the reading on screen into the tray."""
+    """Add the head of the reading on screen to the compared heads."""
     event = message("explorer", "tray")
     what = page_request()
     try:
@@ -185,7 +186,7 @@ def _on_tray() -> None:
 
 @guarded()
 def _on_card() -> None:
-    """What a head is known for, in full."""
+    """Open the card of a head on the Roles page."""
     with suppress(UnknownHead):
         head = Head.parse(str(sent("explorer", "card")))
         here = {name: value for name, value in address.now().items() if name not in ("on", "corpus")}
@@ -193,7 +194,7 @@ def _on_card() -> None:
 
 
 def warm_up() -> None:
-    """Load the default model after the first picture is out. What is wrong with it is said when it is asked for."""
+    """Load the default model once the first picture has been sent. An error is reported when the model is requested."""
     with suppress(MhaVizError):
         first = catalog.default()
         if ready(first):

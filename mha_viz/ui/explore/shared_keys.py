@@ -1,4 +1,4 @@
-"""Which heads share keys and values, where a model has fewer of them than heads."""
+"""Which heads share keys and values, in models that have fewer of them than heads."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mha_viz.models import catalog, hub
 from mha_viz.models.folder import heads_per_key
 from mha_viz.ui.parts import remark
 
-LISTED = 3  # groups
+LISTED = 3  # the most groups that are listed
 
 
 def say(attention: Attention) -> None:
-    """One line on the groups of heads, for a model that has such."""
-    with suppress(MhaVizError):  # its files are gone: the drawing stays
+    """One line on the groups of heads, for models that have such groups."""
+    with suppress(MhaVizError):  # the files are gone: the drawing stays
         folder = hub.local_folder(catalog.resolve(attention.model))
         shared = heads_per_key(folder) if folder is not None else 1
         if shared > 1:

@@ -1,4 +1,5 @@
-"""The page's shape while its first drawing is on its way: no emptiness that looks like a fault."""
+"""A placeholder with the page's shape, shown until the first drawing arrives, so that the page does not look empty or
+broken."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from mha_viz.attention import Attention
 from mha_viz.ui import inference
 from mha_viz.ui.request import PageRequest
 
-# The explorer marks its element when it has drawn; from then on the shape is hidden.
+# The explorer marks its element once it has drawn; the placeholder is then hidden.
 _STYLE = """
 <style>
 .mha-skeleton { display: grid; grid-template-columns: 46% 1fr; gap: 36px; padding-top: 42px; }
@@ -30,7 +31,7 @@ _SHAPE = '<div class="mha-skeleton" aria-hidden="true"><i></i><i></i></div>'
 
 
 def requested_reading(what: PageRequest) -> Attention | None:
-    """The reading that the page shows, as :func:`inference.read_shown`. Until it is drawn, its shape stands there."""
+    """The reading that the page shows, as :func:`inference.read_shown`, with the placeholder until it is drawn."""
     st.html(_STYLE)
     shape = st.empty()
     shape.html(_SHAPE)

@@ -1,1 +1,1 @@
-"""The page on the inside of a head."""
+"""The Inside a head page."""

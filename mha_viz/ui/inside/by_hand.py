@@ -1,4 +1,4 @@
-"""The held words in every step, and the softmax of one row computed number by number."""
+"""The query and the key in every step, and the softmax of one row computed number by number."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mha_viz.figures.theme import Theme
 from mha_viz.numerals import decimal, percent
 from mha_viz.ui.parts import plain
 
-LARGE = 30.0  # scores above it are lowered by the largest one, as programs do: e to the power of 30 has 14 digits
+LARGE = 30.0  # above it the largest score is subtracted, as programs do: e to the power of 30 has 14 digits
 
 
 class SoftmaxRow(NamedTuple):
-    """The softmax of one query, [key] each: ``products`` q · k, ``scores`` after the scaling, ``powers`` e to the score
-    less ``lowered``, 0 where the query must not look, and ``shares``, which sum to 1."""
+    """The softmax of one query, [key] each: ``products`` q · k, ``scores`` after the scaling, ``powers`` e to the power
+    of the score minus ``lowered``, 0 at masked positions, and ``shares``, which sum to 1."""
 
     products: npt.NDArray[np.float64]
     scores: npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ class SoftmaxRow(NamedTuple):
 
 
 def softmax_row(trace: Trace, head: int, query: int, divided: bool) -> SoftmaxRow:
-    """The softmax of a row step by step; without the scaling where it is not ``divided``."""
+    """The softmax of a row step by step; without the division by √d_k if not ``divided``."""
     products = trace.scores[head, query].astype(np.float64)
     scores = products * trace.scaling if divided else products
     is_open = ~trace.mask[query]
@@ -42,11 +42,11 @@ def softmax_row(trace: Trace, head: int, query: int, divided: bool) -> SoftmaxRo
 
 
 def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], divided: bool) -> str:
-    """The row as a table in Markdown: ``tokens`` one by one, what is left together, and the sum."""
+    """The row as a Markdown table: the given ``tokens`` one by one, all others together, and the sum."""
     row = softmax_row(trace, head, query, divided)
     scaling = r"÷ $\sqrt{d_k}$" if trace.divides else f"× {trace.scaling:.3g}"
     power = "$e^{s - " + f"{row.lowered:.1f}" + "}$" if row.lowered else "$e^s$"
-    columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), power, "share"]
+    columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), f"power {power}", "share"]
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)]]
     for token in tokens:
         name = plain(trace.text.tokens[token].text[:24])
@@ -64,7 +64,7 @@ def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequenc
 
 
 def row_table(trace: Trace, head: int, query: int, divided: bool, about: Mapping[str, str]) -> Table:
-    """The same numbers unrounded, of every token; no score and power where the query must not look."""
+    """The same numbers unrounded, for every token; no score and power at masked positions."""
     row = softmax_row(trace, head, query, divided)
     columns = ("key_index", "key_token", "q_k", "score", "lowered_by", "power", "share")
     rows = []
@@ -80,7 +80,7 @@ def _power(value: float) -> str:
 
 
 def held(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], theme: Theme) -> None:
-    """The text with the query and the key marked, above every step."""
+    """Show the text with the query and the key marked, above every step."""
     ring = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
     if query == key:
         ring = {query: ("query and key", theme.heads[1])}

@@ -1,4 +1,4 @@
-"""What the block costs: a calculator, with the paper's sizes beside those of the model on the page."""
+"""What the block costs: a calculator with the sizes of the paper beside those of the model on the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mha_viz.ui.parts import complain, guarded, plain
 from mha_viz.ui.takeaway import Chart
 
 FIRST = (*PAPER, 64)  # d_model, h, n
-MOST = 10**15 - 1  # what a browser's number and a link can hold
+MOST = 10**15 - 1  # what a browser's number type and a link can hold
 
 CONVOLUTION = """
 #### Heads and the kernels of a convolution
@@ -35,8 +35,8 @@ token back is what comes closest to a kernel; with enough of those, attention ca
 
 
 def show(attention: Attention, d_model: int) -> list[Chart]:
-    """The calculator, and the paragraph on convolution. ``d_model`` of the model on the page, 0 if not known. Returns
-    its table as a chart."""
+    """Show the calculator and the paragraph on convolution. ``d_model`` is that of the model on the page, 0 if unknown.
+    Returns the table as a chart."""
     st.markdown("### What it costs")
     left, right = st.columns([4, 7], gap="large")
     with left:
@@ -63,12 +63,12 @@ def show(attention: Attention, d_model: int) -> list[Chart]:
 
 
 def is_like_the_paper_s(trace: Trace) -> bool:
-    """True where each head has its own key and value and d_k = d_model / h, which the table's numbers assume."""
+    """True if each head has its own keys and values and d_k = d_model / h, as the numbers of the table assume."""
     return trace.key_heads == trace.heads and trace.heads * trace.d_k == trace.d_model
 
 
 def _settings_in_url() -> tuple[int, int, int]:
-    """d_model, h and n of the URL, else the paper's."""
+    """d_model, h and n from the URL, or else from the paper."""
     number = r"(-?\d{1,15})"
     match = re.fullmatch(f"{number},{number},{number}", st.query_params.get("costs", ""), re.ASCII)
     if not match:
@@ -81,7 +81,7 @@ def _inputs(chosen: tuple[int, int, int]) -> None:
     labels = {"d_model": r"$d_{\text{model}}$", "h": "heads h", "n": "tokens n"}
     with st.container(horizontal=True):
         for (name, label), value in zip(labels.items(), chosen, strict=True):
-            st.session_state[f"costs_{name}"] = value  # the URL is the state
+            st.session_state[f"costs_{name}"] = value  # with the URL's value in its key
             st.number_input(label, key=f"costs_{name}", step=1, on_change=_on_change, width=140)
 
 
@@ -93,7 +93,7 @@ def _on_change() -> None:
 
 
 class CostRow(NamedTuple):
-    """A line of the table: what it says, in Markdown and in a picture, and of which costs."""
+    """A row of the table: what it states, in Markdown and for a picture, and which cost."""
 
     words: str
     drawn: str
@@ -133,11 +133,11 @@ ROWS = (
 NUMBERS = (
     *("d_model", "heads", "n", "d_k", "parameters", "with_biases", "projections", "products", "multiply_adds"),
     *("parameter_bytes", "vector_bytes", "weight_bytes"),
-)  # of Costs, in files
+)  # a field of Costs, the column name in files
 
 
 def _columns(cost: Costs | None, attention: Attention, d_model: int) -> dict[str, Costs]:
-    """What is compared, by its name."""
+    """The columns of the table by name."""
     columns = {"your numbers": cost} if cost else {}
     if cost and cost.heads > 1:
         columns["the same with one head"] = costs(cost.d_model, 1, cost.n)

@@ -1,4 +1,4 @@
-"""The page on the inside of a head: the block as a map, the open step, and what the block costs."""
+"""The Inside a head page: the block as a map, the open step, and what the block costs."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ from mha_viz.ui.parts import (
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.takeaway import Chart
 
-COST = "cost"  # no step is open: the calculator follows the map
+COST = "cost"  # no step is open: the calculator follows the map directly
 
-# Charts keep a width at which their labels can be read; on a phone they scroll.
+# Charts keep a width at which their labels are readable; on a phone they scroll.
 _STYLE = """
 <style>
 @media (max-width: 640px) {
   .st-key-wide_inside_costs :is(td, th) { padding: 3px; font-size: 0.8rem; overflow-wrap: normal; }
 }
+.st-key-wide_inside_by_hand { padding-bottom: 1rem; }
 .st-key-wide_inside_by_hand table { max-width: 620px; font-variant-numeric: tabular-nums; }
 .st-key-wide_inside_by_hand td { padding-top: 2px; padding-bottom: 2px; }
 [class*="st-key-wide_inside_"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }
@@ -65,7 +66,7 @@ _STYLE = """
 
 
 def show(what: PageRequest) -> None:
-    """The page, from what the URL asks for."""
+    """Show the page for the request in the URL."""
     st.html(_STYLE)
     say_complaint()
     if two_stacks.refused(what.where, "the steps inside a head are shown"):
@@ -93,7 +94,7 @@ def show(what: PageRequest) -> None:
 
 
 def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -> list[Chart]:
-    """The map of the block and the open step. Returns the step's charts."""
+    """Show the map of the block and the open step. Returns the step's charts."""
     query, key = _pair(what, attention, head)
     _choices(attention, head, query, key)
     step = _step(trace)
@@ -113,7 +114,7 @@ def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -
 
 
 def _code(attention: Attention, head: Head, query: int) -> str:
-    """The lines of Python that compute the numbers of this page."""
+    """The Python code that computes the numbers of this page."""
     text = attention.text
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
     return (
@@ -123,14 +124,14 @@ def _code(attention: Attention, head: Head, query: int) -> str:
 
 
 def _about(attention: Attention, head: Head, query: int, key: int) -> str:
-    """What charts of this page are of, for their captions."""
+    """What the charts of this page show, for their captions."""
     words = [f"{name} “{shortened(attention.text.tokens[t].text, 30)}” (token {t})" for name, t in
              (("query", query), ("key", key))]  # fmt: skip
     return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
 
 
 def _traced(what: PageRequest, attention: Attention, layer: int) -> Trace:
-    """The numbers of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
+    """The trace of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
     future = office().trace(model, what.text, what.where.pair, layer)
     return inference.wait(future, f"{model.label} is being opened…")
@@ -140,7 +141,7 @@ def _traced(what: PageRequest, attention: Attention, layer: int) -> Trace:
 
 
 def _head(what: PageRequest, attention: Attention) -> Head:
-    """The head of the URL, else the one that Explore begins with."""
+    """The head in the URL, or else the one that Explore begins with."""
     first = Head.parse(request.opened_first(what, attention).head)
     wanted = what.where.head or first
     odd = [one for one in what.where.complaints if one.startswith("head=")]
@@ -154,7 +155,8 @@ def _head(what: PageRequest, attention: Attention) -> Head:
 
 
 def _pair(what: PageRequest, attention: Attention, head: Head) -> tuple[int, int]:
-    """Query and key: those of the URL, else what Explore holds or begins with, else the head's strongest link."""
+    """Query and key: those of the URL, or else those that Explore holds or begins with, or else the head's strongest
+    link."""
     n, given = len(attention.text), st.query_params
     odd = [f"{name}={given[name][:20]}" for name in ("q", "k") if name in given and _token(given[name], n) is None]
     if odd:
@@ -167,9 +169,8 @@ def _pair(what: PageRequest, attention: Attention, head: Head) -> tuple[int, int
 
 
 def strongest(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
-    """The pair with the largest weight among ordinary tokens, where query or key are not given; two tokens if there
-    are two.
-    """
+    """The pair of ordinary tokens with the largest weight, keeping ``query`` or ``key`` if given; two different tokens
+    if the text has two."""
     ordinary = np.array([not token.special for token in attention.text.tokens])
     weights = attention[head] * (ordinary[:, None] & ordinary[None, :]) + 1e-9
     weights = weights * np.where(np.eye(len(weights)), 1e-4, 1)
@@ -202,7 +203,8 @@ def _divided() -> bool:
 
 
 def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
-    """Layer, head, query and key. The URL is the state: Back and links move the controls too."""
+    """The controls for layer, head, query and key. The URL is the state, so that Back and links move the controls
+    too."""
     tokens = attention.text.tokens
     labels = [f"{i}  {token.text[:24]}" for i, token in enumerate(tokens)]
     for name, value in {"layer": head.layer, "head": head.head, "q": query, "k": key}.items():
@@ -232,7 +234,7 @@ def _on_pair() -> None:
 
 
 def _open(layer: int | None, head: int | None) -> None:
-    """Another head, at the same two tokens: what changes is the head."""
+    """Open another head at the same two tokens, so that only the head changes."""
     if layer is not None and head is not None:
         address.go(head=str(Head(layer, head)), on=None, **_held())
 
@@ -243,7 +245,7 @@ def _held() -> dict[str, str]:
 
 
 def _map(trace: Trace, head: Head, step: str) -> None:
-    """The block: what is open, and the way to every other step and head of the layer."""
+    """Show the block: the open step, and controls for every other step and head of the layer."""
     content = {
         "steps": [
             {"name": name, "label": f"{i}  {one.label}", "shape": one.shape(trace), "inside": one.inside}
@@ -274,11 +276,11 @@ def _onward(step: str, trace: Trace) -> None:
     names = list(steps_of(trace))
     at = names.index(step)
     with st.container(horizontal=True):
-        for label, to in (("←", at - 1), ("→", at + 1)):
+        for way, to in (("back", at - 1), ("on", at + 1)):  # the same buttons at every step: the keyboard stays
             if 0 <= to < len(names):
                 title = STEPS[names[to]].label.replace("_k", "ₖ")
-                words = f"{label} {title}" if label == "←" else f"{title} {label}"
-                st.button(words, key=f"inside_go_{names[to]}", on_click=_go, args=(names[to],))
+                words = f"← {title}" if way == "back" else f"{title} →"
+                st.button(words, key=f"inside_{way}", on_click=_go, args=(names[to],))
 
 
 @guarded()

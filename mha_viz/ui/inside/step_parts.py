@@ -1,4 +1,5 @@
-"""What the pages of all steps share: where the page is open, charts, shapes, and what is left out."""
+"""What the pages of all steps share: the open head and tokens, charts, shapes, and the note on tokens that are left
+out."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.037
 
 @dataclass(frozen=True)
 class Opened:
-    """What the page is open at. ``tokens``: those that charts show; ``divided``: False leaves √d_k out; ``about``: the
-    sentence on what is open, for captions; ``code``: lines of Python that compute its numbers; ``charts``: those that
-    the step has drawn."""
+    """What is open on the page. ``tokens``: those that charts show; ``divided``: False leaves √d_k out; ``about``: a
+    sentence that describes it, for captions; ``code``: the Python that computes its numbers; ``charts``: the charts
+    that the step has drawn."""
 
     trace: Trace
     head: int
@@ -55,7 +56,7 @@ def chart(
     draw: Callable[[Theme], Any],
     table: Callable[[], Table] | None = None,
 ) -> None:
-    """A chart on the page, which can be taken away; ``table`` holds its numbers where it does not draw them all."""
+    """Draw a downloadable chart; ``table`` holds its numbers if it does not draw them all."""
     figure = legible(draw(o.theme))
     o.charts.append(Chart(alt, f"inside-{name}", draw, o.about, table, o.code))
     with where, st.container(key=f"wide_inside_{name}"):
@@ -70,7 +71,7 @@ def chart(
 
 
 def shapes(*shapes: str) -> None:
-    """The shapes that lead to each other, as one line of type."""
+    """Show a chain of shapes, from each to the next, as one line of type."""
     st.html(f'<p class="inside-shapes">{" → ".join(f"<span>{shape}</span>" for shape in shapes)}</p>')
 
 

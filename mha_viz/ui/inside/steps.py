@@ -1,4 +1,4 @@
-"""The steps inside a head, in order: their names on the map, and the functions that show them."""
+"""The steps inside a head, in order: their names on the map, and the functions that draw them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ def _always(_: Trace) -> bool:
 
 
 class Step(NamedTuple):
-    """One step: its name on the map, the shape of what it makes, whether each head does it, its page, which leaves the
-    column of its text for what follows, and whether a model does it at all.
-    """
+    """One step: its name on the map, the shape of its result, whether each head computes it, the function that draws it
+    (which leaves the column of its text open for what follows), and whether a model has this step."""
 
     label: str
     shape: Callable[[Trace], str]
@@ -34,7 +33,7 @@ def _turned(t: Trace) -> str:
 
 
 def _sight(t: Trace) -> str:
-    """What the mask leaves open, in two words or three."""
+    """Which tokens the mask leaves visible, in two or three words."""
     return "a window" if t.windowed else "left to right" if t.masked else "none here"
 
 

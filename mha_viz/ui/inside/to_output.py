@@ -106,7 +106,7 @@ All {t.heads} terms and the bias together differ from the output of the model it
 
 
 def _disagreement(o: Opened) -> str:
-    """Whether weight and length name the same token, in this row."""
+    """Whether weight and length pick the same token in this row."""
     weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
     most, longest = int(weights.argmax()), int(lengths.argmax())
     if most == longest:

@@ -82,7 +82,7 @@ $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
 
 
 def _shared(o: Opened) -> str:
-    """What heads have in common whose keys and values are the same; empty where each has its own."""
+    """What heads have in common that share keys and values; empty if each has its own."""
     t = o.trace
     if t.key_heads == t.heads:
         return ""
@@ -240,7 +240,7 @@ def softmax(o: Opened) -> Any:
 
 
 def _by_hand(o: Opened) -> Chart:
-    """The row that is computed by hand, as a chart to take away: its numbers are those of the table."""
+    """The row that is computed by hand, as a downloadable chart with the numbers of the table."""
     label = "The row by hand: its scores, and the softmax of them"
     here = (o.trace, o.head, o.query, o.tokens, o.key)
     numbers = partial(row_table, o.trace, o.head, o.query, o.divided, {"figure": label, "caption": o.about})
@@ -279,5 +279,5 @@ def _some(numbers: Any) -> str:
 
 
 def _scaled(t: Trace) -> str:
-    """What softmax is given, in TeX."""
+    """The input of softmax, in TeX."""
     return r"\frac{q k^\top}{\sqrt{d_k}}" if t.divides else rf"{t.scaling:.4g} \cdot q k^\top"

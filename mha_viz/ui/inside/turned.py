@@ -1,4 +1,4 @@
-"""The step that rotary positions add: queries and keys before and after their places turn them."""
+"""The step that rotary positions add: queries and keys before and after the rotation by their positions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _normed(rotation: Rotation) -> str:
 
 
 def _by_hand(o: Opened, rotation: Rotation) -> str:
-    """The first pair of numbers of the query, turned."""
+    """The rotation of the first pair of the query's numbers."""
     half, before = _half(o.trace), o.trace.before_turn[0][o.head, o.query]
     after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
     return (

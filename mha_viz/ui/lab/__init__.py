@@ -1,1 +1,1 @@
-"""The page on why heads differ and its small trainings; the page of questions that they answer."""
+"""The page on why heads differ, with small trainings, and the page of questions that they answer."""

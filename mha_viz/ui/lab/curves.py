@@ -1,4 +1,4 @@
-"""The charts of a run of the training lab: of the run as a whole, and of one training at one step."""
+"""The charts of the training lab: of a result as a whole, and of one training at one step."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mha_viz.training.statements import pair_names, pairs
 from mha_viz.training.tasks import CHANCE, RELATIONS
 from mha_viz.ui.shelves import lasting
 
-CHARTS = 128  # finished ones that are kept: six show one training at one step
+CHARTS = 128  # cached charts; six of them show one training at one step
 
 
 class Whole(NamedTuple):
-    """A chart of a run as a whole: its title, and how it is drawn in the colours of a theme."""
+    """A chart of a result as a whole: its title, and a function that draws it in the colours of a theme."""
 
     title: str
     draw: Callable[[Theme], Any]
 
 
 def of_the_run(result: Result) -> dict[str, Whole]:
-    """Charts of the run as a whole, where it has several trainings or takes heads away."""
+    """Charts of the result as a whole, if it has several trainings or removes heads."""
     drawn: dict[str, Whole] = {}
     if result.settings.experiment in (COUNT, CUT):
         labels = [str(arm.heads) if result.settings.experiment == COUNT else arm.label for arm in result.runs]
@@ -43,7 +43,7 @@ def of_the_run(result: Result) -> dict[str, Whole]:
     return drawn
 
 
-# What is drawn of one training at one step, by the key of its chart.
+# The charts of one training at one step, by their keys.
 CURVES: Mapping[str, tuple[Callable[[Result, Run], Sequence[Line]], Mapping[str, Any]]] = {
     "loss": (
         lambda result, arm: [Line(one.label, one.loss, i, one is arm) for i, one in enumerate(result.runs)],
@@ -62,7 +62,7 @@ CURVES: Mapping[str, tuple[Callable[[Result, Run], Sequence[Line]], Mapping[str,
 }
 
 
-# Titles of these charts, in two rows.
+# The titles of these charts, in two rows.
 OF_THE_TRAINING = {
     "loss": "**Loss** of the answers, in nats, logarithmic",
     "right": "**Right answers**",
@@ -77,19 +77,18 @@ OF_TWO_HEADS = {
 
 @lasting(CHARTS)
 def drawn(key: str, result: Result, arm: Run, at: int, theme: Theme) -> Any:
-    """A finished chart of a training at the recorded step number ``at``; nobody may change it, for other visitors are
-    shown it too."""
+    """A chart of a training at the recorded step number ``at``; cached, so callers must not change it."""
     lines, how = CURVES[key]
     return charts.curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
 
 
 def titles(arm: Run) -> dict[str, str]:
-    """The charts of a training, in order, with their titles; a single head has none to be compared with."""
+    """The charts of a training, in order, with their titles; a single head has no others to be compared with."""
     return OF_THE_TRAINING | (OF_TWO_HEADS if arm.heads > 1 else {})
 
 
 def _pairs(arm: Run, matrix: Any) -> list[Line]:
-    """A faint curve for every two heads, as long as they can be told apart, and their mean."""
+    """A faint curve for every two heads, as long as there are few enough to tell apart, and their mean."""
     values = pairs(matrix)  # [step, pair]
     each = [Line(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(pair_names(arm.heads))]
     return [*(each if len(each) <= 60 else []), Line("mean of all pairs", values.mean(axis=1), 0, True)]

@@ -1,4 +1,4 @@
-"""What the lab gives away of a run: its heads at the step in view, side by side, and every chart."""
+"""The downloads of a run: its heads at the step in view, side by side, and every chart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mha_viz.ui.takeaway import Chart, Offer
 
 
 def show(result: Result, arm: Run, at: int, origin: str) -> None:
-    """The expander, for the training ``arm`` of a result at the recorded step number ``at``."""
+    """Show the expander for the training ``arm`` of a result at the recorded step number ``at``."""
     takeaway.of_charts(charts(result, arm, at, origin), [_heads(result, arm, at)])
 
 
@@ -38,7 +38,7 @@ def charts(result: Result, arm: Run, at: int, origin: str) -> list[Chart]:
 
 
 def _of_the_player(arm: Run, at: int, about: str, code: str) -> list[Chart]:
-    """What the player draws of the step in view, besides the heads: their gradients, and how alike they are."""
+    """The player's charts of the step in view, besides the heads: gradients, and how alike the heads are."""
     norms, cosines = arm.gradients[at].tolist(), arm.gradient_cosines[at, 0].tolist()  # [head] each
     rows = tuple((f"H{head}", *pair) for head, pair in enumerate(zip(norms, cosines, strict=True)))
     table = Table(("head", "norm", "cosine_with_H0"), rows, {"caption": about})
@@ -56,7 +56,7 @@ def _of_the_player(arm: Run, at: int, about: str, code: str) -> list[Chart]:
 
 
 def _code(result: Result, arm: Run) -> str:
-    """The lines of Python that train again."""
+    """The Python code that repeats the training."""
     number = result.runs.index(arm)
     return (
         "from mha_viz.training.experiments import run\nfrom mha_viz.training.record import Settings\n\n"
@@ -87,7 +87,8 @@ def _heads(result: Result, arm: Run, at: int) -> Offer:
 
 
 def reading(result: Result, arm: Run, at: int) -> Attention:
-    """The maps of a recorded step as a reading of one layer; their half precision is rounded away."""
+    """The maps of a recorded step as a reading with one layer; rows are rescaled to sum to 1 in spite of their half
+    precision."""
     maps = arm.maps[at].astype(np.float64)
     weights = (maps / maps.sum(axis=-1, keepdims=True)).astype(np.float32)
     model = f"experiment {result.settings.experiment}, {arm.label}"

@@ -1,4 +1,4 @@
-"""What a visitor expects of an experiment, asked before a run is shown and compared with it afterwards."""
+"""What a visitor expects of an experiment: asked before a result is shown, and compared with it afterwards."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from mha_viz.ui.parts import formulas, guarded, plain
 
 PARAMETER = "guess"
 SKIP = "skip"
-PAST = ("run", "step", "arm", "tour")  # a link with one of these shows a run: it is too late to ask
+PAST = ("run", "step", "arm", "tour")  # a link with one of these shows a result, so that the question comes too late
 
 
 def is_answered() -> bool:
-    """True when the visitor has said something, or come by a link that shows a run."""
+    """True if the visitor has answered, or has opened a link that shows a result."""
     return any(name in st.query_params for name in (PARAMETER, *PAST))
 
 
 def ask(experiment: str) -> None:
-    """What will happen? None of the options is chosen before the visitor chooses."""
+    """Ask what will happen. No option is preselected."""
     prediction = PREDICTIONS[experiment]
     guess = _guess(experiment)
     key = f"lab_guess_{experiment}"
-    st.session_state[key] = guess  # the URL is the state
+    st.session_state[key] = guess  # with the URL's value in its key
     st.radio(
         f"**What do you expect?** {formulas(prediction.question)}",
         list(prediction.options),
@@ -39,7 +39,7 @@ def ask(experiment: str) -> None:
 
 
 def show_outcome(result: Result) -> None:
-    """What was expected beside what happened, in one sentence; nothing for a visitor who skipped the question."""
+    """Compare what was expected with what happened, in one sentence; nothing for a visitor who skipped the question."""
     guess = _guess(result.settings.experiment)
     if guess is not None:
         st.markdown(f"**{formulas(plain(compared(guess, result)))}**")

@@ -1,4 +1,4 @@
-"""The settings of a run as the part of a link that says them."""
+"""The settings of a run as a parameter of a link."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ASKED = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]
 
 
 def read(experiment: str, run: str | None) -> Settings:
-    """The settings that a link asks for; what it does not say, or says in a way that cannot be read, is as usual."""
+    """The settings in a link; missing or invalid values are replaced by the defaults."""
     default = EXPERIMENTS[experiment].default
     changes: dict[str, Any] = {}
     for part in (run or "").split("_and_"):
@@ -20,13 +20,13 @@ def read(experiment: str, run: str | None) -> Settings:
         if setting and (setting[1] == "weight" or "." not in setting[2]):
             changes[setting[1]] = (
                 float(setting[2]) + 0.0 if setting[1] == "weight" else int(setting[2])
-            )  # + 0.0: -0 is 0
+            )  # + 0.0 turns -0 into 0
     asks = EXPERIMENTS[experiment].asks
     return replace(default, **{name: value for name, value in changes.items() if name in asks})
 
 
 def written(settings: Settings) -> str | None:
-    """The parameter ``run`` of a link: what differs from the default run; None when nothing does."""
+    """The parameter ``run`` of a link: the settings that differ from the default run; None if none does."""
     experiment = EXPERIMENTS[settings.experiment]
     changed = [name for name in experiment.asks if getattr(settings, name) != getattr(experiment.default, name)]
     return "_and_".join(f"{name}-{_plainly(getattr(settings, name))}" for name in changed) or None

@@ -1,4 +1,5 @@
-"""The training lab: choose an experiment, say what you expect, see a run, change its settings and run it here."""
+"""The training lab: choose an experiment, say what you expect, see a result, then change its settings and run it
+here."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _STYLE = """
 
 
 def show() -> None:
-    """The page, from what the URL asks for."""
+    """Show the page for the request in the URL."""
     st.html(_STYLE)
     say_complaint()
     experiment = record.experiment_named(st.query_params.get("experiment"))
@@ -52,7 +53,7 @@ def show() -> None:
 def _menu(experiment: str) -> None:
     st.markdown("### Why heads differ")
     st.markdown(LANGUAGE, width=900)
-    st.session_state["lab_experiment"] = experiment  # the URL is the state: Back and links move the controls too
+    st.session_state["lab_experiment"] = experiment  # so that Back and links move the controls too
     st.pills(
         "Experiment",
         list(EXPERIMENTS),
@@ -66,7 +67,7 @@ def _menu(experiment: str) -> None:
 @guarded()
 def _on_experiment() -> None:
     chosen = st.session_state["lab_experiment"]
-    if chosen is not None:  # a second click on the same one takes nothing away
+    if chosen is not None:  # a second click on the same one must not deselect it
         address.go(experiment=chosen, **dict.fromkeys((*settings.OF_THIS_RUN, expected.PARAMETER)))
 
 
@@ -81,7 +82,7 @@ def _answer(experiment: str, run: Result | None) -> None:
 
 
 def _wanted(linked_settings: Settings) -> Result | None:
-    """The run that the URL asks for when this server has it, else the default run that comes with the app."""
+    """The result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
     if "run" in st.query_params:
         done = trainings().result(linked_settings)

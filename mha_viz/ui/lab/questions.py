@@ -1,4 +1,4 @@
-"""The questions behind the product: each with its answer, the experiment that shows it, and the source."""
+"""Questions about multi-head attention, each with its answer, the experiment that shows it, and the source."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Question(NamedTuple):
 
 @cache
 def questions() -> tuple[Question, ...]:
-    """All questions. What an experiment of the training lab answers is answered in its words."""
+    """All questions. Those about an experiment of the training lab are answered with its text."""
     listed = []
     for entry in json.loads(asset("questions.json").read_text("utf-8")):
         words = WORDS.get(entry["parameters"].get("experiment", ""))
@@ -47,7 +47,7 @@ def questions() -> tuple[Question, ...]:
 
 
 def show() -> None:
-    """All questions, two beside each other where there is room."""
+    """Show all questions, two beside each other if there is room."""
     st.html(_STYLE)
     st.markdown("### Why do attention heads differ?")
     st.markdown("Each answer links to an experiment or a page that shows it.")

@@ -1,4 +1,4 @@
-"""One run of the training lab on the page: what it shows, the heads step by step, and the curves."""
+"""One result of the training lab: what it shows, the heads step by step, and the curves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mha_viz.ui.lab import curves, downloads
 from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark, sent, whole
 from mha_viz.ui.shelves import lasting
 
-RECORDINGS = 16  # finished ones that are kept, of 0.1 to 0.4 MB each
+RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
 PLAYER = "lab_player"
 SLICES = (
     r"**Why a head's slice of $W_O$ gives it a gradient of its own.** The output of the layer is the sum of one term "
@@ -34,7 +34,7 @@ SLICES = (
 
 
 def in_words(settings: Settings) -> str:
-    """The settings that an experiment uses, in words."""
+    """The settings that an experiment uses, as a sentence part."""
     names = {"heads": "h", "weight": "λ"}
     named = [
         f"{names.get(name, name)} = {getattr(settings, name):,g}" for name in EXPERIMENTS[settings.experiment].asks
@@ -45,7 +45,7 @@ def in_words(settings: Settings) -> str:
 @st.fragment
 @guarded(complain)
 def show(result: Result, theme: Theme) -> None:
-    """One run: what it says, the heads at one step, and the curves."""
+    """Show a result: its numbers in words, the heads at one step, and the curves."""
     with st.container(key="lab_result"):
         left, right = st.columns([7, 4], gap="large")
     with right:
@@ -82,7 +82,7 @@ def _say(statement: Statement) -> None:
 
 
 def _compared(result: Result, theme: Theme) -> None:
-    """Charts of the run as a whole, where it has several trainings or takes heads away."""
+    """Show the charts of the result as a whole, if it has several trainings or removes heads."""
     drawn = curves.of_the_run(result)
     if "accuracies" in drawn:
         against = "number of heads" if result.settings.experiment == COUNT else "way of cutting"
@@ -150,14 +150,14 @@ def _on_arm(names: Sequence[str], experiment: str) -> None:
 
 
 def _moment(arm: Run) -> int:
-    """The number of the recorded step in view; the first, before training, unless the URL says another."""
+    """The number of the recorded step in view: the one in the URL, or else the first, before training."""
     steps = [str(int(step)) for step in arm.steps]
     step = st.query_params.get("step", "")
     return steps.index(step) if step in steps else 0
 
 
 def _steps(result: Result, arm: Run, at: int, theme: Theme) -> None:
-    """The heads at every recorded step, which the browser plays."""
+    """Show the heads at every recorded step, which the browser plays."""
     st.markdown("**Where each head looks**; rows: from, columns: to")
     player({**_recorded(result, arm, theme), "at": at}, PLAYER, _on_step)
     st.markdown(SLICES)
@@ -172,7 +172,7 @@ def _on_step() -> None:
 
 @lasting(RECORDINGS)
 def _recorded(result: Result, arm: Run, theme: Theme) -> Mapping[str, Any]:
-    """What the browser is sent of one training; nobody may change it, for other visitors are sent it too."""
+    """The data of one training for the browser; cached, so callers must not change it."""
     right = [
         ", ".join(f"{name} {percent(share)}" for share, name in zip(shares, RELATIONS, strict=True))
         for shares in arm.accuracy
@@ -196,7 +196,7 @@ def _recorded(result: Result, arm: Run, theme: Theme) -> Mapping[str, Any]:
 
 def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
     rows = (curves.OF_THE_TRAINING, curves.OF_TWO_HEADS) if arm.heads > 1 else (curves.OF_THE_TRAINING,)
-    for titles in rows:  # on a phone one follows the other
+    for titles in rows:  # on a phone, one follows the other
         for column, (key, title) in zip(st.columns(3, gap="medium"), titles.items(), strict=True):
             with column:
                 st.markdown(title)

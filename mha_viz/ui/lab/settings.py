@@ -1,4 +1,4 @@
-"""The settings of a run: the controls with what is wrong beside each, the estimate, Run, Stop and progress."""
+"""The settings of a run: the controls with an error message beside each, the estimate, Run, Stop and progress."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OF_THIS_RUN = ("run", "step", "arm")
 
 
 def show(experiment: str, linked_settings: Settings) -> None:
-    """The settings with what is wrong beside each, and the button that runs them."""
+    """Show the settings with an error message beside each, and the button that runs them."""
     running = trainings().under_way(linked_settings)
     asks = EXPERIMENTS[experiment].asks
     _follow(experiment, linked_settings)
@@ -55,7 +55,8 @@ def show(experiment: str, linked_settings: Settings) -> None:
 
 
 def _follow(experiment: str, linked_settings: Settings) -> None:
-    """Put the settings of the URL into the controls when the URL is another one; else they keep what was typed."""
+    """Put the settings of the URL into the controls if the URL has changed; otherwise the controls keep their
+    values."""
     stamp = (experiment, st.query_params.get("run"))
     followed = st.session_state.get("lab_followed") == stamp
     st.session_state["lab_followed"] = stamp
@@ -66,7 +67,8 @@ def _follow(experiment: str, linked_settings: Settings) -> None:
 
 
 def _choices(experiment: str) -> Mapping[Field, Sequence[int]]:
-    """What d_model and the number of heads can be; a control that says something else takes the nearest choice."""
+    """The values that d_model and the number of heads can have; a control with another value is set to the nearest
+    one."""
     widths = f"lab_{experiment}_d_model"
     st.session_state[widths] = _nearest(WIDTHS, st.session_state[widths])
     choices: dict[Field, Sequence[int]] = {"d_model": WIDTHS}
@@ -78,7 +80,7 @@ def _choices(experiment: str) -> Mapping[Field, Sequence[int]]:
 
 
 def _nearest(choices: Sequence[int], value: object) -> int:
-    number = int(value) if is_number(value) else 0  # a forged message holds anything
+    number = int(value) if is_number(value) else 0  # a forged message can contain anything
     return min(choices, key=lambda choice: abs(choice - number))
 
 
@@ -96,14 +98,14 @@ def _control(experiment: str, name: Field, choices: Mapping[Field, Sequence[int]
 
 
 def _misfits(linked_settings: Settings) -> dict[Field, SettingError]:
-    """What a link asks for that is not among the choices."""
+    """The settings in a link that are not among the choices."""
     return {name: error for name, error in record.faults(linked_settings).items() if name in ("heads", "d_model")}
 
 
 def _foretell(typed: Settings, linked_settings: Settings) -> None:
-    """How long the run will take, and why it could not show what it is for."""
+    """Say how long the run will take, and why it could not show what it is meant to show, if so."""
     st.caption(f"Takes {duration(trainings().seconds(typed))} on this server.")
-    if typed != linked_settings:  # what a run on the page lacks is said beside it
+    if typed != linked_settings:  # otherwise the result on the page states them
         for note in limits(typed):
             remark(note)
 
@@ -118,10 +120,10 @@ def _faults(experiment: str, values: Mapping[str, Any]) -> dict[Field, SettingEr
 
 @guarded()
 def _start(experiment: str) -> None:
-    """Run what the controls say, and let the URL say it too."""
+    """Run the settings of the controls, and write them into the URL."""
     asks = EXPERIMENTS[experiment].asks
     chosen = {name: st.session_state[_key(experiment, name)] for name in asks}
-    settings = read(experiment, written(replace(EXPERIMENTS[experiment].default, **chosen)))  # as a link can say it
+    settings = read(experiment, written(replace(EXPERIMENTS[experiment].default, **chosen)))  # rounded as in a link
     try:
         if trainings().result(settings) is None:
             trainings().start(settings)

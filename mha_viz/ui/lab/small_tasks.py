@@ -1,4 +1,4 @@
-"""Small tasks: which of four heads does this? The answer is measured on the sentence that is shown."""
+"""Small tasks: which of four heads does this? The correct answer is measured on the sentence that is shown."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SmallTask(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """What decides a task: a number for each head, the larger the better, and what it is."""
+    """What decides a task: one number per head, the larger the better, and its name."""
 
     words: str
     of: Callable[[Attention, SmallTask], Numbers]
@@ -53,12 +53,12 @@ def small_tasks() -> tuple[SmallTask, ...]:
 
 
 def show() -> None:
-    """The section: a choice of tasks, and the open one. No sentence is read before a task is chosen."""
+    """Show the section: a choice of tasks, and the open one. No sentence is read before a task is chosen."""
     st.markdown("### Six small tasks")
     st.markdown("Each shows four real heads on one sentence. The answer is measured on that sentence.")
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
     wanted_task = st.query_params.get(TASK)
-    st.session_state["small_task"] = wanted_task if wanted_task in numbers else None  # the URL is the state
+    st.session_state["small_task"] = wanted_task if wanted_task in numbers else None  # with the URL's value in its key
     st.pills("Task", numbers, key="small_task", on_change=_on_task, label_visibility="collapsed")
     if wanted_task in numbers:
         _open(small_tasks()[int(wanted_task) - 1])
@@ -130,7 +130,7 @@ def _maps(words: Attention, task: SmallTask) -> npt.NDArray[np.float32]:
 
 def _neighbour(offset: int) -> Callable[[Attention, SmallTask], Numbers]:
     def weights(words: Attention, task: SmallTask) -> Numbers:
-        """[head]: the mean weight of a word on the one at ``offset``, special tokens left out on both sides."""
+        """[head]: the mean weight of a word on the one at ``offset``, without special tokens as queries or keys."""
         maps, inner = _maps(words, task), _ordinary(words)
         pairs = [(query, query + offset) for query in inner if query + offset in inner]
         queries, keys = zip(*pairs, strict=True)

@@ -1,4 +1,4 @@
-"""The desk for trainings: one runs at a time, a few may wait, and one that nobody looks at any more stops."""
+"""The desk for trainings: one runs at a time, a few may wait, and one that no page polls any more stops."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mha_viz.training.record import Result, Settings, check, size
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.shelves import Once, Shelf
 
-FORGOTTEN = 5.0  # seconds without a look after which a visitor counts as gone
-KEPT = 64 * 1024 * 1024  # bytes of finished runs…
-AT_REST = 8 * 1024 * 1024  # …and of those that stay when all visitors have gone
+FORGOTTEN = 5.0  # seconds without polling after which a visitor counts as gone
+KEPT = 64 * 1024 * 1024  # bytes of finished results…
+AT_REST = 8 * 1024 * 1024  # …and of those that stay when all visitors have left
 RULES = Rules(
     one="training",
     many="trainings",
@@ -32,27 +32,28 @@ class Trainings:
         self._pace: float | None = None
 
     def result(self, settings: Settings) -> Result | None:
-        """The run with these settings, if this server has done it lately."""
+        """The result with these settings, if this server has computed it lately."""
         return self._done.get(settings)
 
     def under_way(self, settings: Settings) -> Job | None:
-        """The run with these settings that runs or waits now, unless this visitor has let go of it."""
+        """The run with these settings that runs or waits now, unless this visitor has left it."""
         training = self._desk.under_way(settings)
         return None if training is None or training.left else training
 
     def seconds(self, settings: Settings) -> float:
-        """About how long a run with these settings takes: as the last run here, else as a tiny measurement says."""
+        """About how many seconds a run with these settings takes: estimated from the last run here, or else from a tiny
+        measurement."""
         if self._pace is None:
             self._pace = estimate.pace()
         return self._pace * estimate.work(settings)
 
     def before(self, training: Job) -> int:
-        """How many runs come first."""
+        """The number of runs ahead of this one."""
         return self._desk.before(training)
 
     def start(self, settings: Settings) -> Job:
-        """Begin a run, or join the one that is under way. Raises SettingError, and Busy when this visitor has another
-        one, or too many wait."""
+        """Begin a run, or join the one that is under way. Raises SettingError, and Busy if this visitor has another one
+        or too many are waiting."""
         check(settings)
 
         def work(job: Job) -> None:
@@ -66,5 +67,5 @@ class Trainings:
 
 @Once
 def trainings() -> Trainings:
-    """The one desk of this process."""
+    """The only desk of this process."""
     return Trainings()

@@ -1,5 +1,5 @@
-"""What the training lab asks, in a learner's words, and the answers of the papers. Numbers come from runs, not from
-here."""
+"""The texts of the training lab: its questions in plain words, and the answers of the papers. Numbers come from
+results, not from here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mha_viz.training.record import COUNT, CUT, IDENTICAL, OUTPUT, PENALTY, RAND
 
 
 class Words(NamedTuple):
-    """One experiment: its name in the menu, the question, the answer with its source."""
+    """The texts of one experiment: its name in the menu, the question, the answer with its source."""
 
     short: str
     question: str

@@ -1,4 +1,4 @@
-"""What the Roles page gives away: its map, the card of a head, its tables as charts, weights on repeated tokens, and
+"""The downloads of the Roles page: its map, the card of a head, its tables as charts, weights on repeated tokens, and
 how the toy models learned."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mha_viz.ui.studies import Evidence
 from mha_viz.ui.takeaway import Chart
 
 RULES = ("offset", "part of speech", "untrained")  # columns of the table of relations
-OF_MENTIONS = ("nearest", "same form", "untrained")  # and of that of mentions
+OF_MENTIONS = ("nearest", "same form", "untrained")  # and of the table of mentions
 
 
 def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[Chart]:
@@ -41,7 +41,7 @@ def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[
 
 
 def on_repeats(model: catalog.Model) -> list[Chart]:
-    """The charts of repeated tokens: the measure in view, with the numbers of all four, and how the second toy
+    """The charts of repeated tokens: the open measure, with the numbers of all four, and how the second toy model
     learned."""
     heads = repeated.measured_heads(model)
     made = [] if heads is None else [_weights(model, heads)]
@@ -80,7 +80,7 @@ def _map(evidence: Evidence, head: Head | None, about: str) -> Chart:
 
 
 def _card(evidence: Evidence, head: Head, about: str) -> list[Chart]:
-    """Where a head looks, and how much of its weight is on delimiters."""
+    """The charts of where a head looks, and of its weight on delimiters."""
     position, delimiter = (rows_of_head(evidence.table(name), head) for name in ("position", "delimiter"))
     if position is None or delimiter is None:
         return []
@@ -104,7 +104,7 @@ def _card(evidence: Evidence, head: Head, about: str) -> list[Chart]:
 
 
 def _against(label: str, file: str, table: Any, names: str, rules: Sequence[str], about: str) -> list[Chart]:
-    """A table of best heads as bars with the scores of simple rules; all its numbers go with it."""
+    """A table of best heads as bars with the scores of simple rules, and all its numbers."""
     if not len(table):
         return []
     heads = [f"{name}: {head.split()[0]}" for name, head in zip(table[names], table["best head"], strict=True)]

@@ -1,4 +1,4 @@
-"""What is looked for on the Roles page. The URL holds it: controls follow the URL, and callbacks alone write it."""
+"""The filters of the Roles page. The URL holds them: controls follow the URL, and only callbacks write it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.parts import guarded
 
-LONGEST = 60  # characters of what is typed
+LONGEST = 60  # the most characters of the typed text
 LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
 
 
 class Filters(NamedTuple):
     """The kinds of roles (none: all), the typed part of a relation's name, and the kind of relations.
 
-    The names are those of the URL's parameters and of the controls.
+    The fields are named like the URL's parameters and of the controls.
     """
 
     kinds: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Filters(NamedTuple):
 
 
 def from_url() -> Filters:
-    """What the URL asks for; what it cannot have is left out."""
+    """The filters in the URL; invalid values are ignored."""
     given = address.now()
     level = given.get("level", "")
     return Filters(
@@ -40,8 +40,8 @@ def from_url() -> Filters:
 
 @guarded()
 def go(**changes: str | None) -> None:
-    """As :func:`address.go`, together with what stands in the controls: a click that follows on typing comes with a URL
-    that does not say yet what was typed."""
+    """As :func:`address.go`, together with the content of the controls: a click right after typing arrives with a URL
+    that does not contain the typed text yet."""
     address.go(**{**_written(st.session_state), **changes})
 
 
@@ -66,7 +66,7 @@ def kinds(place: Any) -> tuple[str, ...]:
 
 
 def relation(place: Any) -> str:
-    """The part of a relation's name that is typed at ``place``, in small letters."""
+    """The part of a relation's name that is typed at ``place``, in lower case."""
     st.session_state["relation"] = from_url().relation
     typed = place.text_input(
         "Filter relations", key="relation", max_chars=LONGEST, on_change=go, placeholder="subject, or nsubj"

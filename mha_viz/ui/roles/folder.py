@@ -1,5 +1,5 @@
-"""Profiles that whoever runs the server has measured, from the folder that MHA_VIZ_PROFILES names: what ``mha-viz
-profile`` wrote for several corpora or models. Steps of one training have a slider."""
+"""Profiles from the folder that MHA_VIZ_PROFILES names: the output of ``mha-viz profile`` for several corpora or
+models, prepared by whoever runs the server. Steps of one training get a slider."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from mha_viz.ui.roles import filters
 from mha_viz.ui.studies import Evidence
 
 SETTING = "MHA_VIZ_PROFILES"
-CHOICE = "folder"  # in the URL
+CHOICE = "folder"  # the URL parameter
 SLIDER = "training_step"
-OPEN = 8  # profiles that are kept in memory
+OPEN = 8  # profiles kept in memory
 STEP = re.compile(r"(.*\D)(\d{1,12})")
 
 
@@ -41,11 +41,11 @@ def _model(facts: Path, _: int) -> str:
     try:
         return str(json.loads(facts.read_text("utf-8"))["model"])
     except (OSError, ValueError, KeyError, TypeError):
-        return ""  # no profile of this program
+        return ""  # not a profile of this program
 
 
 def evidence(model: str) -> Evidence | None:
-    """The profiles of a model as evidence; None, with a word on it, where one is damaged."""
+    """The profiles of a model as evidence; None, with a remark, if one is damaged."""
     try:
         profiles = tuple(_read(place, (place / "profile.json").stat().st_mtime_ns) for place in models()[model])
     except (OSError, KeyError):
@@ -63,8 +63,8 @@ def _read(place: Path, _: int) -> Profile:
 
 
 def steps(model: str) -> dict[int, str]:
-    """The models in the folder that are steps of the same training as this one, by step: their names differ in the
-    number at their end alone, as toy@0 and toy@400 do. Empty for a single one."""
+    """The models in the folder that are steps of the same training as this one, by step: their names differ only in the
+    number at the end, like toy@0 and toy@400. Empty if there is only one."""
     training, _ = _parts(model)
     of_training = {step: name for name in models() for start, step in [_parts(name)] if start == training}
     return dict(sorted(of_training.items())) if training and len(of_training) > 1 and model in models() else {}
@@ -76,10 +76,10 @@ def _parts(name: str) -> tuple[str, int]:
 
 
 def show_steps(model: str) -> None:
-    """The slider over the steps of the training that a model belongs to, if there are several."""
+    """Show a slider over the steps of the training that a model belongs to, if there are several."""
     by_step = steps(model)
     if by_step:
-        key = f"{SLIDER}_{model}"  # another model in the URL is another widget: Back moves the slider
+        key = f"{SLIDER}_{model}"  # with the URL's model in its key, so that Back moves the slider
         _, step = _parts(model)
         st.select_slider(
             "Training step", [*by_step], value=step, format_func="{:,}".format, key=key, on_change=_on_step, args=(key,)
@@ -90,4 +90,4 @@ def show_steps(model: str) -> None:
 def _on_step(key: str) -> None:
     step = int(st.session_state[key])
     name = key.removeprefix(f"{SLIDER}_")
-    filters.go(model=steps(name)[step], corpus=CHOICE)  # the open head stays
+    filters.go(model=steps(name)[step], corpus=CHOICE)  # the open head stays open

@@ -1,4 +1,4 @@
-"""One head in full: its roles, its profile, and the sentences where it is most and least right."""
+"""The card of one head: its roles, its profile, and the sentences where it is right most and least often."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from mha_viz.ui.studies import Evidence, studies
 from mha_viz.ui.study_progress import result_of
 
 LISTED = 8  # relations
-SHOWN = 4  # sentences of each kind
+SHOWN = 4  # sentences for and against, each
 DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation"}
 
 
 class Answers(NamedTuple):
-    """One sentence of the built-in corpus and what the head says of a relation in it."""
+    """One sentence of the built-in corpus and the head's answers for a relation in it."""
 
     number: int
     arcs: tuple[Arc, ...]
 
     @property
     def right(self) -> int:
-        """How many arcs are right."""
+        """How many answers are right."""
         return sum(arc.right for arc in self.arcs)
 
 
 def summary(evidence: Evidence, head: Head) -> None:
-    """The roles of one head in words, and the way to see it at work."""
+    """Show the roles of one head in words, with a link to see it at work."""
     st.markdown(f"#### {both(head)}")
     findings = by_head(evidence.findings()).get(head, [])
     sentences = [f"* {f.role}, {plain(standing_with_numbers(f))}" for f in findings]
@@ -59,7 +59,7 @@ def summary(evidence: Evidence, head: Head) -> None:
 
 
 def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """The card of one head: its patterns, its relations, and sentences for and against them."""
+    """Show the card of one head: its patterns, its relations, and sentences for and against them."""
     with st.container(border=True, key="head_card"):
         st.markdown(f"#### {both(head)} in full")
         _patterns(evidence, head)
@@ -104,7 +104,7 @@ def _rows(evidence: Evidence, name: str, head: Head) -> Any:
 
 
 def rows_of_head(table: Any, head: Head) -> Any:
-    """The rows of a table that are of one head; None without any."""
+    """The rows of a table about one head; None if there are none."""
     if table is None:
         return None
     rows = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
@@ -112,7 +112,7 @@ def rows_of_head(table: Any, head: Head) -> Any:
 
 
 def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
-    """The head's best relations as a table; the one that is chosen for the sentences below."""
+    """Show the head's best relations as a table; returns the one that is chosen for the sentences below."""
     syntax, baselines = _rows(evidence, "syntax", head), evidence.table("syntax_baselines")
     if syntax is None or baselines is None:
         return None
@@ -147,7 +147,7 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
 
 
 def _chosen_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-    """The relation and direction that is chosen of those with sentences; None where none has any."""
+    """The chosen relation and direction, among those with sentences; None if none has any."""
     options = [pair for pair in relations if _has_sentences(pair[0])]
     if not options:
         return None
@@ -170,7 +170,7 @@ def _relations_of_built_in() -> frozenset[str]:
 
 
 def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, direction: str) -> None:
-    """The built-in sentences where the head is most and least right."""
+    """Show the built-in sentences where the head is right most and least often."""
     try:
         pointers = _pointers(model)
     except MhaVizError as error:
@@ -200,7 +200,7 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
 
 
 def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
-    """Where every head points in the built-in sentences, once they are read; None for a visitor who stopped that.
+    """Where every head points in the built-in sentences, once they have been read; None if the visitor stopped that.
     Raises what the model raises, and Busy."""
     pointers = studies().pointers(model)
     if pointers is not None:
@@ -219,7 +219,7 @@ def _start(model: catalog.Model) -> None:
 
 
 def _listed(title: str, listed: Sequence[Answers], head: Head, gold: str) -> None:
-    """Sentences as links, which open the first case that is wrong, or right where none is."""
+    """Show sentences as links, which open the first wrong case, or a right one if none is wrong."""
     st.markdown(f"**{title}**")
     if not listed:
         st.markdown("none")

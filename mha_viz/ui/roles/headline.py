@@ -1,4 +1,5 @@
-"""The top of the Roles page: one sentence; and, for whoever asks, how far roles can be trusted and what limits them."""
+"""The top of the Roles page: a summary in one sentence and, in an expander, how far roles can be trusted and what
+limits them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ RULE = (
 
 
 def show(model: catalog.Model, evidence: Evidence) -> None:
-    """How many heads do something that has a name, in one sentence, and what the corpus is too small for."""
+    """Say in one sentence how many heads do something that has a name, and for what the corpus is too small."""
     profile = evidence.profiles[0]
     layers, heads = profile.shape
     label = f"{model.label}," if "," in model.label else model.label
@@ -49,13 +50,13 @@ def _sentence(named: int, heads: int) -> str:
 
 
 def corpus(evidence: Evidence) -> None:
-    """What the roles were measured on."""
+    """Say what the roles were measured on."""
     sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
     st.caption(f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}.")
 
 
 def trust(evidence: Evidence) -> None:
-    """How many roles there are of each kind, how far they can be trusted, and what was left out."""
+    """Say how many roles there are of each kind, how far they can be trusted, and what was left out."""
     with st.expander("How roles are found, and how far to trust them"):
         for paragraph in _summary(evidence):
             st.markdown(paragraph)
@@ -67,7 +68,7 @@ def trust(evidence: Evidence) -> None:
 
 @lasting(READY)
 def _summary(evidence: Evidence) -> tuple[str, ...]:
-    """How many heads have roles, how many roles have which standing, what the untrained model has: a paragraph each."""
+    """Paragraphs: how many heads have roles, how many roles have each standing, and what the untrained model has."""
     layers, heads = evidence.profiles[0].shape
     findings = evidence.findings()
     named = len({finding.head for finding in findings})
@@ -86,7 +87,7 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _with_standing(status: str, findings: Sequence[Finding]) -> str:
-    """How many roles of each kind have this standing, and what it means; empty without one."""
+    """How many roles of each kind have this standing, and what it means; empty if there are none."""
     those = [finding for finding in findings if standing(finding) == status]
     if not those:
         return ""

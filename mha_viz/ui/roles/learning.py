@@ -1,4 +1,4 @@
-"""How the toy model came by its roles: its training step by step, the scores of its heads, and their maps."""
+"""How the toy model's heads got their roles: its training step by step, the scores of its heads, and their maps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import Theme
 from mha_viz.files.assets import asset
-from mha_viz.models import snapshots
+from mha_viz.models import catalog, snapshots
 from mha_viz.numerals import counted, percent
 from mha_viz.training import toy_maps
 from mha_viz.ui import address, navigation
@@ -39,12 +39,13 @@ BASELINES = {
     "pronoun_antecedent": "nearest candidate",
 }
 MODEL = toy_maps.TOY
+CAUSAL = "repeater"  # another toy, whose training is shown with its own roles
 TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words alone"}
-TRAINING = "trained"  # the parameter of the URL, and what it begins with
-GAIN = 0.1  # over the baseline, from which on a head counts as doing a task
+TRAINING = "trained"  # the URL parameter, and the prefix of its value
+GAIN = 0.1  # the gain over the baseline at which a head counts as doing a task
 PARAMETER = "snapshot"
 PLAYER = "learning_player"
-LONG = range(9, 14)  # words of the sentence that is drawn
+LONG = range(9, 14)  # the number of words of the sentence that is drawn
 _STYLE = """
 <style>
 .st-key-learning_scores table, .st-key-learning_both table { font-size: 0.9rem; }
@@ -54,14 +55,14 @@ _STYLE = """
 
 
 class Drawn(NamedTuple):
-    """The sentence that the maps are of, and for each task two of its words: from, to."""
+    """The sentence of the maps, and for each task two of its words: from, to."""
 
     sentence: Sentence
     pairs: dict[str, tuple[int, int]]
 
     @property
     def text(self) -> str:
-        """The words with one blank between them."""
+        """The words, separated by single spaces."""
         return " ".join(self.sentence.forms)
 
     def named(self, task: str) -> str:
@@ -71,7 +72,7 @@ class Drawn(NamedTuple):
 
 
 def show() -> None:
-    """Both trainings side by side; of the one that is chosen the slider, what the heads can do at that step, and every
+    """Show both trainings side by side, and for the chosen one a slider, what the heads can do at that step, and every
     head's map of one sentence."""
     st.html(_STYLE)
     st.markdown("### How it learned")
@@ -100,6 +101,9 @@ def show() -> None:
         required=True,
     )
     _at_a_step(list(saved_steps), theme(), navigation.page("explore"))
+    if any(row.name == CAUSAL for row in catalog.offered()):
+        label = ":primary[See how a causal toy model learned to continue repeated words]"
+        st.page_link(navigation.page("roles"), label=label, query_params={"model": CAUSAL})
 
 
 @st.fragment
@@ -123,7 +127,7 @@ def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
 
 
 def charts() -> list[Chart]:
-    """The scores of every head over training, with the step of the URL marked."""
+    """The scores of every head over training, with the step in the URL marked."""
     saved_steps = snapshots.steps(asset(MODEL))
     wanted_step = st.query_params.get(PARAMETER, "")
     step = int(wanted_step) if wanted_step in map(str, saved_steps) else saved_steps[-1]
@@ -138,7 +142,7 @@ def charts() -> list[Chart]:
 
 
 def trained() -> str:
-    """Which of TRAININGS the URL asks for."""
+    """The training that the URL asks for, one of TRAININGS."""
     wanted = st.query_params.get(TRAINING, "")
     return wanted if wanted in TRAININGS else MODEL
 
@@ -150,7 +154,7 @@ def _on_trained() -> None:
 
 
 def _both_trainings() -> list[str]:
-    """The table of both trainings: of each task the baseline and, of either model, its best head at the end and since
+    """A table of both trainings: per task the baseline and, for each model, its best head at the end and the step since
     when."""
     lines = [
         f"| best head at the end | baseline | {' | '.join(f'trained on {words}' for words in TRAININGS.values())} |",
@@ -174,7 +178,8 @@ def _final(model: str, task: str) -> Any:
 
 
 def since_step(model: str, task: str) -> int | None:
-    """The first saved step from which on the best head of a task stays GAIN above the baseline; None for none."""
+    """The first saved step from which on the best head of a task stays GAIN above the baseline; None if there is
+    none."""
     best = _history_of(model, task).groupby("step")["accuracy"].max()
     baseline = _history_of(model, task).groupby("step")["baseline"].first()
     below = best.index[(best - baseline < GAIN).to_numpy()]
@@ -196,7 +201,7 @@ def _on_step() -> None:
 
 @lasting(4)
 def _recorded(model: str, colours: Theme) -> Mapping[str, Any]:
-    """What the browser is sent of all steps; nobody may change it, for other visitors are sent it too."""
+    """The data of all steps for the browser; cached, so callers must not change it."""
     recorded, pairs = toy_maps.shipped(model), drawn().pairs
     count = len(recorded.words)
     places = np.full((len(TASKS), count), -1)  # [task, word]
@@ -218,7 +223,7 @@ def _recorded(model: str, colours: Theme) -> Mapping[str, Any]:
 
 @cache
 def history(model: str = MODEL) -> Any:
-    """Every head's score at every step that is kept, on sentences that the model never saw."""
+    """Every head's score at every saved step, on held-out sentences."""
     import pandas as pd
 
     return pd.read_csv(asset(f"{model}_history.csv"))
@@ -231,7 +236,8 @@ def _history_of(model: str, task: str) -> Any:
 
 @cache
 def drawn() -> Drawn:
-    """The first sentence of the built-in corpus that has all three relations, the last two across another noun."""
+    """The first sentence of the built-in corpus that contains all three relations, the last two of them with another
+    noun in between."""
     for sentence in built_in().sentences:
         if len(sentence.forms) in LONG:
             subject, pronoun = _subject(sentence), _pronoun(sentence)
@@ -243,7 +249,7 @@ def drawn() -> Drawn:
 
 
 def _subject(sentence: Sentence) -> tuple[int, int] | None:
-    """A subject and its verb with a noun between them."""
+    """A subject and its verb, with a noun between them."""
     for place, word in enumerate(sentence.words):
         verb = word.head if word.base == "nsubj" and word.upos == "NOUN" else None
         if verb is not None and "NOUN" in [other.upos for other in sentence.words[place + 1 : verb]]:
@@ -252,7 +258,7 @@ def _subject(sentence: Sentence) -> tuple[int, int] | None:
 
 
 def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
-    """A pronoun and the noun that it means, which is not the nearest noun."""
+    """A pronoun and the noun that it refers to, which is not the nearest noun."""
     nouns = [place for place, word in enumerate(sentence.words) if word.upos == "NOUN"]
     for mention in sentence.mentions:
         if sentence.words[mention.word].upos == "PRON":
@@ -264,7 +270,7 @@ def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
 
 
 def _best(model: str, task: str, step: int) -> Any:
-    """The row of the head that is best at a task at this step."""
+    """The row of the best head for a task at this step."""
     table = _history_of(model, task)
     at_step = table[table["step"] == step]
     return at_step.loc[at_step["accuracy"].idxmax()]
@@ -278,7 +284,8 @@ def _best_heads(model: str, step: int) -> str:
 
 
 def _scores(step: int) -> None:
-    """The best head of each task at this step, beside the rule, and its weight in the sentence that is drawn."""
+    """Show the best head of each task at this step, beside the simple rule, and its weight in the sentence that is
+    drawn."""
     recorded = toy_maps.shipped(trained())
     maps = recorded.maps[recorded.steps.tolist().index(step)]  # [layer, head, query, key]
     lines = [

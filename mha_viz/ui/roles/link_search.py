@@ -1,4 +1,5 @@
-"""Search by head, in its card: its strongest links, by what stands at their ends. The URL holds the search."""
+"""Search by head, in the card of a head: its strongest links, filtered by the words at their ends. The URL holds the
+search."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from mha_viz.ui.study_progress import progress, stopping
 
 PARAMETER = "search"
 ALL = "all"  # a search without conditions
-LONGEST = 60  # characters of one condition
+LONGEST = 60  # the most characters of one condition
 ROWS = {
     "From": {"query_word": "Word", "query_pos": "Part of speech", "query_relation": "Relation to its head"},
     "To": {"key_word": "Word", "key_pos": "Part of speech", "key_relation": "Relation to its head"},
@@ -41,7 +42,7 @@ FIELDS = tuple(name for row in ROWS.values() for name in row)
 
 
 def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """The form, and what a search found."""
+    """Show the form, and the results of the search."""
     parameter = address.now().get(PARAMETER)
     with st.expander("Search this head’s links", expanded=parameter is not None):
         source = _source(model, evidence)
@@ -58,7 +59,7 @@ def read(parameter: str) -> dict[str, str]:
 
 
 def _source(model: catalog.Model, evidence: Evidence) -> Source:
-    """The sentences that are searched: the visitor's own file, else the built-in ones."""
+    """The sentences to search: the visitor's own file, or else the built-in ones."""
     digest = evidence.profiles[0].facts["sha256"]
     names: dict[str, str] = st.session_state.get(FILES, {})
     source = studies().source_measured(model, digest) if digest in names else None
@@ -82,7 +83,7 @@ def _form(model: catalog.Model, source: Source, head: Head, conditions: dict[str
 
 
 def _key(name: str, parameter: str) -> str:
-    """Another search in the URL is another field: Back changes both."""
+    """The key of a field; it contains the URL's value, so that Back changes both."""
     return f"search_{name}_{parameter}"
 
 

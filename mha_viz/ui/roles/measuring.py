@@ -1,4 +1,4 @@
-"""What was measured for the Roles page, or the way to measure it: the built-in sentences, or a file."""
+"""The measurements on the Roles page, or the controls to measure: over the built-in sentences, or over a file."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from mha_viz.ui.studies import Evidence, given, sentences_given, studies
 from mha_viz.ui.study_progress import progress, stopping
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
-SOON = 0.1  # seconds between two looks at whether a file is read
-FILES = "roles_files"  # measured during this visit: digest → name
+SOON = 0.1  # seconds between two polls while a file is read
+FILES = "roles_files"  # corpora measured during this visit: digest → name
 CORPORA = {
     GOLD: "published corpora",
     folder.CHOICE: "profiles of this server",
@@ -36,7 +36,7 @@ def shipped_evidence(model: catalog.Model) -> Evidence | None:
 
 
 def evidence_on(model: catalog.Model, corpus: str) -> Evidence | None:
-    """What was measured, or the way to measure it."""
+    """The measurements of a model on a corpus; None while the page shows how to measure them instead."""
     if corpus == folder.CHOICE:
         return folder.evidence(model.name)
     if corpus == GOLD:
@@ -116,7 +116,8 @@ def _upload(model: catalog.Model) -> None:
 
 
 def _source(data: bytes, name: str) -> Source:
-    """What a file holds, once it is read. Raises CorpusError, and Busy. A reading that no tab waits for stops."""
+    """The content of an uploaded file, once it is read. Raises CorpusError, and Busy. A reading that no tab waits for
+    stops."""
     source = studies().source(data, name)
     if source is not None:
         return source
@@ -125,7 +126,7 @@ def _source(data: bytes, name: str) -> Source:
         sign = st.empty()
         while not job.wait(SOON):
             job.look()
-            sign.empty()  # here Streamlit ends a run that nobody waits for any more
+            sign.empty()  # Streamlit ends an abandoned run here
     source = studies().source(data, name)
     if source is None:
         raise job.error or Cancelled("The file was not read to its end.", "Choose it again.")
@@ -133,13 +134,13 @@ def _source(data: bytes, name: str) -> Source:
 
 
 def _name(profile: Profile) -> str:
-    """What a corpus is called: by its file for whoever had it during this visit, else without a name."""
+    """The name of a corpus: its file name for visitors who uploaded it during this visit, otherwise a description."""
     names: dict[str, str] = st.session_state.get(FILES, {})
     return names.get(profile.facts["sha256"], profile.corpus)
 
 
 def _earlier(model: catalog.Model) -> None:
-    """The files that were measured during this visit."""
+    """Show the files that were measured during this visit."""
     for digest, name in st.session_state.get(FILES, {}).items():
         st.button(plain(name), key=f"file_{digest}", type="tertiary", on_click=address.go, kwargs={"corpus": digest},
                   help=None if studies().profile(model, digest) else "Not measured with this model yet.")  # fmt: skip

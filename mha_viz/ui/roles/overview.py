@@ -1,4 +1,4 @@
-"""All roles of a model: the map, the table, and the strongest of each kind."""
+"""All roles of a model: the map, the table, and the strongest role of each kind."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from mha_viz.ui.roles import filters
 from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence
 
-CHARTS = 24  # finished maps of roles, and tables: one for each evidence, filter, open head and colour scheme
+CHARTS = 24  # cached maps of roles, and tables: one per evidence, filter, open head and colour scheme
 
 
 def show_map(evidence: Evidence, chosen: Head | None) -> None:
-    """The map, in which a click opens a head; below it the kinds of roles that it shows, and the same as a table."""
+    """Show the map, in which a click opens a head, the filter for kinds of roles, and the same as a table."""
     above = st.container()
     kinds = filters.kinds(st)
     chart = _chart(evidence, kinds, chosen, theme())
-    key = f"role_map_{chosen}"  # with another head the chart is another one, in which nothing has been clicked
+    key = f"role_map_{chosen}"  # with the head in its key: a new chart has no click recorded
     alt = "Map of roles, layers by heads; “All roles as a table” below lists the same."
     with above:
         head_grid(chart, "role_map", alt, partial(_on_cell, key), key=key, words=True)
@@ -37,12 +37,12 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
 
 @lasting(CHARTS)
 def _chart(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None, colours: Theme) -> Any:
-    """The map of roles; nobody may change it, for other visitors are shown it too."""
+    """The map of roles; cached, so callers must not change it."""
     return role_map(filtered(evidence, kinds), evidence.profiles[0].shape, chosen, colours)
 
 
 def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
-    """The roles of these kinds; of all kinds where none is chosen."""
+    """The roles of these kinds, or of all kinds if none is chosen."""
     return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
@@ -64,7 +64,7 @@ def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:
 
 @lasting(CHARTS)
 def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
-    """A line per role; nobody may change it."""
+    """The roles as a data frame with one row per role; cached, so callers must not change it."""
     import pandas as pd
 
     findings = filtered(evidence, kinds)
@@ -74,7 +74,7 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
 
 
 def show_strongest(evidence: Evidence) -> None:
-    """What there is to see, while no head is chosen: the strongest of each kind."""
+    """While no head is chosen, show the strongest role of each kind."""
     strongest: dict[str, Finding] = {}
     for finding in strongest_first(evidence.findings()):
         strongest.setdefault(finding.role, finding)

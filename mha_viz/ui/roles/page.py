@@ -21,14 +21,14 @@ from mha_viz.ui.studies import Evidence
 
 
 def show(where: Address) -> None:
-    """The page, from what the URL asks for."""
+    """Show the page for the request in the URL."""
     say_complaint()
     try:
         model = catalog.resolve(where.model) if where.model else catalog.default()
     except MhaVizError as error:
         complain(error)
         model = catalog.default()
-    left, right = st.columns([7, 4], gap="large")  # on a phone the left one comes first
+    left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
     with right:
         corpus = _choices(model, st.query_params.get("corpus"))
     with left:
@@ -55,7 +55,8 @@ def show(where: Address) -> None:
 
 
 def _below(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
-    """The sections under the map: the open head, how a toy learned, the tables, and other corpora and models."""
+    """Show the sections below the map: the open head, how a toy model learned, the tables, and other corpora and
+    models."""
     if head is not None:
         head_card.show(model, evidence, head)
     if model.name == learning.MODEL:
@@ -70,7 +71,7 @@ def _below(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
 
 
 def _existing(evidence: Evidence, linked: Head | None) -> Head | None:
-    """The head of the URL; None, with a word on it, where the model has no such head."""
+    """The head in the URL; None, with a remark, if the model has no such head."""
     heads = evidence.profiles[0].heads()
     if linked is None or linked in heads:
         return linked
@@ -79,7 +80,7 @@ def _existing(evidence: Evidence, linked: Head | None) -> Head | None:
 
 
 def _choices(model: catalog.Model, corpus: str | None) -> str:
-    """Model and corpus; the corpus that is to be shown."""
+    """The controls for model and corpus. Returns the corpus to show."""
     names = [m.name for m in catalog.offered()]
     names += [name for name in folder.models() if name not in names and not catalog.hosted()]
     names = names if model.name in names else [*names, model.name]
@@ -102,7 +103,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         "Measured on",
         offered,
         default=chosen if chosen in offered else UPLOAD,
-        key=f"roles_corpus_{chosen}",  # another value in the URL is another widget: Back changes both
+        key=f"roles_corpus_{chosen}",  # with the URL's value in its key, so that Back changes both
         format_func=lambda name: CORPORA[GRAMMAR if grammar_shipped and name == GOLD else name],
         required=True,
         wrap=True,

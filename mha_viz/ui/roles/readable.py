@@ -1,7 +1,7 @@
-"""Sentences for and against the roles of one head, each a click away from its gold arcs on the Explore page.
+"""Sentences for and against the roles of one head, each one click away from its gold arcs on the Explore page.
 
-Whose sentences: those that come with a shipped profile, the built-in ones, and a visitor's own file. Of another
-visitor's file a profile holds numbers alone.
+The sentences are those shipped with a profile, the built-in ones, and those of the visitor's own file. A profile of
+another visitor's file contains only numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOT_SHIPPED = (
     "{annotation}: choose *your own file* above, or run `mha-viz profile`."
 )
 COREFERENCE = " in which coreference is annotated (CoNLL-U with `Entity=`, as in GUM)"
-AROUND = 12  # words that are shown on either side of a link
+AROUND = 12  # words that are shown on each side of a link
 RULE = (
     "Of all cases in {corpus}: the two right and the two wrong ones with the largest weights, and one drawn at random. "
     "A sentence opens in Explore."
@@ -44,7 +44,7 @@ RULE = (
 
 
 def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """The cases that were kept for the roles of a head."""
+    """Show the recorded cases for the roles of a head."""
     shown, corpora = _examples(model, evidence, head)
     findings = by_head(evidence.findings()).get(head, [])
     if not findings:
@@ -58,7 +58,7 @@ def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
 
 
 def _missing(findings: Sequence[Finding]) -> None:
-    """The roles without sentences, by the corpora that they were measured on, and what to do."""
+    """Say which roles have no sentences, by the corpora that they were measured on, and what to do about it."""
     for corpora in dict.fromkeys(finding.corpora for finding in findings):
         roles = "; ".join(named(f.role, f.detail) for f in findings if f.corpora == corpora)
         annotation = COREFERENCE if any(f.role == "coreference" for f in findings) else ""
@@ -69,7 +69,7 @@ def _missing(findings: Sequence[Finding]) -> None:
 
 
 def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example], corpora: Sequence[str]) -> None:
-    """The cases of one of these roles."""
+    """Show the cases of one of these roles."""
     st.caption(RULE.format(corpus=plain(" and ".join(corpora))))
     role = roles[0]
     if len(roles) > 1:
@@ -118,7 +118,7 @@ def _name(profile: Profile) -> str:
 
 
 def _sentences(model: catalog.Model, profile: Profile) -> Mapping[Span, Sentence]:
-    """The sentences of a profile's evidence, as far as this visitor may read them."""
+    """The sentences of a profile's evidence that this visitor may read."""
     wanted, digest = spans(profile.tables["evidence"]), profile.facts["sha256"]
     if profile.sentences:
         return dict(zip(wanted, profile.sentences, strict=True))
@@ -135,10 +135,10 @@ def _sentences(model: catalog.Model, profile: Profile) -> Mapping[Span, Sentence
 
 
 def _case(example: Example) -> None:
-    """The sentence as a link, and what the head says in it."""
+    """Show the sentence as a link, and the head's answer in it."""
     show_link(_around(example), link(example.sentence, as_case(example), opened(example)))
     answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
-    if example.detail.endswith("head_to_dep"):  # the answer is the word that attends
+    if example.detail.endswith("head_to_dep"):  # here the answer is the word that attends
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
     gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
     mark = "right" if example.right else f"correct: {gold}" if gold else "wrong"
@@ -146,12 +146,13 @@ def _case(example: Example) -> None:
 
 
 def opened(example: Example) -> str:
-    """What Explore shows of the gold annotation: "nsubj.dep_to_head", "coreference"; nothing for other roles."""
+    """The gold annotation that Explore shows for a case: "nsubj.dep_to_head", "coreference"; an empty string for other
+    roles."""
     return {"syntax": example.detail.replace(" ", "."), "coreference": "coreference"}.get(example.role, "")
 
 
 def show_link(words: str, query: dict[str, str] | None) -> None:
-    """``words`` as a link to the Explore page with these parameters; as plain text without any."""
+    """Show ``words`` as a link to the Explore page with these parameters, or as plain text if there are none."""
     if query is None:
         st.markdown(plain(words))
     else:
@@ -159,12 +160,12 @@ def show_link(words: str, query: dict[str, str] | None) -> None:
 
 
 def as_case(example: Example) -> Case:
-    """What Explore opens and holds: the word, for "head_to_dep" as the key to which others attend."""
+    """The case for Explore, with its held word: for "head_to_dep" as the key to which others attend."""
     return Case(example.head, "k" if example.detail.endswith("head_to_dep") else "q", example.word)
 
 
 def link(sentence: Sentence, case: Case, gold: str) -> dict[str, str] | None:
-    """The parameters of the Explore page for a sentence with its annotation; None where no link can hold it."""
+    """The parameters of the Explore page for a sentence with its annotation; None if it is too long for a link."""
     text = " ".join(sentence.forms)
     annotation = annotated(text)
     texts: Iterable[str] = [text]
@@ -177,7 +178,7 @@ def link(sentence: Sentence, case: Case, gold: str) -> dict[str, str] | None:
 
 
 def _pasted(sentence: Sentence) -> str:
-    """A sentence as one pastes it: its lines of CoNLL-U without comments."""
+    """A sentence as it can be pasted: its CoNLL-U lines without comments."""
     return "\n".join(line for line in as_conllu([sentence]).splitlines() if line and not line.startswith("#"))
 
 
@@ -186,7 +187,7 @@ def _around(example: Example) -> str:
 
 
 def around(forms: Sequence[str], ends: Sequence[int]) -> str:
-    """The sentence, or of a long one the words around both ends of a link."""
+    """The sentence or, if it is long, the words around both ends of a link."""
     return " ".join(_shortened(forms, [min(max(word, 0), len(forms) - 1) for word in ends]))
 
 

@@ -25,9 +25,9 @@ from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence, given, studies
 
-FEWEST = 20  # held-out cases of a relation that is listed
-TABLES = 16  # kept ready: one for each evidence and level
-# The columns of shares, with what each is.
+FEWEST = 20  # the fewest held-out cases of a relation that is listed
+TABLES = 16  # cached tables: one per evidence and level
+# The columns with shares, and what each of them shows.
 SHARES = MappingProxyType(
     {
         "score": "Share of the held-out cases in which the head is right.",
@@ -43,7 +43,7 @@ SHARES = MappingProxyType(
 
 
 def show(evidence: Evidence) -> None:
-    """Relations, coreference and GAP, as far as the corpus has gold for them."""
+    """Show the tables of relations, coreference and GAP, as far as the corpus has gold annotation for them."""
     if evidence.table("syntax_chosen") is not None:
         _syntax(evidence)
     _coreference(evidence)
@@ -88,12 +88,12 @@ def _syntax(evidence: Evidence) -> None:
 
 @lasting(TABLES)
 def readable(evidence: Evidence, level: str) -> Any:
-    """The relations of one level, the largest gain first; nobody may change the table."""
+    """The relations of one level, largest gain first; cached, so callers must not change the table."""
     import pandas as pd
 
     every = evidence.table("syntax_chosen")
     chosen = every[(every["level"] == level) & (every["n_odd"] >= FEWEST)]
-    # Of equals the simpler.
+    # If two are equal, the simpler one.
     rules = {"offset": chosen["offset_odd"], "part of speech": chosen["upos_odd"], "the head": chosen["accuracy_odd"]}
     table = pd.DataFrame(
         {
@@ -117,7 +117,7 @@ def readable(evidence: Evidence, level: str) -> Any:
 
 
 def _rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
-    """A line for each of a table with the columns "best head", "score" and these baselines."""
+    """One row per row of a table with the columns "best head", "score" and these baselines."""
     for what, (_, line) in zip(words, table.iterrows(), strict=True):
         head = Head.parse(line["best head"].split()[0])
         yield ScoreRow(what, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
@@ -133,7 +133,7 @@ def _columns() -> dict[str, Any]:
 
 
 def _coreference(evidence: Evidence) -> None:
-    """Every kind of mention, and GAP, from all profiles that have any."""
+    """Show every kind of mention, and GAP, from all profiles that have them."""
     sources = [p.corpus for p in coreferent(evidence)]
     if not sources:
         if any("gap" in p.tables for p in evidence.profiles):
@@ -168,11 +168,11 @@ def coreferent(evidence: Evidence) -> list[Profile]:
 
 @lasting(TABLES)
 def mentions(evidence: Evidence) -> Any:
-    """A line per kind of mention; nobody may change the table."""
+    """A row per kind of mention; cached, so callers must not change the table."""
     import pandas as pd
 
     table = pd.concat([p.tables["coreference_chosen"] for p in coreferent(evidence)], ignore_index=True)
-    rules = {  # of equals the simpler
+    rules = {  # if two are equal, the simpler one
         "nearest": table["nearest_odd"],
         "same form": table["same_form_odd"],
         "untrained": table["untrained_odd"],
@@ -197,7 +197,7 @@ def mentions(evidence: Evidence) -> Any:
 
 
 def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
-    """The best heads of two models for every relation, where both were measured on one corpus."""
+    """Show the best heads of two models for every relation, if both were measured on the same corpus."""
     source = evidence.source("syntax_chosen") or evidence.profiles[0]
     others = [m for m in (*catalog.offered(), *_typed(model)) if m.name != model.name]
     measured = {m.name: other for m in others if (other := _measured(m, source.facts["sha256"])) is not None}
@@ -220,13 +220,13 @@ def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
 
 
 def _typed(model: catalog.Model) -> list[catalog.Model]:
-    """Models outside the catalogue whose roles were looked at during this visit; ``model`` is one from now on."""
+    """Models outside the catalogue whose roles this visit has shown; adds ``model`` to them."""
     names = st.session_state.setdefault("roles_typed", [])
     if model.name not in names and model.name not in {m.name for m in catalog.offered()}:
         names.append(model.name)
     models = []
     for name in names:
-        with suppress(MhaVizError):  # a folder that has gone
+        with suppress(MhaVizError):  # a folder that no longer exists
             models.append(catalog.resolve(name))
     return models
 
@@ -243,7 +243,7 @@ def _measured(model: catalog.Model, digest: str) -> Profile | None:
 
 
 def _beside(one: Any, other: Any, first: str, second: str) -> Any:
-    """The best head of each model for each relation, held-out scores and cases, and the best fixed offset."""
+    """The best head of each model for each relation, with held-out scores and cases, and the best fixed offset."""
     import pandas as pd
 
     merged = one.merge(other, on=["level", "relation"], suffixes=("_1", "_2"))
@@ -262,7 +262,7 @@ def _beside(one: Any, other: Any, first: str, second: str) -> Any:
 
 
 def statistics(corpus: Corpus) -> None:
-    """How far heads and dependents stand apart in a corpus, and what a fixed offset would get right."""
+    """Show how far heads and dependents are apart in a corpus, and how often a fixed offset would be right."""
     with st.expander(f"The built-in corpus: {len(corpus.sentences)} sentences, and how hard they are"):
         st.markdown("  \n".join(plain(" ".join(sentence.forms)) for sentence in corpus.sentences[:6]))
         st.dataframe(

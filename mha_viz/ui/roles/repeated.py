@@ -1,4 +1,5 @@
-"""Roles of a causal model's heads on repeated random tokens, without a corpus; and how the second toy came by them."""
+"""The roles of a causal model's heads on repeated random tokens, measured without a corpus, and how the second toy
+model learned them."""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ from mha_viz.ui.shelves import Once, Shelf
 from mha_viz.ui.study_progress import result_of
 
 TOY = "repeater"
-LEARNED = ("previous", "induction")  # measures that are shown over its training
+LEARNED = ("previous", "induction")  # the measures that are shown over its training
 SLIDER, MEASURE = "repeater_step", "repeats_measure"
 FIRST = "induction"  # of the measures
 EXAMPLE = "dog river anna green tower king dog river anna green tower"
-PREVIOUS = "L0H0.L0H3"  # of the second toy: its heads that look at the token before
-PART = 10  # sequences of one request
+PREVIOUS = "L0H0.L0H3"  # the second toy model's heads that look at the previous token
+PART = 10  # sequences per request
 SPELT = {
     "induction": "Induction",
     "duplicate": "Duplicate token",
@@ -61,7 +62,7 @@ RULES = Rules(
 
 
 class _Measured:
-    """The measurements of this server, by model."""
+    """This server's measurements by model."""
 
     def __init__(self) -> None:
         self.desk: Desk[str] = Desk(RULES)
@@ -74,7 +75,7 @@ def _measured() -> _Measured:
 
 
 def show(model: catalog.Model) -> None:
-    """The section of a causal model whose files are here; nothing for others."""
+    """Show the section for a causal model whose files are here; nothing for other models."""
     with guarded(complain):
         folder = hub.local_folder(model)
         if folder is None or not is_causal(folder):
@@ -91,12 +92,12 @@ def show(model: catalog.Model) -> None:
 
 
 def is_toy(model: catalog.Model) -> bool:
-    """True for the second toy, at whatever step of its training."""
+    """True for the second toy model, at any step of its training."""
     return model.name.partition("@")[0] == TOY
 
 
 def measured_heads(model: catalog.Model) -> DecoderHeads | None:
-    """What was measured of a model; None before that."""
+    """The measurements of a model; None if it was not measured yet."""
     return _measured().shelf.get(_key(model))
 
 
@@ -110,7 +111,8 @@ def _key(model: catalog.Model) -> str:
 
 
 def _heads(model: catalog.Model) -> DecoderHeads | None:
-    """The measurement, from memory or from a job; None until the visitor asks for it. Raises what the model raises."""
+    """The measurements, from memory or from a job; None until the visitor asks for them. Raises what the model
+    raises."""
     key = _key(model)
     result = measured_heads(model)
     if result is not None:
@@ -144,7 +146,7 @@ def _study(key: str, model: catalog.Model, job: Job) -> None:
 
 
 def _roles(heads: DecoderHeads) -> None:
-    """One line for each measure: the heads that have the role, or the highest of all."""
+    """Say for each measure which heads have the role or, if none has it, which head is highest."""
     roles, even = heads.roles(), chance(heads.length)
     lines = []
     for number, measure in enumerate(MEASURES):
@@ -184,7 +186,7 @@ def _history() -> Any:
 
 
 def _learning() -> None:
-    """A slider over the training of the second toy, and its scores at each step."""
+    """Show a slider over the training of the second toy model, and its scores at each step."""
     st.markdown("### How it learned")
     st.markdown(
         "A causal model with two layers of attention and nothing else learned to continue sequences of random words "
@@ -197,14 +199,14 @@ def _learning() -> None:
 
 
 def step_in_view() -> int:
-    """The step of training that the URL names; the last one unless it is one that was saved."""
+    """The training step in the URL; the last saved one unless the URL names another saved one."""
     saved = steps(asset(TOY))
     step = st.query_params.get(PARAMETER, "")
     return int(step) if step in map(str, saved) else saved[-1]
 
 
 def scores_chart(measure: str, step: int, colours: Theme) -> Any:
-    """One measure of every head over the training of the second toy, with a step marked."""
+    """One measure of every head over the training of the second toy model, with a step marked."""
     table = _history()
     return scores(table[table["task"] == measure], step, SPELT[measure], colours)
 
@@ -213,7 +215,7 @@ def scores_chart(measure: str, step: int, colours: Theme) -> Any:
 @guarded(complain)
 def _at_a_step() -> None:
     saved, step = steps(asset(TOY)), step_in_view()
-    st.session_state[SLIDER] = step  # the URL is the state: Back and links move the control too
+    st.session_state[SLIDER] = step  # with the URL's value in its key, so that Back and links move the control too
     st.select_slider("Steps of training", saved, key=SLIDER, on_change=_on_step)
     for column, measure in zip(st.columns(2, gap="large"), LEARNED, strict=True):
         chart = scores_chart(measure, step, theme())

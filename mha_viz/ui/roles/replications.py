@@ -19,12 +19,12 @@ from mha_viz.ui.roles import filters
 from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence, given, studies
 
-TABLES = 8  # kept ready
+TABLES = 8  # cached tables
 PERCENT = "percent"
 
 
 def show(model: catalog.Model, evidence: Evidence) -> None:
-    """The roles of the model's own profile on the corpus that is shown, or the way to choose one."""
+    """Show how the roles of the model's own profile do on the corpus of the page, or the control to choose a corpus."""
     reference = _reference_evidence(model)
     if reference is None:
         return
@@ -51,7 +51,7 @@ def show(model: catalog.Model, evidence: Evidence) -> None:
 
 
 def _reference_evidence(model: catalog.Model) -> Evidence | None:
-    """What the roles of a model were found on: the shipped profiles, or the built-in sentences."""
+    """The profile in which the roles of a model were found: the shipped profiles, or that of the built-in sentences."""
     shipped = given(model.name) if model.kind in ("bundled", "own") else None
     if shipped is not None:
         return shipped
@@ -84,7 +84,7 @@ def _replications(reference: Evidence, here: Profile) -> tuple[Replication, ...]
 
 @lasting(TABLES)
 def _table(reference: Evidence, here: Profile) -> Any:
-    """A line per role; nobody may change it."""
+    """A data frame with one row per role; cached, so callers must not change it."""
     import pandas as pd
 
     lines = []

@@ -1,4 +1,4 @@
-"""Scores at a glance: in words what is scored, the best head, and a bar on which the baselines are ticks."""
+"""Scores at a glance: what is scored in words, the best head, and a bar with a tick for each baseline."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ STYLE = """
 
 
 class ScoreRow(NamedTuple):
-    """What is scored in words, the head that does best, its score, and the score of each baseline in the order of
-    their names."""
+    """What is scored, in words; the best head; its score; and the score of each baseline, in the order of their
+    names."""
 
     what: str
     head: Head
@@ -55,7 +55,7 @@ class ScoreRow(NamedTuple):
 
 
 def draw(heading: str, baselines: Iterable[str], rows: Iterable[ScoreRow]) -> None:
-    """A table with a line per row; each head is a link to its card."""
+    """Draw a table with one line per row; each head is a link to its card."""
     names = tuple(baselines)
     here = {name: value for name, value in address.now().items() if name not in ("head", "on", "pin", "link")}
     key = "".join(

@@ -1,4 +1,4 @@
-"""Whether the roles of a head are used: what goes wrong, over a corpus, without it."""
+"""Whether the roles of a head are used: the effect, over a corpus, of switching it off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mha_viz.ui.parts import plain
 
 
 def show(rows: Any) -> None:
-    """A sentence for each role of a head; ``rows``: its lines of the table ``used``, or None."""
+    """Show a sentence for each role of a head; ``rows``: its rows of the table ``used``, or None."""
     if rows is None:
         return
     first = rows.iloc[0]

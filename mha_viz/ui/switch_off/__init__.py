@@ -1,1 +1,1 @@
-"""The page on which heads are switched off."""
+"""The Switch off page."""

@@ -1,4 +1,4 @@
-"""What the model answers with and without the heads that are off: in words, and as bars."""
+"""What the model answers with and without the heads that are switched off: in words, and as bars."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ ON = {"sentence": "the sentence vector", "answer": "the answer"}
 def show(
     model: catalog.Model, attention: Attention, ablation: Ablation, off: tuple[Head, ...], about: str
 ) -> list[Chart]:
-    """The answer before, and after where heads are off. Returns its chart, which is ``about`` that. Raises what the
-    model raises."""
+    """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
+    what the model raises."""
     answer = answer_of(model, ablation, off)
     st.subheader("What the model answers")
     st.markdown(_sentence(answer, off))
@@ -73,7 +73,7 @@ def _alt(answer: Answer, is_changed: bool) -> str:
 
 
 def effect_control(question: Question | None, effect: str) -> str:
-    """What the effects of heads are shown on: the control where something is asked, else the sentence vector."""
+    """The quantity on which effects are measured: a control if there is a question, else the sentence vector."""
     if question is None:
         return "sentence"
     key = f"effect_{effect}"
@@ -98,14 +98,14 @@ def _on_effect(key: str) -> None:
 
 
 def unit(question: Question | None, effect: str) -> str:
-    """What an effect is measured in."""
+    """The unit of an effect."""
     if effect == "sentence" or question is None:
         return "1 − cosine"
     return "change of the cosine" if question.kind == COSINE else "nats"
 
 
 def explained(question: Question | None, effect: str) -> str:
-    """One sentence on what the number of a head is."""
+    """One sentence on what the number of a head means."""
     if effect == "sentence" or question is None:
         return (
             "How much the sentence vector, which is the mean of the last layer’s states, changes when this one head is "
@@ -120,7 +120,7 @@ def explained(question: Question | None, effect: str) -> str:
 
 
 def beside_random(effect: Together) -> str:
-    """The effect on the answer beside that of random directions; empty where nothing is asked."""
+    """The effect on the answer beside that of random directions; empty if there is no question."""
     if effect.answer != effect.answer:
         return ""
     weaker = int((effect.random_answer < effect.answer).sum())
@@ -132,7 +132,7 @@ def beside_random(effect: Together) -> str:
 
 
 def importance(model: catalog.Model, attention: Attention, question: Question, effects: Effects) -> None:
-    """How far a measure without removal, by gradients, agrees with the effects."""
+    """Say how far a measure that removes nothing, but uses gradients, agrees with the effects."""
     text = attention.text
     by_gradient = inference.wait(office().per_head("importance", model, text.text, text.pair, question), WAITING)
     alike = agreement(by_gradient, effects.answer)
@@ -145,8 +145,8 @@ def importance(model: catalog.Model, attention: Attention, question: Question, e
 
 
 def direct(model: catalog.Model, attention: Attention, question: Question) -> list[Chart]:
-    """What each head adds to the logit of the word directly, where that can be read off. Returns its chart, once it is
-    open."""
+    """Show what each head adds to the logit of the word directly, for models where that can be read off. Returns its
+    chart, if it is open."""
     if question.kind == COSINE:
         return []
     with st.expander("Direct contribution of each head", key="direct", on_change="rerun") as box:

@@ -1,4 +1,4 @@
-"""Which heads are off, and how: the controls, and the square that is clicked."""
+"""The controls for which heads are off, and how, and for clicks on squares."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ABOUT = {
 
 
 def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
-    """Which heads are off, and how."""
+    """Show the controls for which heads are off, and how."""
     names = [str(head) for head in off]
-    key = f"off_{'.'.join(names)}"  # another value in the URL is another widget
+    key = f"off_{'.'.join(names)}"  # with the URL's value in its key
     _heads(attention, names, key)
     st.segmented_control(
         "Output of a head that is switched off",
@@ -58,6 +58,8 @@ def _heads(attention: Attention, names: list[str], key: str) -> None:
         key=key,
         format_func=lambda name: both(Head.of(name)),
         placeholder="None: choose here, or click a square",
+        filter_mode="contains",  # Enter after L3H1 takes that head, and not five whose names hold its letters
+        select_all=False,
         on_change=_on_chosen,
         args=(key,),
     )
@@ -112,13 +114,13 @@ def _on_random(layers: int, heads: int, some: int) -> None:
 
 @guarded()
 def on_square() -> None:
-    """A click on a square of the effects: its head is switched off, or on again."""
+    """For a click on a square of the effects: switches its head off, or on again."""
     _turn("effects")
 
 
 @guarded()
 def on_point() -> None:
-    """The same for a click on a point among all heads."""
+    """For a click on a point of the scatter plot of all heads: the same."""
     _turn("looks")
 
 

@@ -1,4 +1,4 @@
-"""The page on which heads are switched off: the effect of each head alone, and of those that are chosen together."""
+"""The Switch off page: the effect of each head alone, and of the chosen heads together."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 from mha_viz.ui.takeaway import Chart
 
 EFFECTS = Rules("study of effects", "studies of effects", one_per_tab=True)
-Key = tuple[str, Ablation]  # of a reading, and of how heads are switched off in it
+Key = tuple[str, Ablation]  # keyed by a reading and by how heads are switched off in it
 INTRODUCTION = "Click a square to switch that head off; everything after it is recomputed without it."
 _STYLE = """
 <style>
@@ -51,7 +51,7 @@ CAUTION = (
 
 
 def show(what: PageRequest) -> None:
-    """The page, from what the URL asks for. CoNLL-U that was pasted is read as the sentence it holds."""
+    """Show the page for the request in the URL. Pasted CoNLL-U is read as the sentence it contains."""
     say_complaint()
     st.html(_STYLE)
     st.header("Switch heads off")
@@ -64,7 +64,7 @@ def show(what: PageRequest) -> None:
     inference.say_cut(attention, what.where, what.sentence)
     off = _existing(attention, what.where)
     model = catalog.resolve(attention.model)
-    left, right = st.columns([7, 4], gap="large")  # on a phone the left one comes first
+    left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
     with right:
         controls(attention, off, what.where.how)
         question = asking.panel(model, attention, what.where)
@@ -92,7 +92,7 @@ def show(what: PageRequest) -> None:
 def _removed(
     model: catalog.Model, attention: Attention, ablation: Ablation, effects: Effects, where: Address
 ) -> list[Chart]:
-    """Heads one after the other, and what each adds to the answer. Returns the charts."""
+    """Show the removal of heads one by one, and what each head adds to the answer. Returns the charts."""
     question = ablation.question
     if question is not None:
         answering.importance(model, attention, question, effects)
@@ -102,7 +102,7 @@ def _removed(
 
 
 def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
-    """Those of the heads of the URL that the model has, with a word on others and on what cannot be read."""
+    """The heads in the URL that the model has, with a remark on the others and on what cannot be read."""
     names = ("off", "how", *address.ASKED)
     odd = [one for one in where.complaints if one.partition("=")[0] in names]
     every = set(attention.every_head())
@@ -121,7 +121,8 @@ def _desk() -> Desk[Key]:
 
 
 def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:
-    """What each head alone does to the text, a batch of heads at a time, so that others are answered in between."""
+    """Measure the effect of each head alone on the text, a batch of heads at a time, so that other requests are
+    answered in between."""
     batches_of_heads = list(batches(attention.layers, attention.heads, len(attention.text)))
     parts = []
     for number, (layer, heads) in enumerate(batches_of_heads):
@@ -133,7 +134,7 @@ def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> No
 
 
 def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> Effects:
-    """The effects of all heads on the text, from the cache or from a study. Raises what the model raises, and Busy."""
+    """The effects of all heads on the text, from the cache or from a job. Raises what the model raises, and Busy."""
     key = (attention.key, ablation)
     effects = office().effects.get(key)
     if effects is not None:
@@ -145,7 +146,7 @@ def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> 
 
 
 def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, where: Address) -> str:
-    """The effect of every head alone. Returns what it is on: "sentence" or "answer"."""
+    """Show the effect of every head alone. Returns what it is measured on: "sentence" or "answer"."""
     on = answering.effect_control(question, where.effect)
     chart = charts.head_grid(effects.on(on), answering.unit(question, on), off, theme())
     head_grid(chart, "effects", f"Effect of each head on {answering.ON[on]}.", on_square)
@@ -160,7 +161,7 @@ def _effects_chart(effects: Effects, off: tuple[Head, ...], question: Question |
 
 
 def _about(attention: Attention, method: str, off: tuple[Head, ...]) -> str:
-    """What charts of this page are of, for their captions."""
+    """What the charts of this page show, for their captions."""
     which = f"Without {', '.join(map(both, off))}" if off else "Each head alone is off"
     return f"{which} ({method}); {reading(attention)}."
 
@@ -172,7 +173,7 @@ def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | Liter
 
 
 def _most(effects: Effects, on: str) -> None:
-    """What there is to see while no head is off."""
+    """While no head is off, name the heads with the largest effects."""
     values, every = effects.on(on), effects.ranked(on)
     first, last = every[0], every[-1]
     st.subheader("No head is off")
@@ -188,7 +189,7 @@ def _most(effects: Effects, on: str) -> None:
 
 
 def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
-    """The effect in words: its rank among heads, and beside as much taken away at random."""
+    """Say the effect in words: its rank among heads, and how it compares with removing as much at random."""
     st.subheader(f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads")
     if len(off) == 1:
         rank = effects.ranked().index(off[0]) + 1
@@ -207,7 +208,7 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
 
 
 def _looks(attention: Attention, effects: Effects, question: Question | None, on: str, about: str) -> Chart:
-    """How specialised each head looks against how much it matters. Returns its chart."""
+    """Show how specialised each head looks against how much it matters. Returns the chart."""
     st.subheader("Do heads that look specialised matter more?")
     st.markdown(
         "From left to right, how sharply a head attends on this text: 1 − its entropy divided by that of even "
@@ -236,7 +237,7 @@ def _changes(
     effect: Together,
     about: str,
 ) -> list[Chart]:
-    """What changes in tokens and in other heads, and the way to see it in Explore. Returns the charts."""
+    """Show what changes in tokens and in other heads, with a link to see it on Explore. Returns the charts."""
     future = inference.without(model, ablation.text, ablation.pair, off, ablation.method)
     without = inference.wait(future, "Reading the text again…")
     left, right = st.columns(2, gap="large")
@@ -258,12 +259,12 @@ def _changes(
 
 
 def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: str) -> tuple[list[Chart], Head]:
-    """How far the attention of later heads has ``moved`` [layer, head]: the chart, and the head that it moved most; no
-    chart and the first head that is off where no layer comes after it."""
+    """How far the attention of later heads has ``moved``, [layer, head]: the chart, and the head that moved most; if
+    there is no later layer, no chart and the first head that is off."""
     if off[0].layer == len(moved) - 1:
         st.markdown("None: no head comes after the last layer.")
         return [], off[0]
-    moved[: off[0].layer + 1] = np.nan  # they read what they read before
+    moved[: off[0].layer + 1] = np.nan  # earlier layers and their own are unaffected
     st.markdown(
         "Jensen–Shannon divergence of each later head’s attention from what it was, in thousandths of a nat; at most "
         "693."

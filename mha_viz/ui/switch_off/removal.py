@@ -1,4 +1,4 @@
-"""How many heads can go before the answer changes, and which few make another word the answer."""
+"""How many heads can be removed before the answer changes, and which few heads make another word the answer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def _desk() -> Desk[Key]:
 def show(
     model: catalog.Model, attention: Attention, ablation: Ablation, effects: Effects, where: Address
 ) -> list[Chart]:
-    """The curve of an answer while heads are removed one by one, once an order is chosen. Returns it as a chart."""
+    """Show the curve of an answer while heads are removed one by one, once an order is chosen. Returns the curve as a
+    chart."""
     question = ablation.question
     effect = "sentence" if question is None else where.effect
     st.subheader("How many can go?")
@@ -69,7 +70,7 @@ def show(
 
 
 def _table(curve: Removal, about: str) -> Table:
-    """A row for each number of heads that are off."""
+    """A row for each number of removed heads."""
     last, answer = [None, *map(str, curve.order)], [None if np.isnan(one) else float(one) for one in curve.answer]
     rows = zip(range(len(last)), last, answer, curve.sentence.tolist(), strict=True)
     return Table(("heads_off", "last_head", "effect_on_answer", "effect_on_sentence"), tuple(rows), {"caption": about})
@@ -110,8 +111,7 @@ def _sentence(curve: Removal, question: Question | None) -> str:
 
 
 def _curve(model: catalog.Model, attention: Attention, ablation: Ablation, order: tuple[Head, ...]) -> Removal | None:
-    """The curve, from the cache or from the model; None where it was stopped. Raises what the model raises, and
-    Busy."""
+    """The curve, from the cache or from the model; None if it was stopped. Raises what the model raises, and Busy."""
 
     def work(job: Job) -> Removal:
         parts: list[Changes] = []
@@ -129,7 +129,7 @@ def _curve(model: catalog.Model, attention: Attention, ablation: Ablation, order
 def _ordered(
     key: Key, model: catalog.Model, ablation: Ablation, work: Callable[[Job], Removal | Switch], words: str
 ) -> Removal | Switch | None:
-    """What ``work`` makes, from the cache or as a job that can be stopped; None where it was."""
+    """The result of ``work``, from the cache or as a job that can be stopped; None if it was stopped."""
     result = office().removals.get(key)
     if result is not None:
         return result
@@ -166,7 +166,7 @@ def _again(key: Key) -> None:
 
 
 def show_switch(model: catalog.Model, attention: Attention, ablation: Ablation, where: Address) -> None:
-    """Which few heads make another word the answer, once a word is chosen."""
+    """Show which few heads make another word the answer, once a word is chosen."""
     question = ablation.question
     if question is None or question.kind == COSINE:
         return

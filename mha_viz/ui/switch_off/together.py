@@ -1,4 +1,5 @@
-"""The effect of heads that are off at once, draw by draw of random directions: progress, and a way to stop it."""
+"""The effect of switching off several heads at once, beside random directions draw by draw, with progress and a way to
+stop it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import Order, ordered
 
 TOGETHER = Rules("study of heads together", "studies of heads together", one_per_tab=True)
-Key = tuple[str, Ablation, tuple[Head, ...]]  # of a reading, and of what is switched off in it
+Key = tuple[str, Ablation, tuple[Head, ...]]  # keyed by a reading and by what is switched off in it
 
 
 @Once
@@ -25,8 +26,7 @@ def _desk() -> Desk[Key]:
 
 
 def effect(model: catalog.Model, attention: Attention, ablation: Ablation, off: tuple[Head, ...]) -> Together:
-    """The effect, from the cache or from a study. Raises what the model raises, Busy, and Cancelled where it was
-    stopped."""
+    """The effect, from the cache or from a job. Raises what the model raises, Busy, and Cancelled if it was stopped."""
     key = (attention.key, ablation, off)
     result = office().together.get(key)
     if result is not None:

@@ -13,8 +13,8 @@ _mount = drawing("block")
 def block(content: dict[str, Any], key: str, on_step: Callable[[], None], on_head: Callable[[], None]) -> None:
     """Draw the diagram.
 
-    ``content``: steps [{name, label, shape, inside}] in order, those ``inside`` a head together; step, the open one;
-    heads [colour]; head, the chosen one.
+    ``content``: steps [{name, label, shape, inside}] in order, those ``inside`` a head as one group; step, the open
+    one; heads [colour]; head, the chosen one.
 
     In the callbacks, ``st.session_state[key]`` holds ``step`` (its name) or ``head`` (its number).
     """

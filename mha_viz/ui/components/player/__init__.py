@@ -1,4 +1,4 @@
-"""A training step by step: Play, Pause and a slider; what moves, moves in the browser."""
+"""A training step by step: Play, Pause and a slider; all animation happens in the browser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _mount = drawing("player")
 
 
 def player(content: dict[str, Any], key: str, on_step: Callable[[], None]) -> None:
-    """Draw what :func:`mha_viz.figures.frames.frames` made.
+    """Draw the output of :func:`mha_viz.figures.frames.frames`.
 
     In the callback, ``st.session_state[key].step`` is the step at which the visitor stopped.
     """

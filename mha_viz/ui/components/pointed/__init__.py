@@ -1,4 +1,4 @@
-"""The word under the pointer, marked in every chart of a page: in the browser alone."""
+"""The word under the pointer is marked in every chart of a page, in the browser alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _mount = drawing("pointed")
 
 
 def follow(tokens: Sequence[int], colour: str) -> None:
-    """Mark what is pointed at in charts that name their tokens, in the words above them, and in the table whose rows
-    are ``tokens``."""
+    """Mark the token under the pointer in charts that name their tokens, in the words above them, and in the table with
+    one row per item of ``tokens``."""
     _mount(key="pointed", data={"tokens": list(tokens), "colour": colour}, width="content")

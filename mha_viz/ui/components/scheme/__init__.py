@@ -1,4 +1,5 @@
-"""Tells the server when the page turns dark or light while it is open, and the navigation which page that is."""
+"""Reports to the server when the page turns dark or light while it is open, and marks the open page in the
+navigation."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ _mount = drawing("scheme")
 
 
 def watch(page: int) -> None:
-    """The script runs again when the page's colours are no longer those that it was run for. ``page``: the number of
-    the open one in the navigation."""
+    """Run the script again when the page's colour scheme is no longer the one that it was run for. ``page``: the number
+    of the open page in the navigation."""
     data = {"type": st.context.theme.type, "page": page}
     _mount(key="scheme", data=data, on_turned_change=lambda: None, width="content")

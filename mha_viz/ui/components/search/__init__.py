@@ -1,4 +1,4 @@
-"""The search for a head, from anywhere on the page, and the list of keys."""
+"""The search for a head on every page, and the list of keyboard shortcuts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _mount = drawing("search")
 def search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_open: Callable[[], None]) -> None:
     """Draw the field.
 
-    ``content``: typed, what is answered; problem, why it cannot be; groups [{title, note, answers: [{head, paper, does,
-    score, baseline, rule, standing, href}]}].
+    ``content``: typed, the query that is answered; problem, why it cannot be answered; groups [{title, note, answers:
+    [{head, paper, does, score, baseline, rule, standing, href}]}].
 
     In the callbacks, ``st.session_state[key]`` holds ``query`` (what was typed) or ``open`` ({typed, index}, an answer
     by its place among all).

@@ -1,4 +1,4 @@
-"""“Copy link” for pages that have no sentence to type."""
+"""“Copy link” for pages without a sentence field."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _mount = drawing("share")
 
 
 def share(full: Mapping[str, str], file: str) -> None:
-    """The button. ``full``: what a link must say besides the URL to show the same elsewhere; ``file``: what the page
-    can save for others, "html", "figures" or nothing."""
+    """Draw the button. ``full``: the parameters that a link needs besides the URL to show the same elsewhere; ``file``:
+    what the page can save for others, "html", "figures" or nothing."""
     _mount(key="share", data={"full": dict(full), "file": file}, width="content")

@@ -1,4 +1,4 @@
-"""Leads the eye and the keyboard to a step of the tour."""
+"""Moves view and keyboard focus to a step of the tour."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _mount = drawing("tour")
 
 
 def lead(step: str, place: str) -> None:
-    """Where ``step`` is new, bring the element that the CSS selector ``place`` names into sight."""
+    """If ``step`` is new, scroll the element that the CSS selector ``place`` names into view."""
     _mount(key="tour_lead", data={"step": step, "place": place}, width="content")

@@ -1,0 +1,79 @@
+// Where the keyboard is on the page of Streamlit: it stays with a control that is drawn anew, and "Skip to main content"
+// brings it below the navigation.
+
+const CONTROLS = "a[href], button, input, select, summary, textarea, [role=slider]";
+const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander, which changes when it opens
+const BELOW_NAVIGATION = "h2.mha-heading";
+
+/** @type {(element: Element) => string} */
+function nameOf(element) {
+  const { labels } = /** @type {HTMLInputElement} */ (element);
+  const label = [...(labels ?? [])].map((one) => one.textContent).join(" ");
+  const name = element.getAttribute("aria-label") ?? (label || element.textContent);
+  return [element.tagName, element.getAttribute("role"), name.replace(ICON, "").trim()].join("|");
+}
+
+/** @type {(name: string) => HTMLElement[]} */
+const called = (name) =>
+  [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(CONTROLS))].filter(
+    (control) => nameOf(control) === name && control.checkVisibility(),
+  );
+
+// The class that Streamlit makes of the key of one control.
+/** @type {(control: Element) => string | undefined} */
+const keyOf = (control) =>
+  [...(control.closest(".stElementContainer")?.classList ?? [])].find((name) => name.startsWith("st-key-"));
+
+// What last had the keyboard: the control, its name, its place among those of that name, and its key.
+let last = /** @type {{ element: Element, name: string, at: number, key: string | undefined } | null} */ (null);
+
+// What opens over a control may have the keyboard for a moment: the control is remembered.
+/** @type {(event: Event) => void} */
+function note({ target }) {
+  const control = /** @type {HTMLElement} */ (target);
+  if (control.shadowRoot) last = null; // drawn by us, and stays
+  if (!control.matches(CONTROLS)) return;
+  const name = nameOf(control);
+  last = { element: control, name, at: called(name).indexOf(control), key: keyOf(control) };
+}
+
+// A click elsewhere and a Tab give it up.
+/** @type {(event: Event) => void} */
+function giveUp(event) {
+  if (!(event instanceof KeyboardEvent) || event.key === "Tab") last = null;
+}
+
+// After a change of the page: where the control that had the keyboard is gone, the one in its place gets it.
+/** @type {() => void} */
+export function restoreKeyboard() {
+  if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
+  const same = called(last.name);
+  const keyed = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
+  /** @type {HTMLElement} */ (same[last.at] ?? same[0] ?? keyed)?.focus({ preventScroll: true });
+}
+
+/** @type {[string, (event: Event) => void][]} */
+const LISTENERS = [
+  ["focusin", note],
+  ["pointerdown", giveUp],
+  ["keydown", giveUp],
+  ["click", skip],
+];
+
+// Returns what ends the watch.
+/** @type {() => () => void} */
+export function watchKeyboard() {
+  LISTENERS.forEach(([type, listener]) => document.addEventListener(type, listener, true));
+  return () => LISTENERS.forEach(([type, listener]) => document.removeEventListener(type, listener, true));
+}
+
+// Streamlit's own way leads to the navigation, which is part of its main content.
+/** @type {(event: Event) => void} */
+function skip(event) {
+  const place = /** @type {HTMLElement | null} */ (document.querySelector(BELOW_NAVIGATION));
+  if (!place || !(event.target instanceof Element) || !event.target.closest("[data-testid=stSkipToContent]")) return;
+  event.preventDefault();
+  event.stopPropagation();
+  place.tabIndex = -1;
+  place.focus();
+}

@@ -1,0 +1,138 @@
+"""The main jobs of two pages by keyboard alone, in a real browser: every stop is seen, and no key goes astray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import expect
+
+from tests.browser_tab import BrowserTab
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+# What has the keyboard: its name, and whether it is drawn with a ring. Streamlit's fields change their frame instead.
+FOCUSED = """() => {
+    let one = document.activeElement;
+    while (one.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
+    const label = one.getAttribute("aria-label") ?? one.labels?.[0]?.innerText ?? one.innerText;
+    const ringed = one.matches("input") ? one.closest("label") ?? one : one;
+    const hasRing = getComputedStyle(ringed).outlineStyle !== "none" || one.matches("textarea, input");
+    return [one === document.body ? "" : label, hasRing];
+}"""
+MOST_STOPS = 70
+
+
+def focused(page: Page) -> str:
+    """The name of what has the keyboard; empty where nothing has."""
+    name, has_ring = page.evaluate(FOCUSED)
+    assert has_ring or not name, f"{name[:60]}: nothing shows that it has the keyboard"
+    return str(name)
+
+
+def go_to(page: Page, name: str, key: str = "Tab") -> None:
+    """Press Tab until what has this name has the keyboard; every stop on the way must show it."""
+    for _ in range(MOST_STOPS):
+        page.keyboard.press(key)
+        if name in focused(page)[:80]:
+            return
+    raise AssertionError(f"{name} cannot be reached by {key}")
+
+
+def stays_on(page: Page, name: str) -> None:
+    """When the page has come to rest, the keyboard is on what has this name."""
+    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    page.wait_for_timeout(200)
+    assert name in focused(page), f"the keyboard is on “{focused(page)[:60]}”"
+
+
+def test_a_sentence_is_read_and_shared_by_keyboard_alone(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(permissions=["clipboard-read", "clipboard-write"])
+    page, press = visitor.explore(), visitor.page.keyboard.press
+    go_to(page, "Skip to main content")
+    press("Enter")
+    go_to(page, "Examples")
+    press("Enter")
+    go_to(page, "The keys to the old wooden cabinet")
+    press("Enter")
+    visitor.asked(text="The keys to the old wooden cabinet are on the table.")
+    stays_on(page, "Examples")
+    go_to(page, "Type your own sentence", "Shift+Tab")
+    press("Enter")
+    stays_on(page, "Sentence")
+    page.keyboard.type("The cat slept because it was warm.")
+    press("Enter")
+    visitor.asked(text="The cat slept because it was warm.")
+    visitor.drawn()
+    stays_on(page, "Sentence")
+
+    go_to(page, "All heads")
+    press("ArrowDown")
+    press("ArrowRight")
+    press("Enter")
+    visitor.asked(head="L4H2")
+    expect(visitor.title).to_have_text("L4H2 (5-3)")
+    stays_on(page, "All heads")
+    go_to(page, "+ Compare")
+    press("Enter")
+    expect(page.get_by_role("link", name="Compare (1)")).to_be_visible()
+    stays_on(page, "+ Compare")
+
+    go_to(page, "Token links")
+    press("ArrowDown")
+    press("Enter")
+    visitor.asked(pin="q1")
+    expect(visitor.readout).to_contain_text("The attends to ")
+    stays_on(page, "Token links")
+    go_to(page, "Copy link", "Shift+Tab")
+    press("Enter")
+    expect(page.get_by_text("Only this computer can open the link.")).to_be_visible()
+    copied = parse_qs(urlsplit(page.evaluate("navigator.clipboard.readText()")).query)
+    assert (copied["head"], copied["pin"]) == (["L4H2"], ["q1"])
+    go_to(page, "save one interactive HTML file")
+    press("Enter")
+    stays_on(page, "Download figure and numbers")
+    expect(page.get_by_role("button", name="HTML, interactive")).to_be_visible()
+    go_to(page, "HTML, interactive")
+    press("Escape")
+    visitor.asked(pin=None)  # nothing else was open
+    press("/")
+    page.keyboard.type("pronoun")
+    expect(page.get_by_role("region", name="Heads that answer").get_by_role("link").first).to_be_visible()
+    press("ArrowDown")
+    press("Enter")
+    visitor.asked(head="L2H4")
+    stays_on(page, "Find a head")
+
+
+def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) -> None:
+    page, press = visitor.visit("/switch_off"), visitor.page.keyboard.press
+    expect(page.get_by_text("No head is off")).to_be_visible()
+    expect(page.locator("a[aria-current=page]")).to_be_visible()  # the page's own script has come
+    press("Tab")
+    press("Enter")
+    press("Tab")
+    stays_on(page, "Sentence")  # the skip link skips the navigation
+    go_to(page, "Heads that are off")
+    page.keyboard.type("L3H1")
+    press("Enter")
+    visitor.asked(off="L3H1")  # that head, and not L3H10 and L3H11
+    expect(page.get_by_role("heading", name="Without L3H1 (4-2)")).to_be_visible()
+    stays_on(page, "Heads that are off")
+    go_to(page, "zero")
+    press("ArrowRight")
+    press("ArrowRight")
+    press("Space")
+    visitor.asked(how="uniform")
+    stays_on(page, "uniform")
+    go_to(page, "A whole layer")
+    press("ArrowDown")
+    press("Enter")
+    expect(page.get_by_role("heading", name="Without 13 heads")).to_be_visible()
+    stays_on(page, "A whole layer")
+    go_to(page, "Switch all on")
+    press("Enter")
+    visitor.asked(off=None, how="uniform")
+    expect(page.get_by_text("No head is off")).to_be_visible()

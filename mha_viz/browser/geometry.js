@@ -1,4 +1,5 @@
 // Numbers and positions only: no page, no colours. Tested with `node --test`.
+import { eachRow, gathered, greatest, heaviest, piecesOf, sumShown } from "./rows.js";
 import { LONG, defaultsOf, patternsOf } from "./view.js";
 
 // Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
@@ -172,7 +173,7 @@ export function shownBlock(reading, head, view, { rows, cols }) {
   if (R === reading.n && C === keysOf(reading).n && !isRescaled) return { w: raw, R, C, max: greatest(raw), signed };
   const w = new Float32Array(R * C);
   const columns = piecesOf(cols);
-  eachRow(reading, raw, rows, (row, begin, pieces, r) => {
+  eachRow(raw, keysOf(reading).n, rows, (row, begin, pieces, r) => {
     const share = 1 / pieces.length;
     const shown = share * gathered(row, begin, columns, share, w, r * C);
     if (isRescaled) for (let i = r * C; i < r * C + C; i++) w[i] = shown > 1e-12 ? w[i] / shown : 1 / C;
@@ -189,7 +190,7 @@ function hiddenShares(reading, head, { rows, cols }) {
   const columns = piecesOf(cols);
   const { n: m } = keysOf(reading);
   if (cols.length === m && !before) return hidden;
-  eachRow(reading, reading.matrices.get(head), rows, (row, begin, pieces, r) => {
+  eachRow(reading.matrices.get(head), m, rows, (row, begin, pieces, r) => {
     let total = 0;
     for (let i = begin; i < begin + m; i++) total += signed ? Math.abs(row[i]) : row[i];
     hidden[r] = total ? 1 - sumShown(row, begin, columns, signed) / total : 0;
@@ -199,72 +200,6 @@ function hiddenShares(reading, head, { rows, cols }) {
     }
   });
   return hidden;
-}
-// The largest of some numbers, whatever their sign.
-/** @type {(w: Float32Array) => number} */
-function greatest(w) {
-  let [least, most] = [0, 0];
-  for (let i = 0; i < w.length; i++) {
-    if (w[i] > most) most = w[i];
-    else if (w[i] < least) least = w[i];
-  }
-  return Math.max(most, -least);
-}
-
-// The pieces of all columns one after the other, and where those of each column end; made once for each list of columns.
-/** @type {WeakMap<Unit[], Columns>} */
-const piecesListed = new WeakMap();
-/** @type {(cols: Unit[]) => Columns} */
-function piecesOf(cols) {
-  if (!piecesListed.has(cols)) {
-    let end = 0;
-    const tokens = Uint16Array.from(cols.flatMap((unit) => unit.tokens));
-    piecesListed.set(cols, { tokens, ends: Uint16Array.from(cols, (unit) => (end += unit.tokens.length)) });
-  }
-  return piecesListed.get(cols);
-}
-
-// Write what the columns show of a row, times `share`, into w from a place on; returns their sum.
-/**
- * @type {(row: Row, begin: number, columns: Columns, share: number, w: Float32Array, from: number) => number}
- */
-function gathered(row, begin, { tokens, ends }, share, w, from) {
-  let shown = 0;
-  for (let c = 0, i = 0; c < ends.length; c++) {
-    let sum = 0;
-    for (; i < ends[c]; i++) sum += row[begin + tokens[i]];
-    w[from + c] = sum * share;
-    shown += sum;
-  }
-  return shown;
-}
-
-// What the columns show of a row, whatever its sign.
-/** @type {(row: Row, begin: number, columns: Columns, signed: boolean) => number} */
-function sumShown(row, begin, { tokens, ends }, signed) {
-  let shown = 0;
-  for (let c = 0, i = 0; c < ends.length; c++) {
-    let sum = 0;
-    for (; i < ends[c]; i++) sum += signed ? Math.abs(row[begin + tokens[i]]) : row[begin + tokens[i]];
-    shown += sum;
-  }
-  return shown;
-}
-
-// Every row of a view: that of its piece, or the sum of those of its pieces; its numbers begin at `begin`.
-/**
- * @type {(reading: Reading, raw: Float32Array, rows: Unit[], visit: (row: Row, begin: number, pieces: number[], r:
- *   number) => void) => void}
- */
-function eachRow(reading, raw, rows, visit) {
-  const { n: m } = keysOf(reading);
-  const sums = new Float64Array(m);
-  rows.forEach(({ tokens }, r) => {
-    if (tokens.length === 1) return visit(raw, tokens[0] * m, tokens, r);
-    sums.fill(0);
-    for (const q of tokens) for (let k = 0; k < m; k++) sums[k] += raw[q * m + k];
-    visit(sums, 0, tokens, r);
-  });
 }
 
 /** @type {(values: number[]) => number} */
@@ -339,19 +274,6 @@ export function chosen({ w: values, R, C, signed }, links) {
     }
   }
   return mask;
-}
-
-// The places of the largest numbers, at most `count`, the largest first; of equal ones the first.
-/** @type {(row: Float32Array, count: number) => number[]} */
-function heaviest(row, count) {
-  const places = [];
-  for (let c = 0; c < row.length; c++) {
-    if (places.length === count && !(row[c] > row[places[count - 1]])) continue;
-    let at = Math.min(places.length, count - 1);
-    for (; at > 0 && row[places[at - 1]] < row[c]; at--) places[at] = places[at - 1];
-    places[at] = c;
-  }
-  return places;
 }
 
 const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1

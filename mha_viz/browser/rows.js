@@ -1,0 +1,80 @@
+// The rows of a matrix: what a view shows of one, and the largest numbers in it.
+
+// The largest of some numbers, whatever their sign.
+/** @type {(w: Float32Array) => number} */
+export function greatest(w) {
+  let [least, most] = [0, 0];
+  for (let i = 0; i < w.length; i++) {
+    if (w[i] > most) most = w[i];
+    else if (w[i] < least) least = w[i];
+  }
+  return Math.max(most, -least);
+}
+
+// The pieces of all columns one after the other, and where those of each column end; made once for a list of columns.
+/** @type {WeakMap<Unit[], Columns>} */
+const piecesListed = new WeakMap();
+/** @type {(cols: Unit[]) => Columns} */
+export function piecesOf(cols) {
+  if (!piecesListed.has(cols)) {
+    let end = 0;
+    const tokens = Uint16Array.from(cols.flatMap((unit) => unit.tokens));
+    piecesListed.set(cols, { tokens, ends: Uint16Array.from(cols, (unit) => (end += unit.tokens.length)) });
+  }
+  return piecesListed.get(cols);
+}
+
+// Write what the columns show of a row, times `share`, into w from a place on; returns their sum.
+/**
+ * @type {(row: Row, begin: number, columns: Columns, share: number, w: Float32Array, from: number) => number}
+ */
+export function gathered(row, begin, { tokens, ends }, share, w, from) {
+  let shown = 0;
+  for (let c = 0, i = 0; c < ends.length; c++) {
+    let sum = 0;
+    for (; i < ends[c]; i++) sum += row[begin + tokens[i]];
+    w[from + c] = sum * share;
+    shown += sum;
+  }
+  return shown;
+}
+
+// What the columns show of a row, whatever its sign.
+/** @type {(row: Row, begin: number, columns: Columns, signed: boolean) => number} */
+export function sumShown(row, begin, { tokens, ends }, signed) {
+  let shown = 0;
+  for (let c = 0, i = 0; c < ends.length; c++) {
+    let sum = 0;
+    for (; i < ends[c]; i++) sum += signed ? Math.abs(row[begin + tokens[i]]) : row[begin + tokens[i]];
+    shown += sum;
+  }
+  return shown;
+}
+
+// Every row of a view: that of its piece, or the sum of those of its pieces; its m numbers begin at `begin`.
+/**
+ * @type {(raw: Float32Array, m: number, rows: Unit[], visit: (row: Row, begin: number, pieces: number[], r:
+ *   number) => void) => void}
+ */
+export function eachRow(raw, m, rows, visit) {
+  const sums = new Float64Array(m);
+  rows.forEach(({ tokens }, r) => {
+    if (tokens.length === 1) return visit(raw, tokens[0] * m, tokens, r);
+    sums.fill(0);
+    for (const q of tokens) for (let k = 0; k < m; k++) sums[k] += raw[q * m + k];
+    visit(sums, 0, tokens, r);
+  });
+}
+
+// The places of the largest numbers, at most `count`, the largest first; of equal ones the first.
+/** @type {(row: Float32Array, count: number) => number[]} */
+export function heaviest(row, count) {
+  const places = [];
+  for (let c = 0; c < row.length; c++) {
+    if (places.length === count && !(row[c] > row[places[count - 1]])) continue;
+    let at = Math.min(places.length, count - 1);
+    for (; at > 0 && row[places[at - 1]] < row[c]; at--) places[at] = places[at - 1];
+    places[at] = c;
+  }
+  return places;
+}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.analysis.distance import between_heads, divergence, farthest, nearest, plane
+from mha_viz.analysis.distance import between_heads, divergence, entropy, farthest, nearest, plane
 from mha_viz.attention import Attention
 from mha_viz.errors import ShapeError
 from mha_viz.text import Piece, tokenized
@@ -88,3 +88,18 @@ def test_the_plane_keeps_distances_that_fit_into_it_and_is_always_the_same() -> 
     assert (first.points == second.points).all()
     # four points at equal distances are a tetrahedron: the plane must say what it cannot show
     assert plane(1 - np.eye(4)).stress > 0.1
+
+
+def test_the_entropy_of_a_row_is_exact_at_its_ends_and_takes_rounding_errors_for_zeros() -> None:
+    one, even = np.eye(1, 9, dtype=np.float32)[0], np.full(8, 1 / 8, np.float32)
+    assert entropy(one) == 0
+    assert entropy(even) == pytest.approx(np.log(8), abs=1e-7)
+    below = np.array([0.5, 0.5, -1e-4, 0], np.float32)
+    assert entropy(below) == pytest.approx(np.log(2), abs=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(3, 40_000), (70_000, 3), (2, 5, 7)])
+def test_entropies_do_not_depend_on_how_many_rows_are_worked_on_at_a_time(shape: tuple[int, ...]) -> None:
+    shares = np.random.default_rng(0).random(shape, dtype=np.float32)
+    expected = -(shares.astype(np.float64) * np.log(np.maximum(shares, 1e-30))).sum(axis=-1)
+    np.testing.assert_allclose(entropy(shares), expected, rtol=1e-6)

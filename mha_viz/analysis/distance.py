@@ -32,7 +32,7 @@ def entropy(shares: npt.NDArray[np.floating]) -> Sums:
     nats = np.empty(len(rows))
     step = max(1, NEAR // max(1, rows.shape[1]))  # rows at a time
     for start in range(0, len(rows), step):
-        part = rows[start : start + step]
+        part = np.maximum(rows[start : start + step], 0)  # a weight may be a rounding error below 0
         logs = np.log(np.maximum(part, TINY))
         nats[start : start + step] = np.multiply(part, logs, dtype=np.float64).sum(axis=1)
     return (0.0 - nats).reshape(shares.shape[:-1])  # the sign is changed without producing -0.0

@@ -40,14 +40,17 @@ class Looking(Tap):
 def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How wide the result of each product with weights is, in order."""
     widths: list[int] = []
-    applied = PackedLinear.applied
 
-    def counting(layer: PackedLinear, x: torch.Tensor) -> torch.Tensor:
-        y = applied(layer, x)
-        widths.append(y.shape[-1])
-        return y
+    def counted(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def counting(*given: torch.Tensor) -> torch.Tensor:
+            y = product(*given)
+            widths.append(y.shape[-1])
+            return y
 
-    monkeypatch.setattr(PackedLinear, "applied", counting)
+        return counting
+
+    for name in ("applied", "added"):
+        monkeypatch.setattr(PackedLinear, name, counted(getattr(PackedLinear, name)))
     return widths
 
 

@@ -306,7 +306,7 @@ interface ExplorerApp {
   root: HTMLElement;
   send: Send;
   reading: Reading;
-  derived: { key: string; reading: Reading; axes: Axes; heads: ShownHead[] } | null;
+  derived: { key: string; reading: Reading; shown: string; axes: Axes; heads: ShownHead[] } | null;
   hoveredHead: number | null;
   cursor: number;
   pictured: string;

@@ -56,6 +56,11 @@ class PackedLinear(nn.Module):
         y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self._packed, self.bias, name, [], variant)
         return y
 
+    def added(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """As ``applied``, with ``other`` added; of a layer without GELU."""
+        y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, other, self._packed, self.bias, "add")
+        return y
+
 
 class Rows(nn.Module):
     """Some rows of a product shared by several linear layers with the same input; it stands for one of these layers
@@ -158,12 +163,13 @@ def _fuse(parent: nn.Module) -> set[str]:
 
 @cache
 def available() -> bool:
-    """True if this build of PyTorch has the two operations and their results agree with its own linear layer."""
+    """True if this build of PyTorch has the three operations and their results agree with its own linear layer."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     x, layer = torch.linspace(-1, 1, 64).view(4, 16), nn.Linear(16, 16)
     try:
         with torch.inference_mode():
-            return bool(torch.allclose(PackedLinear(layer.weight, layer.bias)(x), layer(x), atol=1e-5))
+            packed, y = PackedLinear(layer.weight, layer.bias), layer(x)
+            return torch.allclose(packed(x), y, atol=1e-5) and torch.allclose(packed.added(x, x), y + x, atol=1e-5)
     except (AttributeError, NotImplementedError, RuntimeError):  # other processors, other builds
         return False

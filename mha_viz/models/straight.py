@@ -15,7 +15,7 @@ import torch
 from mha_viz.models import capture
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import FAMILIES, holds
-from mha_viz.models.linear import Rows, join
+from mha_viz.models.linear import PackedLinear, Rows, join
 
 
 def straight(model: Any) -> Straight | None:
@@ -91,11 +91,11 @@ def _embedded(embeddings: Any, ids: torch.Tensor, types: torch.Tensor | None) ->
 
 def _through(layer: _Layer, x: torch.Tensor, tap: Tap) -> torch.Tensor:
     """What leaves a layer that is given x, both [sentence, n, d_model]."""
-    x = _normalised(layer.output_norm, _given(layer.output, _attended(layer.attention, x, tap)) + x)
+    x = _normalised(layer.output_norm, _added(layer.output, _attended(layer.attention, x, tap), x))
     between = _given(layer.wide, x)
     if layer.act is not None:
         between = layer.act(between)
-    return _normalised(layer.narrow_norm, _given(layer.narrow, between) + x)
+    return _normalised(layer.narrow_norm, _added(layer.narrow, between, x))
 
 
 def _listened(*modules: Any) -> bool:
@@ -107,6 +107,13 @@ def _given(module: Any, x: torch.Tensor) -> torch.Tensor:
     """What a module makes of x; without hooks also without the module's own way to them."""
     y: torch.Tensor = module(x) if _listened(module) else module.forward(x)
     return y
+
+
+def _added(module: Any, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """What a module makes of x, and another vector added: one step where nobody needs them apart."""
+    if _listened(module) or torch.is_grad_enabled() or not isinstance(module, PackedLinear):
+        return _given(module, x) + other
+    return module.added(x, other)
 
 
 def _normalised(norm: Any, x: torch.Tensor) -> torch.Tensor:

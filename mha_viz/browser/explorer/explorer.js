@@ -5,7 +5,7 @@ import { rememberRoles, remembersRoles, showsRoles } from "../memory.js";
 import { Stage, mounted, readLook } from "../stage.js";
 import { drawControls, drawHead, drawTable, held, listenToHead, pinAt } from "./head.js";
 import { setAside } from "./heads.js";
-import { drawOverview, listenToGrid } from "./overview.js";
+import { drawOverview, drawPictures, listenToGrid } from "./overview.js";
 import { page } from "./page.js";
 import { ask, drawAsk, more } from "./ranks.js";
 import { byHead } from "./roles.js";
@@ -68,9 +68,10 @@ function draw(app) {
   if (!app.reading) return;
   readLook(app.look, app.root, app.reading.themes, app.part.note);
   app.part.all.classList.toggle("plain", new URLSearchParams(app.stage.locate()).get("class") === "1");
+  drawPictures(app); // first what measures the page, then what changes it: one layout
+  drawHead(app);
   drawOverview(app);
   drawControls(app);
-  drawHead(app);
   drawAsk(app);
   drawTable(app);
 }

@@ -33,15 +33,23 @@ export function derive(app) {
   const here = drawn(view).filter((head) => reading.matrices.has(head));
   const key = JSON.stringify([unit, special, side, links, scale, here, look.theme]);
   if (derived?.key === key && derived.reading === reading) return derived;
-  const axes = units(reading, view);
+  const axes = axesOf(app);
   const heads = here.map((head) => {
     const part = block(reading, head, view, axes);
     const [colour, dash] = [headColour(look, reading, head), headDash(look, view, head)];
     const signs = reading.signed ? { colour: look.signed.at(-2), below: look.signed[1] } : { colour };
     return { head, dash, part, mask: chosen(part, links), shade: shades(part, scale), ...signs };
   });
-  app.derived = { key, reading, axes, heads };
+  app.derived = { key, reading, shown: unit + special + side, axes, heads };
   return app.derived;
+}
+
+// The rows and columns; the same objects while they are unchanged, so that what was measured of them is kept.
+/** @type {(app: ExplorerApp) => Axes} */
+function axesOf({ reading, derived, stage }) {
+  const { unit, special, side } = stage.view;
+  const isSame = derived?.reading === reading && derived.shown === unit + special + side;
+  return isSame ? derived.axes : units(reading, stage.view);
 }
 
 // The head whose name is above the drawings; undefined while its weights are being loaded.
@@ -162,10 +170,10 @@ function drawNothing({ reading, root, part, stage }) {
 /** @type {(app: ExplorerApp, scene: Axes & { heads: ShownHead[], focus: Spot | null }, head: ShownHead) => void} */
 function drawDrawings({ part, look, layouts }, scene, head) {
   const height = Math.max(380, Math.min(640, window.innerHeight - 520)); // the usual height of the rest of the page
+  const [width, across] = [part.linksBox.clientWidth, part.heatBox.clientWidth]; // read before anything changes
+  const scroll = part.scroller.scrollTop;
   part.scroller.style.maxHeight = `${height}px`;
   part.heatBox.style.maxHeight = `${height + 60}px`;
-  const [width, across] = [part.linksBox.clientWidth, part.heatBox.clientWidth]; // read together: one layout
-  const scroll = part.scroller.scrollTop;
   layouts.links = drawLinks(part.links, scene, { ...look, width, height }, scroll);
   part.tall.style.height = `${layouts.links.height}px`;
   layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: across, height });

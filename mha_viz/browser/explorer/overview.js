@@ -10,7 +10,6 @@ import { drawBadges, drawChips, drawKinds } from "./roles.js";
 export function drawOverview(app) {
   const { reading, part, cursor } = app;
   const { view } = app.stage;
-  drawPictures(app);
   const each =
     reading.quantity === "rollout" ? "one map per layer" : `${reading.layers} layers × ${reading.heads} heads`;
   part.count.textContent = each;
@@ -39,7 +38,7 @@ function drawRoles(app) {
 
 // Redraws the pictures if anything that they show has changed.
 /** @type {(app: ExplorerApp) => void} */
-function drawPictures(app) {
+export function drawPictures(app) {
   const { reading, look, part, layouts } = app;
   const { unit, special, side, scale } = app.stage.view;
   part.all.style.setProperty("--heads", String(reading.heads));
@@ -119,8 +118,9 @@ export function listenToGrid(app) {
   grid.onclick = (event) => {
     const head = cell(event);
     if (head === null) return;
+    const isBeside = isWide(app);
     openHead(app, head);
-    if (!isWide(app)) bringIntoView(app.part.one);
+    if (!isBeside) bringIntoView(app.part.one);
   };
   grid.onkeydown = (event) => onGridKey(app, event);
 }

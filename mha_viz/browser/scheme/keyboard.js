@@ -1,4 +1,4 @@
-// Where the keyboard is on the page of Streamlit: it stays with a control that is drawn anew, and "Skip to main content"
+// Where the keyboard is on Streamlit's page: it stays with a control that is drawn anew, and "Skip to main content"
 // brings it below the navigation.
 
 const CONTROLS = "a[href], button, input, select, summary, textarea, [role=slider]";

@@ -50,7 +50,7 @@ TAKE_SECONDS = {
     )
 }
 
-settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is not a fault in the code
+settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("untimed")
 
 

@@ -1,4 +1,4 @@
-"""Encoder–decoders on the pages: which part, which target, what is said where there is nothing to show."""
+"""Encoder–decoders on the pages: part, target, and the remarks where nothing can be shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every page with a picture gives it away, with its numbers and a caption."""
+"""Every page with a picture offers it for download, with its numbers and a caption."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""A disk that is really full, amid a study, a training, a download and an export: a sentence, and nothing half-written.
+"""A disk that is really full, during a study, a training, a download and an export: one sentence is shown, and no
+incomplete file is left.
 
-Each runs in a mount namespace of its own with a small file system in memory. Other tests limit the size of files,
-which needs no rights; these are run on demand."""
+Each runs in a separate mount namespace with a small file system in memory. Other tests limit the size of files, which
+needs no privileges; these are run on demand.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = [pytest.mark.app, pytest.mark.slow]
 
-# What mounts the disk and runs a script on it, which prints what was said; then what is left there.
+# A script that mounts the disk and runs another script on it; prints its output, then the files that are left.
 MOUNTED = """
 set -e
 mount -t tmpfs -o size="$1" none "$2"
@@ -87,7 +89,7 @@ print(main(["figure", "grid", "The cat sat.", "--out", str(out)]), out.read_text
 
 
 def on_a_full_disk(folder: Path, script: str, argument: str = "", size: str = "1m") -> tuple[str, list[str]]:
-    """What a script says on standard output and error, and the files that it left, with their bytes."""
+    """The standard output and error of a script, and the files that it left, with their sizes in bytes."""
     folder.mkdir()
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, "sh"]
     environment = {**os.environ, HOME: str(folder), "TMPDIR": str(folder), "HF_HUB_CACHE": str(folder / "cache")}

@@ -1,4 +1,4 @@
-"""Heads that are removed one by one, and the few that change an answer, against single passes."""
+"""Heads that are removed one by one, and the few that change an answer, compared with single passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts of pages as files: what stands where, and that no number is lost on the way."""
+"""Charts of pages as files: positions, and that no number is lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MARGIN = {"l": 50, "r": 10, "t": 20, "b": 30}
 
 
 def marks(chart: Any, kind: type) -> list[Any]:
-    """The marks of a chart, in the pixels of the page: the sheet is 620 pixels wide or more."""
+    """The marks of a chart, in pixels of the page; the sheet is at least 620 pixels wide."""
     drawn = drawing(chart, LIGHT, SIZE, "Caption.", "Alt")
     return [mark for mark in drawn.marks if isinstance(mark, kind)]
 

@@ -1,4 +1,4 @@
-"""Answers on the page on which heads are switched off: words with bars, cosines of pairs, heads removed one by one."""
+"""Answers on the Switch off page: words with bars, cosines of pairs, heads removed one by one."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.ui.cache import first_reading
 from mha_viz.ui.request import examples
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab
-from tests.waiting import until
 
 FIRST = examples()[0]["text"]
 IT, ANIMAL = 10, 2  # tokens of the first example
@@ -26,15 +25,10 @@ def first() -> Attention:
 # ---- The first picture ---------------------------------------------------------------------------------------
 
 
-def test_the_first_picture_comes_without_a_click_and_says_what_it_shows(visitor: BrowserTab) -> None:
+def test_the_first_picture_comes_without_a_click(visitor: BrowserTab) -> None:
     page = visitor.explore()
     for canvas in (visitor.grid, visitor.links, visitor.heat):
         assert visitor.pixels(canvas)[1] > 20
-        assert not visitor.has_colour(canvas, DARK.ramp[0])
-    for canvas, kind in ((visitor.heat, "Heatmap"), (visitor.links, "Token links")):
-        label = canvas.get_attribute("aria-label") or ""
-        assert label.startswith(f"{kind} of L3H1. it attends to animal 0.677")
-    assert "Arrow keys" in (visitor.grid.get_attribute("aria-label") or "")
     expect(visitor.field).to_have_value(FIRST)
     expect(visitor.title).to_have_text("L3H1 (4-2)")
     assert "it attends to animal 0.677" in visitor.readout.inner_text()
@@ -42,11 +36,10 @@ def test_the_first_picture_comes_without_a_click_and_says_what_it_shows(visitor:
     bottom = page.locator(".one h2").bounding_box()
     assert bottom
     assert bottom["y"] < DESKTOP["height"] / 2, "the opened head is above the fold"
-    _the_grid_shows_every_head_and_marks_the_opened_one(visitor)
 
 
-def _the_grid_shows_every_head_and_marks_the_opened_one(visitor: BrowserTab) -> None:
-    page = visitor.page
+def test_the_grid_shows_every_head_and_marks_the_opened_one(visitor: BrowserTab) -> None:
+    page = visitor.explore()
     expect(page.locator(".overview header")).to_contain_text("6 layers × 12 heads")
     expect(page.locator(".marks .opened")).to_have_count(1)
     box, sheet = visitor.grid.bounding_box(), page.locator(".grid").bounding_box()
@@ -57,12 +50,11 @@ def _the_grid_shows_every_head_and_marks_the_opened_one(visitor: BrowserTab) -> 
 
 
 def test_dark_and_light_paint_other_colours(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(color_scheme="dark")
-    page = visitor.explore(pin="q0", head="L3H1")
-    for scheme, ramp, other in (("dark", DARK.ramp, LIGHT.ramp), ("light", LIGHT.ramp, DARK.ramp)):
-        page.emulate_media(color_scheme=scheme)
+    for scheme, ramp, other in (("light", LIGHT.ramp, DARK.ramp), ("dark", DARK.ramp, LIGHT.ramp)):
+        visitor = newcomer(color_scheme=scheme)
+        visitor.explore(pin="q0", head="L3H1")
         for canvas in (visitor.grid, visitor.heat):
-            until(partial(visitor.has_colour, canvas, ramp[0]))
+            assert visitor.has_colour(canvas, ramp[0]), scheme
             assert not visitor.has_colour(canvas, other[0]), scheme
 
 
@@ -78,30 +70,12 @@ def test_a_phone_shows_everything_without_scrolling_sideways(newcomer: Callable[
         assert visitor.pixels(canvas)[1] > 20
 
 
-def test_the_pointer_previews_a_head_and_its_numbers_never_lie_over_a_drawing(visitor: BrowserTab) -> None:
+def test_the_numbers_of_a_head_never_lie_over_a_drawing(visitor: BrowserTab) -> None:
     page = visitor.explore()
-    _previews_a_head(visitor)
-    page.mouse.move(0, 0)
     for size in (DESKTOP, PHONE):
         page.set_viewport_size(size)
         page.wait_for_function("width => innerWidth === width", arg=size["width"])
         _no_numbers_over_drawings(visitor)
-
-
-def _previews_a_head(visitor: BrowserTab) -> None:
-    page = visitor.page
-    visitor.grid.hover(position=visitor.head_at(0, 2))
-    expect(page.locator(".preview .name")).to_contain_text("L0H2")
-    rows = dict(
-        zip(
-            page.locator(".preview dt").all_inner_texts(),
-            page.locator(".preview dd:not(.bar)").all_inner_texts(),
-            strict=True,
-        )
-    )
-    assert set(rows) >= {"previous token", "next token", "same token", "on [SEP]", "entropy"}
-    assert float(rows["previous token"].removesuffix("%").strip()) > 50
-    expect(visitor.title).to_have_text("L3H1 (4-2)")
 
 
 def _no_numbers_over_drawings(visitor: BrowserTab) -> None:
@@ -123,42 +97,36 @@ def _no_numbers_over_drawings(visitor: BrowserTab) -> None:
 # ---- Reading a sentence --------------------------------------------------------------------------------------
 
 
-def test_a_typed_sentence_is_painted_and_stands_in_the_url_and_back_restores_it(visitor: BrowserTab) -> None:
-    page = visitor.explore()
+def test_a_typed_sentence_is_painted_and_stands_in_the_url(visitor: BrowserTab) -> None:
+    visitor.explore()
     before = [visitor.pixels(canvas)[0] for canvas in (visitor.grid, visitor.links, visitor.heat)]
     visitor.read("The cat sat on the mat.")
     for canvas, old in zip((visitor.grid, visitor.links, visitor.heat), before, strict=True):
         assert visitor.pixels(canvas)[0] != old
     assert visitor.address == {"text": "The cat sat on the mat."}
     expect(visitor.field).to_have_value("The cat sat on the mat.")
-    painted = visitor.pixels(visitor.heat)[0]
     assert "mat" in visitor.hover_word("mat")
-    page.mouse.move(2, 2)
-    visitor.read("Then the second one came.")
-    page.go_back()
-    visitor.asked(text="The cat sat on the mat.")
-    expect(visitor.field).to_have_value("The cat sat on the mat.")
-    visitor.drawn()
-    expect(page.locator(".ask select").first).to_contain_text("mat")
-    assert visitor.pixels(visitor.heat)[0] == painted
-    page.go_back()
-    expect(visitor.field).to_have_value(FIRST)
 
 
-def test_what_is_typed_is_left_alone_until_enter_sends_it(visitor: BrowserTab) -> None:
+def test_shift_and_enter_begin_a_new_line_and_send_nothing(visitor: BrowserTab) -> None:
     page = visitor.explore()
     visitor.field.fill("one")
-    visitor.field.press("Shift+Enter")  # begins a new line and sends nothing
+    visitor.field.press("Shift+Enter")
     visitor.field.press_sequentially("two")
     expect(visitor.field).to_have_value("one\ntwo")
     page.wait_for_timeout(400)
     assert visitor.address == {}
+    visitor.field.press("Enter")
+    visitor.asked(text="one\ntwo")
+
+
+def test_what_is_typed_and_not_sent_is_left_alone(visitor: BrowserTab) -> None:
+    visitor.explore()
+    visitor.field.fill("half a sen")
     visitor.click_head(1, 1)
     visitor.asked(head="L1H1")
     visitor.drawn()
-    expect(visitor.field).to_have_value("one\ntwo")
-    visitor.field.press("Enter")
-    visitor.asked(text="one\ntwo")
+    expect(visitor.field).to_have_value("half a sen")
 
 
 def test_a_second_sentence_is_read_as_a_pair(visitor: BrowserTab) -> None:
@@ -176,7 +144,7 @@ def test_a_second_sentence_is_read_as_a_pair(visitor: BrowserTab) -> None:
     expect(page.locator(".controls .choice", has_text="Pair")).to_be_hidden()
 
 
-def test_examples_open_one_is_read_and_an_empty_sentence_offers_them(visitor: BrowserTab) -> None:
+def test_examples_open_and_one_is_read(visitor: BrowserTab) -> None:
     page = visitor.explore()
     listed = page.locator(".sentence ul").first
     expect(listed).to_be_hidden()
@@ -192,6 +160,25 @@ def test_examples_open_one_is_read_and_an_empty_sentence_offers_them(visitor: Br
     expect(listed).to_be_hidden()
     expect(visitor.field).to_have_value(examples()[8]["text"])
     expect(page.locator(".look")).to_have_text(examples()[8]["look"])
+
+
+def test_the_back_button_restores_the_sentence_before(visitor: BrowserTab) -> None:
+    page = visitor.explore()
+    visitor.read("The first one.")
+    painted = visitor.pixels(visitor.heat)[0]
+    visitor.read("Then the second one came.")
+    page.go_back()
+    visitor.asked(text="The first one.")
+    expect(visitor.field).to_have_value("The first one.")
+    visitor.drawn()
+    expect(page.locator(".ask select").first).to_contain_text("first")
+    assert visitor.pixels(visitor.heat)[0] == painted
+    page.go_back()
+    expect(visitor.field).to_have_value(FIRST)
+
+
+def test_an_empty_sentence_is_answered_and_examples_are_offered(visitor: BrowserTab) -> None:
+    page = visitor.explore()
     visitor.field.fill("")
     visitor.field.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("Nothing was typed.")
@@ -222,7 +209,16 @@ def test_a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: BrowserTab)
 # ---- Opening heads -------------------------------------------------------------------------------------------
 
 
-def test_arrow_keys_with_enter_and_clicks_on_the_grid_open_a_head(visitor: BrowserTab) -> None:
+def test_a_click_on_the_grid_opens_a_head(visitor: BrowserTab) -> None:
+    visitor.explore()
+    for layer, head in ((5, 11), (0, 0), (2, 7)):
+        visitor.redraws(visitor.heat, partial(visitor.click_head, layer, head))
+        expect(visitor.title).to_have_text(f"L{layer}H{head} ({layer + 1}-{head + 1})")
+        visitor.asked(head=f"L{layer}H{head}")
+    assert visitor.address == {"head": "L2H7", "pin": f"q{IT}"}  # the pinned word stays when heads change
+
+
+def test_arrow_keys_and_enter_open_a_head(visitor: BrowserTab) -> None:
     page = visitor.explore()
     visitor.grid.focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp"):
@@ -236,15 +232,26 @@ def test_arrow_keys_with_enter_and_clicks_on_the_grid_open_a_head(visitor: Brows
         page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
     expect(visitor.title).to_have_text("L2H0 (3-1)")
-    for layer, head in ((5, 11), (0, 0), (2, 7)):
-        visitor.redraws(visitor.heat, partial(visitor.click_head, layer, head))
-        expect(visitor.title).to_have_text(f"L{layer}H{head} ({layer + 1}-{head + 1})")
-        visitor.asked(head=f"L{layer}H{head}")
-    assert visitor.address == {"head": "L2H7", "pin": f"q{IT}"}  # the pinned word stays when heads change
 
 
-def test_the_head_bar_switches_coloured_heads_and_a_double_click_isolates_one(visitor: BrowserTab) -> None:
-    page = visitor.explore(scale="row")
+def test_the_pointer_over_the_grid_previews_a_head(visitor: BrowserTab) -> None:
+    page = visitor.explore()
+    visitor.grid.hover(position=visitor.head_at(0, 2))
+    expect(page.locator(".preview .name")).to_contain_text("L0H2")
+    rows = dict(
+        zip(
+            page.locator(".preview dt").all_inner_texts(),
+            page.locator(".preview dd:not(.bar)").all_inner_texts(),
+            strict=True,
+        )
+    )
+    assert set(rows) >= {"previous token", "next token", "same token", "on [SEP]", "entropy"}
+    assert float(rows["previous token"].removesuffix("%").strip()) > 50
+    expect(visitor.title).to_have_text("L3H1 (4-2)")
+
+
+def test_the_head_bar_switches_heads_and_a_double_click_isolates_one(visitor: BrowserTab) -> None:
+    visitor.explore()
 
     def pressed() -> list[int]:
         return [i for i in range(12) if visitor.head_switch(i).get_attribute("aria-pressed") == "true"]
@@ -254,9 +261,7 @@ def test_the_head_bar_switches_coloured_heads_and_a_double_click_isolates_one(vi
     visitor.redraws(visitor.links, visitor.head_switch(7).click)
     assert pressed() == [1, 4, 7]
     visitor.asked(on="4.7")
-    expect(page.locator(".marks i")).to_have_count(3)
-    colours = page.locator(".heads button").evaluate_all("all => all.map(b => getComputedStyle(b).borderColor)")
-    assert len(set(colours)) == 12, "each head of a layer has a colour of its own"
+    expect(visitor.page.locator(".marks i")).to_have_count(3)
     visitor.redraws(visitor.links, visitor.head_switch(4).click)
     assert pressed() == [1, 7]
     visitor.head_switch(5).dblclick()
@@ -264,3 +269,9 @@ def test_the_head_bar_switches_coloured_heads_and_a_double_click_isolates_one(vi
     visitor.asked(head="L3H5", on=None)
     visitor.head_switch(5).dblclick()
     assert pressed() == list(range(12))
+
+
+def test_heads_of_a_layer_have_their_own_colours(visitor: BrowserTab) -> None:
+    visitor.explore(head="L3H1", on="4", scale="row")
+    colours = visitor.page.locator(".heads button").evaluate_all("all => all.map(b => getComputedStyle(b).borderColor)")
+    assert len(set(colours)) == 12

@@ -46,11 +46,9 @@ def test_a_head_goes_from_the_grid_to_the_tray_and_into_a_link(visitor: BrowserT
     expect(page.locator("article.panel")).to_have_count(2)  # Back is undo
 
 
-def test_a_cold_link_opens_the_difference_and_a_word_pointed_at_is_shown_in_every_panel(visitor: BrowserTab) -> None:
-    page = visitor.visit("/compare", tray=TWO, diff="0-1")
+def test_a_word_pointed_at_is_shown_in_every_panel(visitor: BrowserTab) -> None:
+    page = visitor.visit("/compare", tray=TWO)
     expect(page.locator("article.panel")).to_have_count(2)
-    expect(page.get_by_text("Jensen–Shannon divergence").first).to_be_visible()
-    expect(page.get_by_text("tired / wide").first).to_be_visible()
     canvas = page.locator("article.panel canvas").first
     box = canvas.bounding_box()
     assert box
@@ -60,6 +58,12 @@ def test_a_cold_link_opens_the_difference_and_a_word_pointed_at_is_shown_in_ever
             break
     assert "it → animal 0.677," in panel(page, 0)
     assert "it → [CLS] 0.326, animal 0.281," in panel(page, 1)
+
+
+def test_a_cold_link_opens_the_difference(visitor: BrowserTab) -> None:
+    page = visitor.visit("/compare", tray=TWO, diff="0-1")
+    expect(page.get_by_text("Jensen–Shannon divergence").first).to_be_visible()
+    expect(page.get_by_text("tired / wide").first).to_be_visible()
 
 
 def test_a_word_is_replaced_in_place(visitor: BrowserTab) -> None:
@@ -90,20 +94,21 @@ def test_a_point_of_the_map_is_chosen(visitor: BrowserTab) -> None:
     expect(page.get_by_text("Most similar to L")).to_be_visible()
 
 
-def test_a_figure_is_previewed_in_its_shape_and_downloaded(visitor: BrowserTab) -> None:
+def test_a_narrow_page_shows_the_map_upright(newcomer: Callable[..., BrowserTab]) -> None:
+    page = newcomer(viewport=PHONE).visit("/compare", show="map")
+    upright = page.locator(".st-key-map_standing_box .js-plotly-plot .scatterlayer")
+    expect(upright.locator(".point")).to_have_count(72)
+    expect(page.locator(".st-key-map_box")).to_be_hidden()
+    box = upright.bounding_box()
+    assert box
+    assert box["width"] > 230
+    assert box["height"] > 380
+
+
+@pytest.mark.parametrize("suffix", ["SVG", "PDF", "PNG", "CSV"])
+def test_a_figure_is_downloaded(visitor: BrowserTab, suffix: str) -> None:
     page = visitor.explore(head="L3H1", special="rescale")
     page.get_by_text("Download figure and numbers").click()
-    preview = page.get_by_alt_text("Preview of the figure")
-    expect(preview).to_be_visible()
-    shown, whole = preview.evaluate("i => [i.clientWidth / i.clientHeight, i.naturalWidth / i.naturalHeight]")
-    assert shown == pytest.approx(whole, rel=0.01)
-    for suffix in ("SVG", "PDF", "PNG", "CSV"):
-        _is_downloaded(page, suffix)
-    page.get_by_text("Links of L3H1", exact=True).click()
-    expect(page.get_by_text("a.links(layer=3, head=1")).to_be_visible()
-
-
-def _is_downloaded(page: Page, suffix: str) -> None:
     with page.expect_download() as started:
         page.get_by_role("button", name=suffix, exact=True).click()
     path = Path(started.value.path())
@@ -113,7 +118,18 @@ def _is_downloaded(page: Page, suffix: str) -> None:
     elif suffix == "PDF":
         assert "animal" in pypdfium2.PdfDocument(path)[0].get_textpage().get_text_range()
     else:
-        assert path.stat().st_size > 1000, suffix
+        assert path.stat().st_size > 1000
+    page.get_by_text("Links of L3H1", exact=True).click()
+    expect(page.get_by_text("a.links(layer=3, head=1")).to_be_visible()
+
+
+def test_the_preview_has_the_shape_of_the_file(visitor: BrowserTab) -> None:
+    page = visitor.explore(head="L3H1")
+    page.get_by_text("Download figure and numbers").click()
+    preview = page.get_by_alt_text("Preview of the figure")
+    expect(preview).to_be_visible()
+    shown, whole = preview.evaluate("i => [i.clientWidth / i.clientHeight, i.naturalWidth / i.naturalHeight]")
+    assert shown == pytest.approx(whole, rel=0.01)
 
 
 def test_the_whole_tray_is_downloaded(visitor: BrowserTab) -> None:
@@ -135,29 +151,10 @@ EDGES = """all => all.map(button => {
 })"""
 
 
-def test_a_phone_shows_each_choice_without_scrolling_sideways_and_the_map_upright(
-    newcomer: Callable[..., BrowserTab],
-) -> None:
+@pytest.mark.parametrize("show", ["tray", "layer", "word", "map"])
+def test_a_phone_shows_it_without_scrolling_sideways(newcomer: Callable[..., BrowserTab], show: str) -> None:
     visitor = newcomer(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
-    page = visitor.visit("/compare", tray=TWO, show="map")
-    upright = page.locator(".st-key-map_standing_box .js-plotly-plot .scatterlayer")
-    expect(upright.locator(".point")).to_have_count(72)
-    expect(page.locator(".st-key-map_box")).to_be_hidden()
-    box = upright.bounding_box()
-    assert box
-    assert box["width"] > 230
-    assert box["height"] > 380
-    _fits(visitor, "map")
-    for choice, show in (("A whole layer", "layer"), ("A word replaced", "word"), ("Compared heads", "tray")):
-        page.get_by_role("radio", name=choice).click()
-        visitor.asked(show=show)
-        expect(upright).to_have_count(0)
-        expect(page.locator("article.panel").locator("visible=true").first).to_be_visible()
-        _fits(visitor, choice)
-
-
-def _fits(visitor: BrowserTab, choice: str) -> None:
-    expect(visitor.page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    page = visitor.visit("/compare", tray=TWO, show=show)
+    expect(page.locator("article.panel, .js-plotly-plot").locator("visible=true").first).to_be_visible()
     visitor.scrolls_only_down()
-    edges = visitor.page.locator(".st-key-show button").evaluate_all(EDGES)
-    assert set(edges) == {1}, f"{choice}: one has uneven borders"
+    assert set(page.locator(".st-key-show button").evaluate_all(EDGES)) == {1}, "one has uneven borders"

@@ -79,6 +79,7 @@ def test_controls_share_a_row_at_every_width_above_a_phone(visitor: BrowserTab) 
 
 def test_a_projector_is_used_and_500_words_begin_readable(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(viewport=PROJECTOR)
+    visitor.page.set_default_timeout(120_000)  # 500 words, perhaps the first that this server reads
     page = visitor.explore(text="The animal that was tired did not cross the street. " * 50)
 
     def step() -> float:

@@ -110,6 +110,7 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(newcomer: Callable[...,
 def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) -> None:
     page, press = visitor.visit("/switch_off"), visitor.page.keyboard.press
     expect(page.get_by_text("No head is off")).to_be_visible()
+    expect(page.locator("a[aria-current=page]")).to_be_visible()  # the page's own script has come
     press("Tab")
     press("Enter")
     press("Tab")

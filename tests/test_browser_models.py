@@ -52,7 +52,7 @@ def offered(hub: FakeHub, name: str, **faults: object) -> str:
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(12, 12), (24, 16)])
-def test_large_grids_fit_a_desktop_and_alone_scroll_on_a_phone(
+def test_large_grids_fit_a_desktop(
     visitor: BrowserTab, tiny_folder: Callable[[str], Path], layers: int, heads: int
 ) -> None:
     page = visitor.explore(text=SENTENCE, model=str(tiny_folder(f"bert {layers}x{heads}")))
@@ -67,8 +67,13 @@ def test_large_grids_fit_a_desktop_and_alone_scroll_on_a_phone(
     visitor.grid.press("ArrowRight")
     visitor.grid.press("Enter")
     expect(visitor.title).to_have_text("L1H1 (2-2)")
-    page.set_viewport_size(PHONE)
-    page.wait_for_function("width => innerWidth === width", arg=PHONE["width"])
+
+
+def test_a_large_grid_scrolls_on_a_phone_and_the_page_does_not(
+    visitor: BrowserTab, tiny_folder: Callable[[str], Path]
+) -> None:
+    visitor.page.set_viewport_size(PHONE)
+    page = visitor.explore(text=SENTENCE, model=str(tiny_folder("bert 24x16")))
     visitor.scrolls_only_down()
     assert page.locator(".grid").evaluate("e => e.scrollWidth >= e.clientWidth && e.clientWidth <= innerWidth")
 

@@ -62,6 +62,15 @@ def test_what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
 
 
+def test_the_map_names_what_it_shows(visitor: BrowserTab) -> None:
+    page = visitor.visit("/roles")
+    label = page.locator(".st-key-wide_role_map text", has_text="prev").first
+    box = label.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.locator(".hoverlayer")).to_contain_text("of its attention goes to the token before")
+
+
 def test_heads_of_a_kind_are_shown_by_one_click(visitor: BrowserTab) -> None:
     page = visitor.explore()
     button = page.get_by_role("button", name="coreference")
@@ -163,16 +172,12 @@ def test_a_file_of_ones_own_is_measured_with_progress(visitor: BrowserTab, tmp_p
     expect(page.get_by_text("Measured on an uploaded file")).to_be_visible(timeout=60_000)
 
 
-def test_the_map_names_what_it_shows_and_follows_from_dark_to_light(newcomer: Callable[..., BrowserTab]) -> None:
+def test_charts_follow_when_the_page_turns_from_dark_to_light(newcomer: Callable[..., BrowserTab]) -> None:
     page = newcomer(color_scheme="dark").visit("/roles")
     tick = page.locator(".js-plotly-plot .xtick text").first
     expect(tick).to_have_css("fill", "rgb(163, 168, 174)")
     page.emulate_media(color_scheme="light")
     expect(tick).to_have_css("fill", "rgb(93, 98, 104)")
-    box = page.locator(".st-key-wide_role_map text", has_text="prev").first.bounding_box()
-    assert box
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    expect(page.locator(".hoverlayer")).to_contain_text("of its attention goes to the token before")
 
 
 def _built_in_sentences(page: Page) -> None:
@@ -192,14 +197,20 @@ def test_a_click_after_a_link_works(visitor: BrowserTab, parameters: dict[str, s
     expect(page.locator(".st-key-wide_role_map .js-plotly-plot")).to_be_visible()
 
 
-def test_what_is_typed_survives_a_click_at_once_and_a_cell_of_the_filtered_map_opens(visitor: BrowserTab) -> None:
+def test_a_cell_of_a_filtered_map_opens_the_head(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles")
-    page.get_by_role("textbox", name="Filter relations").fill("mod")
     page.get_by_role("button", name="syntax").click()
-    visitor.asked(relation="mod", kinds="syntax")
-    expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
+    visitor.asked(kinds="syntax")
     chart = page.locator(".st-key-wide_role_map .js-plotly-plot")
     expect(chart.locator("text", has_text="prev")).to_have_count(0)
     chart.locator("text", has_text="obj").first.click(force=True)
     expect(page.get_by_role("link", name="Open in Explore")).to_be_visible()
     assert visitor.address["kinds"] == "syntax"
+
+
+def test_what_is_typed_survives_a_click_that_follows_at_once(visitor: BrowserTab) -> None:
+    page = visitor.visit("/roles")
+    page.get_by_role("textbox", name="Filter relations").fill("mod")
+    page.get_by_role("button", name="syntax").click()
+    visitor.asked(relation="mod", kinds="syntax")
+    expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")

@@ -89,23 +89,24 @@ def test_about_is_the_first_page_of_a_cold_server(newcomer: Callable[..., Browse
 # ---- Models --------------------------------------------------------------------------------------------------
 
 
-def test_a_model_that_cannot_be_had_is_explained_and_the_picture_stays(visitor: BrowserTab) -> None:
+@pytest.mark.parametrize(("name", "message"), [("../../etc/passwd", "is not a model"), ("no-such/model", "Hub")])
+def test_a_model_that_cannot_be_had_is_explained_and_the_picture_stays(
+    visitor: BrowserTab, name: str, message: str
+) -> None:
     page = visitor.explore(text="The cat sat.")
     painted = visitor.pixels(visitor.heat)[0]
-    for name, message in (("../../etc/passwd", "is not a model"), ("no-such/model", "Hub")):
-        page.get_by_label("Model", exact=True).select_option("?")
-        other = page.get_by_label("Hub id or folder of another model")
-        expect(other).to_be_focused()
-        other.fill(name)
-        other.press("Enter")
-        visitor.asked(model=name)
-        expect(page.get_by_role("alert")).to_contain_text(message)
-        visitor.drawn()
-        assert visitor.pixels(visitor.heat)[0] == painted, name
-        expect(visitor.field).to_have_value("The cat sat.")
-        page.get_by_label("Model", exact=True).select_option("minilm")
-        expect(page.get_by_role("alert")).to_have_count(0)
-        visitor.asked(model=None)
+    page.get_by_label("Model", exact=True).select_option("?")
+    other = page.get_by_label("Hub id or folder of another model")
+    expect(other).to_be_focused()
+    other.fill(name)
+    other.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text(message)
+    visitor.drawn()
+    assert visitor.pixels(visitor.heat)[0] == painted
+    expect(visitor.field).to_have_value("The cat sat.")
+    page.get_by_label("Model", exact=True).select_option("minilm")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    visitor.asked(model=None)
 
 
 # ---- Hostile text --------------------------------------------------------------------------------------------

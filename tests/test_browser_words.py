@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, partial
 
 import numpy as np
@@ -37,7 +38,7 @@ def weights_in(text: str) -> dict[str, float]:
 # ---- Words and weights ---------------------------------------------------------------------------------------
 
 
-def test_a_word_under_the_pointer_and_the_table_agree_with_the_model(visitor: BrowserTab) -> None:
+def test_a_word_under_the_pointer_says_what_it_attends_to(visitor: BrowserTab) -> None:
     visitor.explore()
     words = first().by_words()
     row = words.tokens.index("it")
@@ -49,21 +50,6 @@ def test_a_word_under_the_pointer_and_the_table_agree_with_the_model(visitor: Br
     plain = visitor.pixels(visitor.links)[0]
     visitor.hover_word("street")
     assert visitor.pixels(visitor.links)[0] != plain
-    _the_table_agrees_with_the_model(visitor)
-
-
-def _the_table_agrees_with_the_model(visitor: BrowserTab) -> None:
-    page = visitor.page
-    page.get_by_text("These weights as a table").click()
-    rows = page.locator(".tablebox tbody tr")
-    words = first().by_words()
-    expect(rows).to_have_count(len(words.tokens))
-    cells = [row.locator("td").all_inner_texts() for row in rows.all()]
-    shown = np.array([[0.0 if c == "<.001" else float(c) for c in row] for row in cells])
-    assert np.abs(shown - words.weights[3, 1]).max() <= 0.00052
-    assert page.locator(".tablebox thead th").all_inner_texts() == list(words.tokens)
-    visitor.click_head(0, 2)
-    expect(page.locator(".tablebox caption")).to_contain_text("L0H2 (1-3)")
 
 
 def test_a_cell_under_the_pointer_says_its_weight_and_a_click_holds_it(visitor: BrowserTab) -> None:
@@ -84,24 +70,15 @@ def test_a_cell_under_the_pointer_says_its_weight_and_a_click_holds_it(visitor: 
 
 
 @pytest.mark.parametrize(
-    ("text", "widths"),
-    [("a" * 8000, (1440,)), (examples()[11]["text"], (1000, 390))],
-    ids=["one endless word", "long words"],
+    ("width", "text"),
+    [(1440, "a" * 8000), (1000, examples()[11]["text"]), (390, examples()[11]["text"])],
+    ids=["one endless word", "long words", "long words on a phone"],
 )
 def test_the_drawing_stays_under_the_pointer_whatever_is_said_of_it(
-    visitor: BrowserTab, text: str, widths: tuple[int, ...]
+    newcomer: Callable[..., BrowserTab], width: int, text: str
 ) -> None:
-    visitor.page.set_viewport_size({"width": widths[0], "height": 900})
+    visitor = newcomer(viewport={"width": width, "height": 900})
     visitor.explore(text=text, head="L3H1", scale="row")
-    for width in widths:
-        visitor.page.mouse.move(0, 0)
-        visitor.page.set_viewport_size({"width": width, "height": 900})
-        visitor.page.wait_for_function("width => innerWidth === width", arg=width)
-        visitor.page.wait_for_timeout(200)  # until the drawing has its new size
-        _stays_under_the_pointer(visitor)
-
-
-def _stays_under_the_pointer(visitor: BrowserTab) -> None:
     visitor.links.scroll_into_view_if_needed()
     still = visitor.links.bounding_box()
     assert still
@@ -116,7 +93,7 @@ def _stays_under_the_pointer(visitor: BrowserTab) -> None:
     assert len(readouts) == rows
 
 
-def test_a_click_pins_a_word_and_escape_or_a_second_click_frees_it(visitor: BrowserTab) -> None:
+def test_a_click_pins_a_word_and_escape_frees_it(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1")
     free = visitor.pixels(visitor.links)[0]
     assert visitor.readout.inner_text().startswith("Strongest link: ")
@@ -133,11 +110,14 @@ def test_a_click_pins_a_word_and_escape_or_a_second_click_frees_it(visitor: Brow
     visitor.asked(pin=None)
     assert visitor.readout.inner_text().startswith("Strongest link: ")
     assert visitor.pixels(visitor.links)[0] == free
-    for pin in ("q8", None):
-        visitor.hover_word("street")
-        page.mouse.down()
-        page.mouse.up()
-        visitor.asked(pin=pin)
+
+
+def test_a_second_click_frees_the_pinned_word(visitor: BrowserTab) -> None:
+    page = visitor.explore(head="L3H1", pin="q8")
+    visitor.hover_word("street")
+    page.mouse.down()
+    page.mouse.up()
+    visitor.asked(pin=None)
 
 
 def test_arrow_keys_walk_through_words_and_cells(visitor: BrowserTab) -> None:
@@ -157,6 +137,28 @@ def test_arrow_keys_walk_through_words_and_cells(visitor: BrowserTab) -> None:
     assert visitor.readout.inner_text().startswith("The attends to ")
     page.keyboard.press("ArrowRight")
     assert visitor.readout.inner_text().startswith("The is attended to by ")
+
+
+def test_the_table_of_numbers_agrees_with_the_model(visitor: BrowserTab) -> None:
+    page = visitor.explore()
+    page.get_by_text("These weights as a table").click()
+    rows = page.locator(".tablebox tbody tr")
+    words = first().by_words()
+    expect(rows).to_have_count(len(words.tokens))
+    cells = [row.locator("td").all_inner_texts() for row in rows.all()]
+    shown = np.array([[0.0 if c == "<.001" else float(c) for c in row] for row in cells])
+    assert np.abs(shown - words.weights[3, 1]).max() <= 0.00052
+    assert page.locator(".tablebox thead th").all_inner_texts() == list(words.tokens)
+    visitor.click_head(0, 2)
+    expect(page.locator(".tablebox caption")).to_contain_text("L0H2 (1-3)")
+
+
+def test_pictures_say_what_they_show(visitor: BrowserTab) -> None:
+    visitor.explore()
+    for canvas, kind in ((visitor.heat, "Heatmap"), (visitor.links, "Token links")):
+        label = canvas.get_attribute("aria-label") or ""
+        assert label.startswith(f"{kind} of L3H1. it attends to animal 0.677")
+    assert "Arrow keys" in (visitor.grid.get_attribute("aria-label") or "")
 
 
 # ---- Controls, without the server ----------------------------------------------------------------------------
@@ -227,7 +229,7 @@ def test_the_sides_of_a_pair_are_drawn_while_the_server_is_silent(visitor: Brows
     visitor.asked(side="ab")
 
 
-def test_hidden_tokens_come_with_their_share_and_pieces_are_what_the_model_reads(visitor: BrowserTab) -> None:
+def test_hidden_tokens_always_come_with_their_share(visitor: BrowserTab) -> None:
     page = visitor.explore()
     note = page.locator(".note")
     expect(note).to_have_text("")
@@ -242,7 +244,10 @@ def test_hidden_tokens_come_with_their_share_and_pieces_are_what_the_model_reads
     assert weights_in(visitor.readout.inner_text())["animal"] == pytest.approx(
         rescaled.weights[3, 1, row, column], abs=0.0006
     )
-    visitor.press_segment("shown")
+
+
+def test_pieces_show_the_tokens_that_the_model_reads(visitor: BrowserTab) -> None:
+    visitor.explore(head="L3H1")
     visitor.press_segment("pieces")
     row = first().tokens.index("didn")
     listed = weights_in(visitor.hover_word("didn"))

@@ -86,13 +86,13 @@ def test_a_projector_is_used_and_500_words_begin_readable(newcomer: Callable[...
         return float(visitor.grid.evaluate("canvas => (canvas.getBoundingClientRect().width - 30) / 12"))
 
     assert step() >= 60
-    said = page.locator(".begun")
-    expect(said).to_contain_text("the three strongest links of each word, special tokens hidden, colours per row.")
+    sentence = page.locator(".begun")
+    expect(sentence).to_contain_text("the three strongest links of each word, special tokens hidden, colours per row.")
     expect(page.locator(".controls .choice", has_text="Links").locator("select")).to_have_value("top")
     assert visitor.heat.evaluate(INKED) > 0.4
     page.get_by_role("button", name="Show everything").click()
     visitor.asked(special="keep", links="all", scale="fixed")
-    expect(said).to_contain_text("Every weight of a long text is shown.")
+    expect(sentence).to_contain_text("Every weight of a long text is shown.")
     assert visitor.heat.evaluate(INKED) < 0.25
     page.get_by_role("button", name="Show the strongest links only").click()
     visitor.asked(special=None, links=None, scale=None)

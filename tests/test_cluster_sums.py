@@ -124,8 +124,8 @@ def test_sums_on_disk_are_read_and_not_measured_again(
     monkeypatch.setattr(tasks, "_measured", pytest.fail)
     # Within another corpus, with other relations: the same sums.
     wider = laid_out("ab", [*files[:1], files[1]], 2500)
-    known = orders(toy, layout, str(tmp_path))
-    again = [tasks.measure(order) for order in known]
+    same_orders = orders(toy, layout, str(tmp_path))
+    again = [tasks.measure(order) for order in same_orders]
     for one, other in zip(first, again, strict=True):
         assert one.arrays.keys() == other.arrays.keys()
         assert all(np.array_equal(one.arrays[name], other.arrays[name]) for name in one.arrays)

@@ -111,14 +111,14 @@ def on_a_full_disk(folder: Path, script: str, argument: str = "", size: str = "1
 
 
 def test_a_study_on_a_full_disk(tiny_folder: Callable[[str], Path], tmp_path: Path) -> None:
-    said, left = on_a_full_disk(tmp_path / "disk", STUDY, str(tiny_folder("bert")))
-    assert "could not be saved on the server's disk: No space left on device" in said
+    output, left = on_a_full_disk(tmp_path / "disk", STUDY, str(tiny_folder("bert")))
+    assert "could not be saved on the server's disk: No space left on device" in output
     assert left == []
 
 
 def test_a_training_on_a_full_disk(tmp_path: Path) -> None:
-    said, left = on_a_full_disk(tmp_path / "disk", TRAINING)
-    assert said == "None", "the record goes through a pipe"
+    output, left = on_a_full_disk(tmp_path / "disk", TRAINING)
+    assert output == "None", "the record goes through a pipe"
     assert left == []
 
 
@@ -127,14 +127,14 @@ def test_a_training_on_a_full_disk(tmp_path: Path) -> None:
 )
 def test_a_download_on_a_full_disk(hub: FakeHub, tmp_path: Path, when: str, reason: str) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files()))
-    said, left = on_a_full_disk(tmp_path / "disk", DOWNLOAD, when)
-    assert "“someone/tiny”" in said
-    assert reason in said
+    output, left = on_a_full_disk(tmp_path / "disk", DOWNLOAD, when)
+    assert "“someone/tiny”" in output
+    assert reason in output
     assert left == []
 
 
 def test_an_export_on_a_full_disk(tmp_path: Path) -> None:
-    said, left = on_a_full_disk(tmp_path / "disk", EXPORT)
-    assert "cannot be written: no space left on device" in said
-    assert said.endswith("2 what was there")
+    output, left = on_a_full_disk(tmp_path / "disk", EXPORT)
+    assert "cannot be written: no space left on device" in output
+    assert output.endswith("2 what was there")
     assert left == ["LEFT grid.svg 14"]

@@ -106,8 +106,8 @@ def test_labels_titles_and_the_legend_are_written() -> None:
     chart.add_scatter(x=[0, 1], y=[0, 1], name="one", row=1, col=1)
     chart.add_scatter(x=[0, 1], y=[0, 1], name="two", row=1, col=2)
     chart.update_xaxes(tickvals=[0, 1], ticktext=["a &lt; b", "c"], title_text="step")
-    said = texts(chart)
-    assert {"one", "two", "a < b", "c", "step", "left W", "Q", "right"} <= set(said)
+    written = texts(chart)
+    assert {"one", "two", "a < b", "c", "step", "left W", "Q", "right"} <= set(written)
     (index,) = [mark for mark in marks(chart, Text) if mark.text == "Q"]
     (before,) = [mark for mark in marks(chart, Text) if mark.text == "left W"]
     assert (index.size, index.y > before.y) == (pytest.approx(0.7 * before.size), True)
@@ -123,8 +123,8 @@ def test_text_that_looks_like_markup_stays_text() -> None:
 
 def test_round_numbers_stand_along_an_axis() -> None:
     layout = go.Figure().layout.xaxis
-    found = axis(layout, [[0.0, 7.3]], 0, 100, 0.0, True).ticks()
-    assert [text for _, text in found] == ["0", "2", "4", "6"]
+    ticks = axis(layout, [[0.0, 7.3]], 0, 100, 0.0, True).ticks()
+    assert [text for _, text in ticks] == ["0", "2", "4", "6"]
     layout.update(tickformat=".0%", range=[0, 1], nticks=3)
     assert [text for _, text in axis(layout, [[]], 0, 100, 0.0, False).ticks()] == ["0%", "50%", "100%"]
 

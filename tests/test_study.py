@@ -259,13 +259,13 @@ def test_baselines_of_syntax(both: Both) -> None:
     lines = list(both.lines("syntax_baselines"))
     assert len(lines) == sum(map(len, best.values()))
     for x in lines:
-        group, rule = (x.level, x.relation), _told(x.baseline, x.detail, both.encoder.heads)
+        group, rule = (x.level, x.relation), _parsed_choice(x.baseline, x.detail, both.encoder.heads)
         assert (x.n, x.correct) == best[x.baseline][group, x.direction]
         assert options[x.baseline][group, x.direction, rule] == (x.n, x.correct)  # the detail is one that does it
         assert x.accuracy == pytest.approx(x.correct / x.n, abs=1e-12)
 
 
-def _told(baseline: str, detail: str, heads: int) -> Any:
+def _parsed_choice(baseline: str, detail: str, heads: int) -> Any:
     if baseline == "offset":
         return int(detail)
     if baseline == "pos":
@@ -362,7 +362,7 @@ def test_baselines_of_coreference(both: Both) -> None:
     untrained = brute.coreference(both.untrained.chunks)
     for x in both.lines("coreference_baselines"):
         if x.baseline == "untrained":
-            count = untrained[x.mention_type, _told(x.baseline, x.detail, both.encoder.heads)]
+            count = untrained[x.mention_type, _parsed_choice(x.baseline, x.detail, both.encoder.heads)]
             best = max(
                 right for (kind, who), (_, right) in untrained.items() if kind == x.mention_type and who not in NAMED
             )

@@ -159,7 +159,7 @@ def problems(passages: Iterator[Passage]) -> list[str]:
     ]
 
 
-def _of(path: Path) -> Iterator[Passage]:
+def _passages_of(path: Path) -> Iterator[Passage]:
     reader = {".py": python_strings, ".js": javascript_strings}.get(path.suffix, lines)
     return reader(path.read_text("utf-8"))
 
@@ -168,7 +168,7 @@ def test_no_replaced_wording_is_on_a_page_in_a_message_or_in_the_docs() -> None:
     every = [*PYTHON, *JAVASCRIPT, *TEXTS]
     assert len(PYTHON) > 150
     assert len(JAVASCRIPT) > 20
-    replaced = [f"{path.relative_to(ROOT)}:{problem}" for path in every for problem in problems(_of(path))]
+    replaced = [f"{path.relative_to(ROOT)}:{problem}" for path in every for problem in problems(_passages_of(path))]
     assert not replaced, "\n".join(replaced)
 
 

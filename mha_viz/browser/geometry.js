@@ -211,7 +211,7 @@ function largest(w) {
   return Math.max(most, -least);
 }
 
-// The pieces of all columns one after the other, and where those of each column end; made once for each list of columns.
+// The pieces of all columns one after the other, and where those of each column end; made once per list of columns.
 /** @type {WeakMap<Unit[], Columns>} */
 const listed = new WeakMap();
 /** @type {(cols: Unit[]) => Columns} */

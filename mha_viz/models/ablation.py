@@ -220,18 +220,18 @@ _wholes: WeakKeyDictionary[Encoder, dict[tuple[str, str], Whole]] = WeakKeyDicti
 def whole(encoder: Encoder, text: str, pair: str = "") -> Whole:
     """A text through the model as it is, which all variants are compared with. Raises as ``encode``."""
     with _one_whole:
-        known = _wholes.setdefault(encoder, {}).get((text, pair))
-    if known is not None:
-        return known
+        cached = _wholes.setdefault(encoder, {}).get((text, pair))
+    if cached is not None:
+        return cached
     states, tap = encoder.last_states(encoder.pieces(text, pair), _Entering)
     assert isinstance(tap, _Entering)
-    made = Whole(tap.weights.cpu().numpy(), states[0].cpu().numpy(), tuple(tap.entering))
-    if made.weights.nbytes > MOST_KEPT:
-        return made
+    computed = Whole(tap.weights.cpu().numpy(), states[0].cpu().numpy(), tuple(tap.entering))
+    if computed.weights.nbytes > MOST_KEPT:
+        return computed
     with _one_whole:
-        kept = list(_wholes[encoder].items())[1 - KEPT :]
-        _wholes[encoder] = {**dict(kept), (text, pair): made}
-    return made
+        newest = list(_wholes[encoder].items())[1 - KEPT :]
+        _wholes[encoder] = {**dict(newest), (text, pair): computed}
+    return computed
 
 
 class _Entering(Tap):

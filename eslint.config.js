@@ -1,7 +1,7 @@
 import js from "@eslint/js";
 import globals from "globals";
 
-// Names that say nothing of what they hold; the same as VAGUE_NAMES and VAGUE_FUNCTIONS of tests/test_glossary.py.
+// Names that say nothing about their values; the same as VAGUE_NAMES and VAGUE_FUNCTIONS in tests/test_glossary.py.
 const VAGUE = ["asked", "found", "it", "kept", "known", "own", "said", "told"];
 const VAGUE_FUNCTIONS = ["_each", "_of", "_or", "_there"];
 

@@ -1,1 +1,1 @@
-"""Speed, measured: `python -m benchmarks`. What is compared, and how, stands in README.md beside this file."""
+"""Benchmarks: `python -m benchmarks`. README.md beside this file says what is compared, and how."""

@@ -1,6 +1,6 @@
-"""`python -m benchmarks [NAME …] [--full | --quick]`: measure, print tables, and what falls short of its target.
+"""`python -m benchmarks [NAME …] [--full | --quick]`: measure, print tables, and list the rows that miss their targets.
 
-Without --full the slow ones repeat less or are left out, and what is stored in results/ is what they are compared with.
+Without --full, slow benchmarks repeat less or are left out, and the results are compared with those stored in results/.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from mha_viz import process
 HERE = Path(__file__).resolve().parent
 SHORT = ("encode", "many", "grid", "head", "page", "figures", "standalone", "study", "cluster")
 NAMES = (*SHORT, "effects", "load", "soak", "fuzz")
-FEW = frozenset(("grid", "figures", "standalone", "study"))  # of SHORT, those that repeat little without --full
+FEW = frozenset(("grid", "figures", "standalone", "study"))  # those of SHORT that repeat less without --full
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the named benchmarks one after the other; without a name those of SHORT, with --full all."""
+    """Run the named benchmarks one after the other; without names those of SHORT, with --full all."""
     process.prepare()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed, measured.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))

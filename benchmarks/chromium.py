@@ -1,4 +1,4 @@
-"""One Chromium for all measurements, and what travels to it."""
+"""One Chromium for all measurements, and the bytes that it receives."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FLAGS = (
     "--no-first-run",
 )
 TIMING = Path(__file__).resolve().parent / "timing.js"
-LONG = 600_000  # milliseconds; BertViz takes a minute where it has millions of lines to draw
+LONG = 600_000  # milliseconds; BertViz takes a minute to draw millions of lines
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A running Chromium: $CHROMIUM, else the one that tools/browser.py finds. SystemExit without any."""
+    """A running Chromium: $CHROMIUM, or else the one that tools/browser.py finds. SystemExit if there is none."""
     path = os.environ.get("CHROMIUM") or tool.find()
     if path is None:
         raise SystemExit(tool.MISSING)
@@ -45,7 +45,7 @@ def named(browser: Browser) -> str:
 
 @contextmanager
 def visitor(browser: Browser) -> Iterator[BrowserContext]:
-    """A person with an empty cache and a 1440 × 900 window."""
+    """A visitor with an empty cache and a 1440 × 900 window."""
     context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
     context.set_default_timeout(LONG)
     context.add_init_script(path=TIMING)
@@ -56,7 +56,7 @@ def visitor(browser: Browser) -> Iterator[BrowserContext]:
 
 
 class Traffic:
-    """Bytes that reached a page: HTTP bodies as they travelled, and WebSocket messages."""
+    """Bytes received by a page: HTTP bodies as transferred, and WebSocket messages."""
 
     def __init__(self, page: Page) -> None:
         self.http = self.socket = 0
@@ -71,9 +71,9 @@ class Traffic:
         return self.http + self.socket
 
     def _received(self, event: dict[str, Any]) -> None:
-        self.http += event["encodedDataLength"]  # 0 for parts of a body; its last part carries the sum
+        self.http += event["encodedDataLength"]  # 0 for parts of a body; its last part has the sum
 
     def _framed(self, event: dict[str, Any]) -> None:
         payload = event["response"]["payloadData"]
-        binary = event["response"]["opcode"] == 2  # base64 then
+        binary = event["response"]["opcode"] == 2  # base64 in this case
         self.socket += len(payload) * 3 // 4 if binary else len(payload.encode())

@@ -1,9 +1,10 @@
-"""A study on a cluster of 2 × 1 thread on this machine, beside one process; what it moves, holds and merges.
+"""A study on a cluster of 2 × 1 thread on this machine, compared with one process: time, bytes moved, memory and
+merging.
 
-The corpora are made by the built-in grammar, in documents of 20 sentences, and lie each in one file of CoNLL-U. Both
-ways go from the file to the profile; the models are loaded before the clock starts. Throughput and bytes are those of
-MiniLM, over shards so small that both workers end at about the same time, as in a large study; the memory is followed
-over a longer corpus with the toy model, whose sums have the same kinds.
+The corpora are made by the built-in grammar, in documents of 20 sentences, each in one CoNLL-U file. Both ways lead
+from the file to the profile; the models are loaded before the clock starts. Throughput and bytes are those of MiniLM,
+over shards so small that both workers end at about the same time, as in a large study; the memory is measured over a
+longer corpus with the toy model, which has the same kinds of sums.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from mha_viz.study.cluster.engine import FAN, OnCluster
 from mha_viz.study.cluster.sums import Sums, merged
 from mha_viz.study.run import study
 
-SENTENCES = 4_000  # of the comparison with one process
-SHARD = 400_000  # bytes in it
-LONG = 20_000  # sentences over which the memory is followed
+SENTENCES = 4_000  # sentences of the comparison with one process
+SHARD = 400_000  # bytes of a shard in it
+LONG = 20_000  # sentences over which the memory is measured
 PER_DOCUMENT = 20
-SHARDS = 1000  # of the merge that is simulated
-SHARE = 1 / 0.9  # of the time of one process, at most
-FLAT = 1.1  # memory of a worker in the last quarter over the one in the second, at most
+SHARDS = 1000  # shards of the simulated merge
+SHARE = 1 / 0.9  # share of the time of one process, at most
+FLAT = 1.1  # memory of a worker in the last quarter relative to the second, at most
 
 
 def main(results: Path, quick: bool = False) -> None:
@@ -76,7 +77,7 @@ def treebank(path: Path, count: int) -> Path:
 
 
 class Taken(NamedTuple):
-    """Seconds on the clock, and of all processors."""
+    """Seconds on the clock, and seconds of all processors."""
 
     seconds: float
     processor: float
@@ -89,7 +90,7 @@ def _alone(encoder: Encoder, path: Path) -> Taken:
 
 
 class _Measured:
-    """One study on a cluster: its seconds, the bytes that workers have sent, and their memory on the way."""
+    """One study on a cluster: its seconds, the bytes sent by workers, and their memory over time."""
 
     def __init__(self, client: Any, encoder: Encoder, path: Path, size: int) -> None:
         cluster = OnCluster(client, size=size)
@@ -104,7 +105,7 @@ class _Measured:
         return sum(self._client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
     def _processor(self) -> float:
-        """Of the workers and of this process, in which the scheduler runs."""
+        """Processor seconds of the workers and of this process, in which the scheduler runs."""
         of_workers: dict[str, float] = self._client.run(time.process_time)
         return time.process_time() + sum(of_workers.values())
 
@@ -123,7 +124,7 @@ def warmed(model: tasks.Model) -> None:
 
 
 def resident() -> int:
-    """The memory that this process holds, in bytes."""
+    """The memory of this process, in bytes."""
     status = Path("/proc/self/status").read_text("utf-8")
     match = re.search(r"VmRSS:\s+(\d+) kB", status)
     return int(match[1]) * 1024 if match else 0
@@ -133,14 +134,14 @@ def resident() -> int:
 
 
 class _Merging:
-    """A merge in a tree, in one process: seconds of the merges alone, and the bytes of all that they were given."""
+    """A merge in a tree, in one process: the seconds of the merges alone, and the bytes of their inputs."""
 
     def __init__(self) -> None:
         self.seconds, self.bytes, self.merges = 0.0, 0, 0
         self._levels: list[list[Sums]] = []
 
     def add(self, sums: Sums, level: int = 0) -> None:
-        """Add what one shard has; FAN of them are merged."""
+        """Add the sums of one shard; FAN of them are merged."""
         if level == len(self._levels):
             self._levels.append([])
         self._levels[level].append(sums)
@@ -149,7 +150,7 @@ class _Merging:
             self.add(self._merged(together), level + 1)
 
     def root(self) -> Sums:
-        """All of them merged."""
+        """The sum of all of them."""
         return self._merged([sums for level in self._levels for sums in level])
 
     def _merged(self, parts: Sequence[Sums]) -> Sums:
@@ -162,12 +163,12 @@ class _Merging:
 
     @property
     def beside(self) -> dict[str, Any]:
-        """What explains the seconds."""
+        """Numbers that explain the seconds."""
         return {"merges": self.merges, "bytes_merged": self.bytes}
 
 
 def _merging(encoder: Encoder, path: Path, shards: int) -> _Merging:
-    """Merge the sums of one shard as often as there are ``shards``, each with other documents and sentences."""
+    """Merge the sums of one shard ``shards`` times, each time with other documents and sentences."""
     first = tasks.measure(_order(encoder, path))
     merging = _Merging()
     for number in range(shards):
@@ -185,13 +186,13 @@ def _order(encoder: Encoder, path: Path) -> tasks.Order:
     one = cut(str(path), 10**9)
     layout = lay_out(path.name, [one], [[survey(shard, one.kind) for shard in one.shards]])
     rows = rows_of(layout, layout.parts[0], encoder.layers * encoder.heads)
-    rows = rows._replace(blocks=tuple(row // 50 for row in range(len(rows.blocks))))  # as of a large corpus
+    rows = rows._replace(blocks=tuple(row // 50 for row in range(len(rows.blocks))))  # as for a large corpus
     labels = layout.relations.names, layout.relations.upos
     return tasks.Order(layout.parts[0], 0, rows, *labels, tasks.Model.opened_by(encoder), PASSES, BATCH, "")
 
 
 def _moved(sums: Sums, number: int, shards: int) -> Sums:
-    """The sums as if of another shard: its documents are others, and so are the sentences of its cases."""
+    """The sums as if they were those of another shard, with other documents and other sentences for its cases."""
     blocks = sums.documents + number * 700 // shards
     arrays = dict(sums.arrays)
     for name, cases in sums.arrays.items():

@@ -1,5 +1,5 @@
-"""The effects of all heads, per head, beside one pass through the whole model; norm-weighted attention beside
-``encode``."""
+"""The time for the effects of all heads, per head, compared with one pass through the whole model; and norm-weighted
+attention compared with ``encode``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.norms import norm_weighted
 from mha_viz.study.effects import Case, effects, lost
 
-SHARES = {"MiniLM": {32: 0.25, 64: 0.25}, "BERT-base shape": {32: 0.3, 64: 0.38}}  # of one pass, per head
-LARGEST_DIFFERENCE = 1e-6  # of an effect, from that of the head by itself
+SHARES = {"MiniLM": {32: 0.25, 64: 0.25}, "BERT-base shape": {32: 0.3, 64: 0.38}}  # share of one pass, per head
+LARGEST_DIFFERENCE = 1e-6  # largest deviation of an effect from that of the head alone
 SOME = (Head(0, 0), Head(2, 5), Head(5, 11))
 NORMS = 2.0  # × the time of encode, at most
 
@@ -53,7 +53,7 @@ def _compared(what: str, encoder: Encoder, typed: str, share: float, repetitions
 
 
 def _in_turns(repetitions: int, *ways: Callable[[], object]) -> list[Sample]:
-    """Milliseconds of each way; they take turns, and the first run of each is thrown away."""
+    """Milliseconds of each way; they take turns, and the first run of each is dropped."""
     times: list[list[float]] = [[] for _ in ways]
     for _ in range(repetitions + 1):
         for way, milliseconds in zip(ways, times, strict=True):

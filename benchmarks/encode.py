@@ -1,4 +1,5 @@
-"""Text to attention: ``encode`` beside plain transformers (eager, ``output_attentions``, ``no_grad``), same weights."""
+"""Text to attention: ``encode`` compared with plain transformers (eager, ``output_attentions``, ``no_grad``), same
+weights."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.linear import PackedLinear
 
 ROOT = Path(__file__).resolve().parent.parent
-LENGTHS = (16, 64, 128, 256, 512)  # pieces, special ones included
+LENGTHS = (16, 64, 128, 256, 512)  # pieces, including special ones
 SHARES = {16: 0.45, 64: 0.52, 128: 0.62, 256: 0.7, 512: 0.7}  # ours / theirs, at most
 LARGEST_DIFFERENCE = 1e-5
-MEMORY = 1.3  # peak over the model's own, in attention tensors
+MEMORY = 1.3  # peak above the model's own memory, in attention tensors
 WORDS = (
     "the",
     "animal",
@@ -55,7 +56,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def text(n: int) -> str:
-    """English of ``n`` pieces for BERT's tokenizer, [CLS] and [SEP] included."""
+    """English text of ``n`` pieces for BERT's tokenizer, including [CLS] and [SEP]."""
     return " ".join(islice(cycle(WORDS), n - 2))
 
 
@@ -77,7 +78,7 @@ def _compared(name: str, n: int, encoder: Encoder, plain: Callable[[str], Any], 
 
 
 def _in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitions: int) -> tuple[Sample, Sample]:
-    """Milliseconds; the two take turns, so that a busy moment of the machine meets both."""
+    """Milliseconds; the two take turns, so that a busy moment of the machine affects both."""
     taken: tuple[list[float], list[float]] = ([], [])
     for _ in range(repetitions + 1):
         for run, times in zip((ours, theirs), taken, strict=True):
@@ -88,9 +89,10 @@ def _in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repetitions: i
 
 
 def _linear_layers_alone(encoder: Encoder, n: int, repetitions: int) -> Sample:
-    """Milliseconds of the products with weights that ``encode`` cannot avoid, nothing else: the floor in float32."""
+    """Milliseconds of the matrix products that ``encode`` cannot avoid, and nothing else: the lower bound in
+    float32."""
     modules = [m for m in encoder._model.modules() if isinstance(m, PackedLinear | torch.nn.Linear)]
-    needed = modules[:-4]  # the last layer ends at its weights: no W_V, no W_O, no feed-forward
+    needed = modules[:-4]  # the last layer ends with its weights: no W_V, no W_O, no feed-forward part
     inputs = [torch.rand(1, n, module.weight.shape[1]) for module in needed]
     times = []
     with torch.inference_mode():
@@ -136,7 +138,7 @@ def bert_base() -> tuple[Encoder, Callable[[str], Any]]:
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
 
-# Linux forgets the peak when 5 is written there; "own" is what the process holds with the model loaded and used once.
+# Linux resets the peak when 5 is written there; "own" is the memory of the process with the model loaded and used once.
 _MEASURE = """
 import gc, sys
 from pathlib import Path

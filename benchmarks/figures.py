@@ -1,4 +1,4 @@
-"""Heatmaps as files, one each: ours as SVG, PDF and PNG, and kaleido writing the same Plotly heatmaps."""
+"""Heatmaps as files, one each: SVG, PDF and PNG from this package, and the same heatmaps from Plotly with kaleido."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _save_times(save: Callable[[Head, Path], object], every: list[Head], folder: Path, suffix: str) -> Sample:
-    """Milliseconds of every file, from data in Python to the file on disk; one before, which is not counted."""
+    """Milliseconds for every file, from data in Python to the file on disk; one file before them is not counted."""
     save(every[0], folder / f"warm{suffix}")
     times = []
     for head in every:
@@ -59,7 +59,7 @@ def _ours(attention: Attention, head: Head, path: Path) -> None:
 
 
 def _kaleido(attention: Attention, every: list[Head], folder: Path, suffix: str) -> Sample:
-    """The same matrices as Plotly heatmaps through one browser that stays open."""
+    """The same matrices as Plotly heatmaps, with one browser that stays open."""
     labels = [escape(token) for token in attention.tokens]
     places = list(range(len(labels)))
 

@@ -1,10 +1,10 @@
-"""Random interactions over real sessions: what a browser can send, then anything at all. Nothing may break.
+"""Random interactions over real sessions: first what a browser can send, then arbitrary messages. Nothing may break.
 
 ``honest``: every value has the type that the widget sends, options are the widget's own, texts and numbers and the
 events of components are anything. ``forged``: wrong types, garbage where a message is expected, unknown pages, broken
-JSON, addresses of up to 64 kB. There an error box is allowed where Streamlit itself could not read a value.
+JSON, addresses of up to 64 kB. In this case an error box is allowed if Streamlit itself could not read a value.
 
-A visitor's number is the seed of all that it does: ``python -m benchmarks.fuzz honest 17`` does it again, alone.
+A visitor's number is the seed of all its actions: ``python -m benchmarks.fuzz honest 17`` repeats them alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HONEST, FORGED = 10_000, 2_000
 PATIENCE = 300.0  # seconds for one run; longer counts as a fault
 PAGES = ("", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "questions", "about")
 DEAR = {"lab_run": 3, "measure": 2, "measure_file": 4}  # how often one run of all this may press what takes long
-DETAILS = "full"  # what STREAMLIT_CLIENT_SHOW_ERROR_DETAILS must be, so that an error box says where it comes from
+DETAILS = "full"  # the value that STREAMLIT_CLIENT_SHOW_ERROR_DETAILS must have so that an error box states its origin
 _UPLOADS = (
     ("plain.txt", b"The cat sat on the mat.\nThe dog ran away.\n"),
     ("small.conllu", b"1\ta\t_\tX\t_\t_\t0\troot\t_\tEntity=(1-person)\n\n"),
@@ -54,7 +54,7 @@ _UPLOADS = (
 
 
 def main(results: Path, quick: bool = False) -> None:
-    """Run, print, write ``results/fuzz.json``. ``quick``: a twentieth of it."""
+    """Run, print, write ``results/fuzz.json``. ``quick``: a twentieth of the interactions."""
     rows = []
     for name, visit, count in (("honest", honest, HONEST), ("forged", forged, FORGED)):
         with watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS) as server:
@@ -89,12 +89,12 @@ Visit = Callable[[str, int, Findings], Any]
 
 
 async def crowd(url: str, visit: Visit, count: int) -> Findings:
-    """``count`` interactions, AT_ONCE visitors at a time, each for at most STAY; beside them, a usual neighbour."""
+    """``count`` interactions, AT_ONCE visitors at a time, each for at most STAY; beside them, one normal visitor."""
     findings = Findings()
     numbers = itertools.count()
     warm = asyncio.Event()
     neighbour = asyncio.create_task(_neighbour(url, findings, warm))
-    await warm.wait()  # the first sentence loads torch, which on a busy machine takes as long as our patience
+    await warm.wait()  # the first sentence loads torch, which on a busy machine takes as long as the timeout
 
     async def chair() -> None:
         while findings.interactions < count:
@@ -107,7 +107,7 @@ async def crowd(url: str, visit: Visit, count: int) -> Findings:
 
 
 async def _neighbour(url: str, findings: Findings, warm: asyncio.Event) -> None:
-    """A usual visitor, in one session for as long as the others are there."""
+    """A normal visitor, in one session as long as the others are there."""
     try:
         async with WebSession(url, patience=PATIENCE) as session:
             visitor = Visitor(session, Random(0))
@@ -117,7 +117,7 @@ async def _neighbour(url: str, findings: Findings, warm: asyncio.Event) -> None:
                 await visitor.acts()
                 findings.neighbourly += 1
                 await asyncio.sleep(1)
-    except Exception as error:  # whatever it is, the neighbour met it
+    except Exception as error:  # any error counts: the normal visitor met it
         findings.faults.append(f"neighbour: {type(error).__name__}: {error}"[:900])
         warm.set()
 
@@ -139,18 +139,18 @@ async def honest(url: str, number: int, findings: Findings) -> None:
                 findings.pages[session.page or "explore"] += 1
                 await act()
                 look(session, number, done, findings)
-    except Exception as error:  # whatever it is, a visitor met it
+    except Exception as error:  # any error counts: a visitor met it
         findings.faults.append(f"visitor {number}: {type(error).__name__}: {error} after {' → '.join(done[-3:])}"[:900])
 
 
 # ---- What a browser can send ----------------------------------------------------------------------------
 
-Way = tuple[str, str, Callable[[], Any]]  # its kind, what it is in words, and the way to do it
+Way = tuple[str, str, Callable[[], Any]]  # its kind, its description, and the function that does it
 
 
 def _ways(session: WebSession, random: Random, findings: Findings) -> list[Way]:
-    """What this visitor could do next: each widget once, each component three times, an address; every sixth way leads
-    to a page, lest visitors stay where there is much to do."""
+    """The possible next actions of this visitor: each widget once, each component three times, an address; every sixth
+    action leads to another page, so that visitors do not stay where there is much to do."""
     here = [*_widgets(session, random, findings), *_events(session, random)]
     pages = [_page(session, random) for _ in range(max(3, len(here) // 5))] if session.pages else []
     query = urlencode(any_query(random))
@@ -198,7 +198,8 @@ def _widget(session: WebSession, key: str, element: Element, random: Random, fin
 
 
 async def _download(session: WebSession, key: str, findings: Findings) -> None:
-    """Take a file. That it is gone again before it was fetched is counted apart: it depends on the others' pace."""
+    """Download a file. Files that are gone before they are fetched are counted separately, because this depends on the
+    pace of the others."""
     try:
         await session.download(key)
     except HTTPError as error:
@@ -207,11 +208,11 @@ async def _download(session: WebSession, key: str, findings: Findings) -> None:
         findings.gone += 1
 
 
-# ---- Anything at all ------------------------------------------------------------------------------------
+# ---- Arbitrary messages ---------------------------------------------------------------------------------
 
 
 async def forged(url: str, number: int, findings: Findings) -> None:
-    """One visitor whose messages no browser sends. Afterwards, and beside it, the others' sessions must answer."""
+    """One visitor whose messages no browser sends. Afterwards and meanwhile, the sessions of others must answer."""
     random = Random(number)
     done: list[str] = []
     with suppress(Gone):
@@ -222,19 +223,19 @@ async def forged(url: str, number: int, findings: Findings) -> None:
                     findings.pages[session.page or "explore"] += 1
                     await _forge(session, random, done, findings)
                     if look(session, number, done, findings, forgiving=True):
-                        break  # what this session was sent stays in it and would be met again
+                        break  # what was sent to this session stays in it and would be met again
         except Gone:
             if not done or not done[-1].startswith("bytes"):
                 findings.faults.append(f"visitor {number}: closed after {' → '.join(done[-3:])}"[:900])
             findings.closed += 1
-        except Exception as error:  # whatever it is, a visitor met it
+        except Exception as error:  # any error counts: a visitor met it
             findings.faults.append(
                 f"visitor {number}: {type(error).__name__}: {error} after {' → '.join(done[-3:])}"[:900]
             )
 
 
 async def _forge(session: WebSession, random: Random, done: list[str], findings: Findings) -> None:
-    """One forged message. What Streamlit does not answer is followed by an honest run, which must be."""
+    """One forged message. If Streamlit does not answer it, an honest run follows, which must be answered."""
     kind = random.choice(
         ("state", "state", "state", "trigger", "trigger", "page", "address", "message", "upload", "bytes")
     )

@@ -9,30 +9,30 @@ from dataclasses import dataclass, field
 from mha_viz.ui.parts import UNFORESEEN
 from tests.web_session import WebSession
 
-# A line of ours that hands over to a widget, whose value Streamlit could not read.
+# A line of this package that calls a widget whose value Streamlit could not read.
 _WIDGET = r"\b(st|left|right|place|columns\[\d\])\.(?!query_params|switch_page|session_state)[a-z_]+\(|\b_mount\("
 
 
 @dataclass
 class Findings:
-    """What all visitors met."""
+    """The findings of all visitors."""
 
     interactions: int = 0
     pages: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     boxes: dict[str, list[str]] = field(default_factory=dict)  # error box: who met it, doing what
-    refused: Counter[str] = field(default_factory=Counter)  # boxes of Streamlit's own deserialisers
-    faults: list[str] = field(default_factory=list)  # no answer, connection lost, whatever else
-    closed: int = 0  # connections that the server ended after what is no message at all
-    gone: int = 0  # files that the server had thrown away before they could be fetched
-    neighbourly: int = 0  # actions of the usual visitor beside them
+    refused: Counter[str] = field(default_factory=Counter)  # boxes caused by Streamlit's own deserialisers
+    faults: list[str] = field(default_factory=list)  # no answer, connection lost, any other error
+    closed: int = 0  # connections that the server ended after an invalid message
+    gone: int = 0  # files that the server had deleted before they could be fetched
+    neighbourly: int = 0  # actions of the normal visitor beside them
     pressed: Counter[str] = field(default_factory=Counter)
 
 
 def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
-    """The tracebacks of a server's log: the error of each, and the deepest line of ours.
+    """The tracebacks in a server's log: the error of each, and its deepest line in this package.
 
-    ``forgiving``: without those that Streamlit raised when it read what was sent, a widget's value or a message.
+    ``forgiving``: without those that Streamlit raised while reading a widget's value or a message.
     """
     counts: Counter[str] = Counter()
     for trace in log.split("Traceback (most recent call last):")[1:]:
@@ -46,10 +46,11 @@ def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
 
 
 def look(session: WebSession, number: int, done: list[str], findings: Findings, forgiving: bool = False) -> bool:
-    """Note the error boxes on the page and take them away, lest they count again; whether there was one.
+    """Record the error boxes on the page and remove them, so that they do not count again; returns whether there was
+    one.
 
-    ``forgiving``: those that Streamlit raised when it read a widget's value are counted apart, and so is what the
-    app itself says of an error that nobody foresaw: the log says where that comes from.
+    ``forgiving``: those that Streamlit raised while reading a widget's value are counted separately, and so is the
+    app's own sentence on an unexpected error, whose origin is in the log.
     """
     boxes = [e.proto for e in session.elements if e.kind == "exception"]
     unforeseen = any(UNFORESEEN in text for text in session.texts)

@@ -1,4 +1,5 @@
-"""Values for random interactions: what a widget or a component of a browser can send, and what none would."""
+"""Values for random interactions: those that a widget or a component of a browser can send, and those that none
+would."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
             ("head", lambda: random.choice((0, 3, 11, 99, -1, 2.5))),
         ),
         "mha_player": (("step", lambda: random.choice((0, 3, 40, 10**6, -1, "last"))),),
-        # These three listen to nothing.
+        # These three listen to no events.
         "mha_tour": (("step", lambda: random.choice(("1", "6", ""))),),
         "mha_share": (("copied", lambda: True),),
         "mha_pointed": (("at", lambda: random.randint(-1, 20)),),
@@ -101,7 +102,7 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
 
 
 def _text_on_screen(session: WebSession) -> str:
-    """The text that the drawing shows, as it says itself."""
+    """The text that the drawing shows, according to itself."""
     reading = re.search(rb'"of":\s*"([^"]*)"', session.components["mha_explorer"].bytes[:20_000])
     return reading[1].decode() if reading else "nothing"
 
@@ -121,7 +122,7 @@ def _edit(random: Random) -> dict[str, Any]:
 
 
 def any_text(random: Random) -> str:
-    """Something that a person, or somebody else, types or pastes."""
+    """A text that a person, or somebody else, types or pastes."""
     return random.choice((sentence(random), random.choice(_HEADS), any_word(random, _VALUES), random.choice(_TEXTS)))
 
 
@@ -175,7 +176,7 @@ def odd_state(session: WebSession, random: Random) -> WidgetState:
 
 
 def odd_message(session: WebSession, random: Random, message: BackMsg) -> str:
-    """Fill in a message that is no run of the script; what it is."""
+    """Fill in the message with something that is not a run of the script; returns its description."""
     kind = random.choice(("fragment", "empty", "stop", "git", "clear", "save", "beat", "file", "urls", "shutdown"))
     if kind == "fragment":
         message.CopyFrom(session.rerun(fragment=f"{random.getrandbits(64):x}"))

@@ -1,4 +1,5 @@
-"""All heads at a glance, from data in Python to painted in the browser: ours and BertViz's ``model_view``."""
+"""All heads at a glance, from data in Python to painted in the browser: this package's grid and BertViz's
+``model_view``."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from mha_viz.attention import Attention
 SHAPES = ((6, 12), (12, 12))
 COMPARED = {16: None, 64: Target("faster", 50), 128: Target("faster", 200)}  # n: target
 ALONE = (256, 512)
-WARM = 12  # tokens of what an open page shows before
+WARM = 12  # tokens of the text that an open page shows before
 
 
 def main(results: Path, quick: bool = False) -> None:
@@ -45,7 +46,7 @@ def _rows(desk: Bench, attention: Attention, quick: bool) -> list[Row]:
 
 
 def _repetitions(attention: Attention, quick: bool) -> int:
-    """How often BertViz draws: its line count decides, one run of a minute says enough."""
+    """How often BertViz draws: it depends on its number of lines, because one run of a minute is enough."""
     lines = attention.weights.size
     if len(attention.text) in ALONE:
         return 0
@@ -59,7 +60,7 @@ def _measured(
 ) -> tuple[list[Times], list[Times]]:
     """Times of both, taking turns: new data in a page that shows ``warm``, or (None) a new page.
 
-    Our first page is thrown away: it warms the browser for both.
+    The first page of this package is dropped: it warms the browser for both.
     """
     desk.ours(attention).page.close()
     times: list[Times] = []
@@ -77,7 +78,7 @@ def _measured(
 
 
 def _complete(shown: Opened, attention: Attention) -> Times:
-    """The times, when the page has all lines; closes it."""
+    """The times, once the page has all lines; closes it."""
     lines = shown.page.evaluate("document.querySelectorAll('#vis line').length")
     if lines != attention.weights.size:
         raise RuntimeError(f"BertViz drew {lines} lines of {attention.weights.size}: this is not the same picture.")
@@ -86,6 +87,6 @@ def _complete(shown: Opened, attention: Attention) -> Times:
 
 
 def phases(times: list[Times]) -> Times:
-    """Medians: bytes; milliseconds of Python's work inside, and from the start until arrived, drawn, painted."""
+    """Medians: bytes; milliseconds of Python's work, and from the start until arrived, drawn, painted."""
     names = [name for name, value in times[0].items() if value is not None]
     return {name: round(median(t[name] for t in times), 1) for name in names}

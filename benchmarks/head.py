@@ -1,4 +1,5 @@
-"""One head opened, and the pointer over its tokens: ours (links, heatmap) and BertViz's ``head_view`` (one layer)."""
+"""One head opened, and the pointer moved over its tokens: this package (links, heatmap) and BertViz's ``head_view``
+(one layer)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ OPENED = {16: Target("faster", 5), 32: Target("faster", 5), 128: Target("faster"
 HOVERED = (16, 32, 128, 256)
 FRAME = Target("below", 16.7, p95=True)
 MOVES = 60
-# Another head of the open layer, by a click in our page's grid; the next layer, in BertViz's menu.
+# Open another head of the layer by a click in the grid of this package; select the next layer in BertViz's menu.
 _OPEN_OURS = """([x, y]) => bench.cost(() => document.querySelector(".grid canvas").dispatchEvent(
   new MouseEvent("click", { clientX: x, clientY: y, bubbles: true })))"""
 _OPEN_THEIRS = """(layer) => bench.cost(() => {
@@ -43,7 +44,8 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _fresh(desk: Bench, attention: Attention, turns: int) -> list[Row]:
-    """From data in Python to painted, each time in a new page; ours draws all heads beside the opened one."""
+    """From data in Python to painted, each time in a new page; this package also draws all heads beside the opened
+    one."""
     desk.ours(attention).page.close()
     ours: list[Times] = []
     theirs: list[Times] = []
@@ -58,13 +60,13 @@ def _fresh(desk: Bench, attention: Attention, turns: int) -> list[Row]:
 
 
 def _head_view(desk: Bench, attention: Attention) -> Opened:
-    """BertViz with the data of one layer only, one head switched on: its cheapest form."""
+    """BertViz with the data of one layer only and one head switched on: its cheapest form."""
     layer = SHAPE[0] // 2
     return desk.bertviz("head_view", attention, layer=layer, heads=[HEAD], include_layers=[layer])
 
 
 def _open(desk: Bench, attention: Attention, turns: int, moves: int) -> list[Row]:
-    """In a page that is open: another head's picture in place of this one's; then the pointer from token to token."""
+    """In an open page: another head's picture replaces the current one; then the pointer moves from token to token."""
     n = len(attention.text)
     page = desk.ours(attention).page
     other = desk.bertviz("head_view", attention, layer=0, heads=[HEAD]).page
@@ -85,7 +87,7 @@ def _open(desk: Bench, attention: Attention, turns: int, moves: int) -> list[Row
 
 
 def _ours_opened(page: Page, turn: int) -> float:
-    """Milliseconds; heads of the middle layer, whose matrices are in the browser. RuntimeError when nothing opened."""
+    """Milliseconds; heads of the middle layer, whose matrices are in the browser. RuntimeError if nothing opened."""
     layer, head = SHAPE[0] // 2, (HEAD + turn) % SHAPE[1]
     page.bring_to_front()
     took: float = page.evaluate(_OPEN_OURS, grid_spot(page, head))
@@ -104,7 +106,7 @@ def _theirs_opened(page: Page, layer: int, attention: Attention) -> float:
 
 
 def _highlighted(page: Page, word: str) -> None:
-    """RuntimeError when the pointer is on a drawing and the line above says nothing of what it is on."""
+    """RuntimeError if the pointer is on a drawing and the line above does not describe the token below it."""
     readout = page.locator(".readout").inner_text()
     if word not in readout or "Point at a word" in readout:
         raise RuntimeError(f"The pointer highlighted nothing: {readout}")
@@ -113,7 +115,7 @@ def _highlighted(page: Page, word: str) -> None:
 def _hovered(page: Page, selector: str, across: float, moves: int) -> tuple[float, ...]:
     """Real pointer moves down a drawing, from token to token: milliseconds of each until its frame is painted.
 
-    ``across`` is where in the drawing's width; BertViz's left tokens end 110 pixels from its left edge.
+    ``across`` is the horizontal position in the drawing; BertViz's left tokens end 110 pixels from its left edge.
     """
     page.bring_to_front()
     target = page.locator(selector).first
@@ -126,7 +128,7 @@ def _hovered(page: Page, selector: str, across: float, moves: int) -> tuple[floa
     page.evaluate("bench.hovers.length || bench.watchHover()")
     page.evaluate("bench.hovers.length = 0")
     for move in range(moves):
-        down = (move * 7 % moves) / max(1, moves - 1)  # not to the neighbour: each move reaches another token
+        down = (move * 7 % moves) / max(1, moves - 1)  # not the neighbour, so that each move reaches another token
         page.mouse.move(x + move % 2, top + down * (bottom - top))
         page.evaluate("bench.painted()")
     times: list[float] = page.evaluate("bench.hovers")

@@ -1,6 +1,7 @@
-"""Many visitors at once: how long their actions take and what each costs the server, beside a page with one chart.
+"""Many visitors at once: how long their actions take and what each costs the server, compared with a page with one
+chart.
 
-Processor milliseconds per action are what can be compared between machines that do other things beside; times cannot.
+Processor milliseconds per action can be compared between machines with other load; times cannot.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from benchmarks.watched import Watched, watched
 from tests.web_session import WebSession
 
 HERE = Path(__file__).resolve().parent
-ARRIVAL = 10.0  # seconds within which all come
+ARRIVAL = 10.0  # seconds within which all arrive
 SEED = 20250
-MEGABYTES = 800  # of the server and the process with its models, with 30 people at work
+MEGABYTES = 800  # megabytes of the server and the process with its models, with 30 active visitors
 
 
 class Crowd(NamedTuple):
-    """So many visitors on so many server processes, and the 95th percentile promised them in seconds."""
+    """A number of visitors on a number of server processes, and the target for their 95th percentile in seconds."""
 
     sessions: int
     processes: int = 1
@@ -36,7 +37,7 @@ class Crowd(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The crowd in words."""
         return f"{self.sessions} sessions" + (f", {self.processes} processes" if self.processes > 1 else "")
 
 
@@ -45,14 +46,14 @@ CROWDS = (Crowd(30, 1, 2.0), Crowd(50), Crowd(100, 1, 0.5), Crowd(150, 1, 2.0), 
 
 @dataclass
 class Taken:
-    """What one crowd met."""
+    """The measurements of one crowd."""
 
     actions: dict[str, list[float]] = field(default_factory=dict)  # seconds
     errors: list[str] = field(default_factory=list)
     seconds: float = 0.0
     cpu: float = 0.0  # seconds of the servers
     client_cpu: float = 0.0
-    megabytes: float = 0.0  # at the end, all servers
+    megabytes: float = 0.0  # at the end, all servers together
     received: int = 0  # bytes
 
     @property
@@ -61,7 +62,7 @@ class Taken:
         return [took for times in self.actions.values() for took in times]
 
     def beside(self) -> dict[str, Any]:
-        """What explains the times."""
+        """Numbers that explain the times."""
         count = max(1, len(self.times))
         return {
             "actions_per_second": round(len(self.times) / self.seconds, 2),
@@ -108,7 +109,7 @@ def _rows(crowd: Crowd, ours: Taken, theirs: Taken) -> list[Row]:
 
 
 async def _alone(turns: int) -> list[Row]:
-    """What each action costs the server's processor when nobody else is there: the mean of so many in turn."""
+    """What each action costs the server's processor without other visitors: the mean of several in turn."""
     rows = []
     with watched() as server:
         async with WebSession(server.url, light=True) as session:
@@ -132,7 +133,7 @@ async def _cost(server: Watched, visitor: Visitor, name: str) -> float:
 
 
 async def _met(crowd: Crowd, app: Path | None, seconds: float) -> Taken:
-    """The crowd on fresh servers: all come, and from then on everything counts for so many seconds."""
+    """The crowd on fresh servers: all arrive, and from then on everything counts for this many seconds."""
     taken = Taken()
     with ExitStack() as stack:
         servers = [stack.enter_context(watched(app)) for _ in range(crowd.processes)]
@@ -164,7 +165,7 @@ def _cpu(servers: Sequence[Watched]) -> float:
 
 
 class _Session:
-    """What a visitor of either app does next."""
+    """The next actions of a visitor of either app."""
 
     def __init__(self, session: WebSession, app: Path | None, random: Random) -> None:
         self.session, self._random = session, random
@@ -179,7 +180,7 @@ class _Session:
 async def _visit(
     server: Watched, app: Path | None, number: int, crowd: Crowd, counts: asyncio.Event, taken: Taken
 ) -> None:
-    """One visitor from arrival until the end. An error is noted, and the visitor comes again."""
+    """One visitor from arrival until the end. An error is recorded, and the visitor comes again."""
     random = Random(SEED * 1000 + number)
     await asyncio.sleep(ARRIVAL * number / crowd.sessions)
     while True:
@@ -191,12 +192,12 @@ async def _visit(
                     before, begun = session.received, time.monotonic()
                     try:
                         name, took = await doing.acts()
-                    except asyncio.CancelledError:  # at the end: it has taken so long at least
+                    except asyncio.CancelledError:  # at the end: it has taken at least this long
                         taken.actions.setdefault("unfinished at the end", []).append(time.monotonic() - begun)
                         raise
                     if counts.is_set():
                         taken.actions.setdefault(name, []).append(took)
                         taken.received += session.received - before
-        except Exception as error:  # whatever it is, a person would have met it
+        except Exception as error:  # any error counts, because a person would have met it
             taken.errors.append(f"{type(error).__name__}: {error}"[:300])
             await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""A small server on 127.0.0.1: each path is a function that makes the answer when it is asked."""
+"""A small server on 127.0.0.1: each path is a function that makes the answer on request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Answer = tuple[str, bytes]  # content type, body
 
 
 class Loopback:
-    """Serves ``routes`` while open; routes may change meanwhile. A path that is not there is a 404."""
+    """Serves ``routes`` while open; routes may change meanwhile. An unknown path is a 404."""
 
     def __init__(self) -> None:
         self.routes: dict[str, Callable[[], Answer]] = {"/": lambda: ("text/html", b"<!doctype html><title>.</title>")}
@@ -32,7 +32,7 @@ class Loopback:
         routes = self.routes
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"  # one connection for a page and what it fetches
+            protocol_version = "HTTP/1.1"  # one connection for a page and its resources
 
             def do_GET(self) -> None:
                 answer = routes.get(self.path.partition("?")[0])

@@ -1,4 +1,4 @@
-"""Many sentences to attention: ``encode_many`` beside ``encode`` one by one, same model, same texts, MiniLM."""
+"""Many sentences to attention: ``encode_many`` compared with ``encode`` one by one, same model, same texts, MiniLM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _in_turns(repetitions: int, *ways: Callable[[], Iterable[Any]]) -> list[Sample]:
-    """Seconds of each way; they take turns, so that a busy moment of the machine meets all. Each reading is dropped
+    """Seconds of each way; they take turns, so that a busy moment of the machine affects all. Each reading is dropped
     when the next one comes."""
     times: list[list[float]] = [[] for _ in ways]
     for _ in range(repetitions):

@@ -26,7 +26,7 @@ Times = dict[str, float]
 
 
 class App(NamedTuple):
-    """An app that is served, and the field where its sentence is typed."""
+    """An app that is served, and the field for its sentence."""
 
     server: Served
     field: str
@@ -67,7 +67,7 @@ def _first(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
 
 
 def _cold(browser: Browser, turns: int) -> list[Row]:
-    """From starting the server's process to the first picture; and the same where torch cannot be imported at all."""
+    """From the start of the server's process to the first picture; and the same if torch cannot be imported at all."""
     what = "server start to first picture"
     ours, theirs, without = [], [], []
     for _ in range(min(3, turns)):
@@ -88,11 +88,11 @@ def _started(browser: Browser, script: Path, without: tuple[str, ...] = ()) -> f
 
 @contextmanager
 def _page(browser: Browser, app: App, settle: bool = False) -> Iterator[tuple[Page, Times]]:
-    """A new visitor's page when its first picture is painted, and what it took."""
+    """A new visitor's page once its first picture is painted, and the time that it took."""
     with visitor(browser) as context:
         context.add_init_script(path=HERE / "watch.js")
         page = context.new_page()
-        page.goto(f"{app.server.url}/_stcore/health")  # the process of the tab stands before the clock starts
+        page.goto(f"{app.server.url}/_stcore/health")  # the tab's process is started before the clock
         traffic = Traffic(page)
         page.goto(app.server.url, wait_until="commit")
         taken: Times = page.evaluate("bench.first")
@@ -131,7 +131,7 @@ def _entered(page: Page, app: App, text: str) -> Times:
     page.evaluate("bench.again()")
     page.locator(app.field).press("Enter")
     taken: Times = page.evaluate("bench.next")
-    page.wait_for_timeout(700)  # what still goes on afterwards must not fall into the next time
+    page.wait_for_timeout(700)  # what continues afterwards must not fall into the next measurement
     return taken
 
 
@@ -149,7 +149,7 @@ def _sentence(n: int, seed: int) -> str:
 
 
 def _open(browser: Browser, app: App, turns: int) -> list[Row]:
-    """From a real click in the grid to the other head's picture, all matrices being in the browser."""
+    """From a real click in the grid to the other head's picture, with all matrices in the browser."""
     rows = []
     with _page(browser, app) as (page, _):
         for n in (16, 64):
@@ -162,7 +162,7 @@ def _open(browser: Browser, app: App, turns: int) -> list[Row]:
 
 
 def _opened(page: Page, head: int) -> float:
-    """Click on a head in the open head's layer. RuntimeError when it did not open."""
+    """Click on a head in the open head's layer. RuntimeError if it did not open."""
     x, y = grid_spot(page, head)
     page.mouse.move(x, y)
     page.wait_for_timeout(100)
@@ -176,7 +176,7 @@ def _opened(page: Page, head: int) -> float:
 
 
 def grid_spot(page: Page, head: int) -> tuple[float, float]:
-    """Where another head of the opened head's layer is in the grid, in the window's pixels."""
+    """The position of another head of the opened head's layer in the grid, in pixels of the window."""
     mark, grid = page.locator(".marks .opened").bounding_box(), page.locator(".grid canvas").bounding_box()
     if mark is None or grid is None:
         raise RuntimeError("The grid is not on the page.")
@@ -187,5 +187,6 @@ def grid_spot(page: Page, head: int) -> tuple[float, float]:
 
 
 def _phases(times: list[Times]) -> Times:
-    """Medians. Milliseconds since navigation start or key: question sent, answer heard, drawn, took; megabytes."""
+    """Medians, in milliseconds since navigation start or key: question sent, answer received, drawn, took; and
+    megabytes."""
     return {name: round(median(t[name] for t in times), 3) for name in times[0]}

@@ -1,4 +1,4 @@
-"""The least that shows one head with Plotly in Streamlit: what the Explore page is measured against."""
+"""The smallest Streamlit app that shows one head with Plotly, with which the Explore page is compared."""
 
 import plotly.graph_objects as go
 import streamlit as st

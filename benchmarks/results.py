@@ -1,4 +1,4 @@
-"""What a benchmark finds: samples, targets, rows, and the tables they are shown in."""
+"""The results of benchmarks: samples, targets, rows, and the tables that show them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 MET, SHORT = "met", "falls short"
-WORSE = 1.15  # of a ratio over the stored one: more is named
-MOST_VALUES = 200  # of a sample that are kept one by one
+WORSE = 1.15  # factor of a ratio over the stored one; anything worse is reported
+MOST_VALUES = 200  # values of a sample that are stored one by one
 NUMBERS = re.compile(r"\[\s+([-+.\deE,\s]*?)\s+\]")  # a list of numbers over several lines
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Repeated measurements of one thing, in the order in which they were taken."""
+    """Repeated measurements of one quantity, in the order in which they were taken."""
 
     values: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        """The middle value, which one slow run does not move."""
+        """The median, which one slow run does not change."""
         return statistics.median(self.values)
 
     @property
@@ -37,12 +37,12 @@ class Sample:
         return self.percentiles()[95]
 
     def percentiles(self) -> list[float]:
-        """From 0 to 100, each the smallest value that at least so many percent of the values do not exceed."""
+        """From 0 to 100, each the smallest value that at least that percentage of the values do not exceed."""
         ordered = sorted(self.values)
         return [ordered[max(0, -(-percent * len(ordered) // 100) - 1)] for percent in range(101)]
 
     def in_words(self) -> str:
-        """Median, and the range when there is one."""
+        """Median, and the range if there is one."""
         if len(self.values) == 1:
             return f"{_number(self.median)} (one run)"
         return f"{_number(self.median)} ({_number(min(self.values))}–{_number(max(self.values))})"
@@ -50,9 +50,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Target:
-    """What was promised. ``faster``: other / ours, at least. ``share``: ours / other, at most. ``below``: ours, under.
+    """The target. ``faster``: other / ours, at least. ``share``: ours / other, at most. ``below``: ours, below this.
 
-    Ours and other are medians; ``below`` takes the 95th percentile where ``p95`` is set.
+    Ours and other are medians; ``below`` uses the 95th percentile if ``p95`` is set.
     """
 
     kind: Literal["faster", "share", "below"]
@@ -60,7 +60,7 @@ class Target:
     p95: bool = False
 
     def reached(self, ours: Sample, other: Sample | None) -> float:
-        """The number to hold against ``value``. Raises ValueError when a comparison has nothing to compare with."""
+        """The number to compare with ``value``. Raises ValueError if there is nothing to compare with."""
         if self.kind == "below":
             return ours.p95 if self.p95 else ours.median
         if other is None:
@@ -68,13 +68,13 @@ class Target:
         return other.median / ours.median if self.kind == "faster" else ours.median / other.median
 
     def met(self, reached: float) -> bool:
-        """Does the number keep the promise?"""
+        """Whether the number meets the target."""
         if self.kind == "faster":
             return reached >= self.value
         return reached <= self.value if self.kind == "share" else reached < self.value
 
     def in_words(self, unit: str) -> str:
-        """In words."""
+        """The target in words."""
         if self.kind == "below":
             return f"{'p95 ' if self.p95 else ''}< {self.value:g} {unit}"
         return f"≥ {self.value:g}×" if self.kind == "faster" else f"≤ {self.value:g}×"
@@ -82,7 +82,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table. ``beside`` holds whatever explains the number: phases, bytes, counts."""
+    """One line of a table. ``beside`` contains what explains the number: phases, bytes, counts."""
 
     what: str
     ours: Sample
@@ -92,7 +92,8 @@ class Row:
     beside: dict[str, Any] = field(default_factory=dict)
 
     def written(self) -> dict[str, Any]:
-        """For JSON: the values, or of many their percentiles; the median, the target and whether it was met."""
+        """For JSON: the values or, if there are many, their percentiles; the median, the target and whether it was
+        met."""
         fields: dict[str, Any] = {"what": self.what, "unit": self.unit, "ours": _written(self.ours), **self.beside}
         if self.other is not None:
             fields["other"] = _written(self.other)
@@ -104,7 +105,7 @@ class Row:
 
 
 def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], engine: str) -> None:
-    """Print one benchmark's table and keep it as ``folder/name.json``.
+    """Print one benchmark's table and store it as ``folder/name.json``.
 
     ``other`` names what ours is compared with, ``engine`` what both ran in (a browser, torch).
     """
@@ -121,7 +122,7 @@ def write(folder: Path, name: str, title: str, other: str, rows: Sequence[Row], 
 
 
 def as_json(benchmark: dict[str, Any]) -> str:
-    """The text of a file: a line for each field, lists of numbers included."""
+    """The text of a file: one line per field, including lists of numbers."""
     text = json.dumps(benchmark, indent=1, ensure_ascii=False)
     return NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
 
@@ -143,13 +144,13 @@ def table(benchmark: dict[str, Any]) -> list[str]:
 
 
 def compared(folder: Path, names: Iterable[str]) -> dict[tuple[str, str], float]:
-    """What the rows of these benchmarks are as stored in a folder, by benchmark and row: for a row beside another tool
-    the ratio of the two, which does not depend on the machine, else the median."""
+    """The stored rows of these benchmarks in a folder, by benchmark and row: for a row compared with another tool the
+    ratio of the two, which does not depend on the machine, otherwise the median."""
     return {(name, row["what"]): _comparable(row) for name, row in _rows(folder, names)}
 
 
 def shortfalls(folder: Path, names: Iterable[str], before: Mapping[tuple[str, str], float]) -> list[str]:
-    """The lines of one table: the rows in a folder that fall short of their target or are WORSE than ``before``."""
+    """The lines of one table: the rows in a folder that miss their target or are WORSE than ``before``."""
     lines = []
     for name, row in _rows(folder, names):
         earlier = before.get((name, row["what"]))
@@ -179,7 +180,7 @@ def _comparable(row: dict[str, Any]) -> float:
 
 
 def summary(folder: Path) -> str:
-    """The Markdown page over all JSON files in ``folder`` that hold rows; others are only named."""
+    """The Markdown page for all JSON files in ``folder`` that contain rows; others are only listed."""
     lines = [
         "# Results",
         "",
@@ -199,7 +200,7 @@ def summary(folder: Path) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """The machine in words, without its name; ``load`` is what else ran when the benchmark ended."""
+    """The machine in words, without its name; ``load`` is the load at the end of the benchmark."""
     processor = platform.processor() or platform.machine()
     cpus = Path("/proc/cpuinfo")
     if cpus.exists():
@@ -227,12 +228,13 @@ def _machines(benchmarks: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _busy(machine: dict[str, Any]) -> str:
-    """How many processes wanted a core on average of the run's last minute: above the number of cores, distrust."""
+    """How many processes wanted a core in the last minute of the run, on average: above the number of cores, distrust
+    the times."""
     return f"load {machine['load'][0]} at the end, " if machine["load"] else ""
 
 
 def _measured(row: dict[str, Any]) -> str:
-    if "measured" not in row:  # nothing was promised: how ours compares, where there is something to compare with
+    if "measured" not in row:  # without a target: the comparison, if there is something to compare with
         other = row["other"]["median"] if "other" in row else 0
         return f"{_number(row['ours']['median'] / other)}×" if other else ""
     return f"{_number(row['measured'])}{'×' if '×' in row['target'] else ' ' + row['unit']}"

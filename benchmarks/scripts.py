@@ -1,4 +1,4 @@
-"""The three scripts that BertViz loads from a CDN, fetched from npm once and kept in benchmarks/cache."""
+"""The three scripts that BertViz loads from a CDN, fetched from npm once and stored in benchmarks/cache."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ CACHE = Path(__file__).resolve().parent / "cache"
 
 
 class Script(NamedTuple):
-    """One script: where BertViz looks for it, and what npm has instead."""
+    """One script: where BertViz expects it, and its counterpart in npm."""
 
-    cdn: str  # what stands in BertViz's output
+    cdn: str  # its URL in BertViz's output
     package: str  # npm package and version
     member: str  # its file in the package
     sha256: str
 
     @property
     def path(self) -> str:
-        """Where the loopback page has it."""
+        """Its path on the loopback page."""
         return f"/{Path(self.member).name}"
 
 
@@ -53,7 +53,7 @@ SCRIPTS = (
 
 
 def content(script: Script) -> bytes:
-    """The script's text. SystemExit when npm is not there or gives something else."""
+    """The script's text. SystemExit if npm is missing or returns something else."""
     cached = CACHE / script.path.removeprefix("/")
     if not cached.exists():
         CACHE.mkdir(exist_ok=True)

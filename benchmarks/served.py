@@ -1,4 +1,4 @@
-"""A Streamlit server of its own process."""
+"""A Streamlit server in a separate process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 60  # seconds
-# A module that is None here raises ModuleNotFoundError for whoever imports it.
+# A module that is None here raises ModuleNotFoundError on import.
 _START = """import sys
 names, sys.argv = sys.argv[1].split(), ["streamlit", *sys.argv[2:]]
 sys.modules.update(dict.fromkeys(names))
@@ -24,7 +24,7 @@ main()"""
 
 
 class Served(NamedTuple):
-    """Where the app is, and when its process was started (seconds since 1970)."""
+    """The address of the app, and when its process was started (seconds since 1970)."""
 
     url: str
     started: float
@@ -34,7 +34,7 @@ class Served(NamedTuple):
 def served(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
     """``app`` on a free port, with this project's settings. ``without``: modules that cannot be imported in it.
 
-    Raises RuntimeError when it does not answer within PATIENCE.
+    Raises RuntimeError if it does not answer within PATIENCE.
     """
     port = free_port()
     ours = app == ROOT / "app.py"  # as `mha-viz serve` starts it; any other app as Streamlit does

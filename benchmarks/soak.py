@@ -1,4 +1,4 @@
-"""Twenty minutes with a thousand visitors who come and go: does the server give back what it took?
+"""Twenty minutes with a thousand visitors who come and go: whether the server frees its resources.
 
 ``python -m benchmarks soak [--minutes 20]``.
 """
@@ -22,9 +22,9 @@ from tests.web_session import WebSession
 MINUTES = 20.0
 VISITORS = 1_000
 HERE_AT_ONCE = 30
-EVERY = 10.0  # seconds between two looks at the server
-AFTER = 90.0  # seconds that it has for giving back, when all have gone
-ORDERED_LAST = 180.0  # seconds that what they ordered may still take
+EVERY = 10.0  # seconds between two samples of the server
+AFTER = 90.0  # seconds that it has to free resources after all have left
+ORDERED_LAST = 180.0  # seconds that ordered work may still take
 SEED = 77
 LONGEST_TRAINING, LONGEST_STUDY = 120.0, 120.0  # seconds
 TASKS = {"download": 0.06, "training": 0.004, "study": 0.004}  # of the actions; all others are of a usual visitor
@@ -32,7 +32,7 @@ TASKS = {"download": 0.06, "training": 0.004, "study": 0.004}  # of the actions;
 
 @dataclass
 class Soaked:
-    """What happened, and what the server held at each look."""
+    """The events, and the resources of the server at each sample."""
 
     actions: Counter[str] = field(default_factory=Counter)
     visitors: int = 0
@@ -40,12 +40,12 @@ class Soaked:
     looks: list[dict[str, float]] = field(default_factory=list)
 
     def peak(self, what: str) -> float:
-        """The largest value at any look."""
+        """The largest value in any sample."""
         return max(look[what] for look in self.looks)
 
 
 def main(results: Path, quick: bool = False, minutes: float = MINUTES) -> None:
-    """Soak, print, write ``results/soak.json``. ``quick``: one minute and a twentieth of the visitors."""
+    """Run, print, write ``results/soak.json``. ``quick``: one minute and a twentieth of the visitors."""
     minutes = min(minutes, 1.0) if quick else minutes
     with watched() as server:
         soaked = asyncio.run(_soak(server, 60 * minutes, round(VISITORS * minutes / MINUTES)))
@@ -70,7 +70,7 @@ def main(results: Path, quick: bool = False, minutes: float = MINUTES) -> None:
 
 async def _soak(server: Watched, seconds: float, visitors: int) -> Soaked:
     soaked = Soaked()
-    async with WebSession(server.url, light=True) as first:  # all code is loaded from the start, as on a server in use
+    async with WebSession(server.url, light=True) as first:  # all code is loaded at the start, as on a server in use
         random = Random(SEED)
         visitor = Visitor(first, random)
         for name in ("read a sentence", "Compare", "Roles", "Inside"):
@@ -81,14 +81,14 @@ async def _soak(server: Watched, seconds: float, visitors: int) -> Soaked:
     begin = time.monotonic()
     soaked.looks.append(_look(server, begin))
     looking = asyncio.create_task(_looks(server, begin, soaked))
-    each = seconds / visitors  # from one arrival to the next
+    each = seconds / visitors  # seconds from one arrival to the next
     async with asyncio.TaskGroup() as group:
         for number in range(visitors):
             group.create_task(_stay(server, number, each * HERE_AT_ONCE, soaked))
             await asyncio.sleep(max(0.0, begin + each * (number + 1) - time.monotonic()))
     end = time.monotonic() + ORDERED_LAST
     while server.counts()["children"] > soaked.looks[0]["children"] and time.monotonic() < end:
-        await asyncio.sleep(1)  # on one's own machine an ordered study goes on when its visitor has gone
+        await asyncio.sleep(1)  # on one's own machine, an ordered study continues after its visitor has left
     await asyncio.sleep(AFTER)
     looking.cancel()
     await asyncio.gather(looking, return_exceptions=True)
@@ -107,7 +107,7 @@ async def _looks(server: Watched, begin: float, soaked: Soaked) -> None:
 
 
 async def _stay(server: Watched, number: int, seconds: float, soaked: Soaked) -> None:
-    """One visitor, for so many seconds."""
+    """One visitor, for this many seconds."""
     random = Random(SEED * 10_000 + number)
     end = time.monotonic() + seconds
     name = "arriving"
@@ -123,12 +123,12 @@ async def _stay(server: Watched, number: int, seconds: float, soaked: Soaked) ->
                 else:
                     await ORDERED[name](session, random)
                 soaked.actions[name] += 1
-    except Exception as error:  # whatever it is, a person would have met it
+    except Exception as error:  # any error counts, because a person would have met it
         soaked.errors.append(f"visitor {number}, {name}: {type(error).__name__}: {error}"[:300])
 
 
 async def _download(session: WebSession, random: Random) -> None:
-    """Take the figure on screen away, in one of its formats."""
+    """Download the figure on screen in one of its formats."""
     await session.go("")
     await session.set("takeaway", True)
     content = await session.download(random.choice(("take.svg", "take.pdf", "take.csv", "take.html", "take.npz")))
@@ -138,7 +138,7 @@ async def _download(session: WebSession, random: Random) -> None:
 
 
 async def _train(session: WebSession, random: Random) -> None:
-    """Start a small training, see it going on, and leave it to itself half of the time."""
+    """Start a small training, watch its progress, and in half of the cases leave it running."""
     await session.go("why_heads_differ")
     await session.set("lab_identical_steps", 100.0)
     await session.set("lab_identical_seed", float(random.randint(1, 10**6)))
@@ -149,7 +149,7 @@ async def _train(session: WebSession, random: Random) -> None:
 
 
 async def _study(session: WebSession, random: Random) -> None:
-    """Measure a small file of one's own."""
+    """Measure a small uploaded file."""
     await session.go("roles", corpus="file")
     lines = "\n".join(f"The {random.choice(('cat', 'dog'))} number {random.random()} sat." for _ in range(30))
     await session.upload("corpus_file", "mine.txt", lines.encode())
@@ -159,7 +159,7 @@ async def _study(session: WebSession, random: Random) -> None:
 
 
 async def _until(session: WebSession, key: str, seconds: float) -> None:
-    """Wait while the page has a widget, at most so long: the page itself looks again and again."""
+    """Wait at most this long while the page has a widget; the page itself polls repeatedly."""
     end = time.monotonic() + seconds
     while key in session.widgets and time.monotonic() < end:
         await asyncio.sleep(0.5)

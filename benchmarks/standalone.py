@@ -1,4 +1,4 @@
-"""A page with all heads inside, opened from disk: ours, and BertViz's ``model_view`` of the same tensor."""
+"""A page that contains all heads, opened from disk: this package's, and BertViz's ``model_view`` of the same tensor."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _opened(browser: Browser, written: bytes, times: int) -> Sample:
-    """Milliseconds from the start of the navigation until the picture is on screen, in a new window each time."""
+    """Milliseconds from the start of the navigation until the picture is on screen, each time in a new window."""
     milliseconds = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "heads.html"

@@ -1,7 +1,8 @@
-"""A corpus through MiniLM with all measures, beside the bare forward pass and beside a loop that keeps every tensor.
+"""A study of a corpus with MiniLM and all measures, compared with the bare forward pass and with a loop that keeps
+every tensor.
 
-The corpus is the CoNLL-U file that MHA_VIZ_TREEBANK names (such as UD English EWT test), else as many sentences of the
-built-in grammar.
+The corpus is the CoNLL-U file that MHA_VIZ_TREEBANK names (such as UD English EWT test), or else the same number of
+sentences of the built-in grammar.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mha_viz.text import WordPieces
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = 2077  # as many as UD English EWT test has
 PEAK = 1.5e9  # bytes, at most
-FLAT = 1.1  # peak at 2,000 sentences over the one at 500, at most
+FLAT = 1.1  # peak at 2,000 sentences relative to that at 500, at most
 
 
 def main(results: Path, quick: bool = False) -> None:
@@ -68,7 +69,7 @@ class _Passes:
         self._plain: Any = AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
 
     def measured(self, repetitions: int) -> tuple[Sample, Sample, Sample]:
-        """Seconds of each way; they take turns, so that a busy moment of the machine meets all."""
+        """Seconds of each way; they take turns, so that a busy moment of the machine affects all."""
         ways: tuple[Callable[[], Any], ...] = (self.measures, self.bare, self.loop)
         taken: tuple[list[float], ...] = ([], [], [])
         for _ in range(repetitions):
@@ -83,7 +84,7 @@ class _Passes:
         return one_pass(self._encoder, self._corpus)
 
     def bare(self) -> None:
-        """Plain transformers over the same batches; the attentions are thrown away."""
+        """Plain transformers over the same batches; the attentions are dropped."""
         pieces, heads = self._pieces(), self._encoder.layers * self._encoder.heads
         with torch.no_grad():
             for numbers in batches(pieces, range(len(pieces)), heads, BATCH):
@@ -121,7 +122,7 @@ print(int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) *
 def _memory() -> list[Row]:
     if not Path("/proc/self/status").exists():
         return []
-    few, many = (_peak(step) for step in (4, 1))  # every fourth by length: the longest sentence is in both
+    few, many = (_peak(step) for step in (4, 1))  # every fourth one by length, so that the longest sentence is in both
     return [
         Row("peak memory of a whole study, 2,000 sentences", many, "bytes", target=Target("below", PEAK)),
         Row("peak memory, 2,000 sentences beside 500", many, "bytes", few, Target("share", FLAT)),

@@ -1,4 +1,4 @@
-"""Attention of any size: random logits through a softmax, over made-up words of one piece each."""
+"""Attention of any size: softmax of random logits, over invented words of one piece each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from mha_viz.attention import Attention
 from mha_viz.text import Token, TokenizedText
 
-SPREAD = 2.0  # standard deviation of the logits: some heads' rows are sharp, none is one-hot
+SPREAD = 2.0  # standard deviation of the logits: the rows of some heads are sharp, none is one-hot
 
 
 def random_attention(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
@@ -16,7 +16,7 @@ def random_attention(layers: int, heads: int, n: int, seed: int = 0) -> Attentio
     logits = rng.standard_normal((layers, heads, n, n), dtype=np.float32) * np.float32(SPREAD)
     weights = np.exp(logits - logits.max(axis=3, keepdims=True))
     weights /= weights.sum(axis=3, keepdims=True)
-    weights.flags.writeable = False  # nobody else holds it: Attention need not copy
+    weights.flags.writeable = False  # there is no other reference: Attention need not copy
     return Attention("random", "", _words(n - 2), weights)
 
 

@@ -9,15 +9,15 @@ window.bench = (() => {
     });
   const bench = {};
 
-  // When the frame that shows what the page holds now has been produced: the second frame begins.
+  // When the frame that shows the current content of the page has been produced, which is when the second frame begins.
   bench.painted = async () => {
     await frame();
     await frame();
     return performance.now();
   };
 
-  // When the browser presents the frame that holds what was drawn until now, raster and compositing included:
-  // a word is put on the page in the same task, and the browser reports when it has shown it.
+  // When the browser presents the frame with everything drawn so far, including rasterising and compositing: a word is
+  // added to the page in the same task, and the browser reports when it has shown it.
   bench.presented = () =>
     new Promise((done) => {
       const name = `bench-${(bench.marks = (bench.marks ?? 0) + 1)}`;
@@ -35,7 +35,7 @@ window.bench = (() => {
       document.body.append(mark);
     });
 
-  // The page says when it has drawn; the answer has the times since navigation, or since `again` began.
+  // The page reports when it has drawn; the answer has the times since navigation, or since `again` began.
   let resolveShown;
   bench.shown = new Promise((done) => {
     resolveShown = done;
@@ -59,7 +59,7 @@ window.bench = (() => {
     return bench.shown;
   };
 
-  // What an action costs inside one frame: its handlers, then style, layout and paint. No waiting for the screen.
+  // The time of an action inside one frame: its handlers, then style, layout and paint, without waiting for the screen.
   bench.cost = async (act) => {
     await frame();
     const began = performance.now();
@@ -67,7 +67,7 @@ window.bench = (() => {
     return (await after()) - began;
   };
 
-  // The same for real pointer moves, which Chromium hands out at the beginning of a frame.
+  // The same for real pointer moves, which Chromium delivers at the beginning of a frame.
   bench.hovers = [];
   bench.watchHover = () => {
     let began = 0;

@@ -1,4 +1,4 @@
-"""The same attention on two loopback pages: our explorer's, and BertViz's own output."""
+"""The same attention on two loopback pages: this package's explorer, and BertViz's own output."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
 from mha_viz.figures.packet import packet
 
-HEAD = 1  # the head that is open at first, of the middle layer
-# What Streamlit sets around a component: the theme's light colours and its fonts.
+HEAD = 1  # the head that is open at first, in the middle layer
+# The styles that Streamlit sets around a component: the theme's light colours and its fonts.
 _THEME = """:root { --st-text-color: #1c1b19; --st-background-color: #fffefb; --st-primary-color: #0b5cad;
 --st-link-color: #0b5cad; --st-font: sans-serif; --st-code-font: monospace; } body { margin: 0 40px; }"""
 
@@ -28,7 +28,8 @@ Times = dict[str, float]
 
 
 class Opened(NamedTuple):
-    """A page that shows an attention, and milliseconds: arrived, entered, drawn, painted, presented, python; bytes."""
+    """A page that shows an attention, with its times in milliseconds (arrived, entered, drawn, painted, presented,
+    python) and its bytes."""
 
     page: Page
     times: Times
@@ -37,7 +38,7 @@ class Opened(NamedTuple):
 class Bench:
     """A browser, a server, and both pages of one attention: times from navigation start, data waiting in Python.
 
-    Python's own work (our ``packet``, BertViz's HTML) is done when the page asks for it, so it is inside the time.
+    Python's work (``packet``, BertViz's HTML) is done when the page requests it, so that it is included in the time.
     """
 
     def __init__(self, context: BrowserContext, server: Loopback) -> None:
@@ -47,7 +48,8 @@ class Bench:
         self.python = self.bytes = 0.0  # milliseconds and bytes of the last answer that carried the data
 
     def ours(self, attention: Attention, page: Page | None = None) -> Opened:
-        """Show an attention in our explorer: in a new page, or as new data in a page that ``ours`` opened."""
+        """Show an attention in this package's explorer: in a new page, or as new data in a page that ``ours``
+        opened."""
         self._server.routes["/packet"] = lambda: ("application/octet-stream", self._timed(_packet, attention))
         self._server.routes["/ours"] = lambda: ("text/html", _ours(opened_head(attention)).encode())
         shown = self._again(page) if page else self._opened("/ours")
@@ -71,7 +73,7 @@ class Bench:
 
     def _opened(self, path: str) -> Opened:
         page = self._context.new_page()
-        page.goto(self._server.url + "/")  # the process of the tab stands before the clock starts
+        page.goto(self._server.url + "/")  # the tab's process is started before the clock
         page.goto(self._server.url + path, wait_until="commit", timeout=LONG)
         return self._taken(page, page.evaluate("bench.shown"))
 
@@ -84,13 +86,13 @@ class Bench:
 
 @contextlib.contextmanager
 def bench(browser: Browser) -> Iterator[Bench]:
-    """A Bench with a fresh visitor and server."""
+    """A Bench with a new visitor and server."""
     with Loopback() as server, visitor(browser) as context:
         yield Bench(context, server)
 
 
 def opened_head(attention: Attention) -> Head:
-    """The head that our page opens at first."""
+    """The head that this package's page opens first."""
     return Head(attention.layers // 2, HEAD)
 
 
@@ -103,7 +105,7 @@ def _packet(attention: Attention) -> bytes:
 
 
 def _ours(head: Head) -> str:
-    """A page with the explorer alone, as the app mounts it, and the bytes fetched beside."""
+    """A page with only the explorer, mounted as in the app, and the resources it fetches."""
     return f"""<!doctype html><meta charset="utf-8"><style>{_THEME}{style("explorer")}</style>
 <script>const get = () => fetch("/packet").then((answer) => answer.arrayBuffer()); const first = get();</script>
 <body><div class="mha-explorer"></div><script type="module">{script("explorer")}
@@ -118,7 +120,8 @@ window.load = async (coming) => {{
 load(first);</script></body>"""
 
 
-# What a notebook has around BertViz's output: require.js, and room. ``requirejs`` also tells when it has drawn.
+# The surroundings of BertViz's output in a notebook: require.js, and room. ``requirejs`` also reports when it has
+# drawn.
 _NOTEBOOK = f"""<!doctype html><meta charset="utf-8"><body><script src="{SCRIPTS[0].path}"></script><script>
 const plain = requirejs;
 requirejs = (names, draw) => plain(names, (...given) => {{
@@ -135,7 +138,7 @@ async function load() {{
 
 
 def _bertviz(view: str, tensors: list[Any], tokens: list[str], options: dict[str, Any]) -> bytes:
-    """What BertViz returns, after its tag for require.js, with its other scripts from loopback."""
+    """BertViz's output, after a tag for require.js, with its other scripts from loopback."""
     import bertviz
 
     html: str = getattr(bertviz, view)(tensors, tokens, html_action="return", **options).data

@@ -1,4 +1,4 @@
-"""People who come to the app, imitated: what they type, what they do, how long they think."""
+"""Simulated visitors of the app: what they type, what they do, how long they think."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mha_viz.figures.packet import text_key
 from mha_viz.ui.address import VIEW
 from tests.web_session import WebSession
 
-# Out of a hundred actions.
+# Frequencies of actions, in percent.
 SHARES = {"read a sentence": 40, "open a head": 20, "words or pieces": 10, "Compare": 10, "Inside": 10, "Roles": 10}
 THINK = (5.0, 10.0)  # seconds between two actions
-LATE = 10.0  # seconds after which a URL that does not change is called a fault
+LATE = 10.0  # seconds after which a URL that does not change counts as a fault
 _NOUNS = (
     "animal street teacher student dog river doctor letter garden engine pilot window market writer captain kitchen "
     "mountain lawyer bridge painting soldier village farmer station winter hospital journey neighbour picture machine "
@@ -37,7 +37,7 @@ _PAGES = {
 
 
 def sentence(random: Random, words: int | None = None) -> str:
-    """An English sentence of 6 to 25 words; as good as never the same one twice."""
+    """An English sentence of 6 to 25 words; practically never the same one twice."""
     count = random.randint(6, 25) if words is None else words
     chain = _clause(random)
     while len(chain) < count:
@@ -58,7 +58,7 @@ def _word(random: Random, words: str) -> str:
 
 
 class Visitor:
-    """One visitor, who does one thing after another; each says what it was and how many seconds it took."""
+    """One visitor, who does one action after another; each returns its name and how many seconds it took."""
 
     def __init__(self, session: WebSession, random: Random) -> None:
         self.session, self._random = session, random
@@ -69,9 +69,9 @@ class Visitor:
         return self._random.uniform(*THINK)
 
     async def acts(self) -> tuple[str, float]:
-        """The next action: its name, and seconds. What belongs to another page begins with the way there.
+        """The next action: its name, and seconds. An action on another page includes the way there.
 
-        Raises RuntimeError when the page shows an error or does not do what it was asked.
+        Raises RuntimeError if the page shows an error or does not do what was requested.
         """
         name = self._random.choices(list(SHARES), list(SHARES.values()))[0]
         if self.session.page and _PAGES.get(name) in (None, self.session.page):
@@ -82,7 +82,7 @@ class Visitor:
         return name, took
 
     async def does(self, name: str) -> float:
-        """One of SHARES, or "back to Explore"; the seconds it took."""
+        """Do one of SHARES, or "back to Explore"; the seconds it took."""
         if name == "read a sentence":
             return await self._read()
         if name == "open a head":
@@ -116,8 +116,8 @@ class Visitor:
         return took
 
     async def _expect(self, name: str, value: str | None) -> None:
-        """The URL says so, at the latest when the next runs have ended: another run of the page, begun by itself, may
-        end before the one that was asked for."""
+        """Check that the URL contains it, at the latest when the next runs have ended: another run of the page, begun
+        by itself, may end before the requested one."""
         end = time.monotonic() + LATE
         while self.session.query.get(name) != value:
             if time.monotonic() > end:

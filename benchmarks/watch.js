@@ -1,10 +1,10 @@
-// Runs before the pages of Streamlit: says when a new picture is whole, ours or the Plotly app's.
+// Runs before the pages of Streamlit: reports when a new picture is complete, for this app or the Plotly app.
 (() => {
   const bench = window.bench;
   const drawings = ["grid", "links", "heat"];
-  const fresh = new Set(); // those drawn since somebody began to wait
+  const fresh = new Set(); // pictures drawn since the current wait began
   let waiting = null;
-  let picture = null; // the source of the heatmap that the Plotly app showed last
+  let picture = null; // the source of the last heatmap in the Plotly app
 
   const wait = () =>
     new Promise((done) => {
@@ -20,7 +20,7 @@
     const done = waiting;
     waiting = null;
     queueMicrotask(async () => {
-      // all drawing happens in one go: this runs after it
+      // all drawing happens in one task, after which this runs
       const { began = 0, sent = null, heard = null } = bench;
       const drawn = performance.now();
       const presented = await bench.presented();
@@ -69,7 +69,7 @@
     true,
   );
 
-  // When the question left for the server, and when its last answer before the picture came.
+  // When the request was sent to the server, and when its last answer before the picture arrived.
   window.WebSocket = class extends WebSocket {
     constructor(...given) {
       super(...given);

@@ -1,4 +1,4 @@
-"""A server of its own process that is watched: processor time, memory, descriptors, threads, children, its log."""
+"""A server in a separate process that is monitored: processor time, memory, descriptors, threads, children, its log."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NOTHING_LISTENS = "http://127.0.0.1:9"
 
 @dataclass(frozen=True)
 class Watched:
-    """A server that answers at ``url``."""
+    """A server at the address ``url``."""
 
     url: str
     process: psutil.Process
     written: Path
 
     def cpu(self) -> float:
-        """Processor seconds since its start, those of its children included, whether they live or have ended."""
+        """Processor seconds since its start, including those of its children, running or ended."""
         total = 0.0
         for process in self._family():
             with suppress(psutil.NoSuchProcess):
@@ -39,7 +39,7 @@ class Watched:
         return total
 
     def megabytes(self) -> float:
-        """Resident memory (RSS) of the server and its children, added up: a shared page counts twice."""
+        """Resident memory (RSS) of the server and its children, added up: shared pages count twice."""
         total = 0
         for process in self._family():
             with suppress(psutil.NoSuchProcess):
@@ -55,7 +55,7 @@ class Watched:
         }
 
     def log(self) -> str:
-        """What it wrote so far."""
+        """The log so far."""
         return self.written.read_text("utf-8", errors="replace")
 
     def tracebacks(self) -> int:
@@ -68,10 +68,10 @@ class Watched:
 
 @contextmanager
 def watched(app: Path | None = None, **environment: str) -> Iterator[Watched]:
-    """The app as `mha-viz serve` starts it, or the Streamlit script ``app``; alone on a free port, with a home of its
-    own and without a Hub.
+    """The app as `mha-viz serve` starts it, or the Streamlit script ``app``; on a free port, with a separate home and
+    without a Hub.
 
-    Raises RuntimeError when it does not answer within PATIENCE.
+    Raises RuntimeError if it does not answer within PATIENCE.
     """
     port = str(free_port())
     ours = ["mha_viz.cli", "serve", "--port", port, "--", "--server.headless", "true"]

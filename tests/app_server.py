@@ -1,4 +1,5 @@
-"""The real server on a free port, and a real Chromium: for tests that look at the page as a visitor does."""
+"""The real server on a free port, and the path of a real Chromium, for tests that look at the page as a visitor
+does."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from urllib.error import URLError
 from tools.browser import MISSING, find
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 180  # seconds until a server that does not answer is called broken
+PATIENCE = 180  # seconds after which a server that does not answer counts as broken
 NOTHING_LISTENS = "http://127.0.0.1:9"
 
 
 class AppServer:
-    """``with AppServer(folder) as server``: ``server.url`` answers; ``server.faults()`` is what went wrong in it."""
+    """``with AppServer(folder) as server``: ``server.url`` is its address; ``server.faults()`` returns its errors."""
 
     def __init__(self, folder: Path, *options: str, base: str = "", **environment: str) -> None:
         self._base = f"/{base}" if base else ""
@@ -52,7 +53,7 @@ class AppServer:
             self.process.wait()
 
     def kill_and_restart(self) -> None:
-        """End it with -9, and start another one at the same address."""
+        """Kill it with SIGKILL, and start another one at the same address."""
         self.process.kill()
         self.process.wait()
         self.__enter__()
@@ -61,16 +62,17 @@ class AppServer:
         return self._log.read_text("utf-8", errors="replace")
 
     def descriptors(self) -> int:
-        """Open ones, on Linux."""
+        """The number of open descriptors, on Linux."""
         return sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())
 
     def faults(self) -> list[str]:
-        """Lines of tracebacks that come from a page's script. A tab closed early makes Streamlit log one of its own."""
+        """Lines of tracebacks from a page's script. (If a tab is closed early, Streamlit logs a traceback of its
+        own.)"""
         marks = ("exec_func_with_error_handling", str(ROOT / "mha_viz"))
         return [line.strip() for line in self.log().splitlines() if any(mark in line for mark in marks)]
 
     def _environment(self) -> dict[str, str]:
-        """No Hub, no models of this machine's user, no restriction, no proxy between the server and itself."""
+        """The environment: no Hub, no models of this user, no restrictions, no proxy between the server and itself."""
         usual = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
         return (
             usual
@@ -88,7 +90,7 @@ class AppServer:
 
 
 def chromium() -> str:
-    """The path of a Chromium. Tests fail without one: a page that nobody looked at is not tested."""
+    """The path of a Chromium. Tests fail without one, because the page would not be tested."""
     path = find()
     assert path, MISSING
     return path

@@ -1,4 +1,4 @@
-"""A visitor of the page in a real browser, and what a visitor can do."""
+"""A visitor of the page in a real browser, and a visitor's actions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from playwright.sync_api import (
     expect,
 )
 
-PATIENCE = 30_000  # milliseconds until something that does not happen is called missing
+PATIENCE = 30_000  # milliseconds after which something that does not happen counts as missing
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
-OF_A_TAB = ("viewport", "color_scheme", "reduced_motion", "forced_colors")  # other options are of its whole profile
+OF_A_TAB = ("viewport", "color_scheme", "reduced_motion", "forced_colors")  # other options belong to its whole profile
 USUAL_MEDIA = {"color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
-IDLE = "/_stcore/health"  # where a tab without a visitor is
+IDLE = "/_stcore/health"  # the page of an unused tab
 LOOPBACK = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")
 expect.set_options(timeout=PATIENCE)
-# The script has run, and an opened head is painted: looked at in every frame, as a locator would be twice a second.
+# The script has run, and an opened head is painted: checked in every frame, because a locator checks only twice a
+# second.
 DRAWN = """() => {
     if (document.querySelector(".stApp")?.dataset.testScriptState !== "notRunning") return false;
     const host = [...document.querySelectorAll(".st-key-explorer *")].find((part) => part.shadowRoot);
@@ -39,15 +40,15 @@ DRAWN = """() => {
 
 
 class BrowserTab:
-    """One visitor's tab, with everything it asked the network for and everything that went wrong in it."""
+    """One visitor's tab, with all its network requests and all its errors."""
 
     def __init__(self, context: BrowserContext, url: str, viewport: ViewportSize = DESKTOP, **media: Any) -> None:
         self.requests: list[str] = []
         self.faults: list[str] = []
         self.url = url
-        self.is_altered = False  # by a test that listens to it, routes its requests or adds scripts: not for another
+        self.is_altered = False  # by a test that adds listeners, routes or scripts, so that no other test may use it
         self.page: Page = next((page for page in context.pages if page.url.endswith(IDLE)), None) or context.new_page()
-        self.page.bring_to_front()  # a browser draws hardly anything in a tab behind another
+        self.page.bring_to_front()  # a browser draws hardly anything in a background tab
         self.page.set_default_timeout(PATIENCE)
         if self.page.viewport_size != viewport:
             self.page.set_viewport_size(viewport)
@@ -62,7 +63,7 @@ class BrowserTab:
             self.page.on(event, listener)
 
     def _overhear(self, message: ConsoleMessage) -> None:
-        """What the server's own headers refuse to its page is a fault."""
+        """A request that the server's own headers refuse to its page is a fault."""
         if "Content Security Policy" in message.text or "Permissions policy" in message.text:
             self.faults.append(f"refused: {message.text}")
 
@@ -71,15 +72,15 @@ class BrowserTab:
         dialog.dismiss()
 
     def unharmed(self) -> None:
-        """Nothing went wrong in this tab, nothing that was typed ran, and no other host was called."""
+        """Check that no error occurred in this tab, that no typed text was run, and that no other host was called."""
         assert self.faults == []
         assert self.page.locator(".stException").count() == 0
         assert self.page.evaluate("window.__xss") is None
         assert [url for url in self.requests if not url.startswith(LOOPBACK)] == []
 
     def leave(self) -> None:
-        """Leave the tab to the next visitor: a new one costs as much as a page. What its browser remembers of the visit
-        is no matter of the next."""
+        """Leave the tab to the next visitor, because a new one takes as long as a page. What the browser stored during
+        the visit is cleared."""
         try:
             self.unharmed()
         except BaseException:
@@ -103,13 +104,13 @@ class BrowserTab:
             self.page.close()
 
     def scrolls_only_down(self) -> None:
-        """No part of the page is wider than the window once its style sheets have come."""
+        """Check that no part of the page is wider than the window once its style sheets are loaded."""
         self.page.wait_for_function(
             "() => [document.documentElement, document.querySelector('[data-testid=stMain]')]"
             ".every(part => part.scrollWidth <= part.clientWidth)"
         )
 
-    # ---- Going about
+    # ---- Navigation
 
     def visit(self, path: str = "/", **parameters: str) -> Page:
         query = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
@@ -132,7 +133,7 @@ class BrowserTab:
         self.drawn()
 
     def asked(self, **parameters: str | None) -> None:
-        """Wait until the address bar says this; None: it does not say it."""
+        """Wait until the address bar has these parameters; None: it lacks the parameter."""
         for name, value in parameters.items():
             self.page.wait_for_function(
                 "([name, value]) => new URLSearchParams(location.search).get(name) === value", arg=[name, value]
@@ -181,10 +182,10 @@ class BrowserTab:
     def press_segment(self, text: str) -> None:
         self.page.locator(".segments").get_by_text(text, exact=True).click()
 
-    # ---- Looking at pixels
+    # ---- Pixels
 
     def pixels(self, canvas: Locator) -> tuple[str, int]:
-        """A fingerprint of what is painted, and in how many colours."""
+        """A fingerprint of what is painted, and its number of colours."""
         hash_, colours = canvas.evaluate(
             """canvas => {
                 const {width, height} = canvas;
@@ -210,7 +211,7 @@ class BrowserTab:
         return is_painted
 
     def redraws(self, canvas: Locator, act: Callable[[], object]) -> None:
-        """``act`` must change what is painted."""
+        """Check that ``act`` changes what is painted."""
         before = self.pixels(canvas)[0]
         act()
         self.page.wait_for_timeout(60)  # a few frames; nothing from the server is needed
@@ -222,21 +223,21 @@ class BrowserTab:
         self.grid.click(position=self.head_at(layer, head))
 
     def head_at(self, layer: int, head: int) -> Position:
-        """A point inside the small picture of a head: the grid is ruled behind 30 × 22 pixels of labels."""
+        """A point inside the small picture of a head; the labels of the grid take 30 × 22 pixels."""
         box = self.grid.bounding_box()
         assert box
         step = (box["width"] - 30) / 12
         return {"x": 30 + (head + 0.4) * step, "y": 22 + (layer + 0.4) * step}
 
     def point(self, canvas: Locator, x: float, y: float) -> str:
-        """Move the pointer to a point of ``canvas``; what the readout then says."""
+        """Move the pointer to a point of ``canvas``; returns the readout."""
         box = canvas.bounding_box()
         assert box
         self.page.mouse.move(box["x"] + x, box["y"] + y)
         return self.readout.inner_text()
 
     def hover_until(self, canvas: Locator, points: Iterator[tuple[float, float]], pattern: re.Pattern[str]) -> str:
-        """Move the pointer over ``canvas`` until the readout says what is looked for, at two points: not on an edge."""
+        """Move the pointer over ``canvas`` until the readout matches at two points, so that it is not on an edge."""
         before = ""
         for x, y in points:
             text = self.point(canvas, x, y)
@@ -246,7 +247,7 @@ class BrowserTab:
         raise AssertionError(f"Nowhere on the canvas is said: {pattern.pattern}; last: {self.readout.inner_text()}")
 
     def hover_word(self, word: str) -> str:
-        """Rest on a query word of the link diagram."""
+        """Move the pointer to a query word of the link diagram."""
         height = self.links.bounding_box()
         assert height
         down = ((20.0, float(y)) for y in range(4, int(height["height"]), 8))
@@ -254,7 +255,7 @@ class BrowserTab:
 
 
 def open_by_search(page: Page, head: str) -> None:
-    """Open a head by its name, with the search that stands on every page."""
+    """Open a head by its name, with the search field of every page."""
     field = page.get_by_role("searchbox", name="Find a head")
     field.fill(head)
     expect(page.get_by_role("region", name="Heads that answer").get_by_role("link").first).to_contain_text(head)

@@ -1,4 +1,4 @@
-"""What a child process can do wrong, for tests: the order says which."""
+"""Faults of child processes, for tests: the order says which."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def work(order: bytes, tell: Tell, stop: Stop) -> bytes:
             raise RuntimeError(f"cannot read {asked['text']}")
         case "refuse":
             raise CorpusError("line 3: no.", "Mend it.")
-        case "hold":  # the interpreter for itself, inside one call of a library
+        case "hold":  # holds the interpreter, inside one call of a library
             sum(range(10**12))
-        case "keep":  # until told to stop, then put things in order
+        case "keep":  # until told to stop, then takes time to save its work
             tell(0.25)
             Path(asked["pid"]).write_text(str(os.getpid()))
             while not stop():

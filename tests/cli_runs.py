@@ -1,4 +1,4 @@
-"""Runs of the command line in a process of its own, and what each of its complaints looks like."""
+"""Runs of the command line in a separate process, and the form of its error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(
 
 
 def assert_one_line(stderr: str, *words: str) -> None:
-    stderr = re.sub(r"^mha-viz: Downloading .*\n", "", stderr, flags=re.MULTILINE)  # on a slow machine
+    stderr = re.sub(r"^mha-viz: Downloading .*\n", "", stderr, flags=re.MULTILINE)  # for a slow machine
     assert stderr.startswith("mha-viz: ")
     assert stderr.count("\n") == 1
     assert stderr.endswith("\n")

@@ -1,4 +1,4 @@
-"""The comparison on a bare page: its script, its style and its bytes, without a server."""
+"""The comparison on an empty page: its script, its style and its bytes, without a server."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ globalThis.sent = [];
 globalThis.draw = (coded) => mount({ data: Uint8Array.from(atob(coded), (c) => c.charCodeAt(0)),
   parentElement: document.getElementById("host"), setTriggerValue: (name, value) => sent.push([name, value]) });
 """
-# What a panel says in the next frame.
+# The sentence of a panel in the next frame.
 SAYS_NEXT = """panel => new Promise((done) => requestAnimationFrame(() => done(
   panel.querySelector(".says").innerText)))"""
 
 
 class Sheet:
-    """One comparison on a page of its own, and what it said to the server."""
+    """One comparison on an empty page, and its messages to the server."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -80,13 +80,14 @@ class Sheet:
         return self.panel(number).locator(f"[data-tool={name}]")
 
     def last(self, name: str) -> dict[str, Any]:
-        """The last message of this name, once it is there."""
+        """The last message of this name, once it has been sent."""
         self.page.wait_for_function("name => sent.some((m) => m[0] === name)", arg=name)
         message: dict[str, Any] = self.page.evaluate("name => sent.findLast((m) => m[0] === name)[1]", name)
         return message
 
     def rest_on(self, number: int, wanted: str) -> None:
-        """Move the pointer down the labels of a panel until it says what is wanted at two points: not on an edge."""
+        """Move the pointer down the labels of a panel until its sentence matches at two points, so that it is not on an
+        edge."""
         box = self.canvas(number).bounding_box()
         assert box
         before = ""
@@ -99,7 +100,7 @@ class Sheet:
         raise AssertionError(f"Nowhere on panel {number} is said: {wanted}; last: {before}")
 
     def frame(self) -> None:
-        """Wait until what was to be drawn in the next frame is drawn."""
+        """Wait until the next frame has been drawn."""
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
 
     def pixels(self, canvas: Locator) -> set[str]:
@@ -120,7 +121,7 @@ class Sheet:
 
 @contextmanager
 def open_profile(browser: Browser) -> Iterator[BrowserContext]:
-    """A browser's profile in which one tab stays open, so that no test has to begin with a new process."""
+    """A browser profile with one tab that stays open, so that no test has to start a new process."""
     context = browser.new_context()
     empty = context.new_page()
     empty.route(f"{ORIGIN}**", lambda route: route.fulfill(body="<!DOCTYPE html>", content_type="text/html"))
@@ -131,7 +132,7 @@ def open_profile(browser: Browser) -> Iterator[BrowserContext]:
 
 @contextmanager
 def sheets(profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
-    """Makes sheets; afterwards none of them may have met an error or asked for anything."""
+    """Makes sheets, and checks afterwards that none of them met an error or requested anything."""
     made: list[Sheet] = []
 
     def come(panels: Sequence[Panel], size: tuple[int, int] = (1440, 900), **more: Any) -> Sheet:

@@ -1,4 +1,4 @@
-"""Visits of the Compare page as a script: what its component was given, and the box of downloads."""
+"""Visits of the Compare page as a script: the data of its component, and the box of downloads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def visit(**url: Any) -> PageSession:
 
 
 def panels(of: PageSession) -> dict[str, Any]:
-    """The header of what the component was given."""
+    """The header of the data of the component."""
     data = of._drawn()["mha_compare"].bytes
     (length,) = struct.unpack("<I", data[:4])
     header: dict[str, Any] = json.loads(data[4 : 4 + length])

@@ -1,4 +1,4 @@
-"""Shared fixtures. Models are built or loaded once a session, and only by tests that ask for them."""
+"""Shared fixtures. Models are built or loaded once per session, and only for tests that ask for them."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 
 # Torch's threads spin while they wait for each other. With two workers, their servers and Chromium on two cores, a pass
-# of a small model costs twenty times as much CPU with two threads as with one. This process and those it starts use
-# one, and where a test asks for several, they sleep while they wait.
+# of a small model costs twenty times as much CPU with two threads as with one. This process and those it starts use one
+# thread; if a test asks for several, they sleep while they wait.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 RUN_THE_APP = {"AppTest", "PageSession", "AppServer", "WebSession"}
-# A module that says so is of the lane "app" as a whole.
+# A module with this mark is in the lane "app" as a whole.
 ALL_APP = re.compile(
     rf"^from .* import .*\b({'|'.join(RUN_THE_APP)})\b|^pytestmark = (\[\s*)?pytest\.mark\.app\b", re.MULTILINE
 )
-# Modules whose tests together take too long for the lane of every save: studies of corpora, documents that are run,
-# files that are read in child processes, every hostile text in every format, servers that stay silent, trainings, every
-# family without some of its heads, questions to every family, and what node reads.
+# Modules whose tests together take too long for the fast lane: studies of corpora, documents that are run, files that
+# are read in child processes, every hostile text in every format, servers that stay silent, trainings, every family
+# without some of its heads, questions to every family, and packets that node reads.
 TAKE_SECONDS = {
     f"test_{name}"
     for name in (
@@ -54,23 +54,23 @@ settings.register_profile("untimed", parent=settings.default, deadline=None)  # 
 settings.load_profile("untimed")
 
 
-gc.disable()  # until all tests are collected: what they import stays, and is looked through in vain
+gc.disable()  # off until all tests are collected, because imported objects stay and looking through them is useless
 
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # tests make many objects and soon forget them
+    gc.set_threshold(20_000, 20, 20)  # tests make many short-lived objects
     gc.enable()
 
 
 def pytest_configure() -> None:
-    """A job that a shell began in the background ignores Ctrl-C, and so would every process that a test starts."""
+    """A job that a shell starts in the background ignores Ctrl-C, and so would every process that a test starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The lane of every save does not load modules that are of another lane as a whole."""
+    """The fast lane does not load modules that are in another lane as a whole."""
     if collection_path.suffix != ".py" or not config.getoption("markexpr").startswith("unit"):
         return None
     is_app = collection_path.stem in TAKE_SECONDS or ALL_APP.search(collection_path.read_text("utf-8"))
@@ -81,7 +81,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> Generator[None, None, None]:
     """Every test is in one lane, ``browser``, ``app`` or ``unit``: see the markers in pyproject.toml.
 
-    What runs pages or servers is known by what its module imports; what else is ``app`` is marked in its place.
+    Tests that run pages or servers are recognised by the imports of their module; others in ``app`` are marked
+    explicitly.
     """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
@@ -95,10 +96,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Func
 
 
 def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Function]:
-    """The order in which workers take an equal share each. Modules that need the shared server or the browser are in
-    the first one, which starts them once; those that start processes of their own are dealt to the others. What is done
-    at once comes last in each, so that no worker waits for another's last long test.
-    """
+    """The order from which workers take equal shares. Modules that need the shared server or the browser are in the
+    first share, so that these are started once; those that start processes are dealt to the others. The fastest tests
+    come last in each share, so that no worker waits for another's last long test."""
     kinds: dict[Path, str] = {}
     for item in items:
         if {"server", "browser"} & set(item.fixturenames):
@@ -121,7 +121,8 @@ def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Functio
 
 @pytest.fixture
 def packing() -> None:
-    """Goes on where weights can be packed. On x86-64, where every build of PyTorch with oneDNN can, it must."""
+    """Continues if weights can be packed, and otherwise skips. On x86-64, where every build of PyTorch with oneDNN can
+    pack them, packing is required."""
     import torch
 
     from mha_viz.models import linear
@@ -134,7 +135,7 @@ def packing() -> None:
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
-    """What the page that is visited next offers for download."""
+    """The downloads that the next visited page offers."""
     from mha_viz.ui import takeaway
 
     made: list[Offer] = []
@@ -156,7 +157,7 @@ def minilm() -> Encoder:
 
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of a small random-weight model of a family. Read only: copy it to break it."""
+    """The folder of a small random-weight model of a family. Read only: copy it before you change it."""
     from tests import tiny_models
 
     root = tmp_path_factory.mktemp("tiny")
@@ -173,14 +174,14 @@ def tiny(tiny_folder: Callable[[str], Path]) -> Callable[[str], Encoder]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A real Chromium, one for all tests of the page."""
+    """A real Chromium, one for all tests of pages."""
     from playwright.sync_api import sync_playwright
 
     from tests.app_server import chromium
 
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-        arguments += ["--process-per-site"]  # tabs of one profile share a process, and what it has compiled
+        arguments += ["--process-per-site"]  # tabs of one profile share a process and its compiled scripts
         started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
         yield started
         started.close()
@@ -188,7 +189,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
-    """The app, served for all tests that visit it; its log must hold no fault."""
+    """The app, served for all tests that visit it; its log must contain no fault."""
     from tests.app_server import AppServer
 
     with AppServer(tmp_path_factory.mktemp("server")) as running:
@@ -198,10 +199,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
 
 @pytest.fixture(scope="session")
 def profile(server: AppServer, browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    """The profile of every visitor whose browser has these options, made when the first of them comes: its cache spares
-    each further tab the download and the compilation of the page's own files.
+    """The profile of all visitors whose browsers have these options, made for the first of them: its cache spares each
+    further tab the download and the compilation of the page's files.
 
-    One tab stays open; without it each test would begin with a new window and a new process.
+    One tab stays open, because otherwise each test would begin with a new window and a new process.
     """
     from tests.browser_tab import DESKTOP, IDLE
 
@@ -221,7 +222,7 @@ def profile(server: AppServer, browser: Browser) -> Iterator[Callable[..., Brows
 
 @pytest.fixture(scope="session")
 def desk(profile: Callable[..., BrowserContext]) -> BrowserContext:
-    """The usual visitor's profile."""
+    """The default visitor's profile."""
     return profile()
 
 
@@ -229,8 +230,8 @@ def desk(profile: Callable[..., BrowserContext]) -> BrowserContext:
 def newcomer(
     server: AppServer, browser: Browser, profile: Callable[..., BrowserContext]
 ) -> Iterator[Callable[..., BrowserTab]]:
-    """Makes visitors; afterwards none of them may have met an error or called another host. One who comes ``alone`` has
-    a profile of one's own, without cookies, memory and cache."""
+    """Makes visitors, and checks afterwards that none of them met an error or called another host. A visitor who comes
+    ``alone`` has a separate profile without cookies, storage and cache."""
     from tests.browser_tab import DESKTOP, OF_A_TAB, BrowserTab
 
     visitors: list[BrowserTab] = []
@@ -252,7 +253,7 @@ def newcomer(
 
 @pytest.fixture(scope="module")
 def sheet_profile(browser: Browser) -> Iterator[BrowserContext]:
-    """The profile in which comparisons stand on bare pages."""
+    """The profile for comparisons on empty pages."""
     from tests.compare_sheet import open_profile
 
     with open_profile(browser) as context:
@@ -261,7 +262,7 @@ def sheet_profile(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def sheet(sheet_profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
-    """Makes comparisons on bare pages; afterwards none of them may have met an error or asked for anything."""
+    """Makes comparisons on empty pages, and checks afterwards that none of them met an error or requested anything."""
     from tests.compare_sheet import sheets
 
     with sheets(sheet_profile) as come:
@@ -278,23 +279,23 @@ def wide(minilm: Encoder) -> Attention:
 
 @pytest.fixture
 def visitor(newcomer: Callable[..., BrowserTab]) -> BrowserTab:
-    """One visitor in the usual profile."""
+    """One visitor in the default profile."""
     return newcomer()
 
 
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A Hub that refuses at once, and a cache that holds no model."""
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # discard: nothing listens
+    """A Hub that refuses connections, and a cache without models."""
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # the discard port: nothing listens
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.delenv("MHA_VIZ_MODELS", raising=False)
 
 
 @pytest.fixture
 def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own for what is measured; no page knows of an earlier measurement.
+    """A separate folder for measurements, so that no page knows an earlier one.
 
-    Where heads point in the built-in sentences is no measurement, takes seconds, and stays.
+    Where heads point in the built-in sentences takes seconds to compute and stays cached.
     """
     from mha_viz.files.assets import HOME
     from mha_viz.ui.studies import studies
@@ -308,9 +309,9 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Corpora are measured and searched in this process: one of their own takes seconds to import its libraries.
+    """Corpora are measured and searched in this process, because a child process takes seconds to import its libraries.
 
-    For tests of what comes out. That a process of its own gives the same and is bounded, others show.
+    This is for tests of the results. Other tests show that a child process gives the same results and is limited.
     """
     from mha_viz.process import apart
     from mha_viz.study import child, search_child
@@ -333,7 +334,7 @@ def silent_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture
 def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of downloaded models, not there yet, on a server with the usual settings."""
+    """The folder for downloaded models, which does not exist yet, on a server with default settings."""
     from mha_viz.models import budget, catalog, hub
 
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -345,7 +346,7 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    """A Hub on this machine that offers what a test adds to it."""
+    """A Hub on this machine with the models that a test adds."""
     from tests.fake_hub import FakeHub
 
     with FakeHub() as running:
@@ -355,7 +356,7 @@ def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """Small matrices are done sooner by one thread than by threads that wait for each other."""
+    """One thread computes small matrices faster than several that wait for each other."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""Everything that a visitor can do to a page as it is drawn, and what else a client could send in its place."""
+"""Everything that a visitor can do on a page as it is drawn, and what another client could send instead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 TEXT = "The cat sat on the mat."
 HEAD = {"text": TEXT, "pair": "", "model": "minilm", "head": "L2H3"}
-# What the components of the pages send: (component, event) → values that a click can have.
+# The messages of the pages' components: (component, event) → values that a click can send.
 EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
     ("mha_sentence", "read"): ({"text": TEXT, "pair": ""}, {"text": TEXT, "pair": "It slept."}),
     ("mha_sentence", "example"): (1, 0),
@@ -49,7 +49,7 @@ ODD: tuple[object, ...] = (
 
 @dataclass(frozen=True)
 class Act:
-    """One thing to do: ``control`` is what a person would call it, ``field`` and ``value`` what the browser sends."""
+    """One action: ``control`` is its name for a person, ``field`` and ``value`` are what the browser sends."""
 
     control: str
     field: str
@@ -59,7 +59,7 @@ class Act:
         return f"{self.control}={json.dumps(self.value, ensure_ascii=False)[:60]}"
 
     def do(self, visit: PageSession) -> bool:
-        """Send it; False where the page has no such control now."""
+        """Send it; False if the page currently has no such control."""
         name = next((id_ for control, id_, _, _ in _drawn(visit) if control == self.control), None)
         if name is None:
             return False
@@ -74,7 +74,7 @@ class Act:
 
 
 def acts(visit: PageSession, odd: bool = False) -> list[Act]:
-    """What can be done to this page; ``odd``: with values that its controls do not offer."""
+    """The possible actions on this page; ``odd``: with values that its controls do not offer."""
     return [
         Act(control, field, value)
         for control, _, field, values in _drawn(visit, odd)
@@ -84,12 +84,12 @@ def acts(visit: PageSession, odd: bool = False) -> list[Act]:
 
 
 def first_of_each(every: Sequence[Act]) -> list[Act]:
-    """One thing to do for each control."""
+    """One action for each control."""
     return list({act.control: act for act in reversed(every)}.values())[::-1]
 
 
 def every_two(things: Sequence[T]) -> list[T]:
-    """The shortest walk in which each thing follows each thing, itself too (a De Bruijn sequence)."""
+    """The shortest walk in which each item follows each item, including itself (a De Bruijn sequence)."""
     circle: list[T] = []
     for number, first in enumerate(things):
         circle.append(first)
@@ -99,7 +99,7 @@ def every_two(things: Sequence[T]) -> list[T]:
 
 
 def _drawn(visit: PageSession, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
-    """Control, id, field of the message and values of everything on the page that answers."""
+    """Control, id, field of the message and values of everything on the page that reacts."""
     for element in _elements(visit.at._tree):
         kind, proto = getattr(element, "type", ""), getattr(element, "proto", None)
         if kind == "bidi_component":
@@ -148,12 +148,13 @@ def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
 
 
 def _ends(values: Sequence[str]) -> list[str]:
-    """The last, the first and the middle one: whichever is chosen, the first of these is another or the only one."""
+    """The last, the first and the middle one: whichever is selected, the first of these is a different one or the only
+    one."""
     return list(dict.fromkeys([values[-1], values[0], values[len(values) // 2]])) if values else []
 
 
 def _key(name: str) -> str:
-    """The key of a control, which ends its id."""
+    """The key of a control, which is at the end of its id."""
     return name.split("-", 2)[2]
 
 

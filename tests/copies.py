@@ -1,6 +1,7 @@
-"""Processes that are copies of this one: they have all libraries at hand, which a Python of its own loads for seconds.
+"""Copies of this process, which already have all libraries; a new Python process would import them for seconds.
 
-For what is only seen from outside a process, such as its end by a signal. Not for what a start itself does.
+They are for behaviour that is visible only from outside a process, such as its end by a signal, and not for what
+happens at its start.
 """
 
 from __future__ import annotations
@@ -17,20 +18,21 @@ RAISED = 70  # the exit code of a copy whose work raised an exception
 
 
 class Copy:
-    """A copy of this process that does ``work`` and ends with the code which that returns; it prints to ``log``."""
+    """A copy of this process that does ``work`` and ends with its return value as the exit code; it prints to
+    ``log``."""
 
     def __init__(self, work: Callable[[], int], log: Path) -> None:
         self.log = log
         log.touch()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python 3.12 warns of locks of other threads; those here wait for work
+            warnings.simplefilter("ignore")  # Python 3.12 warns about locks of other threads; those here wait for work
             self.pid = os.fork()
         if not self.pid:
             _do(work, log)
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """The exit code, or the signal that ended it, below 0; None while it runs."""
+        """The exit code, or minus the number of the signal that ended it; None while it runs."""
         return self._look(os.WNOHANG)
 
     def wait(self) -> int:
@@ -40,7 +42,7 @@ class Copy:
         return code
 
     def kill(self) -> int:
-        """End it with -9, unless it has ended, and wait; the exit code."""
+        """Kill it with SIGKILL unless it has ended, and wait; returns the exit code."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
         return self.wait()
@@ -53,7 +55,7 @@ class Copy:
 
 
 def _do(work: Callable[[], int], log: Path) -> None:
-    """In the copy: it ends here, and nothing of the test that made it is done twice."""
+    """In the copy: it ends here, so that nothing of the test is done twice."""
     code = RAISED
     try:
         with log.open("w", buffering=1) as printed:

@@ -21,39 +21,40 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-CHUNKS = 20  # a paced file travels in this many pieces
+CHUNKS = 20  # a slowed file is sent in this many pieces
 
 TINY_WORDS = ("the", "animal", "didn", "'", "t", "cross", "street", "because", "it", "was", "too", "tired", ".", "##ed")
 
 
 @dataclass
 class Repository:
-    """One model on the fake Hub, and what goes wrong with it."""
+    """One model on the fake Hub, and its faults."""
 
     files: Mapping[str, bytes]
     gated: str | bool = False
     private: bool = False
     commit: str = COMMIT
-    status: int = 200  # of the answer about the model; anything else is an error without explanation
-    file_status: int = 200  # of each file
+    status: int = 200  # status of the answer about the model; anything else is an error without explanation
+    file_status: int = 200  # status of each file
     code: str = ""  # X-Error-Code that goes with a status
-    stall: Literal["", "metadata", "headers", "body"] = ""  # where the server goes silent, connection open
+    stall: Literal["", "metadata", "headers", "body"] = ""  # where the server stops answering, with the connection open
     chunk_pause: float = 0.0  # seconds between two pieces of a large file
     cut: bool = False  # the connection breaks in the middle of a large file
     page: bytes = b""  # answer with this instead of JSON, like a captive portal
     renamed_to: str = ""
-    announced: dict[str, int] = field(default_factory=dict)  # sizes in bytes that differ from the truth
-    sha256: dict[str, str] = field(default_factory=dict)  # digests that differ from the truth
+    announced: dict[str, int] = field(default_factory=dict)  # wrong sizes in bytes
+    sha256: dict[str, str] = field(default_factory=dict)  # wrong digests
 
 
 class FakeHub:
-    """The server; ``url`` is its address, ``requests`` the paths asked for so far, ``tokens`` credentials seen."""
+    """The server; ``url`` is its address, ``requests`` the paths requested so far, ``tokens`` the credentials it
+    received."""
 
     def __init__(self) -> None:
         self.repositories: dict[str, Repository] = {}
         self.requests: list[str] = []
         self.tokens: list[str] = []
-        self.stalled = threading.Semaphore(0)  # one release for each request that has gone silent
+        self.stalled = threading.Semaphore(0)  # one event for each request that is not answered
         self.closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self._server.daemon_threads = True
@@ -84,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.hub.tokens.extend(self.headers.get_all("Authorization", []))
         try:
             self._route(path)
-        except (BrokenPipeError, ConnectionResetError):  # the client has gone, as a cancelled one does
+        except (BrokenPipeError, ConnectionResetError):  # the client has disconnected, as a cancelled one does
             self.close_connection = True
 
     def _route(self, path: str) -> None:
@@ -102,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _about(self, hub_id: str) -> None:
         repository = self.hub.repositories.get(hub_id)
-        if repository is None or repository.private:  # the Hub says 401 for both when nobody is signed in
+        if repository is None or repository.private:  # the Hub answers 401 for both without a login
             self._error(401, "RepoNotFound")
         elif repository.renamed_to:
             self._send(307, b"", {"Location": f"/api/models/{repository.renamed_to}?blobs=True"})
@@ -125,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(401, "GatedRepo")
         elif repository.file_status != 200:
             self._error(repository.file_status, repository.code)
-        elif name.endswith(".safetensors"):  # large files live elsewhere, as on the Hub
+        elif name.endswith(".safetensors"):  # large files are on another host, as for the Hub
             self._send(302, b"", {"Location": f"{self.hub.url}/cdn/{hub_id}/{name}"})
         else:
             self._send(200, repository.files[name])
@@ -163,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Silence: the requests are kept in a list."""
+        """No output: the requests are recorded in a list."""
 
 
 def _description(hub_id: str, repository: Repository) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether a file that somebody takes away can be opened, and runs nothing: for every format of figures."""
+"""Whether a downloaded file can be opened and runs nothing, for every format of figures."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from safetensors.numpy import load as load_tensors
 from mha_viz.exports.formats import FORMULA_STARTS
 
 FORMATS = (".svg", ".pdf", ".png", ".html", ".csv", ".npz", ".safetensors", ".json")
-TEXTS = ("name", "model", "query_token", "key_token")  # columns of a table that hold what people typed
+TEXTS = ("name", "model", "query_token", "key_token")  # columns of a table that contain typed text
 NUMBERS = ("weight", "difference")
 
 
 def code_in(png: bytes) -> str:
-    """What the one QR code of a picture says."""
+    """The content of the only QR code in a picture."""
     (code,) = zxingcpp.read_barcodes(np.array(Image.open(io.BytesIO(png)).convert("L")))
     return str(code.text)
 
 
 def opens(suffix: str, data: bytes) -> None:
-    """Raises what the reader of the format raises, AssertionError for what could run or calculate."""
+    """Raises the error of the format's reader, or AssertionError for content that could run or calculate."""
     if suffix == ".svg":
         tags = {element.tag.rpartition("}")[2] for element in Tree.fromstring(data).iter()}
         assert not tags & {"script", "foreignObject", "a", "iframe", "style"}
@@ -37,7 +37,7 @@ def opens(suffix: str, data: bytes) -> None:
     elif suffix == ".png":
         Image.open(io.BytesIO(data), formats=["PNG"]).load()
     elif suffix == ".html":
-        assert data.count(b"<script") == 2  # the page's own
+        assert data.count(b"<script") == 2  # the page's own script
     elif suffix == ".csv":
         _is_a_table(data.decode())
     elif suffix == ".npz":

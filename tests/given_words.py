@@ -1,4 +1,4 @@
-"""One sentence as a person types it, and in words that a treebank gives: the same text, other tokens."""
+"""One sentence as a person types it, and as the words of a treebank: the same text, other tokens."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Input that must lose nothing: each entry gives a picture or a plain message, keeps the typed text, runs no markup.
+"""Hostile input: each entry must give a picture or a plain message, keep the typed text, and run no markup.
 
-Named data for every test that takes text, URL values or model names. ``FOREIGN_HOST`` appears in all entries that
-try to make a browser or a server call out: a test can watch for that one name.
+Named data for every test that takes text, URL values or model names. ``FOREIGN_HOST`` appears in all entries that try
+to make a browser or a server call another host, so that a test can watch for this one name.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ MODEL_IDS: dict[str, str] = {
     "case": "MINILM",
 }
 
-# One text of each kind, for what is slow: a page that is run, a browser that draws it. Text, drawings, exports and
-# models take all of them.
+# One text of each kind, for slow tests: running a page, or drawing in a browser. Tests of text, drawings, exports and
+# models use all of them.
 KINDS = {
     name: TEXTS[name]
     for name in (

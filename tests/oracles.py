@@ -1,4 +1,4 @@
-"""What every model is held to: transformers' own numbers on these sentences, and what is true of any tokens."""
+"""References for every model: transformers' own numbers on these sentences, and conditions that hold for any tokens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def unfolded(rows: torch.Tensor) -> torch.Tensor:
 
 
 def silence(model: Any, layer: int, head: int, heads: int) -> None:
-    """Make a head of a model of transformers put out zero: its slice of W_O is."""
+    """Make a head of a transformers model output zero, by setting its slice of W_O to zero."""
     with torch.no_grad():
         if model.config.model_type == "xlnet":  # [d_model, head, d_head]
             model.get_submodule(f"layer.{layer}.rel_attn").o[:, head] = 0
@@ -46,7 +46,7 @@ def silence(model: Any, layer: int, head: int, heads: int) -> None:
 
 
 def check_text(text: TokenizedText) -> None:
-    """What must hold for any text and any tokenizer."""
+    """Check what must hold for any text and any tokenizer."""
     typed = (text.text, text.pair)
     groups = text.groups
     assert [i for g in groups for i in g] == list(range(len(text)))

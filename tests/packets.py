@@ -1,4 +1,4 @@
-"""The bytes that go to the browser, unpacked as their description says: written down a second time."""
+"""The bytes that are sent to the browser, unpacked by a second implementation of their description."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def _header_and_rest(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def matrix(answer: dict[str, Any]) -> npt.NDArray[np.float64]:
-    """[query, key] of what JavaScript answers to “block”."""
+    """[query, key] from JavaScript's answer to “block”."""
     return np.array(answer["w"], float).reshape(answer["R"], answer["C"])

@@ -1,4 +1,4 @@
-"""What the page's own JavaScript answers under node."""
+"""Answers of the page's own JavaScript, run under node."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _SCRIPTS = Path(__file__).parent / "js"
 
 
 def ask_packet(*questions: dict[str, Any]) -> list[Any]:
-    """What geometry.js answers. Each question holds ``packet`` (bytes), ``ask`` and its arguments: read_packet.mjs."""
+    """The answers of geometry.js. Each question has ``packet`` (bytes), ``ask`` and its arguments: read_packet.mjs."""
     return _ask("read_packet.mjs", questions)
 
 
 def ask_panels(*questions: dict[str, Any]) -> list[Any]:
-    """What together.js answers to questions with ``packet`` (bytes), ``ask`` and its arguments: read_panels.mjs."""
+    """The answers of together.js to questions with ``packet`` (bytes), ``ask`` and its arguments: read_panels.mjs."""
     return _ask("read_panels.mjs", questions)
 
 
-_node = cache(find)  # which asks each Node for its version
+_node = cache(find)  # checks the version of each Node
 
 
 def _ask(script: str, questions: tuple[dict[str, Any], ...]) -> list[Any]:

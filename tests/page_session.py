@@ -1,4 +1,4 @@
-"""A visitor's session without a browser: what is sent, what the URL becomes, what is drawn and said."""
+"""A visitor's session without a browser: messages to the server, the URL, drawings and texts."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from mha_viz.ui.parts import UNFORESEEN
 from tests.packets import Unpacked, unpack
 
 ROOT = Path(__file__).resolve().parent.parent
-SAYING = ("text", "markdown", "error", "warning", "info", "caption")  # kinds of elements with words for visitors
-PATIENCE = 180  # seconds for one run of the script: the first one that reads waits for torch, on whatever machine
+SAYING = ("text", "markdown", "error", "warning", "info", "caption")  # kinds of elements with text for visitors
+PATIENCE = 180  # seconds for one run of the script: the first one that reads imports torch, even on a slow machine
 
-# AppTest looks through every installed package, for every session anew, which takes longer than a page.
+# AppTest looks through all installed packages for every session, which takes longer than a page.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 
 def _apart(data: bytes) -> tuple[bytes, bytes]:
-    """The packet, and the roles that travel behind it with their length."""
+    """The packet, and the roles, which follow it, preceded by their length."""
     begin = len(data) - 4 - int.from_bytes(data[-4:], "little")
     return data[:begin], data[begin:-4]
 
@@ -48,14 +48,14 @@ class PageSession:
         assert UNFORESEEN not in self.said, self.said
 
     def send(self, component: str, event: str, value: object) -> None:
-        """What the browser sends when a component triggers an event."""
+        """What the browser sends if a component triggers an event."""
         name = _make_trigger_id(self._drawn()[component].id, "events")
         sent = json.dumps([{"event": event, "value": value}])
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, json_trigger_value=sent)]))
         self.check()
 
     def forge(self, widget: str, **value: Any) -> None:
-        """What no browser sends: a value of another kind for the widget of this ``id``; it may break the widget."""
+        """Send what no browser sends: a value of another kind for the widget with this ``id``; the widget may break."""
         self.at._run(WidgetStates(widgets=[WidgetState(id=widget, **value)]))
 
     def pick(self, chart: str, *points: dict[str, object]) -> None:
@@ -66,7 +66,7 @@ class PageSession:
         self.check()
 
     def view(self, **changes: object) -> None:
-        """The visitor changes the view of what is drawn."""
+        """The visitor changes the view of the drawing."""
         self.send("mha_explorer", "view", {"of": self.shown().header["of"], **changes})
 
     def read(self, text: str, pair: str = "") -> None:
@@ -79,7 +79,7 @@ class PageSession:
 
     @property
     def typed(self) -> dict[str, Any]:
-        """What the sentence component was given."""
+        """The data of the sentence component."""
         given: dict[str, Any] = json.loads(self._drawn()["mha_sentence"].json)
         return given
 
@@ -90,15 +90,15 @@ class PageSession:
 
     @property
     def badges(self) -> dict[str, Any]:
-        """What the explorer was told of the roles of heads."""
+        """The explorer's data about the roles of heads."""
         roles: dict[str, Any] = json.loads(_apart(self._drawn()["mha_explorer"].bytes)[1])
         return roles
 
     @property
     def said(self) -> str:
-        """All that is said around the picture."""
+        """All text around the picture."""
         by_kind: dict[str, list[Any]] = {kind: [] for kind in ("html", *SAYING)}
-        for element in self.at._tree:  # once: it is asked for after every run
+        for element in self.at._tree:  # cached, because it is read after every run
             if element.type in by_kind:
                 by_kind[element.type].append(element)
         pieces = [e.proto.body for e in by_kind["html"]]

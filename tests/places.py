@@ -1,4 +1,4 @@
-"""Where a walk over the pages can begin: every page, and what its URL can say."""
+"""Starting points of walks over the pages: every page, and possible parameters of its URL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TRAY = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3
 
 
 class Place(NamedTuple):
-    """A page and what its URL says."""
+    """A page and the parameters of its URL."""
 
     page: str | None
     url: Mapping[str, str] = {}
@@ -45,4 +45,4 @@ NOT_PRESSED = (
     "measure_file",
     "go_on",
     "search_links",
-)  # start work that takes seconds; tests of their own
+)  # these start work that takes seconds; they have separate tests

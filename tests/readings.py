@@ -1,4 +1,4 @@
-"""Readings to draw, and what the drawing's own JavaScript makes of them under node."""
+"""Readings to draw, and what the drawing's own JavaScript computes from them under node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _SCRIPT = Path(__file__).parent / "js" / "read_packet.mjs"
 def reading(
     layers: int = 2, heads: int = 3, words: tuple[int, ...] = (1, 2, 1), pair: tuple[int, ...] = (), seed: int = 0
 ) -> Attention:
-    """[CLS], words of so many pieces, [SEP], and the same for a second sentence; random rows that sum to 1."""
+    """[CLS], words with these numbers of pieces, [SEP], and the same for a second sentence; random rows that sum to
+    1."""
     tokens = [_special("[CLS]", 0), *_words(words, 0, 0), _special("[SEP]", 0)]
     if pair:
         tokens += [*_words(pair, len(words), 1), _special("[SEP]", 1)]
@@ -26,7 +27,7 @@ def reading(
 
 
 def long_reading(layers: int, heads: int, n: int, seed: int = 0) -> Attention:
-    """A reading of n tokens, [CLS] and [SEP] included, cheap to make at any size."""
+    """A reading of n tokens, including [CLS] and [SEP], quickly made at any size."""
     tokens = [_special("[CLS]", 0), *_words((1,) * (n - 2), 0, 0), _special("[SEP]", 0)]
     raw = np.random.default_rng(seed).random((layers, heads, n, n), np.float32)
     raw **= 8

@@ -1,4 +1,4 @@
-"""Treebanks with documents, and corpora that are cut into shards in this process, for tests."""
+"""Treebanks with documents, and corpora cut into shards in this process, for tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mha_viz.study.cluster.layout import Layout, lay_out, survey
 
 
 def document_sentences(count: int, per_document: int, seed: int = 0) -> list[Sentence]:
-    """Sentences of the grammar, so many of which are one document."""
+    """Sentences of the grammar, in documents of ``per_document`` sentences."""
     sentences = grammar.corpus(count, seed).sentences
     return [replace(one, document=f"d{at // per_document}") for at, one in enumerate(sentences)]
 

@@ -1,4 +1,4 @@
-"""One figure of every kind, as files hold them."""
+"""One figure of every kind, as in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Heads switched off, against plain transformers with W_O's input changed by a hook; variants against one by one."""
+"""Heads switched off, compared with plain transformers whose W_O input is changed by a hook; and variants in one batch
+compared with single ones."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ Tiny = Callable[[str], Encoder]
 
 
 def plain(folder: Path, text: str, off: dict[Head, Any]) -> tuple[list[Any], Any]:
-    """Attentions and last states of transformers' own eager model, where the columns of heads are what ``off`` says."""
+    """Attentions and last states of transformers' own eager model, with the columns of heads replaced by ``off``."""
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     inputs = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
     for layer in range(LAYERS):
@@ -87,7 +88,7 @@ def test_a_text_through_the_model_as_it_is(family: str, tiny: Tiny, tiny_folder:
     assert len(whole.entering) == (LAYERS if encoder.resumes else 0)
     assert ablation.whole(encoder, SENTENCE) is whole
     assert len({id(ablation.whole(encoder, other)) for other in OTHERS}) == 2
-    assert ablation.whole(encoder, SENTENCE) is not whole  # two texts are kept
+    assert ablation.whole(encoder, SENTENCE) is not whole  # two texts are cached
 
 
 @pytest.mark.parametrize("method", ["zero", "uniform"])

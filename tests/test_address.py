@@ -1,4 +1,4 @@
-"""What a URL may say: anything may come in, only what is understood goes on."""
+"""What a URL may contain: any value may come in, only valid ones are used."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ BAD = {
 
 
 def last(values: dict[str, list[str]]) -> dict[str, str]:
-    """What Streamlit hands on of repeated parameters."""
+    """The parameters that Streamlit passes on if some are repeated."""
     return {name: several[-1] for name, several in values.items()}
 
 
 def beginning(text: str) -> str:
-    """As much of a text as a link is read to have: the longest beginning that it could carry, encoded."""
+    """The part of a text that is read from a link: the longest beginning that a link could carry, encoded."""
     text = clean(text[:MAX_ENCODED])
     lengths = [len(quote(text[:n])) for n in range(len(text) + 1)] if len(quote(text)) > MAX_ENCODED else []
     return text[: max(n for n, length in enumerate(lengths) if length <= MAX_ENCODED)] if lengths else text

@@ -1,4 +1,4 @@
-"""Which words of two texts are the same, by hand and for texts that nobody thought of."""
+"""Which words of two texts correspond, for examples by hand and for random texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = st.lists(st.sampled_from(["the", "cat", "The", "sat", "on", "mat", "."])
 def text(
     words: list[str], special: tuple[str, str] | None = ("[CLS]", "[SEP]"), pair: list[str] | None = None
 ) -> TokenizedText:
-    """Words one blank apart, each one piece, between special tokens, and perhaps a second sentence."""
+    """Words separated by single spaces, each one piece, between special tokens, and optionally a second sentence."""
     tokens = [Token(special[0], None, 0, None, None)] if special else []
     count = 0
     for segment, sentence in enumerate((words, pair or [])):
@@ -31,7 +31,7 @@ def text(
 
 
 def cut(typed: str, *parts: tuple[str, int]) -> TokenizedText:
-    """A text from (piece, number of its word), found in order."""
+    """A text from (piece, number of its word), in order."""
     tokens, at = [], 0
     for part, word in parts:
         start = typed.index(part, at)
@@ -79,7 +79,7 @@ def test_special_tokens_of_two_models_stand_for_each_other_and_for_no_word() -> 
     a, b = text(["cat"], ("[CLS]", "[SEP]")), text(["cat"], ("<s>", "</s>"))
     assert align(a, b) == Alignment((0, 1, 2), (0, 1, 2))
     without = text(["a", "cat"], special=None)
-    assert align(without, text(["cat"])).place == (None, 1)  # "a" does not take the place of [CLS]
+    assert align(without, text(["cat"])).place == (None, 1)  # "a" is not aligned with [CLS]
     assert align(text(["cat"]), without).place == (None, 1, None)
 
 

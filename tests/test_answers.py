@@ -1,5 +1,5 @@
-"""What models answer with and without some of their heads, against plain transformers with W_O's input changed by a
-hook, and gradients of answers against autograd and finite differences."""
+"""Answers of models with and without some of their heads, compared with plain transformers whose W_O input is changed
+by a hook; and gradients of answers, compared with autograd and finite differences."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def sentence(family: str) -> str:
 
 
 class Plain:
-    """Transformers' own eager model, in which heads put out zero."""
+    """Transformers' own eager model, in which heads output zero."""
 
     def __init__(self, folder: Path, family: str, double: bool = False) -> None:
         kind: Any = AutoModelForCausalLM if family in CAUSAL else AutoModelForMaskedLM
         self.model = kind.from_pretrained(folder, attn_implementation="eager").eval()
         self.model = self.model.double() if double else self.model
         self.inputs = dict(AutoTokenizer.from_pretrained(folder)(sentence(family), return_tensors="pt"))
-        self.off: dict[Head, Any] = {}  # and what is added to a head's output in its place, where not None
+        self.off: dict[Head, Any] = {}  # and what is added to a head's output instead, if not None
         base = self.model.base_model
         for layer in range(LAYERS):
             place(base, layer).output.register_forward_pre_hook(self._hook(layer))
@@ -177,7 +177,7 @@ def test_the_toy_answers_at_a_mask() -> None:
     assert answer.before.max() == answer.followed[0] > 0.05
 
 
-# ---- What cannot be asked ----------------------------------------------------------------------------------------
+# ---- Questions that cannot be asked ------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_asked_is_said(minilm: Encoder, tiny: Tiny) -> None:
@@ -271,7 +271,7 @@ def test_gradients_are_those_of_autograd(family: str, tiny: Tiny, tiny_folder: F
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_gradients_are_the_slopes_of_the_score(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
-    """Weight (i, j) of a head grows by a little, so that its output at i grows by as much of value j."""
+    """Weight (i, j) of a head grows a little, so that its output at i grows by that multiple of value j."""
     encoder = tiny(f"{family} words")
     plain = Plain(tiny_folder(f"{family} words"), family, double=True)
     question = question_about(encoder, sentence(family))
@@ -360,7 +360,7 @@ def test_reading_with_gradients_leaves_the_model_as_it_was(tiny: Tiny) -> None:
 def test_direct_contributions_are_what_is_missing_at_the_last_norm(
     family: str, tiny: Tiny, tiny_folder: Folder
 ) -> None:
-    """A head's part is taken out of what the final norm is given, and nothing else: the norm keeps its scale."""
+    """A head's part is removed from the input of the final norm and from nothing else: the norm keeps its scale."""
     encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), family)
     question = question_about(encoder, sentence(family), word="the")
     added = direct(encoder, question, sentence(family))

@@ -1,4 +1,4 @@
-"""Work in a child process: bytes there and back, bounds that hold, and no child that outlives whoever began it."""
+"""Work in a child process: bytes in both directions, limits that hold, and no child that outlives its parent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def order(do: str, **more: Any) -> bytes:
 
 
 def gone(child: subprocess.Popen[bytes]) -> bool:
-    """True when the process has ended and was awaited, and its pipes are closed."""
+    """True if the process has ended and was awaited, and its pipes are closed."""
     assert child.stdin is not None
     assert child.stdout is not None
     return child.returncode is not None and child.stdin.closed and child.stdout.closed
@@ -135,7 +135,8 @@ def test_a_child_that_cannot_begin_is_a_failure(monkeypatch: pytest.MonkeyPatch)
 
 @posix
 def test_a_child_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
-    """Killed with -9, a process can tell its children nothing: they see that nobody holds the other end any more."""
+    """A process that is killed with SIGKILL cannot notify its children: they notice that the other end of the pipe is
+    closed."""
     file, pid = tmp_path / "kept", tmp_path / "pid"
     request = order("keep", file=str(file), pid=str(pid))
     script = f"from mha_viz.process.apart import *; run({CHILD!r}, {request!r}, Bounds(grace=9))"
@@ -147,6 +148,6 @@ def test_a_child_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
 
 
 def _alive(pid: int) -> bool:
-    """True while a process runs; one that ended and that nobody awaited yet does not."""
+    """True while a process runs, but not for a zombie."""
     state = Path(f"/proc/{pid}/stat")
     return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"

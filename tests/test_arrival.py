@@ -1,4 +1,4 @@
-"""Nine visitors on eight pages at once, the first that a server has: every page is drawn, and none of them fails."""
+"""The first nine visitors of a server at once, on eight pages: every page is drawn without an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mha_viz.ui.parts import UNFORESEEN
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 
-# The pages that they open, and a component, a control or words that each shows once it is drawn.
+# The pages that they open, and a component, a control or words that each of them shows once it is drawn.
 PAGES = (
     ("", "mha_explorer"),
     ("explore", "mha_explorer"),
@@ -27,7 +27,7 @@ PATIENCE = 300.0  # seconds for one run of a script while all modules are loaded
 
 
 async def _arrives(url: str, page: str, mark: str) -> list[str]:
-    """What is wrong with a page that a visitor opens."""
+    """The errors of a page that a visitor opens."""
     async with WebSession(url, page, patience=PATIENCE) as visitor:
         page_text = "\n".join(visitor.texts)
         drawn = mark in visitor.components or mark in visitor.widgets or mark in page_text

@@ -1,4 +1,4 @@
-"""The one data type: what it refuses, that it cannot be changed, and its sums by hand."""
+"""The data type: what it refuses, that it cannot be changed, and its sums, computed by hand."""
 
 from __future__ import annotations
 

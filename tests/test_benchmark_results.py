@@ -1,4 +1,4 @@
-"""What a benchmark keeps of its measurements."""
+"""What a benchmark stores of its measurements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_one_table_says_what_falls_short_and_what_takes_longer_than_stored(tmp_p
     assert before == {("page", "an action"): 0.25, ("page", "memory"): 10}
     written(tmp_path / "equal", 20, 80)  # a machine half as fast
     assert shortfalls(tmp_path / "equal", ["page"], before)[0].startswith("Nothing falls short")
-    written(tmp_path / "worse", 15, 40)  # it keeps the promise, and no longer what it did
+    written(tmp_path / "worse", 15, 40)  # it meets its target, but is slower than before
     assert shortfalls(tmp_path / "worse", ["page"], before)[4:] == [
         "| page | an action | ≥ 2× | 2.67× | 1.50× as long | met |"
     ]

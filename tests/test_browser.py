@@ -1,4 +1,4 @@
-"""The page in a real browser, served by the real server: what a visitor sees, does and sends on."""
+"""The page in a real browser, served by the real server: what a visitor sees and does, and the messages sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""axe-core over every page and its open states: no violation of any of its rules."""
+"""axe-core on every page and its open states: no violation of any of its rules."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 LOOKS = 8  # a second apart
 AXE = Path(__file__).resolve().parent.parent / "node_modules" / "axe-core" / "axe.min.js"
-# Only of violations does axe have to say where they are.
+# axe needs to report locations only for violations.
 VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violations}) => violations.flatMap(
     ({id, nodes}) => nodes.map(({target, failureSummary}) => `${id}: ${target.join(" ")}: ${failureSummary}`)))"""
-# Streamlit fetches what draws labels and charts when the first one is needed.
+# Streamlit loads the code for labels and charts when the first one is needed.
 DRAWN = """() => [...document.querySelectorAll("button[data-variant=pills]")].every(pill => pill.innerText.trim())
     && [...document.querySelectorAll(".stPlotlyChart")].every(chart => chart.querySelector(".main-svg"))"""
-# The paper of a scheme, and the colour that the ticks of charts have in the other one.
+# The background of a colour scheme, and the colour of chart ticks in the other one.
 COLOURS = {
     "light": ("rgb(255, 254, 251)", "rgb(163, 168, 174)"),
     "dark": ("rgb(20, 23, 26)", "rgb(93, 98, 104)"),
@@ -67,7 +67,8 @@ def _settled(page: Page) -> None:
 
 
 def _lasting_violations(page: Page) -> list[str]:
-    """What axe finds when the page has come to rest: parts that are still being drawn may lack a name or a size."""
+    """The violations that axe finds once the page is complete, because parts that are still being drawn may lack a name
+    or a size."""
     violations: list[str] = page.evaluate(VIOLATIONS)
     for _ in range(LOOKS):
         if not violations:
@@ -89,14 +90,14 @@ def test_axe_finds_nothing(newcomer: Callable[..., BrowserTab], path: str) -> No
 def test_axe_finds_nothing_in_the_list_of_keys(visitor: BrowserTab) -> None:
     page = visitor.visit("/questions")
     _settled(page)
-    expect(page.get_by_role("button", name="Keys")).to_be_visible()  # the key is listened to
+    expect(page.get_by_role("button", name="Keys")).to_be_visible()  # the key listener is installed
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     _finds_nothing(page)
 
 
 def _finds_nothing(page: Page) -> None:
-    """In the light and in the dark, on a desktop and, once the window is as narrow, on a phone."""
+    """In light and dark, on a desktop and, with the window as narrow, on a phone."""
     assert AXE.is_file(), "npm ci brings axe-core"
     page.evaluate(AXE.read_text("utf-8"))
     violations = {}
@@ -108,8 +109,8 @@ def _finds_nothing(page: Page) -> None:
 
 
 def _turned(page: Page, scheme: Literal["light", "dark"]) -> None:
-    """Turn the page, and wait until all wears the colours of the scheme: the page at once, charts when the server has
-    drawn them."""
+    """Switch the page's colour scheme, and wait until everything has its colours: the page at once, charts when the
+    server has drawn them."""
     page.emulate_media(color_scheme=scheme)
     paper, other_ticks = COLOURS[scheme]
     expect(page.locator(".stApp")).to_have_css("background-color", paper)

@@ -1,4 +1,5 @@
-"""The view for a class in a real browser: a code that a camera reads, larger type, and a pointer that still hits."""
+"""The view for a class in a real browser: a QR code that a camera can read, larger type, and clicks that still hit
+their targets."""
 
 from __future__ import annotations
 

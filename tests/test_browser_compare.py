@@ -1,4 +1,4 @@
-"""Comparing heads and taking figures away, in a real browser on the real server."""
+"""Comparing heads and downloading figures, in a real browser on the real server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_head_goes_from_the_grid_to_the_tray_and_into_a_link(visitor: BrowserT
     page.keyboard.press("ArrowRight")
     page.keyboard.press("c")
     page.wait_for_function("() => new URLSearchParams(location.search).get('tray').includes('L3H2')")
-    visitor.read("Cats sleep.")  # the tray outlives the text it was filled from
+    visitor.read("Cats sleep.")  # the compared heads outlive the text that they came from
     page.get_by_role("link", name="Compare").click()
     expect(page.locator("article.panel")).to_have_count(2)
     expect(page.locator("article.panel").nth(1)).to_contain_text("L3H2")
@@ -70,7 +70,7 @@ def test_a_word_is_replaced_in_place(visitor: BrowserTab) -> None:
     page = visitor.visit("/compare", show="word")
     field = page.get_by_label("Change a word, then press Enter")
     expect(field).to_have_value(WIDE)
-    expect(page.get_by_text("tired / wide").first).to_be_visible()  # this link says nothing of a difference
+    expect(page.get_by_text("tired / wide").first).to_be_visible()  # this link does not mention a difference
     field.fill(FIRST.replace("tired", "old"))
     field.press("Enter")
     visitor.asked(second=FIRST.replace("tired", "old"))
@@ -87,7 +87,7 @@ def test_a_point_of_the_map_is_chosen(visitor: BrowserTab) -> None:
     points = page.locator(".st-key-map_box .js-plotly-plot .scatterlayer .point")
     expect(points).to_have_count(72)
     page.locator(".st-key-map_box .js-plotly-plot .nsewdrag").first.wait_for()
-    box = points.first.bounding_box()  # L0H0, which lies apart from the others
+    box = points.first.bounding_box()  # L0H0, which is separate from the others
     assert box
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_function("() => new URLSearchParams(location.search).get('head') !== null")

@@ -1,4 +1,4 @@
-"""A first visit in a real browser: what is said, what can be seen and clicked, and what a link and a key do."""
+"""A first visit in a real browser: what is shown, what can be seen and clicked, and the effect of a link and a key."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
 PROJECTOR: ViewportSize = {"width": 1920, "height": 1080}
-# The share of a drawing that has another colour than most of it.
+# The share of pixels of a drawing that differ from its most frequent colour.
 INKED = """canvas => {
     const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     const counts = new Map();
     for (const colour of new Uint32Array(data.buffer)) counts.set(colour, (counts.get(colour) ?? 0) + 1);
     return 1 - Math.max(...counts.values()) / (data.length / 4);
 }"""
-# Where the centre of each head is, and what a pointer there would meet once it is scrolled to.
+# The centre of each head, and the element that a pointer would hit there after scrolling.
 COVERED = """canvas => {
     const main = document.querySelector("[data-testid=stMain]");
     const [left, top] = [30, 22];
@@ -40,7 +40,7 @@ COVERED = """canvas => {
     return [step, covered];
 }"""
 BUTTONS = (".stButtonGroup button[data-selected]", ".stButtonGroup button:not([data-selected])")
-# Colours on a picture of an element.
+# The colours in a screenshot of an element.
 COLOURS = """async source => {
     const image = new Image();
     image.src = source;
@@ -61,7 +61,7 @@ def test_nothing_lies_over_a_head_and_each_has_45_pixels(newcomer: Callable[...,
     assert covered == []
 
 
-# The lower edges of elements, of those in sight.
+# The lower edges of visible elements.
 LOWER_EDGES = """parts => parts.map((part) => part.getBoundingClientRect()).filter((box) => box.height).map((box) =>
     Math.round(box.bottom))"""
 
@@ -86,13 +86,13 @@ def test_a_projector_is_used_and_500_words_begin_readable(newcomer: Callable[...
         return float(visitor.grid.evaluate("canvas => (canvas.getBoundingClientRect().width - 30) / 12"))
 
     assert step() >= 60
-    said = page.locator(".begun")
-    expect(said).to_contain_text("the three strongest links of each word, special tokens hidden, colours per row.")
+    sentence = page.locator(".begun")
+    expect(sentence).to_contain_text("the three strongest links of each word, special tokens hidden, colours per row.")
     expect(page.locator(".controls .choice", has_text="Links").locator("select")).to_have_value("top")
     assert visitor.heat.evaluate(INKED) > 0.4
     page.get_by_role("button", name="Show everything").click()
     visitor.asked(special="keep", links="all", scale="fixed")
-    expect(said).to_contain_text("Every weight of a long text is shown.")
+    expect(sentence).to_contain_text("Every weight of a long text is shown.")
     assert visitor.heat.evaluate(INKED) < 0.25
     page.get_by_role("button", name="Show the strongest links only").click()
     visitor.asked(special=None, links=None, scale=None)
@@ -115,7 +115,7 @@ def test_a_first_visit_is_told_what_the_page_is_and_roles_wait_to_be_asked_for(
     assert page.locator(".marks .badges").count() > 10
     visitor.explore()  # the browser remembers
     assert page.locator(".marks .badges").count() > 10
-    visitor.explore(roles="off")  # a link wins
+    visitor.explore(roles="off")  # a link takes precedence
     expect(page.locator(".marks .badges")).to_have_count(0)
 
 

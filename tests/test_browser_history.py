@@ -1,4 +1,4 @@
-"""The history of typed sentences: in the browser alone, opened by a click, forgotten by another."""
+"""The history of typed sentences: stored only in the browser, opened by a click, deleted by another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = "mha_viz.sentences"
 
 
 def overhear(visitor: BrowserTab) -> list[str]:
-    """Everything that the page sends from now on: over its connection, and as requests."""
+    """Everything that the page sends from now on, over its WebSocket and as requests."""
     sent: list[str] = []
 
     def keep(frame: str | bytes) -> None:

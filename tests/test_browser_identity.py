@@ -1,4 +1,4 @@
-"""Two visitors, each in a browser of their own, read one sentence in two ways: neither sees the other's words."""
+"""Two visitors, each in a separate browser, read one sentence in two ways: neither sees the other's words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLD = 120_000  # milliseconds: the first of them waits until the model is loade
 
 
 def opened(visitor: BrowserTab, text: str, words: list[str]) -> None:
-    """The page of a text, once it shows so many words."""
+    """The page of a text, once it shows this many words."""
     visitor.visit("/", text=text, head="L3H1")
     options = visitor.page.locator(".ask select").first.locator("option")
     expect(options).to_have_count(1 + len(words), timeout=COLD)
@@ -21,14 +21,14 @@ def opened(visitor: BrowserTab, text: str, words: list[str]) -> None:
 
 
 def words_of(visitor: BrowserTab) -> list[str]:
-    """The words that the page of a visitor offers for a question, as they are in the packet that its browser keeps."""
+    """The words that a visitor's page offers for a question, taken from the packet in the browser."""
     options = visitor.page.locator(".ask select").first.locator("option")
     expect(options.nth(1)).to_have_text("0 [CLS]")
     return [option.partition(" ")[2] for option in options.all_inner_texts()[1:]]
 
 
 def columns_of(visitor: BrowserTab) -> list[str]:
-    """The columns of the table of weights, which is filled as soon as it is open."""
+    """The columns of the table of weights, which is filled as soon as it is opened."""
     visitor.page.get_by_text("These weights as a table").click()
     columns = visitor.page.locator(".tablebox thead th")
     expect(columns.first).to_be_visible()

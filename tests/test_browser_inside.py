@@ -1,4 +1,4 @@
-"""The inside of a head, in a real browser on the real server."""
+"""The Inside a head page, in a real browser on the real server."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A server that is killed with -9 while visitors have a training, a study, a download and an export under way: each
-view comes back from its URL once the server runs again, and nothing half-written is used."""
+view is restored from its URL once the server runs again, and no incomplete file is used."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_every_view_comes_back_after_a_kill_amid_its_work(
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled(timeout=LONG)
     expect(page.get_by_text("Default run, saved with the app")).to_be_visible()
     page = tabs[study].page
-    page.get_by_role("button", name="Measure the heads").click(timeout=LONG)  # goes on from the sums that were saved
+    page.get_by_role("button", name="Measure the heads").click(timeout=LONG)  # continues from the saved sums
     expect(page.get_by_text("Measured on the built-in sentences").first).to_be_visible(timeout=LONG)
     tabs[download].drawn()
     expect(tabs[download].page.get_by_text("Meanwhile")).to_have_count(0, timeout=LONG)

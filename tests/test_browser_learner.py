@@ -1,4 +1,4 @@
-"""The path for a learner in a real browser: the tour by keyboard, the lab at work, the slider over training."""
+"""The path for a learner in a real browser: the tour by keyboard, the training lab, the slider over training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOCUS = "document.activeElement.innerText"
 
 
 def tab_to(page: Page, words: str) -> None:
-    """Press Tab, or Shift and Tab, until what is named ``words`` has the keyboard."""
+    """Press Tab, or Shift and Tab, until the element named ``words`` has the focus."""
     for key in [*["Shift+Tab"] * 3, *["Tab"] * 40]:
         focused = page.evaluate(FOCUS)
         if words in focused and len(focused) < 50:  # not the whole page
@@ -46,7 +46,7 @@ def test_the_tour_is_walked_by_keyboard_and_back(visitor: BrowserTab) -> None:
     expect(visitor.readout).to_contain_text("it attends to animal")
     page.go_back()
     expect(page.locator(".st-key-tour")).to_contain_text("5 of 6")
-    page.reload()  # a tour that was left is gone on with
+    page.reload()  # an interrupted tour can be continued
     expect(page.locator(".st-key-tour")).to_contain_text("5 of 6")
     page.get_by_role("button", name="Leave the tour").click()
     expect(page.locator(".st-key-tour")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""Other models in a real browser: large shapes, downloads with their progress and faults, and hasty visitors."""
+"""Other models in a real browser: large shapes, downloads with progress and faults, and impatient visitors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, hub: FakeHub) -> Iterator[A
 
 @pytest.fixture(scope="module")
 def desk(browser: Browser, server: AppServer) -> Iterator[BrowserContext]:
-    """The visitor's profile on this server; one tab stays open, so that no test has to begin with a new process."""
+    """The visitor's profile on this server; one tab stays open, so that no test has to start a new process."""
     with browser.new_context(viewport=DESKTOP) as context:
         context.new_page().goto(f"{server.url}{IDLE}")
         yield context
@@ -133,7 +133,7 @@ def test_a_model_that_is_not_there_is_said_and_can_be_tried_again(visitor: Brows
     visitor.drawn()
 
 
-# ---- Haste -----------------------------------------------------------------------------------------------
+# ---- Impatience ------------------------------------------------------------------------------------------
 
 
 def test_what_is_typed_after_enter_stays(visitor: BrowserTab) -> None:

@@ -1,4 +1,4 @@
-"""One walk over each page in a real browser that does every two things in both orders, as fast as the page lets it."""
+"""One walk over each page in a real browser that does every two actions in both orders, as fast as the page allows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab, open_by_search
 from tests.controls import every_two
 
-LONG = 120_000  # milliseconds: the first act that reads waits for torch
-Act = Callable[[Page, int], object]  # the number of the step: each control takes turns between two values
+LONG = 120_000  # milliseconds: the first action that reads waits for torch
+Act = Callable[[Page, int], object]  # the number of the step: each control alternates between two values
 
 
 def _type(label: str, *texts: str) -> Act:
@@ -47,7 +47,8 @@ def _settled(page: Page) -> None:
 
 
 def _own_file_and_back(page: Page, _: int) -> None:
-    """Without a file the page has no other control, so what was published is chosen again, once all has changed."""
+    """Without a file the page has no other control, so the published corpus is chosen again once everything has
+    changed."""
     for corpus, shown in (("your own file", "CoNLL-U allows all measures"), ("published corpora", "What the 72 heads")):
         page.get_by_role("radio", name=corpus).click()
         page.get_by_text(shown).wait_for()
@@ -61,7 +62,7 @@ def _next_head(page: Page, _: int) -> None:
 
 
 def _move_slider(page: Page, step: int) -> None:
-    """Another experiment asks first what is expected; its slider comes after that."""
+    """Another experiment first asks what is expected; its slider comes after that."""
     _settled(page)
     skip = page.get_by_role("button", name="Skip")
     page.get_by_role("slider").or_(skip).first.wait_for()
@@ -85,12 +86,12 @@ def _keys(page: Page, _: int) -> None:
 
 
 def _open_task(page: Page, step: int) -> None:
-    """The other of the first two tasks; a click on the open one closes it."""
+    """The other one of the first two tasks; a click on the open one closes it."""
     page.get_by_role("radiogroup").get_by_role("radio", name=str(step % 2 + 1), exact=True).first.click()
 
 
 def _answer(page: Page, step: int) -> None:
-    """An answer is asked for only below a task."""
+    """A task asks for an answer only when it is open."""
     _settled(page)
     heads = page.get_by_role("radio", name=re.compile(r"^L\dH"))
     if not heads.count():
@@ -121,7 +122,7 @@ def _take_away(page: Page, _: int) -> None:
 
 SENTENCE = _type("Sentence", "Cats sleep.", "The dog that saw the cat ran away.")
 MODEL = _choose("Model", "Toy, trained on the built-in grammar", "MiniLM, a small BERT")
-# A page, what is there whatever was done, and the controls as a person finds them.
+# A page, what is always on it, and its controls as a person finds them.
 PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
     "/": (
         ".one h2 code",

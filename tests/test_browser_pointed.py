@@ -1,4 +1,4 @@
-"""Inside a head: a word that is pointed at is marked in every chart, without a word to the server."""
+"""Inside a head: a word under the pointer is marked in every chart, without a message to the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A published page in a real browser, from a disk: it draws, answers to the pointer, and calls nobody."""
+"""A published page in a real browser, opened from disk: it draws, reacts to the pointer, and makes no requests."""
 
 from __future__ import annotations
 

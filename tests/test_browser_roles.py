@@ -15,7 +15,7 @@ from mha_viz.corpus.conllu import as_conllu
 from mha_viz.ui.head_grid import TAP
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab, open_by_search
 
-# How many maps of roles could be seen at a time, at most, from now on.
+# From now on, the greatest number of maps of roles that are visible at a time.
 COUNT_MAPS = """() => {
     window.most = 0;
     const look = () => {
@@ -124,7 +124,7 @@ def test_a_phone_shows_every_head_at_once_on_its_first_screen_and_a_narrower_one
 
 
 def _fades_at_its_edge(box: Locator) -> None:
-    """A map that is wider than the page says that there is more, and keeps its layers in sight."""
+    """A map that is wider than the page shows that there is more, and keeps its layers visible."""
     expect(box).to_have_attribute("data-more", "")
     expect(box).to_have_css("mask-image", re.compile("gradient"))
     layers = box.locator(".mha-layers")
@@ -136,7 +136,7 @@ def _fades_at_its_edge(box: Locator) -> None:
 
 
 def _middles(box: Locator, ticks: str) -> list[float]:
-    """The middle of each label of an axis, in order: of columns from left to right, of rows downward."""
+    """The middle of each label of an axis, in order: columns from left to right, rows downward."""
     expect(box.locator(ticks).first).to_be_visible()
     side = ("left", "right") if ticks.startswith(".x") else ("top", "bottom")
     middles: list[float] = box.locator(ticks).evaluate_all(
@@ -168,7 +168,7 @@ def test_a_file_of_ones_own_is_measured_with_progress(visitor: BrowserTab, tmp_p
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Measure own.conllu").click()
     expect(page.get_by_text("Measured on own.conllu")).to_be_visible(timeout=120_000)
-    page.reload()  # a new session: the file's name stayed with the one before
+    page.reload()  # a new session: the file's name stayed with the previous one
     expect(page.get_by_text("Measured on an uploaded file")).to_be_visible(timeout=60_000)
 
 

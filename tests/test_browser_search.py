@@ -1,4 +1,5 @@
-"""Finding a head in a real browser: by keys from anywhere, by chips, by touch; and what is seen while a page loads."""
+"""Finding a head in a real browser: by keys from anywhere, by chips, by touch; and what is visible while a page
+loads."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.browser_tab import PHONE, BrowserTab
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
 
-# Every page, and what of it is drawn last where that is a chart.
+# Every page, and the part of it that is drawn last, if that is a chart.
 CHART = ".js-plotly-plot .main-svg"
 PATHS = {
     "/": "",
@@ -38,7 +39,7 @@ def answer(page: Page, head: str) -> Locator:
 
 
 def seek(page: Page, words: str) -> None:
-    """By keys alone, once they are listened to."""
+    """Search by keys alone, once the key listener is installed."""
     expect(field(page)).to_be_visible()
     page.keyboard.press("/")
     expect(field(page)).to_be_focused()
@@ -209,5 +210,5 @@ def test_the_first_page_takes_at_most_4_megabytes(newcomer: Callable[..., Browse
     visitor = newcomer(alone=True)  # with an empty cache
     traffic = Traffic(visitor.page)
     visitor.explore()
-    visitor.page.wait_for_timeout(1500)  # what arrives after the picture, fonts among it
+    visitor.page.wait_for_timeout(1500)  # what arrives after the picture, including fonts
     assert 1e6 < traffic.bytes <= 4e6

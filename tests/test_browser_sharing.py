@@ -1,4 +1,4 @@
-"""Links that are shared, a model that cannot be had, and hostile text, in a real browser on the real server."""
+"""Shared links, an unavailable model, and hostile text, in a real browser on the real server."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ SET = """(field, text) => {
 
 @pytest.fixture(scope="module")
 def tab(server: AppServer, desk: BrowserContext) -> Iterator[BrowserTab]:
-    """One tab in which one hostile text follows another, as they would in the hands of one person."""
+    """One tab in which one hostile text follows another, as if one person typed them."""
     visitor = BrowserTab(desk, server.url)
     visitor.explore()
     yield visitor

@@ -1,4 +1,4 @@
-"""Work that takes long, in a real browser: progress with an estimate, and Stop by a click."""
+"""Long work in a real browser: progress with an estimate, and Stop by a click."""
 
 from __future__ import annotations
 

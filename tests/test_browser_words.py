@@ -103,7 +103,7 @@ def test_a_click_pins_a_word_and_escape_frees_it(visitor: BrowserTab) -> None:
     page.mouse.move(2, 2)
     assert visitor.readout.inner_text() == readout
     visitor.asked(pin="q8")
-    visitor.hover_word("tired")  # what is pointed at shows, and leaves the pin behind it
+    visitor.hover_word("tired")  # the word under the pointer is shown, and the pin stays
     page.mouse.move(2, 2)
     assert visitor.readout.inner_text() == readout
     page.keyboard.press("Escape")
@@ -165,7 +165,7 @@ def test_pictures_say_what_they_show(visitor: BrowserTab) -> None:
 
 
 class Line:
-    """The connection to the server, which a test can hold: what the page sends then waits here."""
+    """The connection to the server, which a test can hold: messages of the page then wait here."""
 
     def __init__(self, page: Page) -> None:
         self.held: list[str | bytes] | None = None
@@ -256,7 +256,7 @@ def test_pieces_show_the_tokens_that_the_model_reads(visitor: BrowserTab) -> Non
     visitor.asked(unit="pieces")
 
 
-# ---- The other way round -------------------------------------------------------------------------------------
+# ---- Ranking by a link ---------------------------------------------------------------------------------------
 
 
 def test_heads_are_ranked_by_the_link_between_two_words(visitor: BrowserTab) -> None:

@@ -1,4 +1,4 @@
-"""Modules that import each other become one text, in the order that their imports ask for."""
+"""Modules that import each other become one text, in the order required by their imports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.node import find
 
 
 def write(folder: Path, **modules: str) -> Path:
-    """Modules of these names and texts; the path of the first."""
+    """Write modules with these names and texts; the path of the first."""
     paths = [folder / f"{name}.js" for name in modules]
     for path, source in zip(paths, modules.values(), strict=True):
         path.write_text(source, "utf-8")

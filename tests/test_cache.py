@@ -1,4 +1,4 @@
-"""What one process keeps: bounded in bytes, safe between threads, and never waiting without end."""
+"""What one process caches: bounded in bytes, safe between threads, and never waiting for ever."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mha_viz.ui.request import examples
 from mha_viz.ui.shelves import Shelf
 
 FIRST = "The animal didn't cross the street because it was too tired."
-PATIENCE = 30  # seconds until a test that hangs is called failed
+PATIENCE = 30  # seconds after which a hanging test fails
 
 
 # ---- The shelf -------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The catalogue: rows, and what a typed name may mean."""
+"""The catalogue: its rows, and what a typed name may refer to."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_any_text_is_a_model_or_a_plain_refusal(name: str) -> None:
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A folder that looks like a model's."""
+    """A folder that looks like that of a model."""
     return model_at(tmp_path / "mine")
 
 
@@ -166,7 +166,7 @@ def test_a_folder_must_exist_and_be_spelled_as_one(mine: Path, tmp_path: Path, m
 
 
 def test_a_folder_without_a_model_and_no_folder_are_told_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # a message holds the beginning of a long path
+    monkeypatch.chdir(tmp_path)  # a message contains the beginning of a long path
     Path("there").mkdir()
     answers = set()
     for name in ("there", "gone"):
@@ -211,12 +211,12 @@ def test_the_cache_lies_where_its_library_puts_it(setting: dict[str, str], monke
     assert run.stdout.strip() == str(storage.root())
 
 
-# ---- a server for strangers -----------------------------------------------------------------------------------------
+# ---- a public server ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache that holds GPT-2, and half of RoBERTa."""
+    """A cache with GPT-2 and an incomplete RoBERTa."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     for hub_id in ("openai-community/gpt2", "FacebookAI/roberta-base"):
         place, commit = storage.storage(hub_id), "0" * 40

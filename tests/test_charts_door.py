@@ -1,4 +1,4 @@
-"""Charts and pandas when threads come together: none meets a library that another is half way through importing."""
+"""Charts and pandas in concurrent threads: none meets a library that another thread is still importing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.app
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# One thread imports pandas and is held in the middle; another wants a chart meanwhile.
+# One thread imports pandas and is paused in the middle; another needs a chart meanwhile.
 HALF_WAY = """
 import importlib.abc, sys, threading
 held, go_on, errors = threading.Event(), threading.Event(), []

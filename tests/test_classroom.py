@@ -1,4 +1,4 @@
-"""The view for a class: what it hides, the QR code of what is seen, and lessons in one link."""
+"""The view for a class: what it hides, the QR code of the current page, and lessons in one link."""
 
 from __future__ import annotations
 

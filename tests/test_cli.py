@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it writes, and one line for whatever goes wrong."""
+"""The command line: what it prints, what it writes, and one line for every error."""
 
 from __future__ import annotations
 
@@ -160,10 +160,10 @@ def test_a_reading_on_stdout_is_the_file(suffix: str, tmp_path: Path, capfdbinar
     assert main([*arguments, "--out", "-", "--format", suffix.upper()]) == 0
     shown = capfdbinary.readouterr()
     assert shown.err == b""
-    if suffix == "npz":  # a zip file in a pipe cannot state its sizes first
+    if suffix == "npz":  # a zip file in a pipe cannot state its sizes in advance
         pairs = (np.load(io.BytesIO(shown.out)), np.load(tmp_path / "a.npz"))
         assert all(np.array_equal(pairs[0][name], pairs[1][name]) for name in pairs[1])
-    elif suffix == "safetensors":  # the order of its metadata is left open
+    elif suffix == "safetensors":  # the order of its metadata is not defined
         read = [load_safetensors(content) for content in (shown.out, (tmp_path / "a.safetensors").read_bytes())]
         assert all(np.array_equal(read[0][name], read[1][name]) for name in ("weights", "hidden"))
     else:

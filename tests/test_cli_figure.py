@@ -1,4 +1,4 @@
-"""``mha-viz figure``: every figure, every format, and one line for whatever goes wrong."""
+"""``mha-viz figure``: every figure, every format, and one line for every error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIRED, WIDE = "It was too tired.", "It was too wide."
 
 @pytest.fixture(autouse=True)
 def _one_model(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every call of the command would load the model anew, and most read the same texts."""
+    """Otherwise every call of the command would load the model again, and most read the same texts."""
     remembering = _remembering(minilm)
     monkeypatch.setattr(encoder, "load", lambda name, device="cpu": remembering)
 
@@ -182,7 +182,7 @@ WRONG: list[tuple[list[str], str]] = [
 
 
 NOT_FOUND, BAD_INPUT = ("does not exist", "Did you mean L3H11?"), ("Nothing was typed",)
-# What only the reading of the text can decide: how many tokens it has.
+# Errors that only reading the text can show: how many tokens it has.
 AFTER_READING = ("no token 99", "does not show", "common rows")
 
 
@@ -244,7 +244,7 @@ EVERY = ("heatmap", "links", "grid", "compare", "difference")
 def test_hostile_texts_are_drawn_or_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int, text: str
 ) -> None:
-    """Every figure, each in another format from text to text."""
+    """Every figure, in a different format for each text."""
     for turn, kind in enumerate(EVERY):
         out = tmp_path / f"{kind}{FORMATS[(number + turn) % len(FORMATS)]}"
         most = 40 if kind == "grid" else 3000 if kind == "links" and out.suffix in (".svg", ".html") else 200

@@ -155,7 +155,7 @@ def test_serve_serves_where_the_environment_says() -> None:
 
 
 def _health(port: int, server: subprocess.Popen[bytes]) -> bytes:
-    """The body of the health page, as soon as there is one."""
+    """The body of the health page, as soon as the server answers."""
     while server.poll() is None:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=10) as answer:

@@ -1,4 +1,4 @@
-"""``mha-viz profile``: corpora of every kind through the command, and one line for whatever goes wrong."""
+"""``mha-viz profile``: corpora of every kind through the command, and one line for every error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPEN = GOOD.replace("bark\tVERB\t_\t_\t0\troot\t_\t_", "bark\tVERB\t_\t_\t0\troo
 
 @pytest.fixture(autouse=True)
 def _one_model(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every call of the command would load the model anew; its twin need not be made anew either."""
+    """Otherwise every call of the command would load the model and make its untrained copy again."""
     untrained = minilm.untrained()
     monkeypatch.setattr(encoder, "load", lambda name, device="cpu": minilm)
     monkeypatch.setattr(Encoder, "untrained", lambda self, seed=0: untrained)
@@ -56,7 +56,7 @@ def test_a_treebank_becomes_tables(tmp_path: Path, capsys: pytest.CaptureFixture
     assert {"syntax", "syntax_baselines", "position", "delimiter", "entropy", "uas", "distance", "roles"} <= set(
         written.tables
     )
-    assert not list((tmp_path / "out").glob(".*"))  # nothing unfinished is left
+    assert not list((tmp_path / "out").glob(".*"))  # nothing incomplete is left
 
 
 def test_the_size_of_a_batch_changes_no_number(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_corpora_of_other_kinds(tmp_path: Path, content: str, tables: set[str]) 
         (GOOD.replace("2\tnsubj", "two\tnsubj"), "line 1:"),
         ("# sent_id = 1\n\n", "contains no sentence"),
         ("# nothing else\n", "contains no sentence"),
-        ("1 Dogs dog NOUN _ _ 2 nsubj _ _\n2 bark bark VERB _ _ 0 root _ _\n", "line 1:"),  # blanks for tabs
+        ("1 Dogs dog NOUN _ _ 2 nsubj _ _\n2 bark bark VERB _ _ 0 root _ _\n", "line 1:"),  # spaces in place of tabs
     ],
     ids=[
         "nothing",

@@ -1,4 +1,4 @@
-"""Quantities and switched-off heads on the command line: readings, figures, and what does not go together."""
+"""Quantities and switched-off heads on the command line: readings, figures, and options that exclude each other."""
 
 from __future__ import annotations
 

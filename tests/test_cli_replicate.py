@@ -179,7 +179,7 @@ def test_a_profile_is_compared_as_it_was_measured(tmp_path: Path, capsys: pytest
 
 
 def test_a_profile_replicates_itself() -> None:
-    """Every number of the second corpus is that of the first one where both are the same."""
+    """All numbers of the second corpus equal those of the first, because the corpora are the same."""
     one = read_profile(asset("profiles") / "minilm" / "ewt")
     table = replicated(one.findings(), one).table
     assert {"syntax", "position", "delimiter", "broad"} == set(table["role"])

@@ -1,4 +1,5 @@
-"""Studies on a Dask cluster of real processes: the numbers of one process, whatever happens to the workers."""
+"""Studies on a Dask cluster of real processes: the same numbers as from one process, whatever happens to the
+workers."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ COUNTS = ("n", "correct", "first", "last", "word", "answer", "right", "n_even", 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """A cluster of two worker processes, one for all tests. A worker begins with the main module of this process, in
-    whose place a test that ran a page has left the app."""
+    """A cluster of two worker processes, one for all tests. A worker starts with the main module of this process, which
+    a test that ran a page has replaced by the app."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
         with connected(workers=2) as client:
@@ -69,7 +70,7 @@ def whole(toy: Encoder, corpus: Path) -> Profile:
 
 
 def assert_equal(ours: Profile, theirs: Profile) -> None:
-    """Counts, texts and sentences are equal, other numbers within 2e-8."""
+    """Counts, texts and sentences are equal, other numbers equal to within 2e-8."""
     assert ours.facts == theirs.facts
     assert ours.sentences == theirs.sentences
     for mine, others in ((ours.tables, theirs.tables), (ours.untrained, theirs.untrained)):
@@ -85,7 +86,7 @@ def assert_tables_equal(mine: Mapping[str, pd.DataFrame], others: Mapping[str, p
 
 
 def files_in(folder: Path) -> dict[str, int]:
-    """The files of sums, with the times when they were written."""
+    """The files of sums, with their modification times."""
     return {path.name: path.stat().st_mtime_ns for path in (folder / SUMS_FOLDER).glob("*.npz")}
 
 
@@ -110,7 +111,7 @@ def test_two_workers_one_of_which_is_killed_measure_what_one_process_does(
     assert seen[1].rate > 0
     assert sum(seen[-1].by_worker.values()) == 150
 
-    # A second run measures nothing, and a longer corpus what is new.
+    # A second run measures nothing, and a longer corpus only what is new.
     before = files_in(tmp_path)
     assert len(before) == len(layout.parts)
     assert_equal(cluster.study(toy, layout, tmp_path), whole)
@@ -127,7 +128,7 @@ def test_two_workers_one_of_which_is_killed_measure_what_one_process_does(
 def test_a_bad_line_is_left_out_and_counted_and_a_full_disk_costs_nothing_but_time(
     client: Any, toy: Encoder, corpus: Path, whole: Profile, tmp_path: Path
 ) -> None:
-    until(lambda: len(client.nthreads()) == 2)  # the killed one has come back
+    until(lambda: len(client.nthreads()) == 2)  # the killed one has been restarted
     cluster = OnCluster(client, size=SHARD)
     broken = tmp_path / "broken.conllu"
     sentences = corpus.read_bytes().split(b"\n\n")
@@ -148,7 +149,7 @@ def test_a_bad_line_is_left_out_and_counted_and_a_full_disk_costs_nothing_but_ti
 
 
 def limit_files(most: int) -> None:
-    """No file of this process may be larger: what a full disk refuses, too."""
+    """Limit the size of this process's files, which refuses writes like a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
@@ -208,7 +209,7 @@ def test_several_corpora_and_steps_of_a_training_in_one_call(client: Any, corpus
             assert [row[f"{profile.model} on {profile.corpus}"]] == (scores or [pytest.approx(np.nan, nan_ok=True)])
 
 
-# ---- What goes wrong -------------------------------------------------------------------------------------------------
+# ---- Errors ----------------------------------------------------------------------------------------------------------
 
 
 def test_without_dask_one_sentence_says_what_to_install(
@@ -289,8 +290,8 @@ def test_workers_of_this_machine_spend_no_time_on_a_profile_of_themselves(client
     import dask
 
     setting = "distributed.worker.profile.enabled"
-    assert False in client.run(dask.config.get, setting).values()  # a worker that was killed begins with Dask's own
-    assert dask.config.get(setting) is True  # of this process, nothing has changed
+    assert False in client.run(dask.config.get, setting).values()  # a restarted worker begins with Dask's own settings
+    assert dask.config.get(setting) is True  # in this process, nothing has changed
 
 
 def test_the_dashboard_is_for_this_machine_alone(client: Any) -> None:
@@ -317,7 +318,7 @@ def test_faults_of_workers_are_errors_of_the_family() -> None:
 
 @contextmanager
 def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A scheduler in a process of its own, and its address."""
+    """A scheduler in a separate process, and its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -327,7 +328,7 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 
 def worker(address: str) -> AbstractContextManager[Any]:
-    """A worker of one thread in a process of its own."""
+    """A worker with one thread in a separate process."""
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
     return started([*command, "--no-dashboard", "--death-timeout", "5"])
 

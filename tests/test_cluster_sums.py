@@ -1,4 +1,4 @@
-"""Sums of shards add up to those of one process, in whatever order they are merged, and survive the disk."""
+"""Sums of shards add up to those of one process in any order of merging, and survive the disk."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def toy() -> Encoder:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two treebanks, one with a relation that the other lacks and without chains, and text."""
+    """Two treebanks, one without chains and with a relation that the other lacks, and plain text."""
     folder = tmp_path_factory.mktemp("corpus")
     other = conllu(line(1, "Dogs", 2, "nsubj:outer"), line(2, "bark", 0, "root"), line(3, "twice", 2, "advmod")) * 5
     texts = {"a.conllu": treebank(61, 3), "b.conllu": other, "c.txt": "the dog saw the girl .\n" * 7}
@@ -78,7 +78,7 @@ def assert_equal(ours: Tally, theirs: Tally) -> None:
 
 
 def merged_at_random(parts: list[Sums], seed: int) -> Sums:
-    """Merged in a random order, by random numbers of them at a time."""
+    """Merged in a random order, a random number of them at a time."""
     rng = random.Random(seed)
     parts = list(parts)
     while len(parts) > 1:
@@ -122,10 +122,10 @@ def test_sums_on_disk_are_read_and_not_measured_again(
     first = [tasks.measure(order) for order in orders(toy, layout, str(tmp_path))]
     assert len(list(tmp_path.glob("*.npz"))) == len(layout.parts)
     monkeypatch.setattr(tasks, "_measured", pytest.fail)
-    # Another corpus around them, with other relations: the same sums.
+    # Within another corpus, with other relations: the same sums.
     wider = laid_out("ab", [*files[:1], files[1]], 2500)
-    known = orders(toy, layout, str(tmp_path))
-    again = [tasks.measure(order) for order in known]
+    same_orders = orders(toy, layout, str(tmp_path))
+    again = [tasks.measure(order) for order in same_orders]
     for one, other in zip(first, again, strict=True):
         assert one.arrays.keys() == other.arrays.keys()
         assert all(np.array_equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
@@ -213,7 +213,7 @@ def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list
     same = order._replace(batch=7, folder="/elsewhere", relations=("x",), number=9)
     assert same.content_key == order.content_key
     assert same.key != order.key
-    several = orders(toy, laid_out("ab", files, 10**6))[0]  # lines that are left out have the name of their file
+    several = orders(toy, laid_out("ab", files, 10**6))[0]  # lines that are left out name their file
     path = part.shard._replace(path=str(Path(part.shard.path).with_name("other.conllu")))
     assert order._replace(part=part._replace(shard=path)).content_key == order.content_key
     renamed = several._replace(part=several.part._replace(shard=path))

@@ -1,4 +1,4 @@
-"""The difference of two panels, the compared heads and what people type, in a real browser on a bare page."""
+"""The difference of two panels, the compared heads and typed names, in a real browser on an empty page."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_tables_hold_the_same_numbers(sheet: Callable[..., Sheet]) -> None:
     expect(row.locator("td").nth(2)).to_have_text("0.677")
 
 
-# ---- The tray -------------------------------------------------------------------------------------------
+# ---- The compared heads ---------------------------------------------------------------------------------
 
 
 def test_edits_say_what_to_do_with_which_place_of_the_tray(sheet: Callable[..., Sheet]) -> None:
@@ -155,8 +155,8 @@ def test_after_an_edit_the_keyboard_and_the_view_stay_with_the_panel(sheet: Call
     shown = sheet(panels, editable=True, diff="0-2")
     shown.tool(1, "right").focus()
     shown.page.keyboard.press("Enter")
-    shown.page.keyboard.press("Enter")  # before the answer: it would move what is there now
-    shown.page.wait_for_timeout(1_800)  # until the queue of messages would have let the second one go
+    shown.page.keyboard.press("Enter")  # before the answer it would move a panel at the old place
+    shown.page.wait_for_timeout(1_800)  # until the queue of messages would have sent the second one
     assert len(shown.page.evaluate("sent")) == 1
     shown.draw([panels[1], panels[0], panels[2]], editable=True)
     assert shown.panel(2).locator("code").inner_text() == "L3H1"
@@ -207,7 +207,7 @@ def test_the_tools_are_one_stop_of_the_tab_key(sheet: Callable[..., Sheet]) -> N
     assert shown.tool(1, "duplicate").evaluate("b => document.activeElement === b")
 
 
-# ---- What people type -----------------------------------------------------------------------------------
+# ---- Typed names ----------------------------------------------------------------------------------------
 
 PLAIN = ("strike", "comment", "entity", "json breaker", "tex", "right-to-left override")
 NASTY = [name for name, text in hostile.TEXTS.items() if hostile.FOREIGN_HOST in text or name in PLAIN]

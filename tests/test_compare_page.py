@@ -1,4 +1,4 @@
-"""The Compare page as a script: the tray in the URL, ready-made comparisons, the map, and what can go wrong."""
+"""The Compare page as a script: the compared heads in the URL, ready-made comparisons, the map, and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub")
 
-SOME = [clean(text) for text in hostile.KINDS.values() if 0 < len(text) < 1500]  # what a URL can carry
+SOME = [clean(text) for text in hostile.KINDS.values() if 0 < len(text) < 1500]  # bytes that a URL can carry
 
 
 def pinned(of: PageSession) -> tuple[Pin, ...]:
@@ -336,7 +336,7 @@ def test_the_map_also_stands_upright_for_a_phone_and_leaves_plotlys_buttons_thei
 
 
 def _numbers(values: Any) -> list[float]:
-    """What Plotly wrote, either way."""
+    """The numbers that Plotly wrote, in either form."""
     if isinstance(values, dict):
         return [float(v) for v in np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])]
     return [float(v) for v in values]

@@ -17,11 +17,11 @@ from tests.compare_visits import L0H2, L3H1, PAGE, WIDE, heads, taken, visit
 from tests.page_scripts import ask_packet, ask_panels
 from tests.page_session import PageSession
 
-# ---- Taking it away --------------------------------------------------------------------------------------
+# ---- Downloads -------------------------------------------------------------------------------------------
 
 
 def on_screen(here: PageSession) -> dict[str, Any]:
-    """What the page's own script makes of the panels and the address that it is given."""
+    """What the page's own script computes from the panels and the address."""
     ask = {"packet": here._drawn()["mha_compare"].bytes, "ask": "shown", "query": list(here.url.items())}
     answer: dict[str, Any] = ask_panels(ask)[0]
     return answer
@@ -48,7 +48,8 @@ def on_screen(here: PageSession) -> dict[str, Any]:
     ids=str,
 )
 def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The settings, the scale and what is held in every panel, as the script computes them and as the file says."""
+    """The settings, the scale and the held tokens of every panel, as the script computes them and as the file states
+    them."""
     made = figures_made(monkeypatch)
     three = [L3H1, Pin(WIDE, "", "minilm", Head(3, 1)), Pin("A street, an animal.", "", "minilm", Head(0, 2))]
     here = taken(visit(tray=tray.write(three), **url))
@@ -74,7 +75,7 @@ def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], m
 
 
 def figures_made(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """Every figure that a page makes from now on."""
+    """All figures that a page makes from now on."""
     made: list[Figure] = []
     for name in ("heatmap", "links", "grid", "compare", "difference"):
         real = getattr(figure_api, name)
@@ -85,7 +86,7 @@ def figures_made(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
 
 def held_in_file(drawing: Drawing, panels: int) -> list[list[str]]:
-    """The accented tokens of each panel, panels standing from left to right in one row: rows first, then columns."""
+    """The accented tokens of each panel, from left to right in one row: rows first, then columns."""
     held: list[list[str]] = [[] for _ in range(panels)]
     for mark in drawing.marks:
         if isinstance(mark, Text) and mark.colour == LIGHT.accent:
@@ -159,7 +160,7 @@ def settings_on_screen(here: PageSession, page: str | None) -> dict[str, Any]:
 
 
 def settings_in_file(figure: Figure, screen: dict[str, Any]) -> dict[str, Any]:
-    """What a file says of the same: a heatmap is of the first head, the grid of all."""
+    """The same as stated by a file: a heatmap is that of the first head, the grid that of all."""
     about = figure.drawing.about
     settings = {name: about.get(name, screen[name]) for name in screen} | {"heads": about["heads"].split()}
     of_first = {"heatmap": screen["heads"][:1], "grid": ["all"]}.get(about["figure"], screen["heads"])

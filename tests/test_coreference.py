@@ -1,4 +1,4 @@
-"""Mentions and their antecedents, and the names of GAP, with counts worked out by hand."""
+"""Mentions and their antecedents, and the names of GAP, with counts computed by hand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ANN = sentence_of("Ann PROPN 1", "met VERB", "Eve PROPN 2", "; PUNCT", "she PRON
 
 def test_the_largest_weight_among_earlier_mentions_decides() -> None:
     block = np.zeros((5, 5))
-    block[4] = [0.2, 0.5, 0.1, 0.1, 0.1]  # she → met most, which is no mention; of Ann and Eve, Ann more
+    block[4] = [0.2, 0.5, 0.1, 0.1, 0.1]  # she → met most, which is not a mention; of Ann and Eve, Ann more
     assert counts(block, ANN) == {"all": (1, 1), "pronoun": (1, 1), "third_person": (1, 1)}
     block[4] = [0.2, 0.1, 0.3, 0.1, 0.3]
     assert counts(block, ANN)["all"] == (0, 1)
@@ -94,7 +94,7 @@ def test_antecedents_may_stand_in_sentences_before() -> None:
     first, second = sentence_of("Ann PROPN 1", "slept VERB"), sentence_of("she PRON3 1", "woke VERB")
     (anaphor,) = chunk([first, second], [0, 1]).anaphors
     assert (anaphor.word, anaphor.right) == (2, {0})
-    assert chunk([first, second], [1]).anaphors == ()  # in a chunk of its own it has none
+    assert chunk([first, second], [1]).anaphors == ()  # in a separate chunk it has none
 
 
 def test_the_half_is_that_of_the_sentence_where_the_anaphor_stands() -> None:
@@ -130,9 +130,9 @@ def test_the_nearest_candidate_and_the_nearest_of_the_same_form() -> None:
     made = chunk([text], [0])
     cat, ann = made.anaphors
     assert guessed(cat, made.words) == (3, 2)  # Eve is nearest; of Cat and cat the nearer one
-    assert guessed(ann, made.words) == (4, 0)  # capitals aside
+    assert guessed(ann, made.words) == (4, 0)  # ignoring case
     she = chunk([ANN], [0]).anaphors[0]
-    assert guessed(she, ANN.words) == (2, 2)  # none has the form: the nearest
+    assert guessed(she, ANN.words) == (2, 2)  # none has the same form: the nearest
     coreference = Coreference(1)
     coreference.add(np.full((1, 6, 6), 1 / 6, np.float32), made)
     # Eve and cat are wrong as nearest; Ann is right as same form, the other cat (chain 3) is not
@@ -179,7 +179,7 @@ def test_every_sentence_is_in_one_chunk_and_no_two_could_be_joined(given_: list[
         assert not same or sum(lengths[i] for i in one) + lengths[other[0]] > 128
 
 
-# ---- As the plain loops ----------------------------------------------------------------------------------------------
+# ---- Compared with plain loops ---------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None)
@@ -257,9 +257,9 @@ SPAN = "O*Ri ley met De*hner's man as she left"  # pieces as a model's: "Dehner'
     [
         ("De*hner", 13, ["De", "*", "hner"]),  # without ' s, which are of the same word
         ("O*Ri ley", 0, ["ley"]),  # the last word behind a blank
-        ("O*Ri", 0, ["O", "*", "Ri"]),  # whole, although the tokenizer parts it
+        ("O*Ri", 0, ["O", "*", "Ri"]),  # complete, although the tokenizer splits it
         ("De*hner's man", 13, ["man"]),
-        ("man ", 23, ["man"]),  # a blank at the end is none between words
+        ("man ", 23, ["man"]),  # a space at the end does not separate words
     ],
 )
 def test_the_pieces_of_a_name_are_those_of_the_last_word_inside_its_span(

@@ -1,4 +1,4 @@
-"""Who computes on which cores: one pass on all of them, or a crew whose workers have a share each."""
+"""Which threads compute on which cores: one pass on all of them, or a crew whose workers have a share each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.waiting import until
 
 @pytest.fixture(autouse=True)
 def eight_cores() -> Iterator[None]:
-    """As on a machine with eight."""
+    """As on a machine with eight cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(8)
     yield
@@ -25,7 +25,7 @@ def eight_cores() -> Iterator[None]:
 
 
 def in_a_new_thread() -> int:
-    """The number of threads that a pass of a thread begun now may use."""
+    """The number of threads that a pass can use in a new thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(torch.get_num_threads).result()
 

@@ -1,4 +1,4 @@
-"""Effects over a corpus, sentence by sentence against transformers, and the rule by which a role is called used."""
+"""Effects over a corpus, compared sentence by sentence with transformers, and the rule for used roles."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def trees(tmp_path: Path) -> Corpus:
 
 
 def plain(folder: Path, kind: Any, off: Head | None) -> Any:
-    """Transformers' own model in which one head puts out zero."""
+    """Transformers' own model in which one head outputs zero."""
     model = kind.from_pretrained(folder, attn_implementation="eager").eval()
     if off is not None:
 
@@ -196,7 +196,7 @@ def test_intervals_are_those_of_drawn_documents() -> None:
     effects = np.array([[0.0], [0.0], [1.0]])
     row = effect_rows([HEAD], effects, ["a", "a", "b"], judged=False)[0]
     assert row.effect == pytest.approx(1 / 3)
-    assert (row.low, row.high) == (0.0, 1.0)  # a draw may hold one of both documents twice
+    assert (row.low, row.high) == (0.0, 1.0)  # a draw may contain one of the documents twice
     assert np.isnan(effect_rows([HEAD], effects, ["a"] * 3, judged=False)[0].low)
 
 

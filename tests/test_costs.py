@@ -1,4 +1,4 @@
-"""The formulas for costs against what PyTorch counts in real modules."""
+"""The formulas for costs, compared with what PyTorch counts in real modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTINGS = [(32, 4, 5), (48, 1, 7), (64, 16, 3), (*PAPER, 16)]
 
 
 def counted(run: Callable[[], Any]) -> int:
-    """Multiply-adds of the products of matrices; PyTorch counts a multiplication and an addition as two."""
+    """The multiply-adds of matrix products; PyTorch counts a multiplication and an addition as two."""
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         run()
     return counter.get_total_flops() // 2
@@ -43,7 +43,7 @@ def test_they_are_those_of_bert(d_model: int, heads: int, n: int) -> None:
     config = BertConfig(**shape, attn_implementation="eager")  # type: ignore[call-arg]
     module = BertAttention(config).eval()
     counted_costs = costs(d_model, heads, n)
-    norm = 2 * d_model  # the layer norm behind the attention is not counted
+    norm = 2 * d_model  # the layer norm after attention is not counted
     assert sum(p.numel() for p in module.parameters()) - norm == counted_costs.with_biases
     assert sum(p.numel() for p in module.parameters() if p.dim() == 2) == counted_costs.parameters
     assert counted(lambda: module(torch.randn(1, n, d_model))) == counted_costs.multiply_adds

@@ -1,4 +1,4 @@
-"""PyTorch's build for the CPU is installed where no other is of use, from an index made for these tests."""
+"""PyTorch's build for the CPU is installed where no other build is useful, from an index made for these tests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = [
 
 
 def wheel(folder: Path, version: str) -> None:
-    """A package that is called torch and holds nothing, on the page of a simple index."""
+    """An empty package named torch, on the page of a simple index."""
     (folder / "torch").mkdir(parents=True)
     name = f"torch-{version}-py3-none-any.whl"
     about = f"torch-{version}.dist-info"
@@ -68,7 +68,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def indexes(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """The index of PyTorch and the default one: each has torch in a build of its own."""
+    """The index of PyTorch and the default one, each with its own build of torch."""
     wheel(tmp_path / "pytorch", CPU)
     wheel(tmp_path / "default", VERSION)
     with served(tmp_path / "pytorch") as pytorch, served(tmp_path / "default") as default:
@@ -76,7 +76,7 @@ def indexes(tmp_path: Path) -> Iterator[tuple[str, str]]:
 
 
 def installed_by_make(python: Path, index: str, default: str, tmp_path: Path) -> tuple[str, str]:
-    """Which build is there, and what was said, after the steps that the Makefile takes in an empty environment."""
+    """The installed build, and the output, after the steps of the Makefile in an empty environment."""
     pip = [str(python), "-m", "pip"]
     subprocess.run([*pip, "uninstall", "--quiet", "--yes", "torch"], check=True, capture_output=True)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}

@@ -1,4 +1,4 @@
-"""Attention of one text to another: a small T5 with random weights, held to transformers' own numbers."""
+"""Attention of one text to another: a small T5 with random weights, compared with transformers' own numbers."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ STEP = 2e-5
 
 @pytest.fixture(scope="module")
 def outputs() -> Any:
-    """What transformers gives for the two texts."""
+    """The output of transformers for the two texts."""
     torch.manual_seed(0)
     sizes = {"vocab_size": 60, "d_model": 32, "d_kv": 8, "d_ff": 64, "decoder_start_token_id": 0}
     config = T5Config(**sizes, num_layers=2, num_decoder_layers=LAYERS, num_heads=HEADS)
     model = T5Model._from_config(config, attn_implementation="eager").eval()
     for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.7)  # heads that look somewhere, not everywhere
+        torch.nn.init.normal_(parameter, std=0.7)  # heads that attend to some tokens, not evenly to all
     ids, begun = (torch.randint(2, 60, (1, len(names))) for names in (SOURCE, TARGET))
     with torch.inference_mode():
         return model(input_ids=ids, decoder_input_ids=begun, output_attentions=True)
@@ -263,7 +263,7 @@ def test_tables_and_trees_name_both_texts(cross: Attention) -> None:
 
 @pytest.fixture(scope="module")
 def other(outputs: Any) -> Attention:
-    """The same two texts with a word of either replaced, and other weights."""
+    """The same two texts with a word replaced in each, and other weights."""
     weights = [layer.flip(1) for layer in outputs.cross_attentions]
     target, source = (["▁Hund" if n == "▁Das" else n for n in TARGET], ["▁is" if n == "▁was" else n for n in SOURCE])
     return Attention.from_tensors(weights, target, source, model="tiny-t5")

@@ -1,4 +1,4 @@
-"""Text that is longer than the model reads: what is cut, and the warning that says so."""
+"""Text that is longer than the model's limit: what is cut, and the warning about it."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_of_a_pair_the_warning_names_the_text_that_was_cut(minilm: Encoder) -> N
     (warning,) = caught
     assert "has 605" in str(warning.message)
     assert "Of the second text, the first 2,027 of 2,400 characters are kept" in str(warning.message)
-    assert "Of the text" not in str(warning.message)  # only a blank is missing there
+    assert "Of the text" not in str(warning.message)  # only a space is missing there
 
 
 def test_a_text_that_is_too_long_for_the_tokenizer_is_said_to_be_very_long() -> None:

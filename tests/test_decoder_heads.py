@@ -1,5 +1,5 @@
-"""What heads do on repeated random tokens: weights worked out by hand, loops over transformers' own, and the second toy
-model, which has an induction head above one that looks at the token before."""
+"""The measures of heads on repeated random tokens, for weights computed by hand and compared with loops over
+transformers' own; and the second toy model, which has an induction head above one that looks at the previous token."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_it_has_heads_for_the_token_before_below_induction_heads(repeater: Encod
 
 
 def test_without_the_heads_for_the_token_before_induction_is_silent(repeater: Encoder) -> None:
-    """One of the two is enough; without both, neither the heads above nor the answer are left."""
+    """Without one of the two, the other is enough; without both, neither the induction heads nor the answer remain."""
     whole, alone, without = (
         scores(ablation.without(repeater, off, "", words=LONG.split()).weights[:, :, None], LENGTH)[0, 1]
         for off in ((), PREVIOUS[:1], PREVIOUS)

@@ -1,4 +1,4 @@
-"""The shipped deployment agrees with itself, with the image and with the code: ports, settings, folders, versions."""
+"""The shipped deployment is consistent with itself, the image and the code: ports, settings, folders, versions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def container(kind: str) -> dict[str, Any]:
 
 
 def settings() -> dict[str, dict[str, str]]:
-    """What each place sets for the app, by the place's name; values from a Secret are left out."""
+    """The settings of the app in each place, by the place's name; values from a Secret are left out."""
     services = {name: service["environment"] for name, service in compose()["services"].items() if name != "proxy"}
     pods = {kind: {e["name"]: e.get("value", "") for e in container(kind)["env"]} for kind in ("Deployment", "Job")}
     return services | pods
@@ -159,7 +159,7 @@ def test_services_are_bounded_and_can_write_nowhere_else(name: str) -> None:
     if name != "proxy":
         assert service["user"] == named("USER")[-1]
         assert service["init"] is True
-    (tmpfs,) = service["tmpfs"]  # a comma that is not quoted makes two of it
+    (tmpfs,) = service["tmpfs"]  # an unquoted comma makes two values of it
     assert tmpfs.startswith("/tmp")
     assert "size=" in tmpfs
 
@@ -188,7 +188,8 @@ def test_replicas_are_asked_whether_they_answer() -> None:
 
 
 def test_no_proxy_writes_a_sentence_down() -> None:
-    """The URL holds it: neither the whole request nor the referrer may be logged, at any level that names them."""
+    """The URL contains it, so neither the whole request nor the referrer may be logged, at any level that includes
+    them."""
     [layout] = re.findall(r"log_format paths ([^;]+);", NGINX)
     assert not re.search(r"\$(request|request_uri|args|query_string|http_referer|is_args)\b", layout)
     assert re.findall(r"^\s*access_log (.+);", NGINX, re.MULTILINE) == ["/dev/stdout paths"]
@@ -218,15 +219,15 @@ def test_the_lock_is_in_step_with_the_requirements() -> None:
     lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
     asked = dict(line.split("==") for line in lines if line and not line.startswith("#"))
     pinned = {canonical(name): version for name, version in asked.items()}
-    pinned.pop("torch")  # from an index of its own
+    pinned.pop("torch")  # from a separate index
     held = locked("requirements.lock")
     assert {name: held.get(name) for name in pinned} == pinned
     assert not [name for name in held if name.startswith(("torch", "nvidia", "cuda", "triton"))]
 
 
 def test_the_lock_is_complete() -> None:
-    """Every package that a locked one needs, by name, as far as this environment has the locked version: what a later
-    version needs says nothing of the lock."""
+    """Every package that a locked one needs, by name, as far as this environment has the locked version, because a
+    later version's requirements say nothing about the lock."""
     from importlib.metadata import distributions, requires
 
     from packaging.requirements import Requirement
@@ -258,7 +259,7 @@ def test_a_lock_names_no_index(file: str) -> None:
 
 @contextmanager
 def answering(path: str, body: bytes) -> Iterator[int]:
-    """A server that answers to one path with ``body``; its port."""
+    """A server that answers one path with ``body``; its port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -295,7 +296,7 @@ def test_health_is_the_body_of_the_answer() -> None:
     assert not healthy(port), "nobody listens any more"
 
 
-# ---- What is written about it
+# ---- The documentation
 
 
 def test_every_setting_for_strangers_is_written_down_where_it_is_looked_for() -> None:

@@ -1,4 +1,4 @@
-"""The Jensen–Shannon divergence of heads against numbers worked out by hand and an independent formula."""
+"""The Jensen–Shannon divergence of heads, compared with numbers computed by hand and an independent formula."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_nearest_and_farthest_leave_the_head_itself_out() -> None:
     distances = np.array([[0, 0.1, 0.3], [0.1, 0, 0.2], [0.3, 0.2, 0]])
     assert nearest(distances[0], 0, 5) == [1, 2]
     assert farthest(distances, 0, 1) == [2]
-    # two heads that are the same: the twin comes first, not the head
+    # two equal heads: the other one comes first, not the head itself
     assert nearest(np.zeros(3), 1, 2) == [0, 2]
 
 
@@ -86,7 +86,7 @@ def test_the_plane_keeps_distances_that_fit_into_it_and_is_always_the_same() -> 
     assert drawn == pytest.approx(distances, abs=0.02)
     assert first.stress < 0.01
     assert (first.points == second.points).all()
-    # four points at equal distances are a tetrahedron: the plane must say what it cannot show
+    # four points at equal distances form a tetrahedron: the stress must show that a plane cannot represent it
     assert plane(1 - np.eye(4)).stress > 0.1
 
 

@@ -1,4 +1,4 @@
-"""The image's recipe, as far as it can be checked without building it; tests/deploy/ builds its wheel."""
+"""The image's Dockerfile, as far as it can be checked without building it; tests/deploy/ builds its wheel."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_it_offers_the_models_that_need_no_download(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_read_only_root_is_enough() -> None:
-    """All that is written goes to /tmp or to the two folders for volumes."""
+    """Everything that is written goes to /tmp or to the two folders for volumes."""
     given = environment(FINAL)
     assert given["PYTHONDONTWRITEBYTECODE"] == "1"
     for name in ("HOME", "MPLCONFIGDIR", "HF_HUB_CACHE", "MHA_VIZ_HOME"):

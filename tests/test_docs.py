@@ -1,4 +1,5 @@
-"""The documentation: every block runs, every page is in the menu, and help texts are those of the command."""
+"""The documentation: every block runs, every page is in the menu, and help texts are the ones that the command
+prints."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ WITH_BLOCKS = [page for page in PAGES if any(docs.blocks(page.read_text("utf-8")
 
 
 def commands(block: str) -> list[list[str]]:
-    """The commands of a shell block; what follows | or > is the shell's."""
+    """The commands of a shell block; what follows | or > belongs to the shell."""
     lines = [re.split(r" [|>] ", line)[0] for line in block.splitlines() if line.strip()]
     return [shlex.split(line) for line in lines]
 
@@ -65,7 +66,7 @@ def test_every_page_is_in_the_menu_and_the_menu_has_no_other() -> None:
 
 
 def test_every_link_between_pages_leads_to_a_file_and_a_heading() -> None:
-    """As the repository is read where it lies, without the site."""
+    """As the files are read in the repository, without the site."""
     for page in PAGES:
         for target, _, anchor in re.findall(r"\]\(([\w./-]+\.md)(#([\w-]+))?\)", page.read_text("utf-8")):
             linked = page.parent / target

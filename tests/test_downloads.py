@@ -1,4 +1,5 @@
-"""Downloads that last too long, take too much room, are forgotten or killed: what is kept, what is said to whom."""
+"""Downloads that take too long or too much room, or are forgotten or killed: what remains, and what visitors are
+told."""
 
 from __future__ import annotations
 
@@ -27,13 +28,13 @@ from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.page_session import PageSession, press
 from tests.waiting import until
 
-PATIENCE = 60.0  # seconds after which a wait counts as endless; never reached when things work
+PATIENCE = 60.0  # seconds after which a wait fails; never reached if everything works
 TINY = resolve("someone/tiny")
 
 
 @pytest.fixture
 def strangers(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server is for strangers, who may choose these models."""
+    """A public server, whose visitors may choose these models."""
     monkeypatch.setenv(catalog.SETTING, "minilm,someone/tiny,a/a,b/b,c/c")
 
 
@@ -63,7 +64,7 @@ def test_a_large_model_may_take_longer(hub: FakeHub, hub_cache: Path, monkeypatc
 
 
 class Visitors:
-    """Who asks now, at a desk of their own."""
+    """The current visitor, at a separate desk."""
 
     def __init__(self) -> None:
         self.who = "ann"
@@ -185,7 +186,7 @@ def test_one_visitor_who_leaves_does_not_stop_the_other(hub: FakeHub, visitors: 
     job = visitors.start("someone/tiny", "ann")
     visitors.start("someone/tiny", "bob")
     visitors.cancel(job, "ann")
-    visitors.cancel(job, "ann")  # twice counts once
+    visitors.cancel(job, "ann")  # counts once, although ordered twice
     assert job.left
     assert not job.stopped()
     assert job.wait(PATIENCE)
@@ -234,7 +235,7 @@ def test_two_models_travel_at_once_and_others_wait(hub: FakeHub, visitors: Visit
 
 
 def progress(page: PageSession) -> str:
-    """The words at the page's progress bar; empty without one."""
+    """The words beside the page's progress bar; empty without one."""
     return " ".join(bar.proto.text for bar in page.at.get("progress"))
 
 
@@ -262,7 +263,7 @@ def test_the_page_says_that_a_download_waits_for_others(hub: FakeHub, visitors: 
     assert progress(page) == "c/c is waiting for other downloads…"
 
 
-# ---- Words -----------------------------------------------------------------------------------------------
+# ---- Messages --------------------------------------------------------------------------------------------
 
 
 def _failed(model: Model) -> MhaVizError:
@@ -318,7 +319,7 @@ def _raising(error: Exception) -> object:
     return raises
 
 
-# ---- Room ------------------------------------------------------------------------------------------------
+# ---- Disk space ------------------------------------------------------------------------------------------
 
 LARGE = {**tiny_bert_files(), "vocab.txt": b"x" * 700_000}
 
@@ -329,7 +330,7 @@ def add(hub: FakeHub, *names: str) -> None:
 
 
 def age(name: str, seconds: float) -> None:
-    """As if the model had last been loaded so long ago."""
+    """Set the time at which the model was last loaded to this long ago."""
     then = time.time() - seconds
     os.utime(storage.storage(name) / budget.NOTE, (then, then))
 
@@ -403,7 +404,7 @@ def test_downloads_under_way_count(hub: FakeHub, visitors: Visitors, monkeypatch
 
 
 def test_the_files_of_other_programs_stay(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others keep their files in blobs/ and link to them."""
+    """Other programs store their files in blobs/ and link to them."""
     monkeypatch.setenv(budget.SETTING, "1")
     add(hub, "a/a", "b/b")
     theirs = storage.storage("other/model") / "snapshots" / ("1" * 40)
@@ -483,14 +484,14 @@ def test_nothing_of_a_killed_download_is_ever_used(hub: FakeHub, hub_cache: Path
 def test_a_download_killed_while_it_is_put_in_place_is_never_used(
     step: int, hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each move is the last one once; what lies there then is no model, or the whole one."""
+    """In turn, each move is the last one; the folder then contains no model, or a complete one."""
     hub.add("someone/tiny", Repository(tiny_bert_files()))
     moves: list[str] = []
     replace = Path.replace
 
     def until(path: Path, target: Path) -> Path:
         if len(moves) == step:
-            raise KeyboardInterrupt  # nothing handles it, as nothing handles SIGKILL
+            raise KeyboardInterrupt  # nothing handles it, like SIGKILL
         moves.append(path.name)
         return replace(path, target)
 
@@ -519,7 +520,7 @@ except ModelError as error:
 
 
 def test_a_disk_that_fills_on_the_way_is_said_and_nothing_is_left(hub: FakeHub, hub_cache: Path) -> None:
-    """A limit on the size of files fails a write in the middle, as a full disk does."""
+    """A limit on the size of files makes a write fail in the middle, like a full disk."""
     assert len(tiny_bert_files()["model.safetensors"]) > 20_000
     hub.add("someone/tiny", Repository(tiny_bert_files()))
     run = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""Static figures as files: the same marks in every format, any script, any text, and no half-written file."""
+"""Static figures as files: the same marks in every format, any script, any text, and no incomplete file."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_pdf_and_png_show_the_same_picture(name: str) -> None:
     difference_ = np.abs(np.asarray(png, float) - np.asarray(pdf, float))
     assert difference_.mean() < 4
     blurred = [np.asarray(image.reduce(8), float) for image in (png, pdf)]
-    # Nothing is missing or elsewhere; lines between cells are one whole pixel in PNG, one to two in a reader of PDF.
+    # Nothing is missing or misplaced; lines between cells are exactly one pixel in PNG, one to two in a PDF viewer.
     assert np.abs(blurred[0] - blurred[1]).max() < 60
 
 
@@ -247,12 +247,12 @@ def test_text_of_a_pdf_is_copied_and_found_as_it_is_read(text: str) -> None:
     page = pypdfium2.PdfDocument(exports.drawing_bytes(drawing, ".pdf"))[0].get_textpage()
     copied = page.get_text_range()
     assert unicodedata.normalize("NFC", copied) == unicodedata.normalize("NFC", text)  # marks in any order
-    if copied == text and max(text) <= "\uffff":  # this reader searches nothing beyond
+    if copied == text and max(text) <= "\uffff":  # this viewer searches no other fonts
         assert page.search(text).get_next() is not None
 
 
 def test_arabic_letters_are_joined() -> None:
-    """Joined, مرحبا is narrower than its five letters one by one."""
+    """With joined letters, مرحبا is narrower than its five single letters."""
     image = rendered(exports.drawing_bytes(Drawing(200, 40, (Text(100, 20, "مرحبا", 20, "#000000"),)), ".pdf"), 4)
     columns = np.flatnonzero((np.asarray(image.convert("L")) < 128).any(axis=0)) / 4
     assert columns[-1] - columns[0] < 0.9 * sum(fonts.width(letter, 20) for letter in "مرحبا")
@@ -273,7 +273,7 @@ def test_a_text_stands_where_its_anchor_says(text: str, anchor: str) -> None:
 
 @pytest.fixture
 def fresh_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Sets where fonts are looked for; what was found before is forgotten, and again afterwards."""
+    """Sets where fonts are searched; the cache of fonts is cleared before and after."""
 
     def look_in(place: str) -> None:
         monkeypatch.setenv(fonts.SETTING, place)
@@ -347,7 +347,7 @@ def test_cut_text_fits_and_marks_stay_with_their_letters() -> None:
     assert fonts.cut("wide", 13, 0) == "…"
 
 
-# ---- Bad input -------------------------------------------------------------------------------------------
+# ---- Invalid input ---------------------------------------------------------------------------------------
 
 
 def hostile_figures(text: str) -> dict[str, Drawing]:
@@ -366,7 +366,7 @@ def hostile_figures(text: str) -> dict[str, Drawing]:
 
 @pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.TEXTS.values())), ids=hostile.TEXTS)
 def test_hostile_tokens_in_every_format(number: int, text: str) -> None:
-    """Every figure as SVG, and in turn as PDF and PNG."""
+    """Every figure as SVG, and alternately as PDF and PNG."""
     for turn, drawing in enumerate(hostile_figures(text[:300]).values()):
         _is_inert(exports.drawing_bytes(drawing, ".svg"))
         if (number + turn) % 3 == 0:

@@ -1,4 +1,4 @@
-"""The encoder: what it reads, what it refuses, and what it says of a broken folder."""
+"""The encoder: what it reads, what it refuses, and its errors for a broken folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.oracles import SENTENCE, check_text
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
 
-# Of the hostile texts, those of which BERT's uncased tokenizer keeps nothing.
+# The hostile texts of which BERT's uncased tokenizer keeps nothing.
 NOTHING_KEPT = {
     *("empty", "spaces", "line breaks", "no-break and ideographic spaces"),
     *("only nul", "surrogates in the wrong order", "only combining marks", "only zero width"),
@@ -189,7 +189,7 @@ def test_hostile_text(name: str, minilm: Encoder) -> None:
 
 @pytest.fixture
 def folder(tiny_folder: Folder, tmp_path: Path) -> Path:
-    """A copy of a good BERT folder, to break."""
+    """A copy of a valid BERT folder, to be damaged."""
     return Path(shutil.copytree(tiny_folder("bert"), tmp_path / "model"))
 
 
@@ -371,7 +371,7 @@ def test_only_whole_pages_of_a_packed_weight_are_paged_out(monkeypatch: pytest.M
     monkeypatch.setattr(linear.sys, "platform", "linux")
     weight = torch.randn(100, 1000)
     linear.PackedLinear(weight, None)
-    linear.PackedLinear(torch.randn(3, 3), None)  # not one whole page
+    linear.PackedLinear(torch.randn(3, 3), None)  # less than one page
     ((start, length, advice),) = advised
     end = weight.data_ptr() + weight.nbytes
     assert start % mmap.PAGESIZE == length % mmap.PAGESIZE == 0
@@ -380,7 +380,7 @@ def test_only_whole_pages_of_a_packed_weight_are_paged_out(monkeypatch: pytest.M
     assert advice == 21  # MADV_PAGEOUT in Linux's uapi/asm-generic/mman-common.h
 
 
-# ---- much text -----------------------------------------------------------------------------------------------------
+# ---- many texts ----------------------------------------------------------------------------------------------------
 
 LONG_WORDS = {
     "a thousand words of ten thousand characters": ["ab " * 3_333] * 1_000,
@@ -424,7 +424,7 @@ ENDLESS = "a" * 2000 + "b"
 
 @pytest.fixture
 def panicking(tmp_path: Path, tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model whose tokenizer makes its library panic on ENDLESS: as if it had passed the checks."""
+    """A model whose tokenizer makes its library panic on ENDLESS, as if it had passed the checks."""
     for path in tiny_folder("bert").iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     content = json.loads((tmp_path / "tokenizer.json").read_text())

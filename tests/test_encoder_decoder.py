@@ -1,4 +1,4 @@
-"""Encoder–decoders against plain transformers, eager, on the same weights; targets typed and written; files and
+"""Encoder–decoders compared with plain transformers, eager, on the same weights; typed and generated targets; files and
 recipes."""
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def opened(folder: Callable[[str], Path]) -> Opened:
 
 @pytest.fixture(scope="module")
 def plain(folder: Callable[[str], Path]) -> Callable[[str], Any]:
-    """The same weights in transformers' own hands."""
+    """The same weights in transformers' own model."""
     kind: Any = AutoModelForSeq2SeqLM
     return cache(lambda family: kind.from_pretrained(folder(family), attn_implementation="eager").eval())
 
@@ -77,12 +77,13 @@ def _new(folder: Path) -> Path:
 
 
 def encoder_heads(family: str) -> int:
-    """T5 has as many in both stacks."""
+    """The number of heads in the encoder; T5 has the same number in both stacks."""
     return HEADS if family in ("mt5", "t5") else ENCODER_HEADS
 
 
 def ids(encoder: EncoderDecoder, source: str, target: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """What transformers is given: the source with its special tokens, the target after what a target begins with."""
+    """The input of transformers: the source with its special tokens, the target after the token that a target begins
+    with."""
     begin, target_pieces = [encoder._writing.start], encoder._target_vocabulary(target, add_special_tokens=False)
     begin += [0] if encoder.family == "bart" else []  # <s>
     read = encoder.vocabulary(source).input_ids
@@ -145,7 +146,7 @@ def test_a_reading_of_a_written_target_equals_transformers(
     assert written.key != typed.key
 
 
-# ---- What a reading is -----------------------------------------------------------------------------------
+# ---- The properties of a reading -------------------------------------------------------------------------
 
 
 @families
@@ -160,7 +161,7 @@ def test_rows_are_of_the_target_and_columns_of_the_source(family: str, opened: O
     typed = [t.text for t in words.keys.tokens if not t.special]
     assert (typed[:3], typed[-1]) == (["The", "animal", "didn't"], ".")
     assert words.queries.tokens[0].special
-    assert not cross.queries.tokens[-1].special  # what ends a target is predicted, and never read
+    assert not cross.queries.tokens[-1].special  # the token that ends a target is predicted, and never read
     assert cross.keys.tokens[-1].special
     for text in (cross.queries, cross.keys):
         check_text(text)
@@ -243,7 +244,7 @@ def test_rollout_is_of_one_text(opened: Opened) -> None:
 
 @families
 def test_special_tokens_that_are_typed_are_read(family: str, opened: Opened) -> None:
-    """What the tokenizer adds at the end of a target is not read; what a person typed is."""
+    """What the tokenizer adds at the end of a target is not read; typed special tokens are."""
     encoder = opened(family)
     ending = encoder._target_vocabulary.eos_token
     plain = encoder.encode(SENTENCE, target=TARGET).queries.tokens
@@ -253,7 +254,7 @@ def test_special_tokens_that_are_typed_are_read(family: str, opened: Opened) -> 
     assert len(typed) > len(plain)
 
 
-# ---- What a person can cause -------------------------------------------------------------------------------
+# ---- Errors that users can cause ---------------------------------------------------------------------------
 
 
 def test_bad_input_is_told_in_words(opened: Opened) -> None:
@@ -328,7 +329,7 @@ def test_a_model_of_one_stack_reads_no_target(minilm: Encoder) -> None:
 
 
 def _changed(original: Path, to: Path, file: str, **entries: Any) -> Path:
-    """A copy of a model's folder in which a file of settings says something else; None takes an entry out."""
+    """A copy of a model's folder with changed settings in one file; None removes an entry."""
     shutil.copytree(original, to)
     for name in (file, "config.json"):
         held = json.loads((to / name).read_text("utf-8")) | entries
@@ -410,7 +411,7 @@ def test_a_sentencepiece_model_of_another_kind_is_refused(folder: Callable[[str]
 
 
 def test_a_reading_from_transformers_own_tensors_is_the_same(opened: Opened, plain: Callable[[str], Any]) -> None:
-    """What a notebook with the model at hand gets by from_tensors."""
+    """What a notebook that has the model gets with from_tensors."""
     encoder = opened("t5")
     source, target = ids(encoder, SENTENCE, TARGET)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Encoder–decoders on the pages: which part, which target, what is said where there is nothing to show."""
+"""Encoder–decoders on the pages: part, target, and the remarks where nothing can be shown."""
 
 from __future__ import annotations
 
@@ -198,14 +198,14 @@ def test_a_head_is_put_among_the_compared_ones_and_opened_again(
 ) -> None:
     page = visit(part=part, **({"target": target} if target else {}))
     page.send("mha_explorer", "tray", {"model": model, "head": "L1H1", "of": page.shown().header["of"]})
-    kept = "" if part == "encoder" else target
+    pinned_target = "" if part == "encoder" else target
     (pin,), whole = tray.read(page.url["tray"])
     assert whole
-    assert pin == Pin(SOURCE, "", model, Head(1, 1), target=kept, part=part)
+    assert pin == Pin(SOURCE, "", model, Head(1, 1), target=pinned_target, part=part)
     beside = PageSession({"tray": page.url["tray"]}, "pages/20_compare.py")
     header = panels(beside)
     assert len(header["panels"]) == 1
-    asked = {"text": SOURCE, "pair": "", "model": model, "head": "L1H1", "target": kept, "part": part}
+    asked = {"text": SOURCE, "pair": "", "model": model, "head": "L1H1", "target": pinned_target, "part": part}
     beside.send("mha_compare", "edit", {"action": "pin", **asked})
     assert len(tray.read(beside.url["tray"])[0]) == 2
 

@@ -1,4 +1,4 @@
-"""What two corpora establish, and whether a role holds on a third: by hand, from tables of a few lines."""
+"""What two corpora establish, and whether a role holds on a third, computed by hand from tables with a few rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def candidate(head: int, detail: str, score: float, beats: bool | None = None, r
 def profile(
     corpus: str, *candidates: Line, suggested: tuple[Line, ...] = (), tables: str = "", **facts: Any
 ) -> Profile:
-    """A profile with the tables by which it can measure a kind of role, all without a line."""
+    """A profile with the tables with which it can measure a kind of role, all empty."""
     every = {name: frame(name) for name in ("uas", "position", "delimiter", "entropy", *tables.split())}
     standing = {"status": "suggested", "corpora": corpus}
     both = {
@@ -132,9 +132,9 @@ def treebank(accuracy: float, offset: float, high: float, n: int = 100) -> Profi
         (0.55, 0.50, 0.7, 100, HOLDS),  # five points
         (0.54, 0.50, 0.58, 100, RULE),  # its interval reaches 0.58, the lowest of its accuracies
         (0.54, 0.50, 0.57, 100, FAILS),
-        (0.80, 0.86, 0.85, 100, RULE),  # the offset has become as good
+        (0.80, 0.86, 0.85, 100, RULE),  # the offset is now as good
         (0.20, 0.10, 0.99, 99, FEW),
-        (0.15, 0.10, 0.99, 100, HOLDS),  # the gain alone decides
+        (0.15, 0.10, 0.99, 100, HOLDS),  # only the gain decides
     ],
 )
 def test_the_three_outcomes(accuracy: float, offset: float, high: float, n: int, outcome: str) -> None:

@@ -1,4 +1,4 @@
-"""Every page with a picture gives it away, with its numbers and a caption."""
+"""Every page with a picture offers it for download, with its numbers and a caption."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def test_the_lines_of_python_compute_the_numbers(offered: list[Offer]) -> None:
     PageSession({"step": "softmax", "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
     row = next(offer for offer in offered if offer.file == "inside-row")
     assert row.code is not None
-    known: dict[str, Any] = {}
-    exec(row.code(Size(), "row.svg"), known)
+    variables: dict[str, Any] = {}
+    exec(row.code(Size(), "row.svg"), variables)
     table = row.make(Size()).to_bytes(".csv").decode().splitlines()[1:]
     shares = [float(line.rpartition(",")[2]) for line in table]
-    assert known["t"].weights[1, 10] == pytest.approx(shares, abs=1e-5)
+    assert variables["t"].weights[1, 10] == pytest.approx(shares, abs=1e-5)
 
 
 def test_the_row_by_hand_is_given_with_its_numbers(offered: list[Offer]) -> None:

@@ -1,4 +1,4 @@
-"""Evidence equals a plain loop over every case, by the stated rule; it is streamed, merged, written and read."""
+"""Evidence equals a plain loop over every case with the stated rule; it is streamed, merged, written and read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ SENTENCES_READ = 14
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    """Twelve sentences of the grammar in documents of three, and two that are odd: one word, and words in pieces."""
+    """Twelve sentences of the grammar in documents of three, and two unusual ones: one word, and words of several
+    pieces."""
     made = grammar.corpus(12, seed=5).sentences
     blocks = as_conllu(made).split("# newdoc id = ")[1:]
     parts = [f"# newdoc id = d{i // 3}\n" * (i % 3 == 0) + b.partition("\n")[2] for i, b in enumerate(blocks)]
@@ -108,7 +109,7 @@ def every_case(text: str, model: brute.Model) -> Iterator[Case]:
 
 
 def rows(head: int, number: int, a: Any, reading: brute.Reading) -> Iterator[Case]:
-    """The cases of position, delimiters and broad heads."""
+    """The cases of position, delimiter and broad roles."""
     size = len(reading.words)
     plain = [i for i in range(size) if not reading.ends[i]]
     count = len({reading.words[i] for i in plain})
@@ -128,7 +129,7 @@ def rows(head: int, number: int, a: Any, reading: brute.Reading) -> Iterator[Cas
 
 
 def chosen(cases: list[Case], right: bool) -> list[Case]:
-    """The two with the largest weights, to four digits, of different texts; of equal ones the first."""
+    """The two with the largest weights, to four digits, from different texts; among equal ones the first."""
     ordered = sorted((c for c in cases if c.right == right), key=lambda c: (-round(c.weight, 4), c.first))
     best: dict[int, Case] = {}
     for case in ordered:
@@ -232,7 +233,7 @@ def test_two_sentences_by_hand() -> None:
 
 def test_of_equal_weights_the_first_in_the_corpus_counts_in_any_order() -> None:
     relations = Relations([DOGS])
-    weights = [0.30004, 0.3, 0.29996, 0.2]  # alike to four digits, but for the last
+    weights = [0.30004, 0.3, 0.29996, 0.2]  # equal to four digits, except for the last
 
     role = Selection(relations, 1).roles.index(("syntax", "nsubj dep_to_head"))
 

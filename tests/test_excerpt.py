@@ -1,4 +1,4 @@
-"""Figures of long texts: what stands on a page, what is left out, and that it is said."""
+"""Figures of long texts: what is on a page, what is left out, and the notes about it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ H = Head(0, 0)
 
 
 def diagonal(n: int) -> Attention:
-    """Every token attends to the one before it, the first to itself."""
+    """Every token attends to the previous one, the first to itself."""
     w = np.eye(n, k=-1)
     w[0, 0] = 1
     return Attention.from_tensors([w[None]], [f"t{i}" for i in range(n)])
@@ -103,7 +103,7 @@ def test_a_long_text_in_columns_has_every_token_and_the_links_inside_them() -> N
     drawing = links(diagonal(75), [H])
     assert tokens_of(drawing).count("t74") == 2
     assert set(tokens_of(drawing)) == {f"t{i}" for i in range(75)}
-    assert len([m for m in drawing.marks if isinstance(m, Curve)]) == 74  # all but the one from column to column
+    assert len([m for m in drawing.marks if isinstance(m, Curve)]) == 74  # all except the one from column to column
     assert "The 75 tokens are set in 2 columns; 1.3% of the attention is left out." in drawing.full_caption
 
 
@@ -130,7 +130,7 @@ def test_cross_attention_keeps_a_short_side_whole() -> None:
     assert "3 columns; 0.0% of the attention" in drawing.full_caption
 
 
-# ---- What is said ----------------------------------------------------------------------------------------
+# ---- Notes -----------------------------------------------------------------------------------------------
 
 
 def test_labels_that_are_left_out_of_a_heatmap_are_announced() -> None:
@@ -139,7 +139,7 @@ def test_labels_that_are_left_out_of_a_heatmap_are_announced() -> None:
     assert narrow.full_caption.endswith("One in 3 rows and columns is labelled.")
     assert len(tokens_of(wide)) == 2 * 59
     assert wide.notes == ()
-    assert "is labelled" not in narrow.caption  # of the interactive page, whose labels are others
+    assert "is labelled" not in narrow.caption  # those of the interactive page, which has other labels
 
 
 def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every_label() -> None:
@@ -188,7 +188,7 @@ def test_saving_warns_once_of_each_and_other_formats_do_not(tmp_path: Path) -> N
 def test_letters_too_small_to_print_are_announced(font_pt: float, says: bool) -> None:
     drawing = heatmap(reading(), Head(1, 2), None, Size(178, font_pt))
     assert any("less than 5 pt is hard to read" in str(note) for note in drawing.notes) is says
-    assert drawing.full_caption == drawing.caption  # readers see it
+    assert drawing.full_caption == drawing.caption  # readers of the figure see it
 
 
 def test_panels_higher_than_a_page_are_announced() -> None:

@@ -1,4 +1,4 @@
-"""The pages as a script: what a visitor sends, what the URL becomes, what is drawn and said."""
+"""The pages as a script: a visitor's messages, the URL, drawings and texts."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_another_model_drops_heads_and_tokens_that_belong_to_the_last_one(tiny_f
 def test_the_picture_before_a_model_that_cannot_be_had_is_the_last_good_one(tiny_folder: Any) -> None:
     visit = PageSession({"model": str(tiny_folder("gpt2"))})
     shape = visit.shown().header["heads"]
-    for name in ("../x", "no-such/model"):  # a bad name does not become the picture to go back to
+    for name in ("../x", "no-such/model"):  # an unknown name does not become the picture to go back to
         visit.send("mha_sentence", "model", name)
         assert visit.url == {"model": name, "before": str(tiny_folder("gpt2"))}
         assert visit.shown().header["heads"] == shape

@@ -1,4 +1,4 @@
-"""Files out: every format reads back to the same numbers, tokens and text, and never half a file is left."""
+"""Exported files: every format reads back to the same numbers, tokens and text, and no incomplete file is left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALL = (".npz", ".safetensors", ".csv", ".json")
 
 
 def one_token(text: str) -> Attention:
-    """A reading whose whole text is one token: whatever a person can type, as a cell."""
+    """A reading whose whole text is one token, to test any typed text as a cell."""
     token = Token(text, 0, 0, 0, len(text))
     return Attention("tiny", "", TokenizedText(text, "", (token,)), np.ones((1, 1, 1, 1), np.float32))
 

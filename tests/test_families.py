@@ -1,4 +1,5 @@
-"""Each family's attention against plain transformers, eager, on the same weights; words and spans on its tokenizer."""
+"""Each family's attention compared with plain transformers, eager, on the same weights; words and spans from its
+tokenizer."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from tests.oracles import EQUAL, SECOND, SENTENCE, attentions, check_text, silen
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
-families = pytest.mark.parametrize("family", sorted(FAMILIES))  # all that are offered: each has a tiny model
+families = pytest.mark.parametrize("family", sorted(FAMILIES))  # every offered family has a tiny model
 with_pairs = pytest.mark.parametrize("family", tiny_models.WITH_PAIRS)
 
 
@@ -37,7 +38,7 @@ def _plain(folder: Path) -> tuple[Any, Any]:
 
 
 def oracle(folder: Path, *typed: str, limit: int) -> Weights:
-    """[layer, head, query, key] as transformers itself gives it, tokenizer included."""
+    """[layer, head, query, key] from transformers itself, including its tokenizer."""
     model, tokenizer = _plain(folder)
     inputs = tokenizer(*typed, return_tensors="pt", truncation="longest_first", max_length=limit)
     with torch.no_grad():
@@ -129,7 +130,8 @@ def test_other_settings_of_a_family_equal_transformers(kind: str, tiny: Tiny, ti
 
 
 def test_a_falcon_that_knows_places_by_distance_is_what_transformers_runs(tiny: Tiny, tiny_folder: Folder) -> None:
-    """Its eager attention adds what a distance counts for twice; the one that transformers runs by itself once."""
+    """Its eager attention adds the distance term twice; the attention that transformers uses by default adds it
+    once."""
     folder = tiny_folder("falcon by distance")
     model = AutoModel.from_pretrained(folder, attn_implementation="sdpa").eval()
     inputs = AutoTokenizer.from_pretrained(folder)(SENTENCE, return_tensors="pt")
@@ -137,7 +139,7 @@ def test_a_falcon_that_knows_places_by_distance_is_what_transformers_runs(tiny: 
         states = model(**inputs).last_hidden_state.numpy()
     assert np.abs(tiny("falcon by distance").states(SENTENCE) - states).max() <= EQUAL
     twice = np.abs(tiny("falcon by distance").encode(SENTENCE).weights - oracle(folder, SENTENCE, limit=64)).max()
-    assert twice > 1000 * EQUAL  # else the eager attention is right by now, and this test another
+    assert twice > 1000 * EQUAL  # otherwise the eager attention is correct by now, and this test must be changed
 
 
 def test_a_window_hides_what_is_further_away(tiny: Tiny) -> None:
@@ -166,7 +168,7 @@ def test_gpt2_takes_no_pair(tiny: Tiny) -> None:
 
 
 class _Silenced(capture.Tap):
-    """Head 2 puts out nothing, in every layer, for ALBERT has only one."""
+    """Head 2 outputs nothing in any layer; in every layer, because ALBERT has only one."""
 
     def layer(
         self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
@@ -189,7 +191,7 @@ def test_a_tap_that_silences_a_head_equals_zeroed_rows_of_w_o(family: str, tiny:
 
 
 class _Values(capture.Tap):
-    """What the heads of every layer get as values: [layer][head, n, d_k]."""
+    """The values of the heads of every layer: [layer][head, n, d_k]."""
 
     def __init__(self, weights: torch.Tensor) -> None:
         super().__init__(weights)
@@ -228,7 +230,7 @@ def test_the_feed_forward_part_sees_the_attention_unless_the_row_says_parallel(f
 
 
 def _after_attention(model: Any, ids: torch.Tensor, times: float) -> torch.Tensor:
-    """What enters the first linear layer after W_O of layer 0, when what that puts out is so many times as large."""
+    """The input of the first linear layer after W_O of layer 0, if the output of W_O is multiplied by ``times``."""
     entered: list[torch.Tensor] = []
 
     def watch(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> None:
@@ -253,7 +255,7 @@ _HARD = (
     "'’.,-–!?()[]…ı İßẞéñ\u0301\u0308漢字 かなカナ한국עבריתعربي"
     "😀🏽👩\u200d👧🇨🇭\u00ad\u200b\ufeff\u202e\t\n \u00a0\u3000ﬁ½™𐤀"
 )
-# Of which some tokenizers keep nothing.
+# Some tokenizers keep nothing of these.
 KEPT_BY_SOME = {"only nul", "surrogates in the wrong order", "only combining marks", "only zero width"}
 texts = st.lists(
     st.one_of(

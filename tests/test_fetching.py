@@ -1,4 +1,4 @@
-"""What other visitors do takes nothing from a visitor: a file that was made for a download, what the server keeps."""
+"""Visitors do not disturb each other: files made for downloads stay, and so does what the server caches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_file_waits_for_the_one_who_asked_while_another_visitor_turns_pages(se
 
 
 class Files:
-    """Streamlit's files as a server keeps them, and a clock that a test moves."""
+    """Streamlit's files on a server, and a clock that a test can move."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
@@ -53,7 +53,7 @@ class Files:
         self._downloads = Downloads(self._manager)
 
     def make(self, content: bytes) -> str:
-        """A file for a download; its address."""
+        """Make a file for a download; its address."""
         asked = self._manager.add_deferred(lambda: content, "text/csv", coordinates="0.1", file_name="a.csv")
         return self._manager.execute_deferred(asked)
 
@@ -93,7 +93,7 @@ def test_a_file_that_is_made_again_waits_anew(files: Files) -> None:
     assert not files.is_there(address)
 
 
-# ---- What is kept for all --------------------------------------------------------------------------------
+# ---- Shared caches ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("maker", [office, studies, trainings])
@@ -109,7 +109,7 @@ CLEAR = BackMsg(clear_cache=True).SerializeToString()
 
 
 def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
-    """The desk still knows what was begun: another visitor of the same address joins it."""
+    """The desk still has the work: another visitor from the same address joins it."""
 
     async def watch() -> str:
         async with WebSession(server.url, "why_heads_differ", experiment=COUNT) as one:

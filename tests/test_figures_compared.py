@@ -62,7 +62,8 @@ def test_a_difference_by_hand() -> None:
 
 
 def test_no_difference_has_the_colour_of_no_weight() -> None:
-    """Zero lies at the background: the middle of the signed ramp is the sequential ramp's 0, within one step."""
+    """Zero has the colour of the background: the middle of the signed ramp is the 0 of the sequential ramp, to within
+    one step."""
     assert np.abs(palette(LIGHT.signed)[128].astype(int) - palette(LIGHT.ramp)[0]).max() <= 2
 
 
@@ -151,10 +152,10 @@ def pieced(*pieces: str) -> Attention:
 @pytest.mark.parametrize(
     ("one", "two", "fits"),
     [
-        (("un", "##able", "x"), ("una", "##ble", "x"), False),  # one word, cut elsewhere
+        (("un", "##able", "x"), ("una", "##ble", "x"), False),  # one word, cut differently
         (("un", "##able", "x"), ("una", "##ble", "y"), False),  # in two sentences
         (("un", "##able", "x"), ("un", "##able", "y"), True),
-        (("un", "##able", "x"), ("in", "##ept", "x"), True),  # another word of as many pieces
+        (("un", "##able", "x"), ("in", "##ept", "x"), True),  # another word with as many pieces
         (("Un", "##able", "x"), ("un", "##ABLE", "y"), True),
         (("un", "##a", "##ble"), ("un", "##able"), False),
     ],
@@ -165,7 +166,7 @@ def test_pieces_are_subtracted_only_where_the_same_word_is_cut_the_same(
     pairs = [(pieced(*one), pieced(*two)), (pieced(*two), pieced(*one))]
     assert [mismatch(*pair, View(unit="pieces")) == "" for pair in pairs] == [fits, fits]
     assert all(mismatch(*pair, View()) == "" for pair in pairs)
-    for pair in pairs:  # the page judges alike
+    for pair in pairs:  # the page gives the same answer
         panels = [Panel(attention, Head(0, 0)) for attention in pair]
         (answer,) = ask_panels({"packet": pack(panels), "ask": "difference", "view": {"unit": "pieces"}, "of": [0, 1]})
         assert ("d" in answer) is fits
@@ -225,7 +226,7 @@ def test_no_figure_says_where_on_this_machine_a_model_lies() -> None:
 
 
 def test_where_labels_are_crowded_special_tokens_keep_theirs() -> None:
-    """The numbers of the browser's test."""
+    """The same numbers as in the browser's test."""
     side = tuple(Unit(str(i), (i,), i in (0, 11), 0) for i in range(13))
     assert with_label(side, 3, None) == {0, 3, 6, 11}
     assert with_label(side, 3, 4) == {0, 4, 11}

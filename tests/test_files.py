@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all."""
+"""Files and folders that are written atomically."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mha_viz.files import passing_folder, whole_file
 
 
 def test_a_file_takes_its_place_at_the_end(tmp_path: Path) -> None:
-    path = tmp_path / ("n" * 250)  # as long as a name can be: the unfinished file has one of its own
+    path = tmp_path / ("n" * 250)  # the longest possible name: the incomplete file has a different one
     path.write_bytes(b"before")
     with whole_file(path) as file:
         file.write(b"after")

@@ -1,4 +1,4 @@
-"""The picture of the first visit was computed beforehand: it is the one that the model gives now."""
+"""The picture of the first visit was computed in advance: it equals what the model computes now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Type for files: widths, cuts, fallback, the order of right-to-left text, and fonts that are broken or missing."""
+"""Fonts for files: widths, cuts, fallback, the order of right-to-left text, and broken or missing fonts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEBREW, ARABIC = "שלום", "مرحبا"
 
 @pytest.fixture
 def search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Says where fonts are looked for: places of the setting, and the system's."""
+    """Sets where fonts are searched: the places in the setting, and those of the system."""
 
     def look(*folders: Path, system: tuple[Path, ...] = ()) -> None:
         monkeypatch.setenv(fonts.SETTING, os.pathsep.join(map(str, folders)))
@@ -198,7 +198,7 @@ def test_nothing_slow_is_imported_before_it_is_needed() -> None:
 
 # ---- Order -----------------------------------------------------------------------------------------------
 
-# From left to right on paper: a stretch in the order of reading, and "<" where it is read from the right.
+# From left to right in visual order: a stretch in logical order, and "<" if it is read from the right.
 ORDERS = {
     "one word": (HEBREW, [(HEBREW, "<")]),
     "a full stop ends on the left": (f"{HEBREW}.", [(".", ""), (HEBREW, "<")]),
@@ -219,7 +219,7 @@ ORDERS = {
 def test_text_stands_as_a_page_shows_it(text: str) -> None:
     logical, expected = ORDERS[text]
     parts: list[tuple[str, str]] = []
-    for run in fonts.placed(logical):  # fonts change within a stretch; the order is what counts here
+    for run in fonts.placed(logical):  # fonts change within a stretch; only the order matters here
         mark = "<" if run.leftward else ""
         if parts and parts[-1][1] == mark == "":
             parts[-1] = (parts[-1][0] + run.text, mark)
@@ -246,7 +246,7 @@ def test_several_threads_write_what_one_writes() -> None:
         drawing = Drawing(200, 170, tuple(texts))
         return exports.drawing_bytes(drawing, ".pdf"), exports.drawing_bytes(drawing, ".svg")
 
-    fonts.forget()  # files that are being read are what threads disturb
+    fonts.forget()  # concurrent threads disturb files that are being read
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

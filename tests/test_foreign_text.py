@@ -1,4 +1,4 @@
-"""A text in a language that the model has hardly seen is told by its pieces."""
+"""A text in a language that the model has hardly seen is recognised by its pieces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.app
         ("The animal didn't cross the street because it was too tired.", ""),
         ("Unfortunately, the electroencephalographer misdiagnosed him.", ""),
         ("Colorless green ideas sleep furiously.", ""),
-        ("qwertz asdfgh jklyx", ""),  # too few words to tell a language by
+        ("qwertz asdfgh jklyx", ""),  # too few words to recognise a language
         ("12 + 30 = 42", ""),
         ("the the the the the the the the", ""),
     ],

@@ -1,4 +1,4 @@
-"""Attention from tensors that were computed elsewhere: drawn right, or refused with a reason."""
+"""Attention from tensors that were computed elsewhere: accepted and drawn correctly, or refused with a reason."""
 
 from __future__ import annotations
 

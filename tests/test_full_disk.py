@@ -1,7 +1,9 @@
-"""A disk that is really full, amid a study, a training, a download and an export: a sentence, and nothing half-written.
+"""A disk that is really full, during a study, a training, a download and an export: one sentence is shown, and no
+incomplete file is left.
 
-Each runs in a mount namespace of its own with a small file system in memory. Other tests limit the size of files,
-which needs no rights; these are run on demand."""
+Each runs in a separate mount namespace with a small file system in memory. Other tests limit the size of files, which
+needs no privileges; these are run on demand.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = [pytest.mark.app, pytest.mark.slow]
 
-# What mounts the disk and runs a script on it, which prints what was said; then what is left there.
+# A script that mounts the disk and runs another script on it; prints its output, then the files that are left.
 MOUNTED = """
 set -e
 mount -t tmpfs -o size="$1" none "$2"
@@ -87,7 +89,7 @@ print(main(["figure", "grid", "The cat sat.", "--out", str(out)]), out.read_text
 
 
 def on_a_full_disk(folder: Path, script: str, argument: str = "", size: str = "1m") -> tuple[str, list[str]]:
-    """What a script says on standard output and error, and the files that it left, with their bytes."""
+    """The standard output and error of a script, and the files that it left, with their sizes in bytes."""
     folder.mkdir()
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, "sh"]
     environment = {**os.environ, HOME: str(folder), "TMPDIR": str(folder), "HF_HUB_CACHE": str(folder / "cache")}
@@ -109,14 +111,14 @@ def on_a_full_disk(folder: Path, script: str, argument: str = "", size: str = "1
 
 
 def test_a_study_on_a_full_disk(tiny_folder: Callable[[str], Path], tmp_path: Path) -> None:
-    said, left = on_a_full_disk(tmp_path / "disk", STUDY, str(tiny_folder("bert")))
-    assert "could not be saved on the server's disk: No space left on device" in said
+    output, left = on_a_full_disk(tmp_path / "disk", STUDY, str(tiny_folder("bert")))
+    assert "could not be saved on the server's disk: No space left on device" in output
     assert left == []
 
 
 def test_a_training_on_a_full_disk(tmp_path: Path) -> None:
-    said, left = on_a_full_disk(tmp_path / "disk", TRAINING)
-    assert said == "None", "the record goes through a pipe"
+    output, left = on_a_full_disk(tmp_path / "disk", TRAINING)
+    assert output == "None", "the record goes through a pipe"
     assert left == []
 
 
@@ -125,14 +127,14 @@ def test_a_training_on_a_full_disk(tmp_path: Path) -> None:
 )
 def test_a_download_on_a_full_disk(hub: FakeHub, tmp_path: Path, when: str, reason: str) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files()))
-    said, left = on_a_full_disk(tmp_path / "disk", DOWNLOAD, when)
-    assert "“someone/tiny”" in said
-    assert reason in said
+    output, left = on_a_full_disk(tmp_path / "disk", DOWNLOAD, when)
+    assert "“someone/tiny”" in output
+    assert reason in output
     assert left == []
 
 
 def test_an_export_on_a_full_disk(tmp_path: Path) -> None:
-    said, left = on_a_full_disk(tmp_path / "disk", EXPORT)
-    assert "cannot be written: no space left on device" in said
-    assert said.endswith("2 what was there")
+    output, left = on_a_full_disk(tmp_path / "disk", EXPORT)
+    assert "cannot be written: no space left on device" in output
+    assert output.endswith("2 what was there")
     assert left == ["LEFT grid.svg 14"]

@@ -12,9 +12,9 @@ from tests.places import NOT_PRESSED, PLACES
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 
-STEPS = 10  # of a walk
-AT_ONCE = 5  # walks of one test: each begins with what the one before has left in the server's caches
-ODDS = 0.4  # of a value that no control offers
+STEPS = 10  # steps of a walk
+AT_ONCE = 5  # walks of one test: each begins with the server's caches as the previous one left them
+ODDS = 0.4  # share of values that no control offers
 ODD_PARAMETERS = (
     *("text", "pair", "second", "model", "with", "head", "tray", "tour", "show", "diff"),
     *("experiment", "run", "step", "arm", "snapshot", "kinds", "relation", "level", "corpus", "search", "gold"),
@@ -27,7 +27,7 @@ ODD_VALUES = (
 
 
 def walk(seed: int) -> None:
-    """Ten steps from a random place; a failure names every step that led to it."""
+    """Ten steps from a random place; a failure lists all steps that led to it."""
     choose = random.Random(seed)
     path: list[str] = []
     try:

@@ -15,7 +15,7 @@ PLAIN_LOG = {"STREAMLIT_CLIENT_SHOW_ERROR_DETAILS": fuzz.DETAILS, "STREAMLIT_LOG
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
-    """A server whose error boxes and log say all."""
+    """A server whose error boxes and log contain all details."""
     with AppServer(tmp_path_factory.mktemp("plain"), **PLAIN_LOG) as server:
         yield server
 

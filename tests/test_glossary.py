@@ -19,7 +19,7 @@ NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler,
 # The same in eslint.config.js, for JavaScript.
 VAGUE_NAMES = {"asked", "found", "it", "kept", "known", "own", "said", "told"}
 VAGUE_FUNCTIONS = {"_each", "_of", "_or", "_there"}
-# Fields that files hold: Attention.save writes the tokens and what was cut of the text.
+# Fields in files: Attention.save writes the tokens and what was cut of the text.
 IN_FILES = {"mha_viz/text/tokens.py": {"known", "kept"}}
 UNIDIOMATIC = re.compile(
     r"parted by|nobody's business|which is no |\bis no (list|table|tree|folder)\b|\btwin\b|spoilt"
@@ -36,13 +36,13 @@ def files(room: str) -> list[Path]:
 
 
 def all_files() -> list[Path]:
-    """Every Python file of the project but its tests."""
+    """Every Python file of the project except its tests."""
     folders = [PACKAGE, *(ROOT / name for name in ("pages", "tools", "benchmarks"))]
     return [ROOT / "app.py", *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
 
 
 def assigned(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Every name that a piece of code binds, functions, attributes, arguments and imports included, with its line."""
+    """Every name that a piece of code binds, including functions, attributes, arguments and imports, with its line."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id, node.lineno
@@ -57,7 +57,7 @@ def assigned(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def vague(source: str) -> list[str]:
-    """The vague names in a source text, as "line: name"; with underscores before them they are the same."""
+    """The vague names in a source text, as "line: name"; leading underscores are ignored."""
     names = [(line, name) for name, line in assigned(ast.parse(source)) if is_vague(name)]
     return [f"{line}: {name}" for line, name in sorted(names)]
 

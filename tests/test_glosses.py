@@ -1,4 +1,4 @@
-"""Every role has a gloss that a student understands, and plain words find the role."""
+"""Every role has a gloss in plain words, and plain words find the role."""
 
 from __future__ import annotations
 

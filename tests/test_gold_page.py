@@ -1,4 +1,5 @@
-"""Gold annotation and badges on the Explore page: what a head says of a sentence, and what is said of heads."""
+"""Gold annotation and badges on the Explore page: the answers of a head for a sentence, and the descriptions of
+heads."""
 
 from __future__ import annotations
 
@@ -92,7 +93,7 @@ def test_words_are_given_only_where_there_is_gold() -> None:
     assert not annotation.pasted
 
 
-# ---- What a head says -----------------------------------------------------------------------------------
+# ---- The answers of a head ------------------------------------------------------------------------------
 
 THREE = Sentence((Word("Dogs", "NOUN", 1, "nsubj"), Word("eat", "VERB"), Word("cake", "NOUN", 1, "obj")))
 SEEN = np.array([[[0.1, 0.8, 0.1], [0.3, 0.1, 0.6], [0.7, 0.2, 0.1]]], np.float32)  # rows: 0 → 1, 1 → 2, 2 → 0

@@ -1,4 +1,4 @@
-"""The static figures draw what the golden file says; ``tests/js/golden.test.mjs`` holds the screen to the same."""
+"""The static figures agree with the golden file; ``tests/js/golden.test.mjs`` checks the same for the screen."""
 
 from __future__ import annotations
 

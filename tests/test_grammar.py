@@ -1,4 +1,4 @@
-"""Generated sentences: trees are trees, everybody meant is clear, and no fixed distance gives it away."""
+"""Generated sentences: trees are valid, every pronoun is unambiguous, and no fixed distance explains a relation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def many() -> Corpus:
 
 
 def anaphors(sentence: Sentence) -> list[tuple[Mention, list[Mention]]]:
-    """Each mention of somebody known, with all mentions before it."""
+    """Each mention of a known entity, with all mentions before it."""
     mentions = sorted(sentence.mentions, key=lambda mention: mention.word)
     before = [(m, [e for e in mentions if e.word < m.word]) for m in mentions]
     return [(m, earlier) for m, earlier in before if m.chain in {e.chain for e in earlier}]
@@ -38,12 +38,12 @@ def feature(word: Word, name: str) -> str:
 
 
 def fits(word: Word) -> str:
-    """What a pronoun and its antecedent share: the gender, or the plural."""
+    """The property that a pronoun shares with its antecedent: the gender, or the plural."""
     return "Plur" if feature(word, "Number") == "Plur" else feature(word, "Gender")
 
 
 def animacies(corpus: Corpus) -> dict[str, set[str]]:
-    """Who can do or be what: "Anim" for "sleeps"."""
+    """Which kinds can do or be what: "Anim" for "sleeps"."""
     by_predicate: dict[str, set[str]] = {}
     for sampled in corpus.sentences:
         for predicate, subject in subjects(sampled):
@@ -163,7 +163,7 @@ def test_relations_and_lengths_vary(many: Corpus) -> None:
     assert max(len(sentence.words) for sentence in many.sentences) <= 40
 
 
-# ---- what a simple rule would get -----------------------------------------------------------------------
+# ---- the scores of simple rules -------------------------------------------------------------------------
 
 
 def test_no_fixed_distance_leads_from_a_verb_to_its_subject(many: Corpus) -> None:

@@ -1,4 +1,4 @@
-"""What nobody foresaw, in a callback, a page or a message: navigation and words stay, one sentence is said, and the
+"""Unexpected errors in a callback, a page or a message: navigation and words stay, one sentence is shown, and the
 server's log has the traceback."""
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script_runner.ScriptRunner, "__init__", started)
 
 
-# A client of its own may send anything: (kind of element, field, value) that Streamlit itself cannot read.
+# A client other than the page may send anything: (kind of element, field, value) that Streamlit itself cannot read.
 UNREADABLE = {
     "a component's message that is no JSON": ("bidi_component", "json_value", "{"),
     "a selection that is no JSON": ("plotly_chart", "string_value", "{"),

@@ -1,4 +1,4 @@
-"""Heads that a person looks for: by name in both numberings, in plain words, by two words of the text."""
+"""Search for heads: by name in both numberings, in plain words, by two words of the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile text through every quantity, its exports, and heads that are switched off: numbers or a plain message."""
+"""Hostile text through every quantity, its exports, and switched-off heads: numbers or a plain message."""
 
 from __future__ import annotations
 

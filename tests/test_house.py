@@ -1,4 +1,4 @@
-"""The walls of the house: who may import what, read from the syntax tree, imports inside functions included."""
+"""The rules of the house: which room may import what, read from the syntax tree, including imports inside functions."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ FLOORS = {
     "ui": 6,
     "cli": 6,
     "figure": 5,  # of notebooks, pages and the command line
-    "reader": 5,  # models in a process of their own
-    "serving": 5,  # the app over a network: whom it lets in, and with which headers
+    "reader": 5,  # models in a separate process
+    "serving": 5,  # the app over a network: who may connect, and with which headers
     "figures": 4,
     "exports": 4,
-    "study": 4,  # a corpus through a model, in this process or on a cluster
+    "study": 4,  # measures a model over a corpus, in this process or on a cluster
     "training": 4,  # on sentences of the grammar
     "models": 3,
     "analysis": 3,
     "attention": 2,  # of all heads, and the steps of one layer
-    "corpus": 2,  # annotated text, also from strangers, and the built-in grammar
+    "corpus": 2,  # annotated text, including uploads, and the built-in grammar
     "drawing": 2,
     "text": 1,
     "browser": 1,
-    "options": 1,  # what a figure can be asked for
-    "files": 1,  # there whole or not at all, and where the app's own lie
-    "process": 1,  # settings of libraries where it is our own, and work in a process of its own
+    "options": 1,  # the options of figures
+    "files": 1,  # atomic writing, and the places of the app's own files
+    "process": 1,  # settings of libraries for the program's own processes, and work in child processes
     "heads": 1,  # their names
     "errors": 0,
     "numerals": 0,  # numbers in sentences
-    "quotes": 0,  # what people typed, in sentences
+    "quotes": 0,  # quoted texts in sentences
     "version": 0,
 }
 ONLY_IN = {
@@ -58,11 +58,11 @@ PAGES = {
     "inside",
     "lab",
     "switch_off",
-}  # rooms inside ui, over the modules that lie in it directly
+}  # rooms inside ui, above the modules that are directly in it
 LINE_LENGTH = 120  # bytes
 FILE_LINES = 400
 FUNCTION_LINES = 40  # without the docstring: what a function does is to be seen at once, and may be said at length
-MEASURED = ("app.py", "pages", "mha_viz", "tools", "benchmarks")  # what has files and functions of a bounded length
+MEASURED = ("app.py", "pages", "mha_viz", "tools", "benchmarks")  # the files and functions whose length is limited
 UNTYPED_JS = re.compile(
     r"^(?<!\*/\n)(?:export )?(?:default )?(?:(?:async )?function \w*\(|const \w+ = (?:async )?\([^)]*\) =>).*",
     re.MULTILINE,
@@ -72,14 +72,15 @@ FORBIDDEN_ARGUMENTS = ("unsafe_allow_html", "allow_pickle", "trust_remote_code")
 
 
 class Import(NamedTuple):
-    """One imported module, by its full name; ``line`` is where. An empty name could not be read."""
+    """One imported module, by its full name, and the ``line`` of the import. The name is empty if it could not be
+    determined."""
 
     module: str
     line: int
 
 
 def imports(source: str, module: str, is_package: bool) -> Iterator[Import]:
-    """Every module that ``source``, the text of ``module``, imports anywhere, ``import_module`` included."""
+    """Every module that ``source``, the text of ``module``, imports anywhere, including with ``import_module``."""
     package = module if is_package else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -123,7 +124,7 @@ def room_of(module: str) -> str:
 
 
 def violations(source: str, module: str, is_package: bool = False) -> list[str]:
-    """What ``source`` imports against the rules, one sentence each."""
+    """The imports in ``source`` that break the rules, one sentence each."""
     room, broken, below = room_of(module), [], set()
     if room not in FLOORS and room not in ("", "page"):
         return [f"{module}: the room {room} has no floor in the table"]
@@ -157,7 +158,7 @@ def _may_enter(room: str, target: str) -> bool:
 
 
 def forbidden_arguments(source: str, module: str) -> list[str]:
-    """Calls that turn a safeguard off: the argument is there and is not the constant False."""
+    """Calls that turn off a safeguard: the argument is given and is not the constant False."""
     return [
         f"{module}:{node.value.lineno} sets {node.arg}"
         for node in ast.walk(ast.parse(source))
@@ -168,7 +169,7 @@ def forbidden_arguments(source: str, module: str) -> list[str]:
 
 
 def long_functions(source: str, module: str) -> list[str]:
-    """The functions with more lines than FUNCTION_LINES, from the first word of ``def`` on, docstrings left out."""
+    """The functions with more lines than FUNCTION_LINES, counted from ``def``, without docstrings."""
     functions = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     lines = {node: (node.end_lineno or 0) - node.lineno + 1 - _docstring_lines(node) for node in functions}
     return [f"{module}:{node.lineno} {node.name} has {n} lines" for node, n in lines.items() if n > FUNCTION_LINES]
@@ -191,7 +192,7 @@ def _python_files() -> list[Path]:
 
 
 def _browser_files() -> list[Path]:
-    """JavaScript and styles, tests included; not what npm installs."""
+    """JavaScript and styles, including tests, but without what npm installs."""
     folders = [ROOT / name for name in ("mha_viz", "tests", "benchmarks")]
     paths = [path for folder in folders for path in sorted(folder.rglob("*"))]
     return [path for path in paths if path.suffix in (".js", ".mjs", ".ts", ".css")]
@@ -217,7 +218,7 @@ def test_imports_only_go_down() -> None:
 
 
 def _inside_ui(module: str) -> tuple[str, str]:
-    """A module of ui: the page whose room it is in, "" for the shell that all pages share, and its own name."""
+    """For a module of ui: the page whose room it is in ("" for the shell that all pages share), and its name."""
     parts = module.split(".")[2:]
     return (parts[0], parts[1]) if len(parts) > 1 and parts[0] in PAGES else ("", parts[0] if parts else "")
 

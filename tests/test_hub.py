@@ -1,4 +1,4 @@
-"""The way from a chosen model to a folder: bundle, folder, and a Hub with every fault, on loopback."""
+"""From a chosen model to a folder: the bundle, a folder, and a Hub with every fault, on loopback."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.hub import check_folder, fetch, local_folder
 from tests.fake_hub import COMMIT, FakeHub, Repository, tiny_bert_files
 
-PATIENCE = 60.0  # seconds after which a wait counts as endless; never reached when things work
+PATIENCE = 60.0  # seconds after which a wait fails; never reached if everything works
 TINY = resolve("someone/tiny")
 SAFETENSORS = "model.safetensors"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A good model folder, to be damaged."""
+    """A valid model folder, to be damaged."""
     return write(tmp_path / "tiny", tiny_bert_files())
 
 
@@ -79,7 +79,7 @@ def tensors(header: object, body: bytes = b"") -> bytes:
 
 
 def nothing_left(hub_cache: Path) -> bool:
-    """True when no snapshot, no reference and no partial folder lies in the cache."""
+    """True if no snapshot, no reference and no partial folder is left in the cache."""
     return not [p for p in hub_cache.rglob("*") if p.is_file() or p.name.startswith("partial-")]
 
 
@@ -94,7 +94,7 @@ def test_the_bundle_is_found_and_has_the_shape_of_its_row() -> None:
 
 
 def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: bytes) -> Model:
-    """An installed package that carries a model, as pip would leave it."""
+    """An installed package that contains a model, as pip would install it."""
     (tmp_path / "some_bundle" / "model").mkdir(parents=True)
     (tmp_path / "some_bundle" / "model" / SAFETENSORS).write_bytes(weights)
     monkeypatch.syspath_prepend(tmp_path)
@@ -155,7 +155,7 @@ def test_files_are_parsed_again_only_when_they_changed(folder: Path, monkeypatch
     assert parsed.count("config.json") == 1
     good = (folder / "config.json").read_bytes()
     (folder / "config.json").write_bytes(b"{}")
-    for _ in range(2):  # an error is remembered, too
+    for _ in range(2):  # an error is cached, too
         with pytest.raises(ModelUnsupported, match="model_type"):
             local_folder(model)
     assert parsed.count("config.json") == 2
@@ -260,7 +260,7 @@ def test_a_damaged_folder_says_what_is_wrong(case: str, tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_read_is_broken_not_a_traceback(folder: Path) -> None:
     (folder / "config.json").unlink()
-    os.mkfifo(folder / "config.json")  # opening it would wait for ever
+    os.mkfifo(folder / "config.json")  # opening it would block for ever
     with pytest.raises(ModelBroken, match=r"no config\.json"):
         check_folder(folder)
     shutil.rmtree(folder)
@@ -276,7 +276,7 @@ def test_a_disk_that_fails_is_reported(folder: Path) -> None:
         check_folder(folder)
 
 
-# Shapes as published; a model's weights hold at least these many numbers.
+# Shapes as published; a model's weights contain at least this many numbers.
 @pytest.mark.parametrize(
     ("described", "elements"),
     [
@@ -312,7 +312,7 @@ def test_every_family_is_one_that_transformers_has() -> None:
     assert set(CONFIG_MAPPING) >= set(FAMILIES)
 
 
-# ---- the Hub, when all goes well ------------------------------------------------------------------------------------
+# ---- the Hub without faults -----------------------------------------------------------------------------------------
 
 
 def test_a_model_arrives_whole_and_loads(hub: FakeHub, hub_cache: Path) -> None:
@@ -424,7 +424,7 @@ def test_leavings_of_killed_processes_go_after_a_day(hub: FakeHub, hub_cache: Pa
     assert fresh.exists()
 
 
-# ---- the Hub, when something is wrong -------------------------------------------------------------------------------
+# ---- the Hub with faults --------------------------------------------------------------------------------------------
 
 ABSENT = "no public model “someone/tiny”"
 FAULTS: dict[str, tuple[Callable[[], Repository | None], type[MhaVizError], str]] = {
@@ -504,7 +504,7 @@ def test_a_name_lookup_that_hangs_is_left_behind(hub_cache: Path, monkeypatch: p
         raise socket.gaierror("no answer")
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
-    monkeypatch.setattr(door, "STALL_SECONDS", 0.5)  # how long it is, the test of the deadlines says
+    monkeypatch.setattr(door, "STALL_SECONDS", 0.5)  # the test of the deadlines checks how long it is
     monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
     with pytest.raises(ModelUnreachable, match=r"hub\.invalid"):
         fetch(TINY)
@@ -514,7 +514,7 @@ def test_a_name_lookup_that_hangs_is_left_behind(hub_cache: Path, monkeypatch: p
 
 @pytest.mark.app
 def test_silence_is_answered_and_slowness_is_not_silence(hub: FakeHub, hub_cache: Path) -> None:
-    """The silent repositories would keep their connection open for ever; the slow one takes longer than the stall."""
+    """The silent repositories would keep their connections open for ever; the slow one takes longer than the stall."""
     hub.add("silent/metadata", Repository(files(), stall="metadata"))
     hub.add("silent/headers", Repository(files(), stall="headers"))
     hub.add("silent/body", Repository(files(), stall="body"))

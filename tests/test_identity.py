@@ -1,4 +1,4 @@
-"""A reading knows what it is: readings that differ have different keys, in every cache that keeps something of them."""
+"""A reading knows its identity: readings that differ have different keys in every cache."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ PATIENCE = 60  # seconds
 
 
 class Silenced(Tap):
-    """A tap that changes nothing but is not the usual one."""
+    """A tap that changes nothing but is not the default one."""
 
 
 def readings(minilm: Encoder, tiny: Callable[[str], Encoder]) -> dict[str, Attention]:
-    """More than twenty readings, each of which says something else."""
+    """More than twenty readings that all differ."""
     typed, given = minilm.encode(TYPED), minilm.encode_words(WORDS)
     pair = minilm.encode(TYPED, "He sat.")
     bert, means = tiny("bert"), means_over(minilm, [TYPED])
@@ -115,7 +115,7 @@ def test_equal_readings_have_equal_keys(minilm: Encoder) -> None:
 def test_readings_of_a_file_have_the_keys_that_they_were_saved_with(
     minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path
 ) -> None:
-    """Opened in a process of its own, which knows no model."""
+    """Opened in a separate process, which has loaded no model."""
     each = list(readings(minilm, tiny).values())
     files = [attention.save(tmp_path / f"{number}.npz") for number, attention in enumerate(each)]
     code = "import sys, mha_viz as mv; print(*(mv.open_attention(path).key for path in sys.argv[1:]))"
@@ -133,7 +133,7 @@ def test_a_key_is_the_same_in_another_process(minilm: Encoder) -> None:
 
 
 def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder) -> None:
-    """One word, `well-known`, as CoNLL-U; then three, typed: each packet carries its own."""
+    """One word, `well-known`, as CoNLL-U; then three, typed: each packet contains its own words."""
     office, model = Office(), catalog.resolve("minilm")
     pasted, typed = (office.reading(model, text, "").result(PATIENCE) for text in (CONLLU, TYPED))
     head = (Head(0, 0),)
@@ -148,7 +148,7 @@ def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder
 
 
 def test_what_an_office_keeps_of_one_reading_is_never_anothers(minilm: Encoder, tiny: Callable[[str], Encoder]) -> None:
-    """Each of the office's shelves, asked in turn by all readings: the second asking gives what the first one did."""
+    """Each of the office's caches, used in turn by all readings: the second request returns the same as the first."""
     office = Office()
     each = [attention for attention in readings(minilm, tiny).values() if not attention.is_cross]
 
@@ -164,7 +164,7 @@ def test_what_an_office_keeps_of_one_reading_is_never_anothers(minilm: Encoder, 
 
 
 class Echo:
-    """In place of the process with the models: the answer to a request is the request."""
+    """Stands in for the process with the models: the answer to a request is the request itself."""
 
     loaded = frozenset[str]()
 
@@ -176,7 +176,7 @@ class Echo:
 
 
 def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every two requests that differ in one thing, asked twice in turn."""
+    """Every two requests that differ in one property, sent twice in turn."""
     monkeypatch.setattr(cache_of_pages, "_reader", Echo)
     office, requests = Office(), list[Callable[[], Any]]()
     questions = [Question("next", 2, word) for word in ("cat", "dog")]
@@ -256,7 +256,7 @@ def test_the_recipe_says_what_was_done_and_makes_the_same_bytes(
         code = recipe.of_head(attention, kind, heads, View(), Size(), "again.svg")
         assert call in code, made
         if call == "mv.open_attention(":
-            attention.save(tmp_path / f"{attention.key[:8]}.npz")  # as the line above it says
+            attention.save(tmp_path / f"{attention.key[:8]}.npz")  # as the line above it states
         exec(code, {})
         figure = getattr(attention, kind)(**({"heads": heads} if heads else {}))
         assert (tmp_path / "again.svg").read_bytes() == figure.to_bytes(".svg"), made

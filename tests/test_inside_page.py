@@ -1,6 +1,5 @@
-"""The page on the inside of a head as a script: steps, heads and tokens of the URL, what it says, what can go wrong;
-and its charts, number by number.
-"""
+"""The Inside a head page as a script: steps, heads and tokens from the URL, its sentences, errors; and its charts,
+number by number."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ def diagram(page: PageSession) -> dict[str, Any]:
 
 
 def formulas_stand_on_one_line(page: PageSession) -> bool:
-    """The browser draws a formula of two lines as an error."""
+    """The browser shows a formula with a line break as an error."""
     return all(line.count("$$") % 2 == 0 for line in page.said.splitlines())
 
 
@@ -137,7 +136,7 @@ def test_the_score_at_another_distance_is_that_of_tokens_who_stand_there() -> No
         np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32), np.zeros((0, 0), np.float32)
     )
     of = (one.model, one.revision, one.layer, one.text, np.tile(one.x[:1], (one.n, 1)), one.parameters, one.mask)
-    trace = traced(*of, heads=3, scaling=0.5, rotation=rotation)  # the same vector everywhere: only places differ
+    trace = traced(*of, heads=3, scaling=0.5, rotation=rotation)  # the same vector everywhere: only positions differ
     other = apart(trace, rotation, 1, 5, 4)
     assert other.places == list(range(one.n))
     for place, score in zip(other.places, other.scores, strict=True):
@@ -184,7 +183,7 @@ def test_the_map_opens_steps_and_heads() -> None:
     assert page.url["step"] == "softmax"
     send(page, "head", 7)
     assert page.url["head"] == "L3H7"
-    assert (page.url["q"], page.url["k"]) == ("10", "2")  # the tokens stay: what changes is the head
+    assert (page.url["q"], page.url["k"]) == ("10", "2")  # the tokens stay: only the head changes
     assert diagram(page)["head"] == 7
     send(page, "step", "no such step")
     assert page.url["step"] == "softmax"
@@ -194,7 +193,7 @@ def send(page: PageSession, event: str, value: object) -> None:
     page.send("mha_block", event, value)
 
 
-# ---- The numbers that are said --------------------------------------------------------------------------
+# ---- The numbers in sentences ---------------------------------------------------------------------------
 
 
 def test_the_numbers_are_the_model_s(minilm: Encoder) -> None:
@@ -305,7 +304,7 @@ def test_the_section_of_the_paper_is_the_one_that_says_it(step: str, section: st
 # ---- What enters ----------------------------------------------------------------------------------------
 
 
-BLOCKS = {  # OPT of 125 million parameters normalises before its attention, that of 350 million behind it
+BLOCKS = {  # OPT with 125 million parameters normalises before its attention, the one with 350 million after it
     "bert": "encoder.layer.1",
     "distilbert": "transformer.layer.1",
     "roberta": "encoder.layer.1",
@@ -548,14 +547,14 @@ HEAD, QUERY, KEY, TOKENS = (
     4,
     6,
     [1, 2, 4, 5, 6],
-)  # neither the first head nor the last; a token's place is not its row
+)  # neither the first head nor the last; a token's index differs from its row
 WORDS = ["zero", "one", "two", "three", "four", "five", "six"]
 
 
 def made(
     n: int = 7, d_model: int = 10, heads: int = 3, d_k: int = 4, causal: bool = False, scaling: float = 0
 ) -> Trace:
-    """A layer of random numbers in which no two sizes are the same."""
+    """A layer of random numbers in which all sizes differ."""
     rng = np.random.default_rng(5)
 
     def numbers(*shape: int) -> Array:
@@ -579,7 +578,7 @@ def same(drawn: Any, numbers: Any) -> None:
 
 
 def marked(axis: Any, bold: set[int]) -> None:
-    """The tokens' names stand at their rows, in the order of the text, query and key in bold."""
+    """The tokens' names are at their rows, in the order of the text, with query and key in bold."""
     assert list(axis.tickvals) == list(range(len(TOKENS)))
     assert list(axis.ticktext) == [f"<b>{WORDS[t]}</b>" if t in bold else WORDS[t] for t in TOKENS]
 
@@ -608,7 +607,7 @@ def test_x_is_drawn_row_by_row() -> None:
     figure = draw.vectors(trace, TOKENS, QUERY, KEY, LIGHT)
     same(figure.data[0].z, trace.x[TOKENS])
     marked(figure.layout.yaxis, {QUERY, KEY})
-    assert figure.layout.yaxis.autorange == "reversed"  # the first token on top
+    assert figure.layout.yaxis.autorange == "reversed"  # the first token at the top
 
 
 def test_the_three_matrices_are_drawn_in_blocks_with_the_head_s_columns_framed() -> None:
@@ -844,7 +843,7 @@ def test_the_page_draws_the_head_and_the_tokens_that_are_chosen(minilm: Encoder,
 
 
 def numbers_of(sent: Any) -> Any:
-    """An array as it travels: in base64, or as a list."""
+    """An array as it is sent: in base64, or as a list."""
     if not isinstance(sent, dict):
         return sent
     array = np.frombuffer(base64.b64decode(sent["bdata"]), sent["dtype"])

@@ -1,4 +1,4 @@
-"""95 % intervals: Wilson's as published, and the bootstrap over documents with numbers worked out by hand."""
+"""95 % intervals: Wilson's as published, and the bootstrap over documents with numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_documents_that_agree_leave_no_doubt_and_those_that_differ_leave_all() -
     documents = Documents(list("abcd"))
     even = documents.interval(np.full((4, 1), 25), np.full(4, 50))
     assert even[:, 0].tolist() == [0.5, 0.5]
-    # right throughout in two documents, never in the others: of 4⁴ draws 1 in 16 has none of the first two
+    # always right in two documents, never in the others: of 4⁴ draws, 1 in 16 contains none of the first two
     apart = documents.interval(np.array([[50], [50], [0], [0]]), np.full(4, 50))
     assert apart[:, 0].tolist() == [0, 1]
 

@@ -1,4 +1,4 @@
-"""Visitors at once are not mixed up: what each is shown is what another server shows to one visitor after the other."""
+"""Concurrent visitors do not mix up: each gets what another server shows to single visitors one after the other."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from benchmarks.visitors import sentence
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 
-FEW, MANY = (5, 3), (8, 50)  # visitors and the sentences of each: what is new meets others under way
-PATIENCE = 300.0  # seconds for one run, on a machine that does much else
+FEW, MANY = (5, 3), (8, 50)  # visitors and the sentences of each: new ones meet others that are under way
+PATIENCE = 300.0  # seconds for one run, on a busy machine
 Shown = dict[str, tuple[bytes, str, str]]  # sentence: the drawing, what the input shows, the URL
 
 

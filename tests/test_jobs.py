@@ -1,4 +1,4 @@
-"""Orders of visitors: one place each, shared with whoever asks for the same, and an end for what nobody looks at."""
+"""Orders of visitors: one place each, shared with everyone who asks for the same, and stopped if nobody polls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.waiting import until
 
 
 class Visitors:
-    """Who asks now, how long a desk waits for a look, and work that goes on until it is let go."""
+    """The current visitor, how long a desk waits for a poll, and work that continues until it is stopped."""
 
     def __init__(self) -> None:
         self.who = "ann"

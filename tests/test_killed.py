@@ -1,4 +1,4 @@
-"""A server that is killed with -9 amid its work: its children end, and nothing half-written is used afterwards."""
+"""A server that is killed with SIGKILL while it works: its children end, and no incomplete file is used afterwards."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def the_longest_training() -> Job:
 
 @contextmanager
 def killed(start: Callable[[], Job], folder: Path) -> Iterator[list[int]]:
-    """Have a server with this home work until the work is under way, kill it with -9; gives the children it had."""
+    """Let a server with this home work until the work is under way, then kill it with SIGKILL; yields its children."""
 
     def serve() -> int:
         os.environ.update({HOME: str(folder), "TMPDIR": str(folder)})
@@ -74,7 +74,7 @@ def _last(log: Path) -> float:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process has begun."""
+    """The child processes of a process."""
     pids = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -87,7 +87,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """True while a process runs; one that has ended and that nobody awaited does not."""
+    """True while a process runs, but not for a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -117,12 +117,13 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     assert not list(home.rglob(".*"))
     whole = study(Encoder.from_folder(Path(model.path), name=model.name), built_in())
     files = whole.files()
-    del files["evidence.conllu"]  # a server stores nobody's sentences, the built-in ones it has anyway
+    del files["evidence.conllu"]  # a server stores no visitor's sentences; the built-in ones it has anyway
     assert profile.files() == files
 
 
 def test_a_half_written_profile_is_none(tiny_folder: Callable[[str], Path], tmp_path: Path) -> None:
-    """As a server leaves it that is killed between two tables: the roles are there, profile.json is not."""
+    """The state in which a server leaves it that is killed between two tables: the roles are there, profile.json is
+    not."""
     profile = study(Encoder.from_folder(tiny_folder("bert")), grammar.corpus(40, 5))
     key = "0" * 32
     folder = tmp_path / key
@@ -151,7 +152,8 @@ def test_a_training_ends_with_the_server_that_began_it(tmp_path: Path) -> None:
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """Let the system refuse every write beyond so many bytes of a file, here and in children, amid the file."""
+    """Let the system refuse every write beyond this many bytes of a file, here and in children, in the middle of the
+    file."""
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, usual[1]))
     try:
@@ -161,7 +163,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 
 def small() -> Source:
-    """Forty sentences, whose sums and tables are larger than what the disk takes."""
+    """Forty sentences, whose sums and tables exceed the limit of the disk."""
     return uploads.read_apart(as_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
 
 

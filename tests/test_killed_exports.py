@@ -1,4 +1,4 @@
-"""An export on the command line that is killed with -9, or meets a full disk, leaves what was there."""
+"""An export on the command line that is killed with SIGKILL, or meets a full disk, leaves the old file unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_reading_that_is_killed_half_written(tmp_path: Path, suffix: str, old:
 
 
 def _begun(folder: Path) -> bool:
-    """True when something has reached the disk under a name that is not the asked one."""
+    """True if something has been written to the disk under a temporary name."""
     return any(part.stat().st_size for part in folder.glob(".*.part"))
 
 
@@ -61,7 +61,7 @@ def test_a_figure_on_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_figure_that_is_killed_before_it_has_its_name(tmp_path: Path) -> None:
-    """All its bytes are on the disk; the one step that is left, a rename, is whole or has not been."""
+    """All its bytes are on the disk; only the rename remains, which is atomic."""
     folder = tmp_path / "asked"
     folder.mkdir()
     out = folder / "heatmap.json"

@@ -1,4 +1,4 @@
-"""The training lab as a page: stored runs at once, settings and their faults, running, waiting, stopping."""
+"""The training lab as a page: default runs at once, settings and their errors, running, waiting, stopping."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ PAGE = "pages/50_why_heads_differ.py"
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """A desk of its own for every test."""
+    """A separate desk for every test."""
     trainings.clear()
     yield
     trainings.clear()
 
 
 def asked(**url: Any) -> PageSession:
-    """A visit by somebody who has not said what to expect."""
+    """A visit by somebody who has not stated an expectation."""
     return PageSession(url, PAGE)
 
 
 def visit(**url: Any) -> PageSession:
-    """A visit by somebody who wants to see the run at once."""
+    """A visit by somebody who wants to see the result at once."""
     return asked(**{"guess": "skip", **url})
 
 
 def playing(page: PageSession) -> dict[str, Any]:
-    """What the player was sent."""
+    """The data of the player."""
     content: dict[str, Any] = json.loads(page._drawn()["mha_player"].json)
     return content
 
@@ -62,7 +62,7 @@ def step_in_view(page: PageSession) -> int:
 
 
 class Runs:
-    """Stands in for the child process: a run ends when it is told to, or when nobody waits for it."""
+    """Stands in for the child process: a run ends when the test says so, or when nobody waits for it."""
 
     def __init__(self) -> None:
         self.end = threading.Event()
@@ -437,7 +437,7 @@ def test_one_visitor_who_lets_go_stops_nothing_for_another(runs: Runs, monkeypat
     who[0] = "b"
     assert office.start(of_seed(1)) is training
     training.let_go()
-    training.look()  # what is left of the page may look once more
+    training.look()  # the rest of the page may poll once more
     assert training.left
     assert office.under_way(of_seed(1)) is None
     assert not training.stopped()

@@ -1,4 +1,4 @@
-"""The path for a learner: the tour and the questions lead where they say."""
+"""The path for a learner: the tour and the questions lead to the pages that they name."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def visit(page: str, **url: Any) -> PageSession:
 
 
 def links(of: PageSession) -> dict[str, Any]:
-    """What every link of a page says, and where it leads."""
+    """The parameters of every link on a page, and the page that it leads to."""
     return {link.proto.label: link.proto for link in of.at.get("page_link")}
 
 
 def understood(page: str, parameters: dict[str, str]) -> bool:
-    """True when every parameter of a link is one that the page reads, with a value that it knows."""
+    """True if the page reads every parameter of a link, and every value is valid."""
     patterns = {
         "why heads differ": {"experiment": lambda value: value in EXPERIMENTS},
         "inside a head": {
@@ -275,7 +275,7 @@ def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
             table = learning.history(model)
             last = table[(table["task"] == task) & (table["step"] == 10000)]
             assert f"**{percent(last['accuracy'].max())}**" in row
-    assert "less than 10 points above the baseline" in row  # a pronoun's antecedent does not come by itself
+    assert "less than 10 points above the baseline" in row  # the pronoun's antecedent is not learned by itself
 
 
 def test_the_second_training_is_played_and_has_no_place_in_explore() -> None:

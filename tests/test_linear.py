@@ -1,7 +1,7 @@
-"""Text from a stranger costs time in proportion to its length: steps are counted, never timed.
+"""The time for untrusted text is proportional to its length: steps are counted, never timed.
 
-A step is one bytecode instruction, of this project or of a library. What a pattern does is not among them; for patterns
-there is a rule instead, and a test that they see no more than the bounds allow.
+A step is one bytecode instruction, of this project or of a library. Matching of patterns is not counted; instead, there
+is a rule for patterns, and a test that they see no more than the limits allow.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from mha_viz.ui.address import MAX_ENCODED, MAX_OTHER, bounded
 from tests.conllu import GAP_HEADING, conllu, line
 from tests.page_session import PageSession
 
-SIZES = [60 * 2**k for k in range(5)]  # of the largest, words still make a sentence and characters a column
+SIZES = [60 * 2**k for k in range(5)]  # share of the largest size; shorter texts have too few words for a sentence
 DOUBLE = 2.1
 
 
 def steps(work: Callable[[], object]) -> int:
-    """The bytecode instructions of ``work``, a refusal included."""
+    """The bytecode instructions of ``work``, including those of a refusal."""
     count = 0
 
     def trace(frame: Any, event: str, _: object) -> Any:
@@ -56,7 +56,7 @@ def steps(work: Callable[[], object]) -> int:
     return count
 
 
-# ---- Texts of a size -------------------------------------------------------------------------------------------------
+# ---- Texts of a given size -------------------------------------------------------------------------------------------
 
 
 def words(heads: list[int], entities: list[str] | None = None) -> str:
@@ -95,17 +95,17 @@ def circle_apart(n: int) -> list[int]:
 
 
 def cell(pattern: str, n: int) -> str:
-    """One word whose Entity repeats a pattern to some ten characters for each unit of ``n``."""
+    """One word whose Entity repeats a pattern, with about ten characters per unit of ``n``."""
     return words([0], [(pattern * 10 * n)[: 10 * n]])
 
 
 def opened(heads: Callable[[int], list[int]], n: int) -> str:
-    """The first half of the words each open a bracket of one chain, the others each close one."""
+    """Each of the first half of the words opens a bracket of one chain, each of the others closes one."""
     return words(heads(n), ["(c"] * (n // 2) + ["c)"] * (n // 2))
 
 
 def crossed(heads: Callable[[int], list[int]], n: int) -> str:
-    """As :func:`opened`, of a chain each, closed in the order in which they were opened."""
+    """As :func:`opened`, with a chain for each, closed in the order in which they were opened."""
     names = range(n // 2)
     return words(heads(n), [f"(c{i}" for i in names] + [f"c{i})" for i in names])
 
@@ -185,8 +185,9 @@ def test_twice_the_mentions_make_anaphors_in_twice_the_steps(chains: int) -> Non
 
 @given(st.text("()ab-' é’.\u2003[/", max_size=60))
 def test_patterns_take_in_what_they_look_at(text: str) -> None:
-    """A pattern that begins, goes on and gives up begins again one character later: a square. Ours end a match
-    wherever they stop, so that nothing is passed over but what no match begins with."""
+    """If a pattern begins to match, continues and fails, it starts again one character later, which takes quadratic
+    time. These patterns end a match wherever they stop, so that only characters with which no match begins are
+    skipped."""
     passed_over = coreference.ENTITY_PARTS.sub("", text)
     assert all(character in "()" or character.isspace() for character in passed_over)
     passed_over = reading.PLAIN_WORDS.sub("", text)
@@ -194,7 +195,7 @@ def test_patterns_take_in_what_they_look_at(text: str) -> None:
 
 
 class Measured:
-    """A pattern that remembers the longest text it was given."""
+    """A pattern that records the longest text it was given."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self.pattern, self.longest = pattern, 0
@@ -237,7 +238,7 @@ def _never(cell: str) -> None:
     raise AssertionError("was parsed")
 
 
-# ---- The same as before ----------------------------------------------------------------------------------------------
+# ---- The same results as the plain algorithm -------------------------------------------------------------------------
 
 OLD_PARTS = re.compile(r"\(([^()\s-]+)(?:-[^()]*)?(\))?|([^()\s]+)\)")
 ENTITY_SIGNS = "()a1-[/ \u2003b"
@@ -254,7 +255,8 @@ def test_the_parts_of_entity_are_those_of_the_plain_pattern(value: str) -> None:
 
 
 def naive_mentions(sentences: list[tuple[list[int], list[str]]]) -> list[list[Mention]] | str:
-    """The mentions of each sentence of a document, or how its brackets fail: word by word, bracket by bracket."""
+    """The mentions of each sentence of a document, or why its brackets do not match: word by word, bracket by
+    bracket."""
     waiting: list[tuple[str, int, int]] = []
     mentions: list[list[Mention]] = [[] for _ in sentences]
     for number, (heads, entities) in enumerate(sentences):
@@ -283,7 +285,7 @@ def naive_mentions(sentences: list[tuple[list[int], list[str]]]) -> list[list[Me
 
 @st.composite
 def trees(draw: st.DrawFn, most: int = 9) -> list[int]:
-    """Heads without a circle: each word depends on one that was placed before it, or on none."""
+    """Heads without a cycle: each word depends on one that was placed before it, or on none."""
     order = draw(st.permutations(range(1, draw(st.integers(1, most)) + 1)))
     heads = {word: draw(st.sampled_from([0, *order[:place]])) for place, word in enumerate(order)}
     return [heads[word] for word in sorted(heads)]
@@ -343,7 +345,7 @@ def test_a_circle_is_found_where_the_naive_walk_finds_it(heads: list[int]) -> No
 
 # ---- What froze a server ---------------------------------------------------------------------------------------------
 
-FREEZING = {  # and what is said of it as a file
+FREEZING = {  # and the message about it as a file
     "a long run in Entity": (words([0], ["a" * 40_000]), "line 1: 40,007 characters without a break"),
     "a chain of heads": (words(rightward(8_000)), "line 1: a sentence of 8,000 words; at most 1,000"),
     "brackets on one word": (words([0], ["(a" * 4_000]), "line 1: 4,000 brackets on one word, of which 20 are read"),

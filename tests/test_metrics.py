@@ -1,4 +1,4 @@
-"""Numbers per head, against values worked out by hand."""
+"""Numbers per head, compared with values computed by hand."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_head_that_only_looks_at_itself() -> None:
     values = {k: float(v[0, 0]) for k, v in measure_all(read([[np.eye(4)]], "[CLS]", "a", ".", "[SEP]")).items()}
     expected = {"previous": 0.0, "following": 0.0, "same": 1.0, "cls": 0.25, "sep": 0.25, "punctuation": 0.25}
     assert values == expected | {"entropy": 0.0}
-    assert math.copysign(1, values["entropy"]) == 1  # -0.00 nats on screen reads oddly
+    assert math.copysign(1, values["entropy"]) == 1  # -0.00 nats on screen would look odd
 
 
 def test_a_head_that_looks_everywhere() -> None:

@@ -1,4 +1,4 @@
-"""Characters of which no font has a glyph: a warning once per figure, and a sentence in the caption."""
+"""Characters without a glyph in any font: a warning once per figure, and a sentence in the caption."""
 
 from __future__ import annotations
 

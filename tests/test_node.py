@@ -1,4 +1,4 @@
-"""Where Node and npm are found: on the PATH, or in the package that carries both."""
+"""Where Node and npm are found: on the PATH, or in the package that contains both."""
 
 from __future__ import annotations
 

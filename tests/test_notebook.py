@@ -1,4 +1,4 @@
-"""Figures in notebooks and scripts: what shows itself, what is saved, and lines of Python that make a figure again."""
+"""Figures in notebooks and scripts: display, saving, and the Python code that makes a figure again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_notebook_runs_from_top_to_bottom_and_shows_its_figures(
 
 
 def test_the_notebook_of_a_research_session_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cells check their own numbers; what it shows and saves is checked here."""
+    """Its cells check their own numbers; the displayed and saved output is checked here."""
     root = Path(__file__).resolve().parent.parent
     monkeypatch.setenv("PYTHONPATH", str(root))
     monkeypatch.delenv("MPLBACKEND", raising=False)
@@ -92,7 +92,7 @@ def test_the_notebook_of_a_research_session_runs(tmp_path: Path, monkeypatch: py
 def test_every_format_is_saved(tmp_path: Path, suffix: str) -> None:
     for name, figure in (("grid", reading().grid()), ("links", reading().links(heads=["L0H0", (0, 2)]))):
         path = figure.save(tmp_path / f"{name}{suffix}")
-        if suffix == ".safetensors":  # its metadata comes in any order
+        if suffix == ".safetensors":  # the order of its metadata varies
             assert (load_tensors(path.read_bytes())["weights"] == figure.numbers().weights).all()
         else:
             assert path.read_bytes() == figure.to_bytes(suffix)
@@ -250,7 +250,7 @@ def test_nobody_draws_readings_in_another_way() -> None:
     assert not hasattr(mv.attention, "FIGURES")
 
 
-# ---- What is refused -------------------------------------------------------------------------------------
+# ---- Refusals --------------------------------------------------------------------------------------------
 
 CALLS: list[tuple[Any, type[MhaVizError], str]] = [
     (lambda a: a.links(), SettingError, "No head"),

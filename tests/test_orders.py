@@ -1,4 +1,4 @@
-"""Every two things that a visitor can do to a page, in both orders: none ends in an error, none is logged."""
+"""Every two actions of a visitor on a page, in both orders: none ends in an error, none is logged."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_the_walk_has_every_two_in_both_orders() -> None:
 
 
 def pairs(place: Place, things: Sequence[Act]) -> int:
-    """Do every two things in order, one after the other; how many pairs were done. Where the second one is not on the
-    page after all that was done before, the first one is done once more, from the URL of the place."""
+    """Do every two actions in order, one after the other; returns how many pairs were done. If the second action is not
+    possible after everything done before, the first one is repeated from the URL of the place."""
     visit, done, stands = PageSession(dict(place.url), place.page), 0, False
     for first, second in pairwise(every_two(things)):
         try:

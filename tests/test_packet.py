@@ -1,4 +1,4 @@
-"""A reading on its way into the browser: the same numbers on the other side, in few bytes."""
+"""Packing a reading for the browser: the same numbers after unpacking, in few bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.packets import matrix, unpack
 from tests.page_scripts import ask_packet
 from tests.readings import long_reading, reading
 
-STEP = 8e-6  # the largest error of one weight on its way
+STEP = 8e-6  # the largest error of one weight after packing
 ONE_MEGABYTE = 1_000_000
 SHAPES = [(6, 12), (12, 12), (24, 16)]
 
@@ -50,7 +50,7 @@ readings = st.builds(
 )
 
 
-# ---- Bytes made and read in Python -----------------------------------------------------------------------
+# ---- Packed and unpacked in Python -----------------------------------------------------------------------
 
 
 @given(readings)
@@ -78,8 +78,8 @@ def test_little_that_is_left_is_rescaled_rightly_in_the_browser() -> None:
         ask = {"packet": packet(first, [Head(0, 0)]), "ask": "block", "view": {"unit": unit, "special": "rescale"}}
         for head, answer in enumerate(ask_packet(*[ask | {"head": head} for head in range(72)])):
             worst = max(worst, float(np.abs(matrix(answer) - expected.weights[divmod(head, 12)]).max()))
-    assert expected.hidden.max() > 0.999  # the case is there: nearly everything of some row is hidden
-    assert worst <= 5e-5  # four decimals, whatever is hidden
+    assert expected.hidden.max() > 0.999  # the test case exists: nearly the whole of some row is hidden
+    assert worst <= 5e-5  # four decimals, however much is hidden
 
 
 def test_the_header_says_what_was_read() -> None:
@@ -228,7 +228,7 @@ def test_bins_cover_every_token_once_and_never_exceed_the_side(places: tuple[int
         assert inside == [True] if hides else not any(inside), "a patch mixes special tokens with others"
 
 
-# ---- The other way round ---------------------------------------------------------------------------------
+# ---- Ranking by a link -----------------------------------------------------------------------------------
 
 
 def test_the_link_of_two_words_is_the_sum_to_pieces_and_the_mean_from_pieces() -> None:
@@ -291,7 +291,7 @@ def test_javascript_shows_words_and_special_tokens_as_the_data_type_does(attenti
     answers = ask_packet(*[{"packet": raw, "ask": "block", "head": head, "view": view} for view, head in asked])
     for (view, head), answer in zip(asked, answers, strict=True):
         weights, hidden = (a[divmod(head, attention.heads)] for a in as_shown(attention, view))
-        error = STEP * len(attention.text)  # each piece of a sum brings its own
+        error = STEP * len(attention.text)  # each piece in a sum adds its own error
         assert np.abs(matrix(answer) - weights).max() <= 2 * error, (view, head)
         assert np.abs(np.array(answer["hidden"]) - hidden).max() <= error, (view, head)
 

@@ -1,4 +1,4 @@
-"""A figure as one HTML file: opened from disk without a network, in a real browser, whatever the tokens say."""
+"""A figure as one HTML file: opened from disk without a network, in a real browser, with any tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE = 20_000
 
 
 class Tab:
-    """A page from disk, with everything that went wrong in it and every address that it asked for."""
+    """A page from disk, with all its errors and all its requests."""
 
     def __init__(self, page_: Page) -> None:
         self.page = page_
@@ -58,7 +58,7 @@ class Tab:
 
 @pytest.fixture(scope="module")
 def offline(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
-    """A profile without a network. One tab stays open, so that no test has to begin with a new process."""
+    """A profile without a network. One tab stays open, so that no test has to start a new process."""
     empty = tmp_path_factory.mktemp("page") / "empty.html"
     empty.write_text("<!DOCTYPE html><title>empty</title>", "utf-8")
     context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)
@@ -91,7 +91,7 @@ def test_a_grid_is_painted_and_a_click_opens_a_head(tab: Tab, tmp_path: Path) ->
     expect(page_).to_have_url(re.compile("head=L1H2"))
     page_.reload()
     expect(page_.locator(".one h2 code")).to_contain_text("L1H2 (2-3)")
-    expect(page_.get_by_text("+ Compare")).to_be_hidden()  # there is no server to keep a tray
+    expect(page_.get_by_text("+ Compare")).to_be_hidden()  # there is no server to store compared heads
 
 
 @pytest.mark.parametrize(("kind", "gone"), [("links", ".heat"), ("heatmap", ".links")])
@@ -246,7 +246,7 @@ def test_twelve_bits_are_right_to_a_part_in_eight_thousand() -> None:
     tops = attention.weights.max(axis=3, keepdims=True)
     for weights, bound in zip(readings, (8.5e-6, 1.3e-4), strict=True):
         assert (np.abs(weights - attention.weights) <= bound * tops + 1e-7).all()
-    assert np.abs(readings[1] - attention.weights).max() > 1e-5  # they are indeed fewer
+    assert np.abs(readings[1] - attention.weights).max() > 1e-5  # there are indeed fewer
 
 
 def test_a_page_that_no_server_answers_holds_every_head_of_a_text_of_128_pieces_in_5_megabytes() -> None:

@@ -1,4 +1,4 @@
-"""Panels for the browser: what the bytes hold, what corresponds, and that the page computes what figures compute."""
+"""Panels for the browser: the content of the bytes, what corresponds, and that page and figures compute the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def first() -> Attention:
 
 
 def renamed(attention: Attention, **new: str) -> Attention:
-    """The same weights as another model's, or of another text."""
+    """The same weights as a reading of another model or text."""
     text = attention.text
     typed = TokenizedText(new.get("text", text.text), new.get("pair", text.pair), text.tokens)
     return Attention(new.get("model", attention.model), attention.revision, typed, attention.weights)
@@ -52,7 +52,7 @@ def read_from(*words: str, special: bool = True, seed: int = 0) -> Attention:
     return Attention("tiny", "r1", TokenizedText(" ".join(words), "", tuple(tokens)), rows)
 
 
-# ---- What the bytes hold --------------------------------------------------------------------------------
+# ---- The content of the bytes ---------------------------------------------------------------------------
 
 
 def test_panels_name_their_reading_head_and_name() -> None:
@@ -203,7 +203,7 @@ def test_divergence_is_by_pieces_where_both_have_the_same_and_else_by_words() ->
     assert divergences[1][2] == pytest.approx(divergence(by_words[Head(1, 2)], merged[Head(0, 1)]), abs=1e-5)
 
 
-# ---- The page computes what the figures compute ---------------------------------------------------------
+# ---- Page and figures compute the same ------------------------------------------------------------------
 
 
 VIEWS = [{"unit": u, "special": s} for u in ("words", "pieces") for s in ("keep", "hide", "rescale")]
@@ -238,7 +238,7 @@ def test_one_scale_on_the_page_and_in_the_figure(scale: str) -> None:
     top = max(part.top for part in parts)
     for answer, part in zip(ask_panels(ask)[0], parts, strict=True):
         assert np.abs(np.array(answer) - shades(part.w, scale, top).ravel().astype(int)).max() <= 1
-    assert len({part.top for part in parts}) == 3  # so that a scale of each panel's own would differ
+    assert len({part.top for part in parts}) == 3  # so that separate scales for the panels would differ
 
 
 @pytest.mark.parametrize("family", ["roberta", "gpt2", "albert"])

@@ -1,4 +1,4 @@
-"""Position, delimiters, entropy and the distance of heads, with numbers worked out by hand."""
+"""Position, delimiters, entropy and the distance of heads, with numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LN2 = math.log(2)
 
 
 def sentence_of(*names: str) -> WordPieces:
-    """Pieces by their names, each a word of its own but for "##…" and special tokens."""
+    """Pieces by their names, each a separate word except for "##…" and special tokens."""
     words: list[int | None] = []
     spans: list[tuple[int, int]] = []
     text, word = "", -1
@@ -171,7 +171,7 @@ def test_the_distance_of_heads_is_the_mean_over_all_rows_of_all_sentences() -> N
     assert distances.matrix() == pytest.approx(np.array(expected) / 5, abs=1e-6)
 
 
-# ---- As the plain loops ----------------------------------------------------------------------------------------------
+# ---- Compared with plain loops ---------------------------------------------------------------------------------------
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Tokenizers of strangers: what every family really uses passes, what grows without bound or never ends does not."""
+"""Untrusted tokenizers: what the families actually use passes; what grows without bound or never ends is refused."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def precompiled(*texts: str) -> dict[str, Any]:
 # ---- What families use -----------------------------------------------------------------------------------
 
 
-# Families whose files say which class reads them.
+# Families whose files name the class that reads them.
 CLASSES = {
     "bloom": "GPT2Tokenizer",
     "falcon": "GPT2Tokenizer",
@@ -68,7 +68,7 @@ CLASSES = {
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_the_tokenizer_of_every_family_passes(family: str) -> None:
-    """As transformers builds it around a vocabulary."""
+    """As transformers builds it for a vocabulary."""
     made = getattr(transformers, CLASSES.get(family) or TOKENIZER_MAPPING_NAMES[family])()
     check_tokenizer(json.loads(made.backend_tokenizer.to_str()), family)
 
@@ -96,7 +96,7 @@ BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
 SPACES = replace(" {2,}", " ", "Regex")
 
-# The steps in files as they are published, where they differ from what the classes build.
+# The steps in published files, where they differ from what the classes build.
 PUBLISHED: dict[str, dict[str, Any]] = {
     "llama 1 and 2, tinyllama": {
         "normalizer": sequence("normalizers", {"type": "Prepend", "prepend": "▁"}, replace(" ", "▁")),
@@ -196,7 +196,7 @@ def test_old_vocabulary_files_load_as_before(family: str, tmp_path: Path, tiny_f
     assert old.tokenize(SENTENCE) == new.tokenize(SENTENCE)
 
 
-# ---- What is refused -------------------------------------------------------------------------------------
+# ---- Refusals --------------------------------------------------------------------------------------------
 
 ATTACKS: dict[str, dict[str, Any]] = {
     "six replacements": {"normalizer": sequence("normalizers", *[replace("e", "e" * 40)] * 6)},
@@ -267,7 +267,7 @@ def test_a_folder_with_such_a_tokenizer_is_never_opened(
 def test_a_step_that_comes_from_elsewhere_is_refused_too(
     tmp_path: Path, tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever file the library took it from: the tokenizer that it made is looked at once more."""
+    """Whatever file the library took it from, the resulting tokenizer is checked again."""
     for path in tiny_folder("bert").iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     prefix = {"normalizer": {"type": "Prepend", "prepend": "x" * 9}}

@@ -1,4 +1,4 @@
-"""Charts gathered as plain values, beside those that Plotly's own functions build part by part."""
+"""Charts collected as plain values, compared with those that Plotly's own functions build part by part."""
 
 from __future__ import annotations
 

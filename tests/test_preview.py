@@ -1,4 +1,4 @@
-"""The preview of a file: the same picture, with its letters inside and nothing to load."""
+"""The preview of a file: the same picture, which contains its letters and loads nothing."""
 
 from __future__ import annotations
 

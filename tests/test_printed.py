@@ -1,4 +1,4 @@
-"""What colour says in a figure is said without it too: printed grey, and to three kinds of colour blindness."""
+"""Figures without colour convey the same: printed in grey, and with three kinds of colour blindness."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from mha_viz.figures.view import View
 from tests.readings import reading
 from tests.vision import SEEN, contrast, lightness, rgb, seen
 
-CLEAR = {"grey": 3.0}  # of graphics on what lies beside them, WCAG 2.2, 1.4.11; of other readers:
+CLEAR = {"grey": 3.0}  # contrast of graphics with what is beside them, WCAG 2.2, 1.4.11; for other kinds of vision:
 NEARLY = 2.8
-DPI = 288  # four pixels a point
+DPI = 288  # four pixels per point
 H = Head(1, 2)
 
 
@@ -43,7 +43,7 @@ def pdf(drawing: Drawing) -> npt.NDArray[np.uint8]:
 RENDERED = {"png": png, "pdf": pdf}
 
 
-# ---- How it is seen --------------------------------------------------------------------------------------
+# ---- Simulated vision ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by", SEEN)
@@ -53,7 +53,7 @@ def test_white_and_grey_stay_what_they_are(by: str) -> None:
 
 
 def test_red_and_green_look_alike_without_the_cones_that_tell_them_apart() -> None:
-    """The check of the checks: a deuteranope's red and green of one luminance differ in blue and yellow alone."""
+    """A check of the simulation: for a deuteranope, red and green of equal luminance differ only in blue and yellow."""
     red, green = ([200, 0, 0], [0, 108, 0])
     assert np.abs(seen(red, "deuteranopia") - seen(green, "deuteranopia")).max() < 0.14
     assert np.abs(seen(red, "tritanopia") - seen(green, "tritanopia")).max() > 0.5
@@ -75,7 +75,7 @@ def test_a_larger_weight_is_always_farther_from_the_paper(theme: Theme, by: str)
 
 
 def test_the_two_ends_of_a_difference_are_one_grey() -> None:
-    """Why the sign has a mark of its own."""
+    """The reason why the sign has a separate mark."""
     less, more = palette(LIGHT.signed)[[1, 255]]
     assert contrast(less, more, "grey") < 1.5
 

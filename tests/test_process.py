@@ -1,4 +1,4 @@
-"""Importing the package changes nothing for the process; a process of the program's own gets its settings first."""
+"""Importing the package changes nothing for the process; the program's own processes get their settings first."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.app
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Every module is imported twice. The first time brings the libraries, which do as they like; before the second, the
-# state of the process is set to marks that any change would wipe out.
+# Every module is imported twice. The first import also runs the libraries' code, which may do anything; before the
+# second, the state of the process is set to marks that any change would overwrite.
 IMPORTS = """
 import importlib, json, logging, os, pkgutil, random, signal, sys, warnings
 own = dict(os.environ)
@@ -78,7 +78,7 @@ print(json.dumps({"modules": len(names), "changed": changed}))
 
 
 def fresh(code: str, **environment: str) -> str:
-    """What ``code`` prints in a process without any of our settings."""
+    """The output of ``code`` in a process without these settings."""
     place = {name: value for name, value in os.environ.items() if name not in process.SETTINGS} | environment
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=place, capture_output=True, text=True, check=True)
     return done.stdout

@@ -1,4 +1,4 @@
-"""Profiles in folders: headings as promised, read as written, never half of one."""
+"""Profiles in folders: the promised headings, read as written, never incomplete."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FACTS = {"model": "tiny", "layers": 2, "heads": 1, "corpus": "née", "definition
 
 
 def profile_of(*names: str, rows: int = 2, **facts: Any) -> Profile:
-    """Numbers in every column, as their headings want them."""
+    """Numbers in every column, of the type that the headings require."""
 
     def cell(heading: str, row: int) -> Any:
         texts = {"level": "full", "relation": "nmod:poss", "direction": "head_row", "baseline": "pos", "role": "broad"}
@@ -52,7 +52,7 @@ def profile_of(*names: str, rows: int = 2, **facts: Any) -> Profile:
 
 
 def same(one: Profile, other: Profile) -> bool:
-    """The same tables and facts; a cell without a value may be None, NaN or empty."""
+    """Whether tables and facts are the same; a cell without a value may be None, NaN or empty."""
     for part in ("tables", "untrained"):
         assert getattr(one, part).keys() == getattr(other, part).keys()
         for name, table in getattr(one, part).items():
@@ -113,7 +113,7 @@ def test_the_profile_of_a_study_is_read_as_it_was(tiny: Any, tmp_path: Path) -> 
     written = study(tiny("bert"), read_conllu("\n".join(lines) + "\n\n"))
     written.write(tmp_path)
     assert same(written, read_profile(tmp_path))
-    assert repr(read_findings(tmp_path)) == repr(read_profile(tmp_path).findings())  # NaN is not itself
+    assert repr(read_findings(tmp_path)) == repr(read_profile(tmp_path).findings())  # NaN is not equal to itself
 
 
 def test_an_empty_detail_is_read_as_an_empty_detail(tmp_path: Path) -> None:
@@ -313,5 +313,5 @@ def test_an_old_profile_is_not_one_while_a_new_one_is_being_written(
     monkeypatch.setattr(Path, "replace", failing)
     with pytest.raises(ExportError):
         profile_of("entropy", "uas", rows=1, corpus="another").write(tmp_path)
-    with pytest.raises(CorpusError):  # a new table of entropies beside the old facts would be half of each
+    with pytest.raises(CorpusError):  # a new table of entropies with the old facts would mix two profiles
         read_profile(tmp_path)

@@ -1,4 +1,4 @@
-"""The Roles page with profiles that whoever runs the server has measured: one model, or the steps of a training."""
+"""The Roles page with profiles prepared by whoever runs the server: one model, or the steps of a training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles on the disk: a budget in bytes, oldest use first, unfinished sums for a day, and a disk that is full."""
+"""Profiles on the disk: a limit in bytes, least recently used first, unfinished sums for a day, and a full disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def folder(home: Path, name: str, kilobytes: int, hours: float, file: str = "syntax.csv") -> Path:
-    """A profile with one file, last used so many hours ago. Its folder's name has 32 digits, as of a real one."""
+    """A profile with one file, last used this many hours ago. Its folder's name has 32 digits, like a real one."""
     of = home / name.encode().hex().zfill(32)
     of.mkdir(parents=True)
     (of / file).write_bytes(b"x" * kilobytes * 1000)
@@ -103,7 +103,7 @@ def test_where_nothing_can_be_deleted_tidying_goes_on(home: Path, monkeypatch: p
     tidy()
     assert {path.name for path in tried} == {".trained.npz", ".syntax.csv.77.part"}
     assert not part.exists()  # whichever of the two came first
-    assert "b" not in names(home)  # the budget is kept all the same
+    assert "b" not in names(home)  # the limit holds in any case
     assert "c" in names(home)
 
 
@@ -154,7 +154,7 @@ def test_where_nothing_can_be_written_there_is_no_folder(tmp_path: Path) -> None
 
 
 def test_a_class_that_comes_at_once_gets_one_profile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal ones would do, but whatever is kept of one would be looked for in the tables of both, at every visit."""
+    """Equal ones would be correct, but every cache of one would be compared with the tables of both, in every visit."""
     studies._given.cache_clear()
     together = Barrier(8)
 

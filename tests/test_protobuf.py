@@ -1,4 +1,4 @@
-"""Messages of protobuf from a stranger: what is damaged or endless is refused after a bounded look."""
+"""Untrusted protobuf messages: damaged or endless ones are refused after reading a bounded part."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mha_viz.models.protobuf import fields
 
 
 class Counted(bytes):
-    """Bytes that count how often one of them was looked at."""
+    """Bytes that count how often one of them was read."""
 
     looks = 0
 

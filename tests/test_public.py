@@ -1,4 +1,4 @@
-"""What the package shows to programs: the names of its public modules, one family of errors, typed options."""
+"""What the package offers to programs: the names of its public modules, one family of errors, typed options."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mha_viz.figures.view import SETTINGS, View
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "mha_viz"
 
-# What programs of others may import. Whoever adds a module here gives it an __all__; a name that leaves one is a
-# change that the changelog states.
+# What other programs may import. A module that is added here needs an __all__; a name that is removed needs an entry in
+# the changelog.
 PUBLIC = {
     "mha_viz": {
         *(
@@ -89,7 +89,7 @@ def test_all_that_the_readme_names_is_there() -> None:
 
 
 def test_every_error_of_the_house_is_in_the_family() -> None:
-    """Classes of errors stand in errors.py; what never leaves a module (its name begins with _) may stay there."""
+    """Error classes are in errors.py, except those that never leave their module, whose names begin with _."""
     signals = {"LastLayerSeen"}
     strays = [
         f"{path.relative_to(ROOT)}: {node.name}"
@@ -107,7 +107,7 @@ def test_every_error_of_the_house_is_in_the_family() -> None:
 
 
 def _class(base: ast.expr) -> type:
-    """The class that a base's name stands for among errors, Python's own and ours; object for any other."""
+    """The class that a base's name refers to among errors, Python's own and ours; object for any other name."""
     name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
     value = getattr(errors, name, None) or getattr(builtins, name, object)
     return value if inspect.isclass(value) else object
@@ -124,7 +124,7 @@ def test_the_typed_options_are_those_that_a_figure_takes() -> None:
 
 
 class _Listed:
-    """Stands for Literal: gives what is between its brackets."""
+    """Stands in for Literal: returns what is between its brackets."""
 
     def __getitem__(self, values: tuple[str, ...]) -> tuple[str, ...]:
         return values

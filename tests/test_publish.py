@@ -1,4 +1,4 @@
-"""One page in one file: chosen heads, interactive drawings, and a person's remarks as text."""
+"""One page in one file: chosen heads, interactive drawings, and remarks as text."""
 
 from __future__ import annotations
 

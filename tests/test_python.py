@@ -207,7 +207,7 @@ WORDS = ["the", "animal", "didn't", "cross", ";", "zoë's", "café", "typed", "1
 
 
 def mixed(count: int, seed: int = 0) -> Iterator[str | list[str]]:
-    """Texts of 1 to 20 words in any order, every fourth given as words, one longer than a tiny model reads."""
+    """Texts of 1 to 20 words in any order, every fourth given as words, one exceeding a tiny model's limit."""
     rng = np.random.default_rng(seed)
     for number in range(count):
         words = [str(word) for word in rng.choice(WORDS, rng.integers(1, 5 if number % 4 else 21))]

@@ -1,4 +1,5 @@
-"""Quantities beside the weight: norm-weighted attention against loops, rollout against matrices worked out by hand."""
+"""Quantities other than the weight: norm-weighted attention compared with loops, rollout with matrices computed by
+hand."""
 
 from __future__ import annotations
 
@@ -265,7 +266,7 @@ def test_compare_sets_a_head_beside_itself_without_others(no_hub: None) -> None:
     assert "No head is switched off" in PageSession({"text": TEXT, "show": "off"}, COMPARE).said
 
 
-# ---- Drawings of numbers with a sign -------------------------------------------------------------------
+# ---- Drawings of signed numbers ------------------------------------------------------------------------
 
 
 def signed_reading() -> Attention:

@@ -1,4 +1,4 @@
-"""Texts of people in sentences: whole emoji, no control characters, and an ellipsis where something was cut."""
+"""Typed texts in sentences: complete emoji, no control characters, and an ellipsis where something was cut."""
 
 from __future__ import annotations
 

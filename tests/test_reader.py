@@ -1,4 +1,4 @@
-"""The process that reads: what comes back is what the model says here, and its end is nobody else's."""
+"""The reader process: its answers equal those of the model in this process, and its end affects nobody else."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_when_all_have_gone_what_was_kept_is_given_back(tiny_folder: Callable[[s
 
 
 def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs() -> None:
-    cache.idle()  # other tests of this process may have read with other models
+    cache.idle()  # other tests of this process may have used other models
     desk, model = cache.office(), catalog.resolve("minilm")
     desk.reading(model, "This is read before the rest.", "").result(PATIENCE)
     running = desk._reader._process

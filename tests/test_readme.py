@@ -1,4 +1,5 @@
-"""The Python in the README runs, and its comments state what comes out; its commands run, or name a test that does."""
+"""The Python in the README runs, and its comments state the results; its commands run, or name a test that runs
+them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 SHELL = re.findall(r"^```(?:sh|bat)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 COMMANDS = [line.partition(" #")[0].strip() for block in SHELL for line in block.splitlines()]
 
-# Commands that run elsewhere, by how they begin.
+# Commands that run elsewhere, by their beginnings.
 ELSEWHERE = {
     "mha-viz profile corpus/ --workers": "tests/test_cluster.py",
     "mha-viz serve": "tests/test_serving.py",
@@ -50,7 +51,7 @@ CORPORA = {
 
 @pytest.fixture
 def reader_s_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where somebody tries what the README says: with the corpora that it names."""
+    """A folder in which somebody tries the README, with the corpora that it names."""
     for name, content in CORPORA.items():
         (tmp_path / name).write_text(content, "utf-8")
     monkeypatch.chdir(tmp_path)
@@ -58,7 +59,7 @@ def reader_s_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stated(comment: str) -> Any:
-    """The value that a comment begins with; None where it is prose."""
+    """The value at the beginning of a comment; None if it is prose."""
     for end in [comment, comment.partition(": ")[0]]:
         try:
             return ast.literal_eval(end)
@@ -68,7 +69,7 @@ def stated(comment: str) -> Any:
 
 
 def steps(block: str) -> Iterator[tuple[ast.stmt, Any]]:
-    """Each statement of a block with the value that the comment behind it states."""
+    """Each statement of a block with the value stated in the comment after it."""
     for statement in ast.parse(block).body:
         last = block.splitlines()[(statement.end_lineno or 0) - 1]
         yield statement, stated(last.partition("# ")[2].strip())
@@ -76,7 +77,8 @@ def steps(block: str) -> Iterator[tuple[ast.stmt, Any]]:
 
 @pytest.fixture(scope="module")
 def another_program() -> dict[str, Any]:
-    """What the later blocks use: a model's output and its tokenizer, and cross-attention with two lists of tokens."""
+    """The variables of the later blocks: a model's output and its tokenizer, and cross-attention with two lists of
+    tokens."""
     import torch
     from transformers import AutoModel, AutoTokenizer, T5Config, T5Model
 

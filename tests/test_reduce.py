@@ -1,4 +1,4 @@
-"""From pieces to words: summed to, averaged from, nothing rescaled."""
+"""From pieces to words: sums over keys, means over queries, nothing rescaled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heads that are removed one by one, and the few that change an answer, against single passes."""
+"""Heads that are removed one by one, and the few that change an answer, compared with single passes."""
 
 from __future__ import annotations
 
@@ -136,14 +136,14 @@ def test_a_search_ends_when_nothing_helps() -> None:
     def margins_of(start: float) -> Callable[[list[tuple[Head, ...]]], np.ndarray]:
         return lambda sets: np.array([start + sum(gains[head] for head in heads) for heads in sets])
 
-    found = switch(every, margins_of(-1.3))
-    assert (found.heads, found.is_answer) == ((Head(0, 1), Head(0, 2)), True)
+    smallest = switch(every, margins_of(-1.3))
+    assert (smallest.heads, smallest.is_answer) == ((Head(0, 1), Head(0, 2)), True)
     best = min(
         (heads for count in range(5) for heads in combinations(every, count) if margins_of(-1.3)([heads])[0] > 0),
         key=len,
     )
-    assert len(best) == len(found.heads)
-    found = switch(every, margins_of(-5.0))
-    assert (len(found.heads), found.is_answer) == (3, False)  # the fourth makes it worse
+    assert len(best) == len(smallest.heads)
+    smallest = switch(every, margins_of(-5.0))
+    assert (len(smallest.heads), smallest.is_answer) == (3, False)  # the fourth makes it worse
     assert len(switch(every, margins_of(-5.0), most=1).heads) == 1
     assert switch(every, margins_of(0.5)).heads == ()

@@ -1,4 +1,4 @@
-"""The files that stand around the code agree with it and with each other."""
+"""The files around the code are consistent with it and with each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a head may be called: thresholds, halves, a hundred cases, intervals."""
+"""The rules for roles: thresholds, halves, a hundred cases, intervals."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ Halves = tuple[int, int]  # even, odd
 def counts(
     n: Halves, offset: Halves, *heads: dict[int, Halves], upos: Halves = (0, 0), documents: int = 1
 ) -> roles.SyntaxCounts:
-    """Counts in which every row is like obj: cases and right guesses of the best offset and of the nearest VERB to the
-    left, and for each head direction → right answers; in equal parts over the documents."""
+    """Counts in which every row is like obj: cases, right guesses of the best offset and of the nearest VERB to the
+    left, and for each head direction → right answers; divided equally among the documents."""
     gold = Gold(np.zeros(PLACES, np.int64), np.zeros((*PLACES, 20), np.int64), np.zeros((*PLACES, 2, 2), np.int64))
     correct = np.zeros((documents, 2, 3, 1, len(heads)), np.int32)
     cases = np.zeros((documents, *PLACES), np.int64)
@@ -166,14 +166,14 @@ def test_a_role_names_the_rule_by_part_of_speech_and_beats_it_or_not() -> None:
     assert name == "nearest VERB to the left"
     assert rules == [roles.Rule(name, 179 / 200, True), roles.Rule(name, 180 / 200, False)]  # as well is not better
     (odd,) = suggested((100, 100), (20, 20), {0: (90, 90)}, upos=(100, 89))
-    assert odd.rule == roles.Rule(name, 0.89, True)  # of the odd sentences alone
+    assert odd.rule == roles.Rule(name, 0.89, True)  # of the odd sentences only
 
 
 def test_the_choice_is_made_on_even_and_both_halves_are_kept() -> None:
     made = counts((200, 100), (100, 50), {0: (90, 90)}, {1: (120, 30)}, {2: (120, 99)})
     made.gold.offset[1, 1, BASE, 4], made.gold.upos[1, 1, BASE, 1, 0] = 60, 80  # better ones, among the odd
     choice = next(c for c in roles.choose(OBJ, made.gold, made.by_row) if c.row == BASE)
-    assert (choice.direction, choice.head) == (1, 1)  # of equals the first direction
+    assert (choice.direction, choice.head) == (1, 1)  # among equals the first direction
     assert (choice.n, choice.correct, choice.offset, choice.upos) == ((200, 100), (120, 30), 60, 80)
 
 

@@ -1,4 +1,4 @@
-"""Evidence on the Roles page: sentences that open in Explore with their gold arcs, and whose sentences they are."""
+"""Evidence on the Roles page: sentences that open in Explore with their gold arcs, and who may see which sentences."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PAGE = "pages/30_roles.py"
 
 
 def links(page: PageSession) -> list[dict[str, str]]:
-    """The parameters of the links to Explore that hold a sentence."""
+    """The parameters of the links to Explore that contain a sentence."""
     from urllib.parse import parse_qsl
 
     queries = [dict(parse_qsl(link.proto.query_string)) for link in page.at.get("page_link")]
@@ -232,7 +232,7 @@ def test_of_a_long_sentence_the_words_around_the_link_are_shown() -> None:
 
 
 def search(page: PageSession, **conditions: str) -> str:
-    """Fill in the form of the open head, and wait for the result; the search as the URL holds it."""
+    """Fill in the form of the open head, and wait for the result; the search as in the URL."""
     before = page.url.get("search", "")
     for name, value in conditions.items():
         page.at.text_input(key=f"search_{name}_{before}").set_value(value)
@@ -256,7 +256,7 @@ def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
     assert counts["links"].sum() == 289
     assert set(counts["relation"]) == {"nsubj"}
     again = PageSession({"model": "toy", "head": "L1H2", "search": "relation=nsubj&dependent_pos=PRON&odd=1"}, PAGE)
-    assert "of 6,541 links" in again.said  # a link shows what is kept
+    assert "of 6,541 links" in again.said  # a link shows the cached result
     assert again.at.text_input(key="search_relation_relation=nsubj&dependent_pos=PRON&odd=1").value == "nsubj"
 
 

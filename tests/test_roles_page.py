@@ -1,4 +1,4 @@
-"""The Roles page as a script: what was measured, one head in full, measuring on demand, and what can go wrong."""
+"""The Roles page as a script: measurements, the card of a head, measuring on demand, and errors."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_relations_are_filtered_by_what_is_typed() -> None:
     assert "No relation that matches “(*[” has" in page.said
 
 
-# What somebody looks for, in a link or by a control, and the clicks that write the URL afterwards.
+# What somebody searches for, by a link or by a control, and the clicks that write the URL afterwards.
 LOOKED_FOR: dict[str, Callable[[], PageSession]] = {
     "a head in a link": lambda: visit(head="L3H1"),
     "a kind in a link": lambda: visit(kinds="syntax"),
@@ -225,7 +225,7 @@ def test_a_cell_of_the_map_opens_the_card_of_its_head_in_place() -> None:
     assert "head=L3H1" in link.query_string
     page.pick("role_map_L3H1", {"customdata": "L2H4"})
     assert "#### L2H4 (3-5)" in page.said
-    page.at.query_params.clear()  # the browser's Back to where nothing was open: the same cell can be clicked again
+    page.at.query_params.clear()  # the browser's Back to a state with nothing open: the same cell can be clicked again
     page.at.run()
     page.pick("role_map_None", {"customdata": "L3H1"})
     assert "#### L3H1 (4-2)" in page.said
@@ -260,7 +260,7 @@ def test_controls_follow_the_url_back() -> None:
 
 def test_a_click_sent_before_the_url_changed_loses_nothing_that_was_typed() -> None:
     page = typed("relation", "mod")
-    page.at.query_params.clear()  # the browser sends the next click before it hears of the new URL
+    page.at.query_params.clear()  # the browser sends the next click before it receives the new URL
     page.at.pills(key="kinds").set_value(["syntax"]).run()
     page.check()
     assert page.url == {"relation": "mod", "kinds": "syntax"}
@@ -425,7 +425,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
             return usual(module, order, bounds, progress, cancelled)
         asked.set()
         until(cancelled)
-        assert keep.wait(60)  # as long as the sums are written
+        assert keep.wait(60)  # as long as the sums are being written
         raise Cancelled("The study was stopped.", "What is done is kept; start it again to go on.")
 
     monkeypatch.setattr(studies_room.apart, "run", slow)
@@ -554,13 +554,13 @@ def test_reading_the_built_in_sentences_can_be_stopped_and_begun_again(monkeypat
 
 
 def looked_at(job: Job) -> Job:
-    """A visitor still waits for it."""
+    """A visitor is still waiting for it."""
     job.look()
     return job
 
 
 def waiting(*_: Any, cancelled: Callable[[], bool], **__: Any) -> bytes:
-    """Stands in for a child process that goes on until nobody waits."""
+    """Stands in for a child process that continues until nobody waits."""
     until(cancelled)
     raise Cancelled("The study was stopped.", "Start it again.")
 

@@ -1,4 +1,4 @@
-"""A reading that was saved comes back equal; a file that is damaged or of somebody else's is answered in words."""
+"""A saved reading is equal when opened again; a damaged or foreign file leads to an error in words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUFFIXES = (".npz", ".safetensors")
 
 
 def cut_reading() -> Attention:
-    """A text of which a part was read, with an unknown piece and a lone surrogate, which no UTF-8 can hold."""
+    """A text that was read only in part, with an unknown piece and a lone surrogate, which UTF-8 cannot encode."""
     tokens = (Token("[CLS]", None, 0, None, None), Token("\ud800\0", 0, 0, 0, 2, False))
     text = TokenizedText("\ud800\0 and more", "", tokens, Cut(9, 2, (2, 0), True))
     return Attention("m\ud800", "r", text, np.full((1, 1, 2, 2), 0.5, np.float32), made=("typed",))
@@ -94,11 +94,11 @@ def test_a_text_that_could_not_be_opened_again_is_not_saved(tmp_path: Path) -> N
     assert attention.save(tmp_path / "a.csv").is_file()
 
 
-# ---- What is not a saved reading ---------------------------------------------------------------------------
+# ---- Files that are not saved readings ---------------------------------------------------------------------
 
 
 def changed_arrays(**changes: Any) -> bytes:
-    """The .npz of a reading with some arrays replaced, or left out where None."""
+    """The .npz of a reading with some arrays replaced, or left out if None."""
     with np.load(io.BytesIO(exports.to_bytes(reading(), ".npz")), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files} | changes
     buffer = io.BytesIO()
@@ -107,7 +107,7 @@ def changed_arrays(**changes: Any) -> bytes:
 
 
 def changed_heading(**changes: Any) -> bytes:
-    """The .npz of a reading whose heading says something else."""
+    """The .npz of a reading with a changed heading."""
     with np.load(io.BytesIO(exports.to_bytes(reading(), ".npz")), allow_pickle=False) as file:
         fields = json.loads(file["reading"].tobytes()) | changes
     fields = {name: value for name, value in fields.items() if value != "gone"}
@@ -132,7 +132,7 @@ def compressed() -> bytes:
 
 
 def claiming(shape: str) -> bytes:
-    """An array of 4 bytes whose heading claims another shape."""
+    """An array of 4 bytes whose header declares another shape."""
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(4)
     return members({"reading.npy": b"", "weights.npy": array, "hidden.npy": array})
@@ -256,7 +256,7 @@ def test_places_that_hold_no_file_are_answered_in_words(tmp_path: Path) -> None:
 def test_a_damaged_file_is_an_error_of_the_family_or_the_same_reading(
     tmp_path: Path, suffix: str, data: st.DataObject
 ) -> None:
-    """Bytes that no checksum guards may change without harm: then the reading is the one that was saved."""
+    """Bytes without a checksum may change without harm: then the reading is the saved one."""
     attention = reading()
     raw = bytearray(exports.to_bytes(attention, suffix))
     if data.draw(st.booleans()):

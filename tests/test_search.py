@@ -107,7 +107,7 @@ def _edge(sentence: brute.Sentence, query: int, key: int) -> tuple[str, str]:
 
 
 def _meets(sentence: brute.Sentence, query: int, key: int, wanted: Conditions) -> bool:
-    """The conditions of the cases above alone."""
+    """The conditions of the cases above."""
     edge = _edge(sentence, query, key)
     dependent = query if edge[1] == "dep_to_head" else key
     return (

@@ -1,4 +1,4 @@
-"""The search for a head on every page: what it answers, and where an answer leads."""
+"""The search for a head on every page: its answers, and where they lead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def visit(page: str, **url: Any) -> PageSession:
 
 
 def asked(page: PageSession, typed: str) -> dict[str, Any]:
-    """What the browser is told after this was typed."""
+    """The data that the browser gets after this was typed."""
     page.send("mha_search", "query", typed)
     content: dict[str, Any] = json.loads(page._drawn()["mha_search"].json)
     return content

@@ -1,4 +1,4 @@
-"""The real server as strangers meet it: headers, names, origins, bounds, what is given back."""
+"""The real server as the public sees it: headers, names, origins, limits, and resources that are freed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.web_session import XSRF, WebSession, run
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "questions", "about")
 PROMISED = ("content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy")
-PATIENCE = 120  # seconds until what does not happen is called missing
+PATIENCE = 120  # seconds after which something that does not happen counts as missing
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 
 def ask(url: str, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
-    """One request as it stands: no redirect is followed."""
+    """One request as given: redirects are not followed."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
@@ -65,7 +65,7 @@ def ask(url: str, path: str, method: str = "GET", body: bytes | None = None, **h
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
-    """A server with two places, one process for all tests that need it full; other settings beside it."""
+    """A server with two places, one process for all tests that need a full one; other settings are set as well."""
     settings = {"MHA_VIZ_SESSIONS": "2", "MHA_VIZ_FRAMES": "https://courses.example.org", "MHA_VIZ_METRICS": "1"}
     hosts = {"MHA_VIZ_HOSTS": "heads.example.org, 127.0.0.1"}
     hosts |= {"MHA_VIZ_PROXIES": "127.0.0.1", "MHA_VIZ_SESSIONS_PER_ADDRESS": "1"}
@@ -76,7 +76,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
 
 @pytest.fixture(scope="module")
 def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
-    """A server that waits one second for a visitor to come back."""
+    """A server that waits one second for a visitor to return."""
     option = ("--server.disconnectedSessionTTL", "1")
     with AppServer(tmp_path_factory.mktemp("forgetful"), *option, MHA_VIZ_METRICS="1") as running:
         yield running
@@ -161,7 +161,7 @@ def test_no_component_code_travels_in_messages(server: AppServer) -> None:
     assert {"mha_explorer", "mha_sentence"} <= set(drawn)
 
 
-# ---- Who may ask -----------------------------------------------------------------------------------------------------
+# ---- Who may connect -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "user@127.0.0.1", "", "127.0.0.1:x"])
@@ -196,14 +196,14 @@ def test_the_own_page_and_programs_can(server: AppServer) -> None:
 
 
 def opened(server: AppServer, path: str = "/_stcore/stream", **headers: str) -> int:
-    """The status with which the server answers to the opening of a WebSocket, which is closed again."""
+    """The status with which the server answers the opening of a WebSocket, which is then closed."""
     connection, status = upgrade(server, path, **headers)
     connection.close()
     return status
 
 
 def upgrade(server: AppServer, path: str = "/_stcore/stream", **headers: str) -> tuple[http.client.HTTPConnection, int]:
-    """A connection that asked to become a WebSocket, and the answer's status."""
+    """A connection that requested to become a WebSocket, and the answer's status."""
     key = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
     key |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
     connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=PATIENCE)
@@ -211,7 +211,7 @@ def upgrade(server: AppServer, path: str = "/_stcore/stream", **headers: str) ->
     return connection, connection.getresponse().status
 
 
-# ---- How many --------------------------------------------------------------------------------------------------------
+# ---- Limits on visitors ----------------------------------------------------------------------------------------------
 
 
 def test_over_capacity_a_page_says_so_and_tries_again(full: AppServer) -> None:
@@ -279,7 +279,7 @@ def test_an_address_has_its_share_and_arrivals_count() -> None:
     assert "2 open tabs from one network address" in seats.refusal("10.0.0.1")
     assert seats.refusal("10.0.0.2") == ""
     for _ in range(3):
-        seats.sit("127.0.0.1")  # a proxy may be there
+        seats.sit("127.0.0.1")  # there may be a proxy
         assert (seats.refusal("127.0.0.1") == "") is (seats.taken < 4)
     assert "5 open tabs at a time" in seats.refusal("10.0.0.2")
     seats.arrive("10.0.0.1")
@@ -397,7 +397,7 @@ def test_an_upload_that_is_broken_off_leaves_nothing_in_the_log(forgetful: AppSe
     assert forgetful.faults() == []
 
 
-# ---- What is given back ----------------------------------------------------------------------------------------------
+# ---- Resources that are freed ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted in /proc")
@@ -447,7 +447,7 @@ def test_sessions_that_nobody_goes_on_with_are_shut_down_once(monkeypatch: pytes
         waiting.save(session)  # type: ignore[arg-type]
     assert [session.ended.total() for session in made[:4]] == [1, 1, 1, 0]
     assert waiting.get("3") is made[3]
-    waiting.delete("3")  # somebody goes on with it
+    waiting.delete("3")  # somebody continues it
     now = 46.0
     assert waiting.get("4") is None
     waiting.end_expired()
@@ -456,7 +456,7 @@ def test_sessions_that_nobody_goes_on_with_are_shut_down_once(monkeypatch: pytes
 
 
 class _Rounds:
-    """Stands in for the downloads: counts how often the sweeper came by."""
+    """Stands in for the downloads: counts the rounds of the sweeper."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -660,6 +660,6 @@ def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable
 
 
 def _soon(route: Route) -> None:
-    """The page would try again after ten seconds, as another test reads; this one does so after one."""
+    """The page would try again after ten seconds, which another test checks; this one does so after one."""
     answer = route.fetch()
     route.fulfill(response=answer, body=answer.text().replace('content="10"', 'content="1"'))

@@ -1,4 +1,4 @@
-"""Files in shards: every byte is in one of them, and together they are the corpus that is read as a whole."""
+"""Files in shards: every byte is in exactly one of them, and together they give the same corpus as the whole file."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_documents_without_chains_are_cut_between_sentences_and_keep_their_name(
 
 
 def shards_between_sentences(path: Path) -> tuple[cutting.Shard, ...]:
-    """As for a file whose beginning, by which it is judged, has no heading of a document."""
+    """As for a file whose beginning, by which its kind is recognised, has no document heading."""
     parts = cutting._parts(io.BytesIO(), path.read_bytes(), 1, cutting._sentence_end, path.name)
     shards, start = [], 0
     for part in parts:
@@ -219,7 +219,7 @@ def test_an_upload_is_its_bytes_and_nothing_is_unpacked_or_looked_up(tmp_path: P
         assert [sentence.forms for sentence in uploaded.sentences] == [("one", "two")]
 
 
-# ---- What cannot be read is left out, and named ----------------------------------------------------------------------
+# ---- What cannot be read is left out and reported --------------------------------------------------------------------
 
 
 def test_lines_that_are_no_text_are_left_out() -> None:
@@ -252,7 +252,7 @@ def test_a_bad_line_with_a_bracket_leaves_the_chains_of_its_document_out() -> No
     st.lists(st.sampled_from(["", " ", "# newdoc", "# newdoc id = a", "#", "1\ta"]), max_size=30), st.integers(0, 60)
 )
 def test_a_document_ends_at_the_first_blank_line_before_its_next(lines: list[str], size: int) -> None:
-    """As a pattern says it that looks at the same lines again and again."""
+    """The same as with a pattern that looks at the same lines again and again."""
     pattern = re.compile(rb"\n[ \t]*\n(?=(?:#[^\n]*\n)*?#[ \t]*newdoc(?: id = a)?\n)")
     data = "".join(f"{line}\n" for line in lines).encode()
     match = pattern.search(data, size)

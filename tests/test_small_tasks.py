@@ -1,4 +1,4 @@
-"""The small tasks: what is asked, what is measured on the sentence that is shown, and what is said of an answer."""
+"""The small tasks: the question, what is measured on the sentence that is shown, and the feedback on an answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def visit(**url: str) -> PageSession:
 
 
 def by_definition(task: SmallTask, words: list[str], rows: list[list[float]]) -> float:
-    """What a measure says of one head, in plain Python; the first and the last token are special."""
+    """The measure for one head, in plain Python; the first and the last token are special."""
     inner = range(1, len(words) - 1)
     if task.measure == "link":
         return rows[words.index(task.link[0])][words.index(task.link[1])]

@@ -1,4 +1,4 @@
-"""Earlier states of the toy: unpacked once for all processes, and nothing is left behind."""
+"""Snapshots of the toy model: unpacked once for all processes, and nothing is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts of pages as files: what stands where, and that no number is lost on the way."""
+"""Charts of pages as files: positions, and that no number is lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MARGIN = {"l": 50, "r": 10, "t": 20, "b": 30}
 
 
 def marks(chart: Any, kind: type) -> list[Any]:
-    """The marks of a chart, in the pixels of the page: the sheet is 620 pixels wide or more."""
+    """The marks of a chart, in pixels of the page; the sheet is at least 620 pixels wide."""
     drawn = drawing(chart, LIGHT, SIZE, "Caption.", "Alt")
     return [mark for mark in drawn.marks if isinstance(mark, kind)]
 
@@ -106,8 +106,8 @@ def test_labels_titles_and_the_legend_are_written() -> None:
     chart.add_scatter(x=[0, 1], y=[0, 1], name="one", row=1, col=1)
     chart.add_scatter(x=[0, 1], y=[0, 1], name="two", row=1, col=2)
     chart.update_xaxes(tickvals=[0, 1], ticktext=["a &lt; b", "c"], title_text="step")
-    said = texts(chart)
-    assert {"one", "two", "a < b", "c", "step", "left W", "Q", "right"} <= set(said)
+    written = texts(chart)
+    assert {"one", "two", "a < b", "c", "step", "left W", "Q", "right"} <= set(written)
     (index,) = [mark for mark in marks(chart, Text) if mark.text == "Q"]
     (before,) = [mark for mark in marks(chart, Text) if mark.text == "left W"]
     assert (index.size, index.y > before.y) == (pytest.approx(0.7 * before.size), True)
@@ -123,8 +123,8 @@ def test_text_that_looks_like_markup_stays_text() -> None:
 
 def test_round_numbers_stand_along_an_axis() -> None:
     layout = go.Figure().layout.xaxis
-    found = axis(layout, [[0.0, 7.3]], 0, 100, 0.0, True).ticks()
-    assert [text for _, text in found] == ["0", "2", "4", "6"]
+    ticks = axis(layout, [[0.0, 7.3]], 0, 100, 0.0, True).ticks()
+    assert [text for _, text in ticks] == ["0", "2", "4", "6"]
     layout.update(tickformat=".0%", range=[0, 1], nticks=3)
     assert [text for _, text in axis(layout, [[]], 0, 100, 0.0, False).ticks()] == ["0%", "50%", "100%"]
 

@@ -1,4 +1,5 @@
-"""The saved default runs of the training lab: what the code gives today, what is said of them, and their charts."""
+"""The saved default runs of the training lab: they equal what the code computes today, their statements, and their
+charts."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def test_a_run_that_does_not_show_it_says_no() -> None:
 
 
 def changed(experiment: str, number: int = 0, **arrays: Any) -> tuple[Statement, ...]:
-    """What a stored run says when some numbers of one arm are others, given as functions of the old ones."""
+    """The statements about a default run with some numbers of one run changed, by functions of the old ones."""
     result = record.stored(experiment)
     runs = list(result.runs)
     runs[number] = replace(runs[number], **{n: new(getattr(runs[number], n).copy()) for n, new in arrays.items()})

@@ -1,4 +1,4 @@
-"""The layers of BERT and its like without transformers' loop: which products a pass makes, and what they hold."""
+"""The layers of BERT and similar models without transformers' loop: the products of a pass, and their sizes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LAYERS, WIDTH = tiny_models.LAYERS, tiny_models.WIDTH
 
 
 class Looking(Tap):
-    """Looks at what heads put out."""
+    """Reads the outputs of heads."""
 
     def layer(
         self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
@@ -38,7 +38,7 @@ class Looking(Tap):
 
 @pytest.fixture
 def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How wide the result of each product with weights is, in order."""
+    """The widths of the results of all products with weights, in order."""
     widths: list[int] = []
 
     def counted(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -69,7 +69,7 @@ def test_a_pass_makes_one_product_for_q_k_and_v_and_none_after_the_last_weights(
     encoder.encode(SENTENCE)
     assert products == [*embedded, *whole * (LAYERS - 1), 2 * WIDTH]
     products.clear()
-    encoder.through(SENTENCE, tap=Looking)  # who looks at what the heads put out is shown it
+    encoder.through(SENTENCE, tap=Looking)  # a hook on the outputs of the heads gets them
     assert products == [*embedded, *whole * (LAYERS - 1), 2 * WIDTH, WIDTH]
     products.clear()
     encoder.states(SENTENCE)

@@ -1,4 +1,4 @@
-"""A study equals the plain loops of tests/brute number by number, whatever the batches, the order and the pauses."""
+"""A study equals the plain loops of tests/brute number by number, for any batches, order and pauses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-# ---- What is read: ours, small, with everything in it that a treebank has -------------------------------------------
+# ---- The corpus: small, with everything that occurs in treebanks ---------------------------------------------------
 
 # form UPOS head relation [Entity]; PRON3 is a third person; "3-4 didn't" a range, "5.1 went" an empty node
 MILL = """
@@ -153,7 +153,7 @@ GAP = "\n".join(
 )
 
 
-# ---- The models, and what the loops say of them ---------------------------------------------------------------------
+# ---- The models, and the results of the loops -----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +177,7 @@ def small(small_folder: Path) -> Encoder:
 
 
 class Both:
-    """A model's study of CORPUS, and what the loops find with transformers' own attention."""
+    """A model's study of CORPUS, and the results of the loops over transformers' own attention."""
 
     def __init__(self, encoder: Encoder, folder: Path) -> None:
         self.encoder, self.folder = encoder, folder
@@ -259,13 +259,13 @@ def test_baselines_of_syntax(both: Both) -> None:
     lines = list(both.lines("syntax_baselines"))
     assert len(lines) == sum(map(len, best.values()))
     for x in lines:
-        group, rule = (x.level, x.relation), _told(x.baseline, x.detail, both.encoder.heads)
+        group, rule = (x.level, x.relation), _parsed_choice(x.baseline, x.detail, both.encoder.heads)
         assert (x.n, x.correct) == best[x.baseline][group, x.direction]
         assert options[x.baseline][group, x.direction, rule] == (x.n, x.correct)  # the detail is one that does it
         assert x.accuracy == pytest.approx(x.correct / x.n, abs=1e-12)
 
 
-def _told(baseline: str, detail: str, heads: int) -> Any:
+def _parsed_choice(baseline: str, detail: str, heads: int) -> Any:
     if baseline == "offset":
         return int(detail)
     if baseline == "pos":
@@ -362,7 +362,7 @@ def test_baselines_of_coreference(both: Both) -> None:
     untrained = brute.coreference(both.untrained.chunks)
     for x in both.lines("coreference_baselines"):
         if x.baseline == "untrained":
-            count = untrained[x.mention_type, _told(x.baseline, x.detail, both.encoder.heads)]
+            count = untrained[x.mention_type, _parsed_choice(x.baseline, x.detail, both.encoder.heads)]
             best = max(
                 right for (kind, who), (_, right) in untrained.items() if kind == x.mention_type and who not in NAMED
             )
@@ -403,7 +403,7 @@ def five_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_sentence(text: str) -> str:
-    """Every sentence as a document of its own."""
+    """Every sentence as a separate document."""
     plain = re.sub(r"# newdoc id = .*\n", "", text)
     return "".join(f"# newdoc id = {i}\n{block}\n\n" for i, block in enumerate(plain.strip().split("\n\n")))
 
@@ -425,11 +425,11 @@ def test_the_intervals_of_roles_are_drawn_over_documents(small: Encoder, small_f
     assert any(n >= 5 for n in keys.values())
 
 
-# ---- Whatever the batches, the order and the pauses -----------------------------------------------------------------
+# ---- Any batches, order and pauses ----------------------------------------------------------------------------------
 
 
 def assert_same(one: Profile, other: Profile, tables: Iterable[str] = ()) -> None:
-    """Counts and names equal, other numbers to 1e-9."""
+    """Counts and names are equal, other numbers equal to 1e-9."""
     assert one.tables.keys() == other.tables.keys()
     for part in ("tables", "untrained"):
         for name in tables or getattr(one, part):
@@ -512,7 +512,7 @@ def test_sums_of_another_corpus_are_not_merged(small: Encoder) -> None:
 
 
 class Stop:
-    """Says stop at the n-th time it is asked."""
+    """Requests a stop when it is asked for the n-th time."""
 
     def __init__(self, at: int) -> None:
         self.left = at
@@ -524,7 +524,7 @@ class Stop:
 
 @pytest.fixture
 def read_so_far(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of pieces of all texts that go through any model from now on."""
+    """The numbers of pieces of all texts that any model reads from now on."""
     from mha_viz.models.encoder import Encoder
 
     lengths: list[int] = []
@@ -551,9 +551,9 @@ def test_a_study_that_was_stopped_goes_on_where_it_was(
     seen: list[Progress] = []
     before = sum(read_so_far)
     assert_same(study(small, corpus, batch=60, resume=tmp_path, progress=seen.append), whole)
-    assert sorted(read_so_far) == once  # nothing twice, nothing forgotten
+    assert sorted(read_so_far) == once  # nothing twice, nothing missing
     assert (before > 0) == (at > 1)
-    assert seen[0].done >= min(before, seen[0].total // 2)  # what is kept counts at once
+    assert seen[0].done >= min(before, seen[0].total // 2)  # loaded sums count at once
     assert seen[-1].fraction == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -584,7 +584,7 @@ def test_gap_goes_on_where_it_was(small: Encoder, tmp_path: Path, monkeypatch: p
 def test_a_merge_that_is_broken_off_is_not_kept(
     small: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Ctrl-C does it: some sums hold a part that others lack."""
+    """As with Ctrl-C: some sums include a part that others lack."""
     corpus, usual, merged = read_conllu(CORPUS), Tally.merge, []
 
     def broken(tally: Tally, part: Tally) -> None:
@@ -699,7 +699,7 @@ def test_a_padded_batch_gives_the_same(both: Both) -> None:
         assert np.abs(weights - expected).max() < 1e-5
 
 
-# ---- What cannot be read --------------------------------------------------------------------------------------------
+# ---- Sentences that cannot be read ----------------------------------------------------------------------------------
 
 LONG = "\n | ".join(f"w{i} NOUN {i} dep" for i in range(200))
 DROPPED = "Look VERB 0 root | \u200b NOUN 1 obj | . PUNCT 1 punct"
@@ -758,7 +758,7 @@ def test_sentences_of_one_word_have_no_syntax(small: Encoder) -> None:
 
 
 def test_the_longest_labels_that_are_read_make_tables_of_a_bounded_size(small: Encoder) -> None:
-    """As many relations as are read, each as long as is read, in a full and in a base form."""
+    """The largest allowed number of relations, each of the largest allowed length, in a full and in a base form."""
     pad = "\U00010400" * (MAX_LABEL - 5)  # four bytes each in UTF-8
     sentences = (f"Ann PROPN 2 {i:03}{pad}:s | owns VERB 0 root" for i in range(MAX_LABELS - 1))
     profile = study(small, read_conllu(treebank(worst="\n\n".join(sentences))))
@@ -777,7 +777,7 @@ def test_plain_text_has_the_tables_that_need_no_gold(small: Encoder) -> None:
 
 
 def gap_of(*rows: str) -> str:
-    """Rows from texts in which [p:…], [a:…] and [b:…] mark the three spans; a capital letter the right name."""
+    """Rows from texts in which [p:…], [a:…] and [b:…] mark the three spans; a capital letter marks the right name."""
     lines = [GAP.split("\n")[0]]
     for number, text in enumerate(rows):
         plain, spans = "", {}

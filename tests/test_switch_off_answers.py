@@ -1,4 +1,4 @@
-"""Answers on the page on which heads are switched off: words with bars, cosines of pairs, heads removed one by one."""
+"""Answers on the Switch off page: words with bars, cosines of pairs, heads removed one by one."""
 
 from __future__ import annotations
 
@@ -187,14 +187,14 @@ def test_heads_that_make_another_word_the_answer(toy: Encoder) -> None:
     first = study.answer(toy, [], Case(MASKED, question=question_about(toy, MASKED)))
     wanted = first.words[1]
     page = visit(want=wanted)
-    found = smallest_switch(toy, Case(MASKED, question=question_about(toy, MASKED, word=wanted)))
-    if found.is_answer:
+    smallest = smallest_switch(toy, Case(MASKED, question=question_about(toy, MASKED, word=wanted)))
+    if smallest.is_answer:
         assert f"the answer is **{wanted}**" in page.said
     else:
         assert f"**{wanted}** does not become the answer" in page.said
-    if found.heads:
+    if smallest.heads:
         press(page, "switch_these")
-        assert page.url["off"] == ".".join(map(str, sorted(found.heads)))
+        assert page.url["off"] == ".".join(map(str, sorted(smallest.heads)))
 
 
 def test_direct_contributions_are_shown_where_they_can_be_read_off(

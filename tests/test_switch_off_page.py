@@ -1,4 +1,4 @@
-"""The page on which heads are switched off, and Explore without them: what the URL says, what is drawn and said."""
+"""The Switch off page, and Explore without some heads: the URL, drawings and texts."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_tokens_and_later_heads_change(minilm: Encoder) -> None:
     assert len(effect.tokens) == len(bars["customdata"])
     moved = per_head(minilm.encode(TEXT), ablation.without(minilm, ["L2H4", "L3H1"], TEXT))
     shown = cells(page, "later_heads")
-    assert shown["L2H5"] == shown["L0H0"] == ""  # they read what they read before
+    assert shown["L2H5"] == shown["L0H0"] == ""  # earlier heads are unaffected
     assert shown["L2H4"] == shown["L3H1"] == "off"
     for head in (Head(3, 0), Head(4, 7), Head(5, 11)):
         assert shown[str(head)] == charts.in_thousandths(moved[head])
@@ -138,7 +138,7 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
             assert reader._process is not None
             reader._process.kill()
             reader._process.wait()
-            asked.append("means")  # once only
+            asked.append("means")  # only once
         return usual(reader, request)
 
     monkeypatch.setattr(Reader, "_ask", ask)
@@ -166,7 +166,7 @@ def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.Monke
     def rerun(job: Job, seconds: float) -> bool:
         if not gate.is_set():
             gate.set()
-            raise StopException  # as where a visitor clicks meanwhile
+            raise StopException  # as if a visitor clicked meanwhile
         return usual_wait(job, seconds)
 
     monkeypatch.setattr(Office, "some_effects", some_effects)
@@ -187,7 +187,7 @@ def test_a_study_can_be_stopped_and_goes_on_when_asked(monkeypatch: pytest.Monke
             return usual(job, seconds)
         pressed.set()
         job.let_go()
-        raise StopException  # as where a visitor presses Stop
+        raise StopException  # as if a visitor pressed Stop
 
     monkeypatch.setattr(Job, "wait", wait)
     page = PageSession({"model": "toy", "text": "Somebody stops this one."}, PAGE)
@@ -207,14 +207,14 @@ def test_heads_together_can_be_stopped_and_go_on_when_asked(monkeypatch: pytest.
             return usual(job, seconds)
         stopped.set()
         job.let_go()
-        raise StopException  # as where a visitor presses Stop
+        raise StopException  # as if a visitor pressed Stop
 
     monkeypatch.setattr(Job, "wait", wait)
     page = PageSession({"model": "toy", "text": "Somebody stops these two.", "off": "L0H1.L1H1"}, PAGE)
     assert stopped.is_set()
     page.at.run()
     page.check()
-    if "You stopped this." in page.said:  # else it was done before
+    if "You stopped this." in page.said:  # otherwise it was done before
         press(page, "go_on_together")
     assert "You stopped this." not in page.said
     assert "changes by **" in page.said

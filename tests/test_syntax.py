@@ -1,4 +1,4 @@
-"""Heads against dependency trees, with counts worked out by hand."""
+"""Heads compared with dependency trees, with counts computed by hand."""
 
 from __future__ import annotations
 
@@ -258,12 +258,12 @@ def test_the_nearest_word_of_a_part_of_speech() -> None:
     assert upos(counts, "head_to_dep", "nsubj", "right", "V") == 1
 
 
-# ---- As the plain loops ----------------------------------------------------------------------------------------------
+# ---- Compared with plain loops ---------------------------------------------------------------------------------------
 
 
 @st.composite
 def treebanks(draw: st.DrawFn) -> list[tuple[Sentence, Any]]:
-    """Random trees with the blocks [head, word, word] of two heads, in quarters: ties are common."""
+    """Random trees with the blocks [head, word, word] of two heads, in quarters, so that ties are common."""
     sentences = []
     for _ in range(draw(st.integers(1, 4))):
         n = draw(st.integers(1, 7))

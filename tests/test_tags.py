@@ -1,4 +1,4 @@
-"""A PDF file as a screen reader finds it: tagged, with a language, a title and a description of the one figure."""
+"""A PDF file as a screen reader sees it: tagged, with a language, a title and a description of the only figure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def utf16(read: Callable[..., int], *arguments: Any) -> str:
 def elements(pdf: bytes) -> Iterator[list[Any]]:
     """The structure elements of the only page, outermost first."""
     document = pypdfium2.PdfDocument(pdf)
-    page = document[0]  # which its tree must not outlive
+    page = document[0]  # its tree must not outlive the page
     tree = pdfium.FPDF_StructTree_GetForPage(page.raw)
     assert tree
     assert pdfium.FPDF_StructTree_CountChildren(tree) == 1

@@ -1,4 +1,4 @@
-"""Files that the page gives away of hostile texts: every figure that it offers, in every format that it has."""
+"""Downloads for hostile texts: every figure that a page offers, in every format."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.files import FORMATS, opens
 from tests.page_session import PageSession
 
 DPI = 40
-LETTERS = 60  # of a text that are drawn; below is what needs more of them
+LETTERS = 60  # characters of a text that are drawn; below are tests that need more of them
 PLAIN = "The cat sat."
 Everything = Callable[[Size, int], bytes]
 
 
 class Offers:
-    """What "Download figure and numbers" offers, without the page around it."""
+    """The content of "Download figure and numbers", without the page around it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._made: list[tuple[Sequence[Offer], Everything | None]] = []
@@ -51,7 +51,7 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> Offers:
 
 
 def read(minilm: Encoder, text: str) -> Attention:
-    """A reading as a page has it; of a plain sentence where there is nothing to read, as the page then says."""
+    """A reading as on a page; if there is nothing to read, that of a plain sentence, as the page then says."""
     try:
         return minilm.encode(clean(text[:LETTERS]))
     except EmptyText:
@@ -59,7 +59,7 @@ def read(minilm: Encoder, text: str) -> Attention:
 
 
 def panels_of(minilm: Encoder, text: str) -> list[Panel]:
-    """Two heads of a reading side by side, called by the text itself."""
+    """Two heads of a reading side by side, with the text itself as their name."""
     attention = read(minilm, text)
     return [Panel(attention, Head(3, 1), clean(text[:LETTERS])), Panel(attention, Head(0, 2))]
 
@@ -76,7 +76,7 @@ def test_the_formats_are_those_of_the_page() -> None:
 @pytest.mark.filterwarnings("ignore::mha_viz.errors.MissingGlyphWarning")  # a machine may lack the fonts of a text
 @pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.TEXTS.values())), ids=hostile.TEXTS)
 def test_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, number: int, text: str) -> None:
-    """Every format of one figure, another from text to text, and of each other figure one format."""
+    """Every format of one figure, a different one for each text, and of each other figure one format."""
     for turn, offer in enumerate(offered(offers, minilm, text)):
         figure = offer.make(Size())
         whole = (number + turn) % 5 == 0
@@ -91,7 +91,7 @@ def test_hostile_names_in_the_archive_of_a_tray(offers: Offers, minilm: Encoder,
 
 
 def test_a_table_of_millions_of_weights_is_not_offered_and_the_page_says_why() -> None:
-    """Half a gigabyte of text would be made while everybody else waits."""
+    """Half a gigabyte of text would be made while all other visitors wait."""
     here = PageSession({"text": "cat " * 200})
     here.at.session_state["takeaway"] = True
     here.at.run()

@@ -1,4 +1,4 @@
-"""Tokens, words and the way back, with pieces written by hand; real tokenizers are in test_families.py."""
+"""Tokens, words and the way back, with pieces written by hand; real tokenizers are tested in test_families.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CLS, SEP = Piece("[CLS]", 0, 0, None, 0), Piece("[SEP]", 0, 0, None, 0)
 
 
 def pieces(typed: str, *parts: str) -> list[Piece]:
-    """One piece a part, found in order; every part is the tokenizer's own word."""
+    """One piece per part, in order; every part is a separate word for the tokenizer."""
     made, at = [], 0
     for word, part in enumerate(parts):
         start = typed.index(part, at)

@@ -1,4 +1,4 @@
-"""Many threads on one model: each gets exactly what it would get alone."""
+"""Many threads on one model: each gets exactly the results that it would get alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rerun that a timer asks for never takes the place of a run that a person asked for."""
+"""A rerun that a timer asks for never replaces a run that a person asked for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mha_viz.serving import timers
 def test_a_timed_rerun_waits_for_what_has_not_been_sent(
     timed: bool, running: bool, begun: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``running``: a run has ended, which takes no more requests, and its messages wait on the event loop."""
+    """``running``: a run has ended, which accepts no more requests, and its messages wait on the event loop."""
     monkeypatch.setattr(AppSession, "request_rerun", AppSession.request_rerun)
     timers.give_way()
     ended = SimpleNamespace(request_rerun=lambda _: False, request_stop=lambda: None)

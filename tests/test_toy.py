@@ -1,4 +1,4 @@
-"""The toy model: its questions are right, training repeats itself, and what is shipped does what is said of it."""
+"""The toy model: its questions are correct, training is reproducible, and the shipped model does what is claimed."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def cli(*arguments: str) -> int:
 
 
 def asked(sentence: Sentence, answers: list[int]) -> dict[str, str]:
-    """What is asked, by the word it is asked at."""
+    """The answers to the questions, by the word at which they are asked."""
     return {sentence.forms[i - 1].lower(): toy_model.VOCABULARY[a] for i, a in enumerate(answers) if a >= 0}
 
 
 def sentence_with(part: str) -> Sentence:
-    """The first sentence of the grammar that holds some words."""
+    """The first sentence of the grammar that contains the given words."""
     random = Random(0)
     return next(s for _ in range(20_000) if part in " ".join((s := grammar.sentence(random)).forms))
 
@@ -96,7 +96,7 @@ def test_words_are_the_pieces() -> None:
 
 
 def test_the_same_seed_trains_the_same_model(trained: toy_model.Trained) -> None:
-    torch.manual_seed(99)  # what else runs in the process changes nothing
+    torch.manual_seed(99)  # whatever else runs in the process changes nothing
     again = toy_model.train(seed=3, steps=2, pool=40)
     other = toy_model.train(seed=4, steps=2, pool=40)
     for name, weight in again.snapshots[2].items():
@@ -152,7 +152,7 @@ def test_snapshots_come_back_as_models(trained: toy_model.Trained, tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def read() -> list[tuple[Sentence, Weights]]:
-    """Sentences that were not trained on, with the words' attention [layer, head, from, to]."""
+    """Held-out sentences, with the attention between words [layer, head, from, to]."""
     encoder = Encoder.from_folder(SHIPPED)
     sentences = grammar.corpus(300, seed=20_001).sentences
     return [(s, encoder.encode_words(s.forms).weights[:, :, 1:-1, 1:-1]) for s in sentences]
@@ -172,7 +172,7 @@ def test_a_head_looks_at_the_word_before(read: list[tuple[Sentence, Weights]]) -
 def test_a_head_links_subject_and_verb(read: list[tuple[Sentence, Weights]]) -> None:
     def right() -> Iterator[bool]:
         for sentence, weights in read:
-            others = weights[VERB] - np.eye(len(sentence.words))  # the word itself never wins
+            others = weights[VERB] - np.eye(len(sentence.words))  # the word itself never has the largest weight
             for subject, word in enumerate(sentence.words):
                 if word.relation == "nsubj" and word.head is not None:
                     yield others[subject].argmax() == word.head

@@ -1,4 +1,4 @@
-"""What the toy model answers at pronouns without some of its heads, counted once more on transformers' own model."""
+"""The toy model's answers at pronouns without some of its heads, compared with transformers' own model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def model() -> Any:
 
 
 def silenced(model: Any, off: list[Head]) -> list[Any]:
-    """Hooks by which heads put out zero."""
+    """Hooks that make heads output zero."""
 
     def hook(head: Head) -> Any:
         def zero(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
@@ -39,7 +39,7 @@ def silenced(model: Any, off: list[Head]) -> list[Any]:
 
 
 def correct(model: Any, off: list[Head]) -> tuple[int, int]:
-    """Right answers at masked pronouns with an earlier mention of their chain, and how many there are."""
+    """Right answers at masked pronouns with an earlier mention of their chain, and the number of such pronouns."""
     tokenizer = AutoTokenizer.from_pretrained(asset("toy"))
     hooks = silenced(model, off)
     right = count = 0

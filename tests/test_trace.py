@@ -1,4 +1,5 @@
-"""The steps inside a head: against the model's own numbers, against numbers worked out by hand, and in a crowd."""
+"""The steps inside a head: compared with the model's own numbers, with numbers computed by hand, and in concurrent
+threads."""
 
 from __future__ import annotations
 
@@ -33,12 +34,12 @@ Tiny = Callable[[str], Encoder]
 Folder = Callable[[str], Path]
 families = pytest.mark.parametrize("family", tiny_models.TRACED)
 WIDTHS = {"qwen3": 16}  # d_k of the tiny models, where it is not 8
-WINDOWS = ("longformer", "mistral", "modernbert")  # of layer 1; that of Gemma 3 sees the whole text
+WINDOWS = ("longformer", "mistral", "modernbert")  # those of layer 1; in Gemma 3 it sees the whole text
 layers = pytest.mark.parametrize("layer", range(tiny_models.LAYERS))
 
 
 class Seen(capture.Tap):
-    """What the model hands over in each layer."""
+    """What the model passes on in each layer."""
 
     def __init__(self, weights: torch.Tensor) -> None:
         super().__init__(weights)
@@ -192,7 +193,7 @@ def test_queries_keys_and_values_that_lie_group_by_group(kind: str, keys: int, t
 
 def test_a_model_that_computes_something_else_is_refused(tiny_folder: Folder) -> None:
     encoder = Encoder.from_folder(tiny_folder("bert"))
-    encoder._model.encoder.layer[1].attention.self.scaling *= 2  # the model goes on with its own
+    encoder._model.encoder.layer[1].attention.self.scaling *= 2  # the model continues with its own numbers
     opened = Opened(encoder._model, "bert", 1, 3)
     with opened:
         weights, _ = encoder._run(encoder._tokenizer.read(SENTENCE), opened.tap)
@@ -230,7 +231,7 @@ def test_traces_and_readings_at_the_same_time_do_not_mix(
     assert all(reading.result() for reading in readings)
 
 
-# ---- Places ----------------------------------------------------------------------------------------------
+# ---- Positions -------------------------------------------------------------------------------------------
 
 ROTARY = [family for family in tiny_models.TRACED if FAMILIES[family].rotary]
 rotary = pytest.mark.parametrize("family", ROTARY)
@@ -255,7 +256,7 @@ def test_queries_and_keys_before_the_turn_are_the_projections(family: str, tiny:
 def test_the_turn_keeps_lengths_and_the_first_token(family: str, tiny: Tiny) -> None:
     trace = tiny(family).trace(SENTENCE, layer=1)
     for before, after in zip(trace.before_turn, (trace.q, trace.k), strict=True):
-        assert np.abs(before[:, 0] - after[:, 0]).max() <= EQUAL  # place 0: no angle
+        assert np.abs(before[:, 0] - after[:, 0]).max() <= EQUAL  # position 0: no angle
         assert np.abs(before[:, 1:] - after[:, 1:]).max() > 0.01
         lengths = [np.linalg.norm(each, axis=-1) for each in (before, after)]
         assert np.abs(lengths[0] - lengths[1]).max() <= 1e-4
@@ -275,7 +276,7 @@ def test_queries_and_keys_are_normalised_where_the_model_does_so(tiny: Tiny) -> 
         "qwen3",
     }
     assert normed["qwen3"] is not None
-    assert np.allclose(normed["qwen3"].norms, 1, atol=1e-5)  # as they are made
+    assert np.allclose(normed["qwen3"].norms, 1, atol=1e-5)  # in their initial state
     assert normed["gemma3_text"] is not None
     assert np.allclose(normed["gemma3_text"].norms, 1, atol=1e-5)  # a weight of 0: Gemma multiplies by 1 + its weight
 
@@ -287,7 +288,7 @@ def test_a_first_layer_that_normalises_nothing_says_so(tiny: Tiny) -> None:
 
 def test_a_turn_by_hand() -> None:
     quarter, none = np.array([[0, 0]], np.float32), np.array([[1, 1]], np.float32)
-    vectors = np.array([[1, 2, 3]], np.float32)  # the third number is not turned
+    vectors = np.array([[1, 2, 3]], np.float32)  # the third number is not rotated
     assert turn(vectors, quarter, none).tolist() == [[-2, 1, 3]]  # (1, 2) by a right angle is (−2, 1)
     assert turn(vectors, none, quarter).tolist() == [[1, 2, 3]]
     rotation = Rotation(none, quarter, np.array([[1, 1], [10, 1]], np.float32), eps=0.5)

@@ -71,7 +71,7 @@ def test_heads_that_start_alike_are_bit_identical_after_200_steps(d_model: int, 
     assert not arm.output_difference.any()
     assert np.array_equal(arm.maps, np.broadcast_to(arm.maps[:, :1], arm.maps.shape))
     assert np.ptp(arm.gradients, axis=1).max() == 0
-    assert arm.loss[-1] < arm.loss[0] - 0.5  # they did learn
+    assert arm.loss[-1] < arm.loss[0] - 0.5  # they have learned something
 
 
 def test_heads_part_at_the_first_step_when_only_their_slices_of_w_o_differ() -> None:
@@ -376,7 +376,7 @@ def test_two_who_train_and_one_who_reads_do_not_disturb_each_other(minilm: Encod
     alone, read = [run(settings) for settings in asked], minilm.encode("The cat sat.").weights
     with ThreadPoolExecutor(2) as pool:
         together = [pool.submit(apart.run, settings, lambda _: None, lambda: False) for settings in asked]
-        while wait(together, timeout=0.05).not_done:  # who reads all the time takes a core from both
+        while wait(together, timeout=0.05).not_done:  # polling all the time would take a core from both
             np.testing.assert_array_equal(minilm.encode("The cat sat.").weights, read)
     for one, future in zip(alone, together, strict=True):
         np.testing.assert_allclose(future.result().runs[0].loss, one.runs[0].loss, rtol=1e-5)

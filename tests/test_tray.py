@@ -1,4 +1,4 @@
-"""The tray in the URL: what goes in comes out; what is broken is left aside, never an error."""
+"""The compared heads in the URL: what goes in comes out; invalid parts are ignored without an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Treebanks read right, and what is broken named by its line; nothing half-read."""
+"""Treebanks are read correctly, errors are reported with their line, and nothing is read in part."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_mention_across_sentences_is_left_out_with_its_document() -> None:
     assert "closes in another sentence" in corpus.left_out[0]
 
 
-# ---- What is broken --------------------------------------------------------------------------------------
+# ---- Errors ----------------------------------------------------------------------------------------------
 
 BROKEN_TREES = [
     ((line(1, "a", 2, "x"), line(2, "b", 1, "x")), "cycle"),
@@ -144,10 +144,10 @@ def test_what_is_no_conllu_is_refused_with_its_line(text: str, message: str) -> 
         read_conllu(text, "file")
 
 
-# ---- What is more than is read ---------------------------------------------------------------------------------------
+# ---- Limits ----------------------------------------------------------------------------------------------------------
 
 LONG = "x" * (MAX_CELL + 1)
-HALF = " ".join(["x" * (MAX_CELL - 1)] * 11)  # a line that is too long, of words that are not
+HALF = " ".join(["x" * (MAX_CELL - 1)] * 11)  # a line that exceeds the limit, with words that do not
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_any_ten_columns_are_read_or_refused(text: str) -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for reader in (read_conllu, read_plain, read_gap):
-        with suppress(MhaVizError):  # anything else is a fault of ours
+        with suppress(MhaVizError):  # anything else is a fault of the program
             assert reader(text)
 
 

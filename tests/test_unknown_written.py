@@ -1,4 +1,4 @@
-"""A target that a model writes with the unknown token in it: a word that is not known, and no special token."""
+"""A generated target that contains the unknown token: it is an unknown word, not a special token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits on uploads that are on their way: what is announced and never sent, and what is broken off."""
+"""Limits on uploads under way: announced but never sent, and broken off."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE = 8_000_000
 
 
 async def stores(scope: Scope, receive: Receive, send: Send) -> None:
-    """An app that answers how much it was sent."""
+    """An app that answers with the number of bytes it received."""
     body = await Request(scope, receive).body()
     await PlainTextResponse(str(len(body)), 200)(scope, receive, send)
 
@@ -33,7 +33,7 @@ def middleware(monkeypatch: pytest.MonkeyPatch) -> Uploads:
 
 
 async def put(middleware: Uploads, session: str, receive: Callable[[], Awaitable[Message]]) -> tuple[int, str]:
-    """The status and the text that answer an upload of ``SIZE`` bytes."""
+    """The status and the text of the answer to an upload of ``SIZE`` bytes."""
     sent: list[Message] = []
 
     async def send(message: Message) -> None:

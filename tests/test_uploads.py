@@ -1,4 +1,4 @@
-"""Files of strangers: what is said of them equals what reading them here says, and none takes the server with it."""
+"""Untrusted files: reading them in a child process gives the same results as in this one, and none stops the server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FILES: dict[str, tuple[str, bytes]] = {
 
 
 def here(data: bytes, name: str) -> Any:
-    """What reading a file in this process says."""
+    """The result of reading a file in this process."""
     try:
         corpus = reading.parse_file(data, name)
     except CorpusError as error:
@@ -46,7 +46,7 @@ def here(data: bytes, name: str) -> Any:
 
 
 def there(data: bytes, name: str) -> Any:
-    """What a child process says."""
+    """The result of a child process."""
     try:
         return tuple(uploads.read_apart(data, name))
     except CorpusError as error:

@@ -1,4 +1,5 @@
-"""Which roles of a profile are used: against ``effect``, in its files, by the command, and in the card of a head."""
+"""Which roles of a profile are used: compared with ``effect``, in its files, by the command, and in the card of a
+head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks: tabs of one browser are one visitor, browsers behind one address are many."""
+"""The identity of visitors: tabs of one browser are one visitor, browsers behind one address are many."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_hundred_browsers_behind_one_address_are_a_hundred_visitors(session: A
 def test_one_cookie_at_two_addresses_is_two_visitors(session: Any) -> None:
     session.cookie = generate_xsrf_token_string()
     here = visitor()
-    session.address = None  # what Streamlit says of the machine itself
+    session.address = None  # Streamlit's value for the machine itself
     assert visitor() != here
 
 

@@ -1,4 +1,4 @@
-"""The visitors of the load benchmark: their sentences are new ones, and what they do is seen to have been done."""
+"""The visitors of the load benchmark: their sentences are new, and their actions are verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel: what it depends on, and the main job in a clean environment with the lowest versions of all of it."""
+"""The wheel: its dependencies, and the main job in a clean environment with the lowest versions of all of them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PROGRAMS = "Scripts" if sys.platform == "win32" else "bin"
 
 
 def run(folder: Path, *command: str | Path) -> str:
-    """What a command prints; it must succeed."""
+    """The output of a command, which must succeed."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
@@ -99,7 +99,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".whl", ".tar.gz"])
 def test_what_make_dist_builds_can_be_installed(suffix: str, distributions: dict[str, Path], tmp_path: Path) -> None:
-    """Installs it beside the dependencies that are here, then reads, draws, and runs the command."""
+    """Installs it with the dependencies that are present, then reads, draws, and runs the command."""
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / PROGRAMS / "python"
     packages = Path(run(tmp_path, python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())

@@ -1,6 +1,6 @@
-"""What people read is plain technical English: no wording that has been replaced comes back.
+"""Texts for users are in plain technical English: no wording that has been replaced comes back.
 
-Read are the string literals of the package and its pages, public docstrings included, those of the JavaScript, the
+Checked are the string literals of the package and its pages, including public docstrings, those of the JavaScript, the
 texts in ``assets/``, ``docs/``, the README and the other documents beside it.
 """
 
@@ -25,7 +25,7 @@ TEXTS = [
 
 
 class Banned(NamedTuple):
-    """A wording, as a regular expression, with the reason and an example; ``docs``: in docstrings too."""
+    """A wording, as a regular expression, with the reason and an example; ``docs``: also checked in docstrings."""
 
     wording: str
     reason: str
@@ -95,7 +95,7 @@ BANNED = (
 
 
 class Passage(NamedTuple):
-    """A text that somebody reads, with its line; ``is_doc``: a docstring."""
+    """A text for readers, with its line; ``is_doc``: a docstring."""
 
     text: str
     line: int
@@ -103,7 +103,8 @@ class Passage(NamedTuple):
 
 
 def python_strings(source: str) -> Iterator[Passage]:
-    """The string literals of Python source, f-strings with "{}" for their values; docstrings of private names not."""
+    """The string literals of Python source, f-strings with "{}" for their values, without the docstrings of private
+    names."""
     tree = ast.parse(source)
     docs = {id(doc): name for name, doc in _docstrings(tree)}
     unread = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
@@ -136,7 +137,7 @@ _TOKEN = re.compile(
 
 
 def javascript_strings(source: str) -> Iterator[Passage]:
-    """The string and template literals of JavaScript source; comments are left out."""
+    """The string and template literals of JavaScript source, without comments."""
     for token in _TOKEN.finditer(source):
         if not token[0].startswith("/"):
             text = re.sub(r"\$\{[^}]*\}", "{}", token[0][1:-1])
@@ -158,7 +159,7 @@ def problems(passages: Iterator[Passage]) -> list[str]:
     ]
 
 
-def _of(path: Path) -> Iterator[Passage]:
+def _passages_of(path: Path) -> Iterator[Passage]:
     reader = {".py": python_strings, ".js": javascript_strings}.get(path.suffix, lines)
     return reader(path.read_text("utf-8"))
 
@@ -167,7 +168,7 @@ def test_no_replaced_wording_is_on_a_page_in_a_message_or_in_the_docs() -> None:
     every = [*PYTHON, *JAVASCRIPT, *TEXTS]
     assert len(PYTHON) > 150
     assert len(JAVASCRIPT) > 20
-    replaced = [f"{path.relative_to(ROOT)}:{problem}" for path in every for problem in problems(_of(path))]
+    replaced = [f"{path.relative_to(ROOT)}:{problem}" for path in every for problem in problems(_passages_of(path))]
     assert not replaced, "\n".join(replaced)
 
 

@@ -1,5 +1,5 @@
 """Small encoder–decoders with random weights, one per family, in folders as from the Hub. The encoder is smaller than
-the decoder, so that neither can be taken for the other."""
+the decoder, so that they cannot be confused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _GERMAN = "Das Tier überquerte die Straße nicht, denn es war zu müde."
 
 
 class _Spm:
-    """Marian's three files: the pieces of a SentencePiece model for each language, and the numbers of all of them."""
+    """Marian's three files: a SentencePiece model for each language, and the numbers of all pieces."""
 
     def __init__(self) -> None:
         self.sides = [_pieces_of(corpus) for corpus in (CORPUS, (_GERMAN,))]
@@ -57,7 +57,7 @@ class _Spm:
 
 
 def sentencepiece(pieces: list[tuple[str, float]]) -> bytes:
-    """A SentencePiece model of pieces with scores, as a file holds it: <unk>, <s> and </s> first."""
+    """A SentencePiece model of pieces with scores, in its file format: <unk>, <s> and </s> come first."""
     first = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)]
     messages = []
     for name, score, kind in [*first, *((*piece, 1) for piece in pieces)]:
@@ -67,7 +67,7 @@ def sentencepiece(pieces: list[tuple[str, float]]) -> bytes:
 
 
 def _held(number: int, content: bytes) -> bytes:
-    """A field of protobuf that has a length."""
+    """A protobuf field with a length."""
     length, digits = len(content), []
     while length > 127:
         digits.append(length & 127 | 128)
@@ -83,7 +83,7 @@ def _pieces_of(corpus: tuple[str, ...]) -> list[tuple[str, float]]:
 
 
 def _two_stacks(config: Any, tokenizer: Any, sizes: dict[str, int], **writing: Any) -> tuple[Any, Any]:
-    """``writing``: how a target is written, which generation_config.json says."""
+    """``writing``: how a target is generated, for generation_config.json."""
     model = AutoModelForSeq2SeqLM.from_config(config(d_model=WIDTH, vocab_size=len(tokenizer), **sizes))
     for name, value in writing.items():
         setattr(model.generation_config, name, value)
@@ -139,8 +139,8 @@ ENCODER_DECODERS: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = Mapping
 
 
 def _not_words(tokenizer: Any) -> list[int]:
-    """The pieces that no target is written with: trained in another order each time, random weights would now and then
-    write a target without a word."""
+    """The pieces that must not be generated: the tokenizer is trained in another order each time, so random weights
+    would now and then generate a target without a word."""
     numbers: dict[str, int] = tokenizer.numbers if isinstance(tokenizer, _Spm) else tokenizer.get_vocab()
     return [number for piece, number in numbers.items() if piece[0] == "<" or not re.search("[a-z]", piece)]
 
@@ -153,7 +153,7 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1 and "embed_positions" not in name:
-                parameter.normal_(0, 0.3)  # heads look somewhere, not everywhere
+                parameter.normal_(0, 0.3)  # heads attend to some tokens, not evenly to all
         for bias in biases(model):
             bias.normal_(0, 0.1)
         model.get_output_embeddings().weight[_not_words(tokenizer)] = 0

@@ -1,4 +1,4 @@
-"""Small models with random weights, one per family, with tokenizers trained on the spot, in folders as from the Hub."""
+"""Small models with random weights, one per family, with tokenizers trained on demand, in folders as from the Hub."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def byte_level(kind: Any, special: tuple[str, ...]) -> Any:
 
 
 def _byte_fallback(kind: Any, special: tuple[str, ...]) -> Any:
-    """Pieces of characters, with blanks as "▁"; a character that the vocabulary lacks is spelt in bytes."""
+    """Pieces of characters, with spaces as "▁"; a character that the vocabulary lacks is spelt in bytes."""
     tokenizer = Tokenizer(models.BPE(byte_fallback=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()])
     spelt = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -137,7 +137,7 @@ def _byte_fallback(kind: Any, special: tuple[str, ...]) -> Any:
 
 
 def _pairs(kind: Any, tokenizer: Tokenizer, trainer: Any) -> Any:
-    """A tokenizer of byte pairs, trained, as transformers' class ``kind``."""
+    """A trained byte-pair tokenizer as the transformers class ``kind``."""
     tokenizer.train_from_iterator(CORPUS, trainer)
     trained = json_of(tokenizer)
     merges = [tuple(m) if isinstance(m, list) else tuple(m.split(" ")) for m in trained["merges"]]
@@ -170,7 +170,7 @@ def json_of(tokenizer: Any) -> Any:
 
 
 def _config(kind: Any, tokenizer: Any, **other: Any) -> Any:
-    """Weights ten times larger than usual: attention far from uniform, so that a wrong head cannot look right."""
+    """Weights ten times as large as usual, so that attention is far from uniform and a wrong head cannot look right."""
     return kind(vocab_size=len(tokenizer), initializer_range=0.2, **other)
 
 
@@ -185,7 +185,7 @@ def _bert(**other: Any) -> tuple[Any, Any]:
 
 
 def _bert_of_shape(layers: int, heads: int) -> tuple[Any, Any]:
-    """As many layers and heads as a large model, each as small as can be."""
+    """As many layers and heads as a large model, each as small as possible."""
     return _bert(num_hidden_layers=layers, num_attention_heads=heads, hidden_size=2 * heads)
 
 
@@ -391,7 +391,7 @@ FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyTyp
     }
 )
 WORDLESS = tuple(name for name in FAMILIES if families.FAMILIES[name].wordless)
-TRACED = tuple(name for name in FAMILIES if not families.FAMILIES[name].opaque)  # the steps inside them can be shown
+TRACED = tuple(name for name in FAMILIES if not families.FAMILIES[name].opaque)  # families whose steps can be shown
 CAUSAL = tuple(name for name in FAMILIES if families.FAMILIES[name].causal in (True, "not use_bidirectional_attention"))
 OTHERS = MappingProxyType(
     {
@@ -427,7 +427,7 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     model, tokenizer = (FAMILIES | SHAPES | OTHERS | ANSWERING)[family]()
     with torch.no_grad():
-        for bias in biases(model):  # they start at zero: an omitted one would not show
+        for bias in biases(model):  # they start at zero, so an omitted one would not show
             bias.normal_(0, 0.1)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -1,12 +1,13 @@
-"""Colours as a grey printer and as readers with one kind of cone missing see them.
+"""Colours as a grey printer shows them, and as readers without one kind of cone see them.
 
-Matrices: the table of pre-computed matrices that the authors published as supplementary data of G. M. Machado,
-M. M. Oliveira and L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE
+Matrices: the table of pre-computed matrices that the authors published as supplementary data of G. M. Machado, M. M.
+Oliveira and L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE
 Transactions on Visualization and Computer Graphics 15(6), 2009, pp. 1291-1298, doi 10.1109/TVCG.2009.113
 (https://www.inf.ufrgs.br/~oliveira/pubs_files/CVD_Simulation/CVD_Simulation.html): protanomaly, deuteranomaly and
-tritanomaly of severity 1.0, from linear RGB to linear RGB. All 27 numbers are those that colorspacious
-(``colorspacious/cvd.py``, severity 100) and colour-science (``colour/blindness/datasets/machado2010.py``, severity 1.0)
-hold of that table. The curve of sRGB, and luminance: IEC 61966-2-1. Contrast: WCAG 2.2, "contrast ratio".
+tritanomaly of severity 1.0, from linear RGB to linear RGB. All 27 numbers agree with those of that table in
+colorspacious (``colorspacious/cvd.py``, severity 100) and in colour-science
+(``colour/blindness/datasets/machado2010.py``, severity 1.0). The curve of sRGB, and luminance: IEC 61966-2-1. Contrast:
+WCAG 2.2, "contrast ratio".
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ SEEN = {
 
 
 def linear(colours: npt.ArrayLike) -> Colours:
-    """Light of sRGB colours, 0 to 1."""
+    """Linear light of sRGB colours, 0 to 1."""
     share = np.asarray(colours, np.float64) / 255
     return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
 
 
 def seen(colours: npt.ArrayLike, by: str) -> Colours:
-    """The light that is left of sRGB colours [..., rgb], 0 to 1: by "grey" or a kind of colour blindness."""
+    """The linear light of sRGB colours [..., rgb], 0 to 1, as seen in "grey" or with a kind of colour blindness."""
     return np.clip(linear(colours) @ SEEN[by].T, 0, 1)
 
 
@@ -49,7 +50,7 @@ def lightness(colours: npt.ArrayLike, by: str) -> Colours:
 
 
 def contrast(one: npt.ArrayLike, other: npt.ArrayLike, by: str) -> Colours:
-    """From 1 (alike) to 21."""
+    """The contrast, from 1 (none) to 21."""
     a, b = lightness(one, by), lightness(other, by)
     ratio: Colours = (np.maximum(a, b) + 0.05) / (np.minimum(a, b) + 0.05)
     return ratio

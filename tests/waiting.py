@@ -1,15 +1,15 @@
-"""Waiting for what other threads and processes do."""
+"""Waiting for other threads and processes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-PATIENCE = 180  # seconds after which a wait counts as endless; never reached when things work
+PATIENCE = 180  # seconds after which a wait fails; never reached if everything works
 
 
 def until(done: Callable[[], bool], every: float = 0.02) -> None:
-    """Wait until ``done()``, which is asked ``every`` so many seconds; a test that waits in vain fails."""
+    """Wait until ``done()``, which is called every ``every`` seconds; fails if that takes too long."""
     end = time.monotonic() + PATIENCE
     while not done():
         assert time.monotonic() < end

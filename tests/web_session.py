@@ -1,4 +1,4 @@
-"""A visitor of a real server without a browser: what Streamlit's frontend sends and keeps, over a WebSocket.
+"""A visitor of a real server without a browser: what Streamlit's frontend sends and stores, over a WebSocket.
 
 async with WebSession(server.url, "explore", text="The cat sat.") as visitor:
     seconds = await visitor.trigger("mha_sentence", "read", {"text": "The dog sat.", "pair": ""})
@@ -36,7 +36,7 @@ PATIENCE = 120.0  # seconds for one run of the script
 XSRF = "_streamlit_xsrf"
 EARLY = ForwardMsg.FINISHED_EARLY_FOR_RERUN
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-# The field of a widget's state, by the kind of its element. What is not here cannot be set, or is pressed.
+# The field of a widget's state, by the kind of its element. Other kinds cannot be set, or are buttons.
 FIELDS = {
     "text_input": "string_value",
     "text_area": "string_value",
@@ -62,7 +62,8 @@ class Gone(ConnectionError):
 
 @dataclass(slots=True)
 class Element:
-    """One element or container of the page: ``proto`` is its own message, ``run`` the script's run that sent it."""
+    """One element or container of the page: ``proto`` is its own message, ``run`` the run of the script that sent
+    it."""
 
     kind: str
     proto: Any
@@ -71,18 +72,19 @@ class Element:
 
     @property
     def id(self) -> str:
-        """The widget's id, empty for what is only shown."""
+        """The widget's id; empty for other elements."""
         return str(getattr(self.proto, "id", ""))
 
     @property
     def key(self) -> str:
-        """The key that the script gave the widget, else its label."""
+        """The key that the script gave the widget, or else its label."""
         key = self.id.split("-", 2)[-1]
         return str(getattr(self.proto, "label", key)) if key == "None" else key
 
 
 def state(element: Element, value: Any) -> WidgetState:
-    """A widget's state as the browser sends it. Options go by their labels, those of a select slider as a list."""
+    """A widget's state as the browser sends it. Options are identified by their labels, those of a select slider as a
+    list."""
     field = FIELDS[element.kind]
     if element.kind == "slider" and element.proto.options:
         field = "string_array_value"
@@ -96,7 +98,7 @@ def state(element: Element, value: Any) -> WidgetState:
 
 @dataclass(slots=True)
 class _Awaited:
-    """The run that was asked for: of a fragment (empty: of the page), of another page (empty: of the same)."""
+    """The requested run: of a fragment (empty: of the page), of another page (empty: of the same one)."""
 
     fragment: str
     page_hash: str
@@ -107,9 +109,9 @@ class _Awaited:
 class WebSession:
     """One tab. Use as ``async with``: entering opens ``page`` with ``parameters`` and waits for the first run's end.
 
-    ``light``: keep no payloads of components and charts, for many sessions in one process. ``xsrf``: the cookie of a
-    browser that was here before; a new browser without. Actions return the seconds until their run has finished.
-    Raises Gone when the server hangs up, TimeoutError after ``patience`` seconds.
+    ``light``: do not store the payloads of components and charts, for many sessions in one process. ``xsrf``: the
+    cookie from an earlier visit; without it, a new browser. Actions return the seconds until their run has finished.
+    Raises Gone if the server closes the connection, TimeoutError after ``patience`` seconds.
     """
 
     def __init__(
@@ -129,13 +131,13 @@ class WebSession:
         self.received = 0  # bytes
         self.finished = 0  # runs of the script
         self.opened = 0.0  # seconds of the first run
-        self._hash = ""  # of the page's script
+        self._hash = ""  # seconds of the page's script
         self._elements: dict[tuple[int, ...], Element] = {}
         self._states: dict[str, WidgetState] = {}
         self._cache: dict[str, tuple[Delta, int]] = {}
         self._run, self._max_age = "", 2
         self._run_fragments: tuple[str, ...] = ()
-        self._running = False  # a run of the script has begun and not ended, or will be followed by another
+        self._running = False  # a run of the script is under way, or will be followed by another
         self._waits: _Awaited | None = None
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._timers: dict[str, asyncio.Task[None]] = {}
@@ -177,7 +179,7 @@ class WebSession:
 
     @property
     def elements(self) -> list[Element]:
-        """What is on the page, from the top."""
+        """The elements of the page, from the top."""
         return [self._elements[path] for path in sorted(self._elements)]
 
     @property
@@ -187,12 +189,12 @@ class WebSession:
 
     @property
     def widgets(self) -> dict[str, Element]:
-        """What can be set or pressed, by its key."""
+        """The widgets of the page, by key."""
         return {e.key: e for e in self.elements if e.id and e.kind != "bidi_component"}
 
     @property
     def texts(self) -> list[str]:
-        """Markdown, HTML and plain text, from the top."""
+        """Markdown, HTML and plain text of the page, from the top."""
         return [str(getattr(e.proto, TEXTS[e.kind])) for e in self.elements if e.kind in TEXTS]
 
     @property
@@ -202,18 +204,18 @@ class WebSession:
 
     @property
     def query(self) -> dict[str, str]:
-        """The parameters of the URL; of a repeated one the last."""
+        """The parameters of the URL; for a repeated one, the last value."""
         return dict(parse_qsl(self.query_string, keep_blank_values=True))
 
     def forget(self) -> None:
-        """Take what is on the page for empty, and what was sent for void, until the next run."""
+        """Treat the page as empty, and sent messages as invalid, until the next run."""
         self._elements.clear()
         self._states.clear()
 
-    # ---- What a person does -----------------------------------------------------------------------------
+    # ---- User actions -----------------------------------------------------------------------------------
 
     async def trigger(self, component: str, event: str, value: object) -> float:
-        """An event of a component: its name, or its key where a page has two of them."""
+        """Trigger an event of a component: by its name, or its key if a page has two of them."""
         element = next(
             e for e in self.elements if e.kind == "bidi_component" and component in (e.proto.component_name, e.key)
         )
@@ -222,7 +224,7 @@ class WebSession:
         return await self.act(WidgetState(id=name, json_trigger_value=sent), fragment=element.fragment)
 
     async def set(self, key: str, value: Any) -> float:
-        """Set a widget: text, number, label of an option, labels, open or not."""
+        """Set a widget: a text, a number, the label of an option, labels, or open or closed."""
         element = self.widgets[key]
         self._states[element.id] = state(element, value)
         self._bind(element, value)
@@ -234,12 +236,12 @@ class WebSession:
         return await self.act(WidgetState(id=element.id, trigger_value=True), fragment=element.fragment)
 
     async def go(self, page: str, **parameters: str) -> float:
-        """Another page by its link, which carries the URL's parameters along; ``parameters`` are added."""
+        """Open another page by its link, which keeps the URL's parameters; ``parameters`` are added."""
         query = urlencode({**self.query, **parameters})
         return await self.act(page_hash=self.pages[page], query=query)
 
     async def visit(self, query: str) -> float:
-        """Another query string on this page, as Back and Forward do."""
+        """Open another query string on this page, as Back and Forward do."""
         return await self.act(query=query, history=True)
 
     async def upload(self, key: str, name: str, content: bytes) -> float:
@@ -260,11 +262,11 @@ class WebSession:
         return await self.act(fragment=element.fragment)
 
     async def download(self, key: str) -> bytes:
-        """The file behind a download button. Raises RuntimeError when it cannot be made, HTTPError when it is gone."""
+        """The file behind a download button. Raises RuntimeError if it cannot be made, HTTPError if it is gone."""
         return await self.http(await self.file_url(key))
 
     async def file_url(self, key: str) -> str:
-        """Where the file behind a download button lies, made now where it is made on demand."""
+        """The address of the file behind a download button, which is made now if it is made on demand."""
         await self._settled()
         button = self.widgets[key].proto
         if not button.deferred_file_id:
@@ -287,8 +289,8 @@ class WebSession:
         page_hash: str = "",
         history: bool = False,
     ) -> float:
-        """Run the script as the browser does and wait for the run's end; the seconds it took. Runs that began by
-        themselves are over first, as for a person who waits for what moves."""
+        """Run the script as the browser does and wait for the end of the run; returns its seconds. Runs that began by
+        themselves are awaited first, as a person waits for moving content."""
         await self._settled()
         if query is not None:
             self.query_string = query
@@ -313,7 +315,7 @@ class WebSession:
                 await asyncio.sleep(0.01)
 
     async def send(self, message: BackMsg | bytes) -> None:
-        """Send anything, and wait for nothing. Raises Gone."""
+        """Send any message without waiting. Raises Gone."""
         await self._send(message)
 
     async def http(
@@ -335,7 +337,7 @@ class WebSession:
     # ---- To the server ----------------------------------------------------------------------------------
 
     def rerun(self, *triggers: WidgetState, fragment: str = "") -> BackMsg:
-        """The message that :meth:`act` sends, for those who send another one made from it."""
+        """The message that :meth:`act` sends, to derive other messages from."""
         return self._rerun(triggers, fragment)
 
     def _rerun(
@@ -369,7 +371,7 @@ class WebSession:
             del self._answers[request]
 
     async def _cookie(self) -> str:
-        """What the browser asks before it connects; the answer sets the cookie."""
+        """The request that the browser makes before it connects; the answer sets the cookie."""
 
         def answer() -> str:
             with _DIRECT.open(f"{self.url}/_stcore/health", timeout=self.patience) as response:
@@ -434,12 +436,12 @@ class WebSession:
             return
         kind = content.WhichOneof("type") or ""
         element = Element(kind, getattr(content, kind) if kind else content, self._run, delta.fragment_id)
-        if getattr(element.proto, "set_value", False):  # the script's own value: what was sent before is void
+        if getattr(element.proto, "set_value", False):  # the script's own value: what was sent before is invalid
             self._states.pop(element.id, None)
         self._elements[path] = element
 
     def _lightened(self, delta: Delta) -> Delta:
-        """Without the payload of a component or chart, whose bytes would be kept as long as the message."""
+        """Without the payload of a component or chart, whose bytes would be stored as long as the message."""
         kind = delta.new_element.WhichOneof("type") if delta.WhichOneof("type") == "new_element" else ""
         if kind not in ("bidi_component", "plotly_chart", "dataframe"):
             return delta
@@ -471,7 +473,7 @@ class WebSession:
             self._waits.end.set_result(None)
 
     def _forget(self) -> None:
-        """What the run did not send again is gone: elements, the states of their widgets, cached messages."""
+        """Drop what the run did not send again: elements, the states of their widgets, cached messages."""
         ours = self._run_fragments
         self.finished += 1
         self._elements = {
@@ -519,6 +521,6 @@ class WebSession:
 
 
 def run(visit: Coroutine[Any, Any, T]) -> T:
-    """Beside the loop that a browser of another test has in this thread."""
+    """Run a coroutine beside the event loop that another test's browser has in this thread."""
     with ThreadPoolExecutor(1) as beside:
         return beside.submit(asyncio.run, visit).result()

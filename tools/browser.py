@@ -1,4 +1,4 @@
-"""Prints the path of a Chromium for the tests; ``--install`` gets one when none is found."""
+"""Prints the path of a Chromium for the tests; ``--install`` installs one if none is found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ or set CHROMIUM to the path of a Chromium or Chrome that is already there, then 
 
 
 def find() -> str | None:
-    """$CHROMIUM, else one on the PATH, else Playwright's own; None when there is none. Wrong $CHROMIUM: SystemExit."""
+    """$CHROMIUM, or else one on the PATH, or else Playwright's own; None if there is none. SystemExit for a wrong
+    $CHROMIUM."""
     given = os.environ.get("CHROMIUM", "")
     if given:
         return shutil.which(given) or sys.exit(f"CHROMIUM is “{given}”, which is not a program. Set it to its path.")
@@ -23,7 +24,7 @@ def find() -> str | None:
 
 
 def install() -> str | None:
-    """The distribution's package when root, else Playwright's download; then look again."""
+    """The distribution's package if root, otherwise Playwright's download; then look again."""
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     if root and shutil.which("apt-get") and (_run("apt-get", "update") and _apt("chromium")):
         return find()
@@ -44,7 +45,7 @@ def _apt(package: str) -> bool:
 
 
 def _run(*command: str) -> bool:
-    """True when the command succeeds. Its output goes to stderr: stdout is for the path."""
+    """True if the command succeeds. Its output goes to stderr, because stdout is for the path."""
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environment, check=False)
     return done.returncode == 0

@@ -22,7 +22,7 @@ from pathlib import Path
 
 DRIVER = Path("/proc/driver/nvidia/version")
 ROOT = Path(__file__).resolve().parent.parent
-SECONDS = 5  # that the index has to answer: a look-up of its name alone may take a minute where there is no network
+SECONDS = 5  # seconds for the index to answer: looking up its name may take a minute without a network
 
 
 def wanted(requirements: str) -> str:
@@ -33,7 +33,7 @@ def wanted(requirements: str) -> str:
 
 
 def installed() -> str:
-    """The version of torch that is here, without the name of the build; empty where there is none."""
+    """The installed version of torch, without the name of the build; empty if there is none."""
     try:
         return metadata.version("torch").partition("+")[0]
     except metadata.PackageNotFoundError:
@@ -41,7 +41,7 @@ def installed() -> str:
 
 
 def has_gpu() -> bool:
-    """True when NVIDIA's driver is loaded, or its own program lists a GPU (as inside WSL)."""
+    """True if NVIDIA's driver is loaded, or its own program lists a GPU (as inside WSL)."""
     if DRIVER.exists():
         return True
     program = shutil.which("nvidia-smi")
@@ -50,7 +50,7 @@ def has_gpu() -> bool:
 
 
 def why_not(index: str, seconds: float = SECONDS) -> str:
-    """Why nothing can be had from an index; empty when it answers. Never takes longer than ``seconds``."""
+    """Why an index cannot be used; empty if it answers. Never takes longer than ``seconds``."""
     answers: list[str] = []
     ask = threading.Thread(target=lambda: answers.append(_failure(index, seconds)), daemon=True)
     ask.start()
@@ -70,7 +70,7 @@ def _failure(index: str, seconds: float) -> str:
 
 
 def install(requirement: str, index: str) -> str:
-    """Install it without what it depends on; why that failed, empty when it did not."""
+    """Install it without its dependencies; why that failed, or an empty string."""
     command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps"]
     done = subprocess.run(
         [*command, "--index-url", index, requirement],
@@ -83,7 +83,7 @@ def install(requirement: str, index: str) -> str:
 
 
 def main(index: str) -> None:
-    """Install it where it is of use and not here yet."""
+    """Install it if it is useful and not installed yet."""
     requirement = wanted((ROOT / "requirements.txt").read_text("utf-8"))
     if not index or not sys.platform.startswith("linux") or f"torch=={installed()}" == requirement or has_gpu():
         return

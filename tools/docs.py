@@ -1,4 +1,4 @@
-"""Hooks of `make docs`: figures are drawn from the code beside them, help texts are printed by the command itself."""
+"""Hooks of `make docs`: figures are drawn by the code beside them, help texts are printed by the command itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-COPIES = {"security.md": "SECURITY.md", "changes.md": "CHANGELOG.md"}  # pages that lie outside docs/
+COPIES = {"security.md": "SECURITY.md", "changes.md": "CHANGELOG.md"}  # pages outside docs/
 WITH_FIGURES = ("gallery.md",)
 COMMANDS = "reference/commands.md"  # the site adds the help texts to it
 ROLES = re.compile(r":(?:meth|func|class|mod):(?=<code>)")
@@ -29,7 +29,7 @@ def blocks(markdown: str) -> Iterator[tuple[str, str]]:
 
 
 def run_block(source: str, names: dict[str, Any]) -> Any:
-    """Run a block in ``names``; its last expression is the result, None where it ends in a statement."""
+    """Run a block in ``names``; its last expression is the result, None if it ends with a statement."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), "docs", "exec"), names)
@@ -71,7 +71,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """Refuse a page that would load something from another host; leave out the roles of docstrings."""
+    """Refuse a page that would load something from another host; remove the roles of docstrings."""
     from mkdocs.exceptions import PluginError
 
     if match := ELSEWHERE.search(output):
@@ -104,7 +104,7 @@ def commands() -> str:
     """The help text of each command, as sections of a page."""
     from mha_viz.cli import _parser
 
-    with mock.patch.dict(os.environ, COLUMNS="100"):  # as wide for everybody
+    with mock.patch.dict(os.environ, COLUMNS="100"):  # the same width for everybody
         helps = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _all_parsers(_parser())]
     return "\n".join(helps)
 

@@ -1,8 +1,8 @@
-"""Writes deploy/requirements.lock and deploy/build.lock: what the image installs, to the version and the hash.
+"""Writes deploy/requirements.lock and deploy/build.lock: what the image installs, with versions and hashes.
 
-    python -m pip install uv==0.13.9 && python tools/lock.py [--upgrade]
+python -m pip install uv==0.13.9 && python tools/lock.py [--upgrade]
 
-Without --upgrade, what the files already hold stays as long as requirements.txt allows it.
+Without --upgrade, the versions in the files stay as long as requirements.txt allows them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLATFORM = ["--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_28"]
-# What the build of PyTorch for the CPU does without.
+# Dependencies that the CPU build of PyTorch does not need.
 CUDA = """
 cuda-bindings
 cuda-toolkit

@@ -18,12 +18,12 @@ OLDEST = (20, 19)  # the oldest that ESLint runs on
 
 
 def find() -> str | None:
-    """The path of a Node that is new enough, None when there is none."""
+    """The path of a Node that is new enough; None if there is none."""
     return next(_new_enough(), None)
 
 
 def npm() -> list[str] | None:
-    """The command that runs npm, None when there is none. Debian has Node without npm: then it is the package's."""
+    """The command that runs npm; None if there is none. Debian has Node without npm: then it is the package's."""
     for node in _new_enough():
         client = Path(node).resolve().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         if client.exists():
@@ -46,7 +46,7 @@ def _packaged() -> str | None:
 
 
 def _version(path: str) -> tuple[int, int]:
-    """Its first two numbers; zeros when the program does not run."""
+    """Its first two numbers; zeros if the program does not run."""
     try:
         answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
     except OSError:

@@ -205,7 +205,7 @@ def quantised(
 
 
 def _runs(special: Sequence[bool]) -> list[tuple[slice, int]]:
-    """Columns beside each other that are all special, 1, or all ordinary, 0: their part of a row."""
+    """Runs of columns that are all special, 1, or all ordinary, 0: the slices of a row with separate scales."""
     runs, start = [], 0
     for part, columns in groupby(special):
         end = start + len(list(columns))

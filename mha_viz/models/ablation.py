@@ -192,9 +192,8 @@ def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
 
 
 class Whole(NamedTuple):
-    """One text through the model as it is: ``weights`` [layer, head, query, key], ``states`` [n, d_model], the vectors
-    that leave the last layer, and ``entering``, one array [1, n, d_model] for each layer where passes can begin there.
-    """
+    """One text through the whole model: ``weights`` [layer, head, query, key], ``states`` [n, d_model], the output of
+    the last layer, and ``entering``, one array [1, n, d_model] for each layer, if passes can begin there."""
 
     weights: Weights
     states: Weights
@@ -209,8 +208,8 @@ class Forked(NamedTuple):
     states: Weights
 
 
-# Of each model the texts that were asked for last, two of which may be compared: every head is tried on them. A long
-# text is read again each time instead.
+# A cache of the latest texts per model, because every head is tried on them; two texts may be compared. Long texts are
+# not cached.
 KEPT = 2
 MOST_KEPT = 80_000_000  # bytes of the weights of one text
 _one_whole = threading.Lock()
@@ -218,24 +217,24 @@ _wholes: WeakKeyDictionary[Encoder, dict[tuple[str, str], Whole]] = WeakKeyDicti
 
 
 def whole(encoder: Encoder, text: str, pair: str = "") -> Whole:
-    """A text through the model as it is, which all variants are compared with. Raises as ``encode``."""
+    """A text through the whole model, with which all variants are compared. Raises the errors of ``encode``."""
     with _one_whole:
-        known = _wholes.setdefault(encoder, {}).get((text, pair))
-    if known is not None:
-        return known
+        cached = _wholes.setdefault(encoder, {}).get((text, pair))
+    if cached is not None:
+        return cached
     states, tap = encoder.last_states(encoder.pieces(text, pair), _Entering)
     assert isinstance(tap, _Entering)
-    made = Whole(tap.weights.cpu().numpy(), states[0].cpu().numpy(), tuple(tap.entering))
-    if made.weights.nbytes > MOST_KEPT:
-        return made
+    computed = Whole(tap.weights.cpu().numpy(), states[0].cpu().numpy(), tuple(tap.entering))
+    if computed.weights.nbytes > MOST_KEPT:
+        return computed
     with _one_whole:
-        kept = list(_wholes[encoder].items())[1 - KEPT :]
-        _wholes[encoder] = {**dict(kept), (text, pair): made}
-    return made
+        newest = list(_wholes[encoder].items())[1 - KEPT :]
+        _wholes[encoder] = {**dict(newest), (text, pair): computed}
+    return computed
 
 
 class _Entering(Tap):
-    """Keeps what enters each layer."""
+    """Records the input of each layer."""
 
     def __init__(self, weights: torch.Tensor) -> None:
         super().__init__(weights)

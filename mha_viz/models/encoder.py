@@ -109,11 +109,10 @@ class Encoder:
 
     @classmethod
     def from_folder(cls, folder: Path, *, name: str = "", revision: str = "", device: str = "cpu") -> Encoder:
-        """The model in ``folder``: config.json, tokenizer, safetensors; for an encoder–decoder, the result is an
-        :class:`~mha_viz.models.encoder_decoder.EncoderDecoder`. Never touches the network.
+        """The model in ``folder``, for an encoder–decoder an :class:`~mha_viz.models.encoder_decoder.EncoderDecoder`.
+        Never touches the network.
 
-        Raises ModelBroken for files that are damaged or do not fit together, ModelUnsupported for models whose
-        attention cannot be drawn.
+        Raises ModelBroken for damaged or contradictory files, ModelUnsupported if its attention cannot be drawn.
         """
         check_folder(folder)
         name = name or folder.name
@@ -244,12 +243,12 @@ class Encoder:
 
     @property
     def resumes(self) -> bool:
-        """True where a pass can begin at any layer."""
+        """True if a pass can begin at any layer."""
         return self._straight is not None
 
     def states_from(self, x: torch.Tensor, tap: Tap) -> torch.Tensor:
-        """The last states, [copy, n, d_model], from x, which enters the layer after those that the tap has seen; for
-        models that resume."""
+        """The last states, [copy, n, d_model], from x, the input of the layer after those that the tap has seen; for
+        models that can resume."""
         assert self._straight is not None
         with _one_pass, torch.inference_mode(), capture.tapped(tap):
             return self._straight.onwards(tap, x)
@@ -284,10 +283,8 @@ class Encoder:
     # ---- sentences given as words -----------------------------------------------------------------------------------
 
     def read_words(self, forms: Sequence[str]) -> WordPieces:
-        """The pieces of a sentence that is given as words, such as that of a treebank.
-
-        Raises TextError if it has more pieces than the model reads, or a word of which the tokenizer keeps nothing.
-        """
+        """The pieces of a sentence given as words. Raises TextError if it has more pieces than the model reads, or a
+        word of which the tokenizer keeps nothing."""
         return self._tokenizer.read_words(forms)
 
     def encode_words(self, forms: Sequence[str]) -> Attention:
@@ -297,10 +294,8 @@ class Encoder:
         return Attention(self.name, self.revision, read.tokenized(), weights, made=("given words",))
 
     def batch(self, sentences: Sequence[Pieces]) -> Weights:
-        """[layer, head, sentence, query, key] for sentences that have equally many pieces: no padding, one pass.
-
-        The numbers of a sentence do not depend on the others in its batch.
-        """
+        """[layer, head, sentence, query, key] for sentences with equally many pieces, in one pass. The numbers of a
+        sentence do not depend on the others in its batch."""
         count, n = len(sentences), len(sentences[0].ids)
         if any(len(sentence.ids) != n for sentence in sentences):
             raise ShapeError("The sentences of a batch have different lengths.", "Put equally long ones together.")
@@ -309,8 +304,7 @@ class Encoder:
         return _fetched(tap)
 
     def untrained(self, seed: int = 0) -> Encoder:
-        """The same architecture and tokenizer with random weights, which shows what the architecture does without
-        training."""
+        """The same architecture and tokenizer with random weights."""
         with _one_seed, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = AutoModel.from_config(  # type: ignore[no-untyped-call]

@@ -1,5 +1,5 @@
-"""Attention of families whose own module lets nobody see its weights, or change what its heads put out: written anew,
-on the same parameters, as the registered attention function wants it."""
+"""Attention of families whose modules neither return their weights nor let the heads' outputs be changed: rewritten
+here with the same parameters, in the form of the registered attention function."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch import nn
 from mha_viz.models import capture
 from mha_viz.models.families import FAMILIES, key_heads, layers
 
-_NEVER = 1e30  # what XLNet takes from the score of a key that a query may not see
+_NEVER = 1e30  # XLNet subtracts this from the scores of masked positions
 
 
 def rewrite(model: Any) -> Any:
-    """The model, with attention of this file in place of its own where its family needs that."""
+    """The model, with its attention modules replaced by those of this file if its family needs that."""
     made = _MADE.get(model.config.model_type)
     if made is None:
         return model
@@ -41,8 +41,8 @@ def eager_attention_forward(
     mask: torch.Tensor | None,
     scaling: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What heads put out, [sentence, n, head, d_head], and their weights, [sentence, head, query, key]; ``mask`` is
-    added to the scores. Heads may share keys and values."""
+    """The outputs of the heads, [sentence, n, head, d_head], and their weights, [sentence, head, query, key]; ``mask``
+    is added to the scores. Heads may share keys and values."""
     shared = query.shape[1] // key.shape[1]
     scores = query @ key.repeat_interleave(shared, dim=1).transpose(2, 3) * scaling
     weights = (scores if mask is None else scores + mask).softmax(-1)
@@ -51,8 +51,8 @@ def eager_attention_forward(
 
 class _Falcon(nn.Module):
     """Queries, keys and values come from one layer, group by group: the queries of all heads that share a key, that
-    key, and their value. Their places turn queries and keys, or the mask that the layer is given holds what a distance
-    adds (ALiBi)."""
+    key, and their value. Positions rotate queries and keys, or the mask of the layer contains a term for each distance
+    (ALiBi)."""
 
     def __init__(self, theirs: Any, config: Any) -> None:
         super().__init__()
@@ -86,22 +86,22 @@ class _Falcon(nn.Module):
 
 
 def _as_many(_: nn.Module, __: Any, result: torch.Tensor) -> torch.Tensor:
-    """What a feed-forward part gives, as often as the attention of its layer has variants: it takes their sum itself,
-    and in place."""
+    """The output of a feed-forward part, repeated for each variant of its layer's attention, because the layer adds the
+    two in place."""
     tap = capture.current()
     return result if tap is None else result.repeat(tap.sentences // len(result), 1, 1)
 
 
 def _turned(vectors: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """[sentence, head, n, d_head] of vectors turned by their places, whose cosines and sines are [1, n, d_head]."""
+    """[sentence, head, n, d_head] of vectors rotated by their positions, whose cosines and sines are [1, n, d_head]."""
     first, second = vectors.chunk(2, -1)
     turned: torch.Tensor = vectors * cos[:, None] + torch.cat((-second, first), -1) * sin[:, None]
     return turned
 
 
 class _XLNet(nn.Module):
-    """Adds to q · k what the query scores with the distance of the two tokens, and with whether they are of one text.
-    Three biases of the queries belong to these three products."""
+    """Adds to q · k the products of the query with the distance of the two tokens, and with whether they belong to the
+    same text. Three biases of the queries belong to these three products."""
 
     def __init__(self, theirs: Any, config: Any) -> None:
         super().__init__()
@@ -122,7 +122,8 @@ class _XLNet(nn.Module):
         seg_mat: torch.Tensor | None,
         **_: Any,
     ) -> tuple[torch.Tensor, None]:
-        """``h``: [n, sentence, d_model]. What is called g is the second stream of its training, and not there."""
+        """``h``: [n, sentence, d_model]. The arguments named g belong to the second stream of its training, which is
+        not used."""
         x = h.transpose(0, 1)
         heads = self.config.num_attention_heads
         query, key, value = (_by_head(layer(x), heads) for layer in (self.q, self.k, self.v))
@@ -140,7 +141,7 @@ class _XLNet(nn.Module):
 
 
 def _linear(weight: torch.Tensor) -> nn.Linear:
-    """The layer that has this weight, [out, in], and no bias."""
+    """The linear layer with this weight, [out, in], and no bias."""
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
     layer.weight = nn.Parameter(weight.detach().contiguous())
     return layer
@@ -160,8 +161,8 @@ def _shifted(scores: torch.Tensor) -> torch.Tensor:
 
 
 class _Longformer(nn.Module):
-    """A query sees keys that are at most ``reach`` tokens away. No token sees all others: which ones should is said by
-    those who give the model a task."""
+    """A query sees keys that are at most ``reach`` tokens away. There are no global tokens, because a task decides
+    which tokens are global."""
 
     def __init__(self, theirs: Any, config: Any) -> None:
         super().__init__()
@@ -177,7 +178,7 @@ class _Longformer(nn.Module):
         return (output.flatten(2),)
 
     def _mask(self, x: torch.Tensor) -> torch.Tensor | None:
-        """What is added to scores, [1, 1, query, key]; None where all see all."""
+        """The mask that is added to scores, [1, 1, query, key]; None if no position is masked."""
         n = x.shape[1]
         if n <= self.reach + 1:
             return None
@@ -189,7 +190,7 @@ class _Longformer(nn.Module):
 def _unpadded(
     input_ids: Any, attention_mask: Any, token_type_ids: Any, position_ids: Any, inputs_embeds: Any, **_: Any
 ) -> Any:
-    """In place of what pads a text to a multiple of the window: nothing is added."""
+    """Replaces the function that pads a text to a multiple of the window: nothing is added."""
     return 0, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
 
 

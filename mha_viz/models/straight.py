@@ -71,7 +71,7 @@ class Straight:
         return self.onwards(tap, x)
 
     def onwards(self, tap: Tap, x: torch.Tensor) -> torch.Tensor:
-        """The last states from x, which enters the layer after those that the tap has seen."""
+        """The last states from x, the input of the layer after those that the tap has seen."""
         for layer in self._layers[tap.seen :]:
             tap.enters(x)
             x = _through(layer, x, tap)

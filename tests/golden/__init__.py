@@ -1,5 +1,5 @@
-"""One file that holds the screen's drawing and the file's drawing together: ``figures.json``.
+"""The file ``figures.json``, which checks that drawings on screen and in files agree.
 
-``python -m tests.golden`` writes it from the Python side; ``tests/test_golden.py`` and ``tests/js/golden.test.mjs``
-each draw the cases again and must find the same marks at the same places with the same opacities.
+``python -m tests.golden`` writes it from Python; ``tests/test_golden.py`` and ``tests/js/golden.test.mjs`` each draw
+the cases again and must produce the same marks at the same positions with the same opacities.
 """

@@ -1,4 +1,4 @@
-"""The cases of the golden file, and the marks that the static figures draw for them, in the screen's pixels."""
+"""The cases of the golden file, and the marks that static figures draw for them, in pixels of the screen."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WITH_SIGNS = {
     "numbers with a sign, the largest three, nothing rescaled": View(special="rescale", links="top3", scale="row"),
     "numbers with a sign, pieces, logarithmic": View(unit="pieces", special="hide", links="min0.10", scale="log"),
 }
-# Of the three panels: the view, the panel that is pinned, the two that are subtracted.
+# For the three panels: the view, the pinned panel, the two that are subtracted.
 TOGETHER = {
     "three panels on one scale": (View(scale="head"), 0, None),
     "a word held that two of them have": (View(pin="k6", scale="head", links="top3"), 0, None),
@@ -55,7 +55,7 @@ TOGETHER = {
 
 
 def reading() -> Attention:
-    """Two sentences in pieces, one long word among them, with weights of four decimals."""
+    """Two sentences in pieces, with one long word, and weights of four decimals."""
     spans = [(0, 3), (4, 11), (11, 18), (18, 27), (28, 31), (31, 34), (35, 40), (40, 41)]
     words = [0, 1, 1, 1, 2, 2, 3, 4]
     pieces = [Piece("[CLS]", 0, 0, None, 0)]
@@ -71,13 +71,13 @@ def reading() -> Attention:
 
 
 def with_signs() -> Attention:
-    """The same text, with numbers of either sign."""
+    """The same text with signed numbers."""
     numbers = np.round(np.random.default_rng(9).normal(0, 0.2, reading().weights.shape), 4)
     return replace(reading(), weights=numbers.astype(np.float32), quantity="gradient")
 
 
 def three() -> list[Panel]:
-    """Two readings of one sentence with a word replaced, and a head of a shorter one."""
+    """Two readings of one sentence with a replaced word, and a head of a shorter one."""
     first = reading()
     tokens = list(first.text.tokens)
     tokens[7] = replace(tokens[7], text="dream")
@@ -121,7 +121,7 @@ def everything() -> dict[str, Any]:
         "cases": cases,
         "signed": {"matrices": _written(with_signs()), "cases": signed_cases},
         "panels": panels,
-        "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in three()],  # before they were packed
+        "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in three()],  # before packing
         "together": beside,
     }
 
@@ -131,7 +131,7 @@ def _written(attention: Attention) -> list[list[float]]:
 
 
 def plain_width(text: str, size: float, weight: int = 400) -> float:
-    """Every letter half its size wide, here and in the test of the browser's side."""
+    """Every letter is half its size wide, here and in the test of the browser's side."""
     return 0.5 * size * len(text)
 
 
@@ -151,7 +151,7 @@ def drawn(attention: Attention, view: View) -> dict[str, Any]:
     heat, _ = matrix_marks(matrix, WIDTH, LIGHT, largest=44)
     strands = [strand(attention, head, view, axes, LIGHT, place=place) for place, head in enumerate(HEADS)]
     ends_and_links, _ = link_marks(strands, axes, held, WIDTH, LIGHT)
-    links = moved(ends_and_links[2:], 0, -TOP)  # without the names of the columns, which stand beside the canvas
+    links = moved(ends_and_links[2:], 0, -TOP)  # without the names of the columns, which are outside the canvas
     parts = [[block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
     grid = grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, LIGHT)
     marks = {"heatmap": heat, "links": links, "grid": grid}
@@ -166,7 +166,7 @@ def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dic
     panels = three()
     held = held_by_panels(panels, view, pin_of, diff)
     case: dict[str, Any] = {"view": asdict(view), "at": pin_of, "diff": diff}
-    for kind, above in (("heatmap", 0), ("links", 2)):  # the names of the columns stand beside the canvas
+    for kind, above in (("heatmap", 0), ("links", 2)):  # the names of the columns are outside the canvas
         plates = plates_of(panels, held, view, kind, WIDTH, LIGHT, largest=44)  # type: ignore[arg-type]
         down = -TOP if kind == "links" else 0
         case[kind] = [[as_dict(m) for m in moved(plate.marks[above:], 0, down)] for plate in plates]
@@ -181,7 +181,7 @@ def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dic
 
 
 def as_dict(mark: Mark) -> dict[str, Any]:
-    """A mark as JSON; numbers to a millionth."""
+    """A mark as JSON, with numbers rounded to a millionth."""
     if isinstance(mark, Cells):
         place = {"x": mark.x, "y": mark.y, "width": mark.width, "height": mark.height}
         colours = [["#" + bytes(c).hex() for c in row] for row in mark.pixels.tolist()]

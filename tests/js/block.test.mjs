@@ -1,4 +1,4 @@
-// The map of a head's steps: what stands together, and how formulas are set.
+// The map of a head's steps: the groups of steps, and the formulas.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { groups, subscripts } from "../../mha_viz/browser/block/block.js";

@@ -29,7 +29,7 @@ const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });
 const query = (fields) => new URLSearchParams(fields);
 const texts = (units) => units.map((unit) => unit.text);
 
-// A reading of words, each a list of its pieces; "[CLS]" and "[SEP]" around them unless told.
+// A reading of words, each a list of its pieces, with "[CLS]" and "[SEP]" around them by default.
 function read(words, { special = ["[CLS]", "[SEP]"], typed = words.map((pieces) => pieces.join("")).join(" ") } = {}) {
   const groups = [];
   const [tokens, spans, special_] = [[], [], []];
@@ -73,7 +73,7 @@ function read(words, { special = ["[CLS]", "[SEP]"], typed = words.map((pieces) 
   };
 }
 
-// A set as unpackPanels gives it: one panel for each [reading number, head].
+// A set as unpackPanels returns it: one panel for each [reading number, head].
 function setOf(readings, panels, { aligned = {}, place = aligned } = {}) {
   const table = (of) => readings.map((_, i) => readings.map((__, j) => of[`${i}-${j}`] ?? null));
   const made = readings.map((reading) => {
@@ -222,7 +222,7 @@ test("a pin without a panel is of the first", () => {
   assert.equal(encodeTogether(view({ pin: { at: 0, query: 2, key: 1 } }), twins()).at, null);
 });
 
-// ---- Changes of the tray ----------------------------------------------------------------------------------
+// ---- Changes of the compared heads ------------------------------------------------------------------------
 
 test("panels are found again after a change, whichever it is", () => {
   const after = (edit, list) => {

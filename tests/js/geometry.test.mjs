@@ -442,7 +442,7 @@ test("where the width allows it a head takes 45 pixels and more, however high th
     assert.equal(gridLayout(430, layers, heads, 420).width <= 430, true);
   }
   assert.equal(gridLayout(2000, 6, 12, 10000).step, 80);
-  assert.equal(gridLayout(2000, 6, 12, 22 + 6 * 60).step, 60); // what is high enough already is not scrolled
+  assert.equal(gridLayout(2000, 6, 12, 22 + 6 * 60).step, 60); // a grid that is high enough already does not scroll
 });
 
 test("on a narrow screen pictures stay readable and the grid is wider instead", () => {

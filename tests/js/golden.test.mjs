@@ -1,4 +1,5 @@
-// The screen draws what the golden file says (tests/golden): the same marks, places, colours and opacities as files.
+// The drawings on screen agree with the golden file (tests/golden): the same marks, positions, colours and opacities as
+// in files.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
@@ -179,7 +180,7 @@ function scene({ pin, ...view }, reading) {
   return { ...axes, heads, focus };
 }
 
-// One list in one order: what lies on top of what is not compared, where it lies is.
+// One list in one order: what is on top of what is not compared, only positions are.
 const sorted = (marks) => marks.map((m) => JSON.stringify(rounded(m), Object.keys(rounded(m)).sort())).sort();
 function rounded(value) {
   if (Array.isArray(value)) return value.map(rounded);
@@ -202,7 +203,7 @@ for (const [name, expected, reading] of every) {
   });
 }
 
-// ---- The grid: its pictures are painted pixel by pixel, so each cell is looked up in its middle ------------------
+// ---- The grid: its pictures are painted by pixels, so each cell is read in its middle ----------------------------
 
 for (const [name, expected, reading] of every) {
   test(`grid, ${name}`, () => {
@@ -235,7 +236,7 @@ function colourAt({ image, width }, x, y) {
   return "#" + [0, 1, 2].map((k) => image.data[at + k].toString(16).padStart(2, "0")).join("");
 }
 
-// ---- Panels side by side, and the difference of two: as compare.js draws them --------------------------------------
+// ---- Panels side by side, and the difference of two, as compare.js draws them ---------------------------------------
 
 const set = unpackPanels(new Uint8Array(Buffer.from(golden.panels, "base64")));
 set.panels.forEach(({ reading: i, head }, at) =>
@@ -255,7 +256,7 @@ function together({ view: { pin, ...view }, at, diff }) {
     token === undefined ? null : units[from].findIndex((u) => u.tokens.includes(+token)),
   );
   const focusIn = (i) => {
-    // as there
+    // the same as there
     if (!pin || own.includes(-1)) return null;
     const standing =
       from !== i && two.includes(from) && two.includes(i)
@@ -267,8 +268,8 @@ function together({ view: { pin, ...view }, at, diff }) {
   return { units, parts, subtracted, focusIn, top: topOf(parts) };
 }
 
-// What lies on a canvas of its own over a heatmap, put together with it: labels under a veil are paler, and those that
-// are written again stand alone.
+// What is on a separate canvas over a heatmap, combined with it: labels under a veil are paler, and those that are
+// written again count once.
 function flattened(below, over) {
   const covers = ({ x, y, width, height }, text) =>
     text.x >= x - 10 && text.x <= x + width + 10 && text.y >= y && text.y <= y + height + 10;

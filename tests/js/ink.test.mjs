@@ -75,7 +75,7 @@ test("a picture lies at its place in a larger one and touches nothing else", () 
   assert.deepEqual(painted, [15, 16, 21, 22]);
 });
 
-// A context whose letters are ten pixels wide, and which counts how often it is asked.
+// A context whose letters are ten pixels wide, and which counts its measurements.
 function ruler() {
   return {
     font: "10px test",

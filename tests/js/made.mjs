@@ -1,6 +1,6 @@
-// Readings for the tests, made by hand: the fields that figures/packet.py sends, and bytes in its layout.
+// Readings for the tests, written by hand: the fields that figures/packet.py sends, and bytes in its layout.
 
-// [CLS] did|n't it [SEP] and, when `pair`, so [SEP]: one head a layer row, weights as given or counted up.
+// [CLS] did|n't it [SEP] and, if `pair`, so [SEP]: one head per layer, with weights as given or counted up.
 export function reading({ layers = 2, heads = 3, pair = false, ...more } = {}) {
   const tokens = ["[CLS]", "did", "n't", "it", "[SEP]", ...(pair ? ["so", "[SEP]"] : [])];
   const n = tokens.length;
@@ -23,7 +23,7 @@ export function reading({ layers = 2, heads = 3, pair = false, ...more } = {}) {
   return made;
 }
 
-// Rows that sum to 1: weights proportional to 1, 2, 3 … turned by `turn`.
+// Rows that sum to 1: weights proportional to 1, 2, 3 … rotated by `turn`.
 export function matrix(n, turn = 0) {
   const cells = new Float32Array(n * n);
   const whole = (n * (n + 1)) / 2;
@@ -50,7 +50,7 @@ export function packed(header, ...parts) {
   return bytes;
 }
 
-// The same numbers at every run.
+// The same numbers in every run.
 export function chance(seed) {
   let state = seed >>> 0;
   return () => {

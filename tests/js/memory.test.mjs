@@ -1,4 +1,4 @@
-// What a browser remembers of earlier visits, and that it forgets.
+// What a browser stores from earlier visits, and that it can be deleted.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { forgetSentences, rememberSentence, typedSentences } from "../../mha_viz/browser/memory.js";

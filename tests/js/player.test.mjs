@@ -1,4 +1,4 @@
-// A training as frames: where playing stands, the cells between two recorded steps, and what numbers look like.
+// A training as frames: the position of playing, the cells between two recorded steps, and the form of numbers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { significant, thickness } from "../../mha_viz/browser/player/flow.js";

@@ -1,4 +1,4 @@
-// The word under the pointer: which tokens a point of a chart names, and where their bands lie.
+// The word under the pointer: the tokens at a point of a chart, and the positions of their bands.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bandBox, tokensAt } from "../../mha_viz/browser/pointed/pointed.js";

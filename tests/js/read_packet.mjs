@@ -1,4 +1,4 @@
-// Reads packets the way the page does, for tests/page_scripts.py: a JSON list of questions on stdin, answers on stdout.
+// Reads packets as the page does, for tests/page_scripts.py: a JSON list of questions on stdin, answers on stdout.
 // Question: {packet: base64, ask: "header" | "block" | "pooled" | "ranking" | "view", head, view, query}.
 import { readFileSync } from "node:fs";
 import {

@@ -1,5 +1,5 @@
-// Reads the bytes of several panels the way the page does, for tests/page_scripts.py: a JSON list of questions on
-// stdin, answers on stdout. Question: {packet: base64, ask, and what it needs}.
+// Reads the bytes of several panels as the page does, for tests/page_scripts.py: a JSON list of questions on stdin,
+// answers on stdout. Question: {packet: base64, ask, and what it needs}.
 import { readFileSync } from "node:fs";
 import { block, keysOf } from "../../mha_viz/browser/geometry.js";
 import {
@@ -47,7 +47,7 @@ const ANSWERS = {
       found && theirs.slice(found[0], found[0] + found[1]).map((other) => other.text),
     ]);
   },
-  // What the page shows of an address: the settings, and what is held in every panel and in the difference.
+  // The page's reading of an address: the settings, and the held tokens of every panel and of the difference.
   shown: (set, { query }) => {
     const view = parseTogether(new URLSearchParams(query), set);
     const units = set.readings.map((reading) => unitsOf(reading, view));

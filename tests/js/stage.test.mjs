@@ -22,7 +22,7 @@ beforeEach(() => {
 const draw = () => frames.splice(0).forEach((frame) => frame());
 const happens = (target, type, fields = {}) => target.dispatchEvent(Object.assign(new Event(type), fields));
 
-// A drawing of 3 × 4 cells that only notes what it is asked to do.
+// A drawing of 3 × 4 cells that only records its calls.
 function staged({ address = "", isReady = true } = {}) {
   const seen = { drawn: 0, focused: [], sent: [], address };
   const drawing = {
@@ -44,7 +44,7 @@ function staged({ address = "", isReady = true } = {}) {
   return { stage, seen };
 }
 
-// A canvas on which `where` says what the pointer is on.
+// A canvas on which `where` returns what the pointer is on.
 function attended(stage, { isHeat = true, R = 3, C = 4 } = {}) {
   const canvas = {};
   const walked = [];

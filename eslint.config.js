@@ -6,7 +6,7 @@ const VAGUE = ["asked", "found", "it", "kept", "known", "own", "said", "told"];
 const VAGUE_FUNCTIONS = ["_each", "_of", "_or", "_there"];
 
 export default [
-  { ignores: [".venv/", "assets/", "build/", "test-results/"] },
+  { ignores: [".venv/", "assets/", "benchmarks/cache/", "build/", "test-results/"] },
   js.configs.recommended,
   {
     languageOptions: { globals: globals.browser },

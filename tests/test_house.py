@@ -63,6 +63,7 @@ LINE_LENGTH = 120  # bytes
 FILE_LINES = 400
 FUNCTION_LINES = 40  # without the docstring: what a function does is to be seen at once, and may be said at length
 MEASURED = ("app.py", "pages", "mha_viz", "tools", "benchmarks")  # the files and functions whose length is limited
+DOWNLOADS = ROOT / "benchmarks" / "cache"  # the scripts of other projects that the benchmarks load
 UNTYPED_JS = re.compile(
     r"^(?<!\*/\n)(?:export )?(?:default )?(?:(?:async )?function \w*\(|const \w+ = (?:async )?\([^)]*\) =>).*",
     re.MULTILINE,
@@ -183,7 +184,7 @@ def _docstring_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def _measured_files(*suffixes: str) -> list[Path]:
     paths = [ROOT / name for name in MEASURED]
     files = [path for p in paths for path in ([p] if p.is_file() else sorted(p.rglob("*")))]
-    return [path for path in files if path.suffix in suffixes]
+    return [path for path in files if path.suffix in suffixes and DOWNLOADS not in path.parents]
 
 
 def _python_files() -> list[Path]:
@@ -192,9 +193,9 @@ def _python_files() -> list[Path]:
 
 
 def _browser_files() -> list[Path]:
-    """JavaScript and styles, including tests, but without what npm installs."""
+    """JavaScript and styles, including tests and benchmarks."""
     folders = [ROOT / name for name in ("mha_viz", "tests", "benchmarks")]
-    paths = [path for folder in folders for path in sorted(folder.rglob("*"))]
+    paths = [path for folder in folders for path in sorted(folder.rglob("*")) if DOWNLOADS not in path.parents]
     return [path for path in paths if path.suffix in (".js", ".mjs", ".ts", ".css")]
 
 

@@ -26,7 +26,7 @@ from mha_viz.ui.lab.questions import Question
 from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
 from mha_viz.ui.roles import learning
-from tests.page_session import ROOT, PageSession
+from tests.page_session import ROOT, PageSession, press
 
 if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
@@ -335,3 +335,23 @@ def test_odd_steps_of_training_show_the_last(odd: str) -> None:
 
 def test_how_it_learned_is_told_of_the_toy_alone() -> None:
     assert "How it learned" not in visit("roles").said
+
+
+# ---- From one toy to the other ---------------------------------------------------------------------------------
+
+
+def test_each_toy_leads_to_how_the_other_learned() -> None:
+    here = PageSession({"model": "toy", "head": "L1H1"}, "pages/30_roles.py")
+    assert "four questions" in here.said
+    press(here, "to_repeater")
+    assert (here.url["model"], "head" in here.url) == ("repeater", False)
+    assert "learned to continue sequences of random words" in here.said
+    press(here, "to_toy")
+    assert here.url["model"] == "toy"
+    assert "practised four questions" in here.said
+
+
+def test_the_lab_leads_to_how_both_toys_learned() -> None:
+    here = PageSession({"experiment": "count", "guess": "skip"}, "pages/50_why_heads_differ.py")
+    links = [link.proto for link in here.at.get("page_link") if "How a " in link.proto.label]
+    assert [(link.page, link.query_string) for link in links] == [("roles", "model=toy"), ("roles", "model=repeater")]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from mha_viz.analysis.removal import order_of
 from mha_viz.attention import Head
@@ -21,6 +22,7 @@ from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
 from mha_viz.study.removal import removal, smallest_switch
 from mha_viz.ui.address import read
+from tests import tiny_models
 from tests.page_session import PageSession, press
 
 pytestmark = pytest.mark.usefixtures("no_hub")
@@ -206,3 +208,15 @@ def test_direct_contributions_are_shown_where_they_can_be_read_off(
     encoder = tiny("gpt2 words")
     added = direct(encoder, question_about(encoder, url["text"]), url["text"])
     assert np.isfinite(added).all()
+
+
+@pytest.mark.parametrize("page", [PAGE, "pages/10_explore.py"])
+def test_probabilities_that_are_not_numbers_are_refused_and_the_rest_stays(page: str, tmp_path: Path) -> None:
+    model, tokenizer = tiny_models.ANSWERING["bert words"]()
+    with torch.no_grad():
+        model.cls.predictions.transform.dense.weight.fill_(float("inf"))
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    here = PageSession({"text": "The [MASK] sat.", "model": str(tmp_path), "off": "L0H0", "shown": "gradient"}, page)
+    assert "gives probabilities of words that are not numbers" in here.said
+    assert "of 12" in here.said if page == PAGE else here.shown().header["layers"]

@@ -19,7 +19,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 
 from mha_viz.attention.answers import COSINE, FIRST, MASK, NEXT, Numbers, Question
-from mha_viz.errors import EmptyText, ModelUnsupported, SettingError, TextError
+from mha_viz.errors import EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError
 from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
@@ -118,11 +118,16 @@ def word_name(encoder: Encoder, piece: int) -> str:
 
 def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
     """The log-probability of every piece of the vocabulary, from last states [variant, d_model]: [variant, piece],
-    float64. Raises ModelUnsupported."""
+    float64. Raises ModelUnsupported, and ModelBroken if the model's probabilities are not numbers."""
     given = torch.as_tensor(np.array(states), device=encoder.device)
     with torch.inference_mode():
         logits = logits_of(word_head(encoder), given)
         probabilities: Numbers = logits.double().log_softmax(-1).cpu().numpy()
+    if np.isnan(probabilities).any():
+        raise ModelBroken(
+            f"{quoted(encoder.name)} gives probabilities of words that are not numbers: its files may be damaged.",
+            "Give a second text, to measure their similarity, or choose another model.",
+        )
     return probabilities
 
 

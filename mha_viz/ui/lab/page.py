@@ -6,16 +6,21 @@ from __future__ import annotations
 import streamlit as st
 
 from mha_viz.errors import MhaVizError
+from mha_viz.models import catalog
 from mha_viz.training import record
 from mha_viz.training.look import look
 from mha_viz.training.record import EXPERIMENTS, Result, Settings
-from mha_viz.ui import address, classroom
+from mha_viz.ui import address, classroom, navigation
 from mha_viz.ui.lab import expected, result, settings
 from mha_viz.ui.lab.link import read
 from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.lab.words import LANGUAGE, WORDS
 from mha_viz.ui.parts import complain, entitle, formulas, guarded, remark, say_complaint, theme
 
+TOYS = {  # by the name of the model
+    "toy": "How a masked model learned four questions about sentences",
+    "repeater": "How a causal model learned to continue repeated words",
+}
 _STYLE = """
 <style>
 @media (max-width: 1000px) {
@@ -48,6 +53,17 @@ def show() -> None:
         _answer(experiment, run)
     if run is not None:
         result.show(run, theme())
+    _toys()
+
+
+def _toys() -> None:
+    """Links to the two toy models, which were saved while they learned."""
+    offered = [row.name for row in catalog.offered() if row.name in TOYS]
+    if offered:
+        st.markdown("#### From tasks made by hand to small language models")
+    for name in offered:
+        label = f":primary[{TOYS[name]}]"
+        st.page_link(navigation.page("roles"), label=label, query_params={"model": name})
 
 
 def _menu(experiment: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from mha_viz.figures.role_words import COLOURS
+from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.parts import guarded
@@ -43,6 +44,13 @@ def go(**changes: str | None) -> None:
     """As :func:`address.go`, together with the content of the controls: a click right after typing arrives with a URL
     that does not contain the typed text yet."""
     address.go(**{**_written(st.session_state), **changes})
+
+
+@guarded()
+def open_model(name: str) -> None:
+    """Show another model."""
+    usual = name == catalog.default().name
+    go(model=None if usual else name, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
 
 
 def _written(state: Mapping[Any, Any]) -> dict[str, str | None]:

@@ -25,6 +25,7 @@ from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.components.player import player
 from mha_viz.ui.parts import complain, guarded, sent, theme, whole
+from mha_viz.ui.roles import filters
 from mha_viz.ui.shelves import lasting
 from mha_viz.ui.takeaway import Chart
 
@@ -102,8 +103,14 @@ def show() -> None:
     )
     _at_a_step(list(saved_steps), theme(), navigation.page("explore"))
     if any(row.name == CAUSAL for row in catalog.offered()):
-        label = ":primary[See how a causal toy model learned to continue repeated words]"
-        st.page_link(navigation.page("roles"), label=label, query_params={"model": CAUSAL})
+        st.button(
+            "See how a causal toy model learned to continue repeated words",
+            key="to_repeater",
+            type="tertiary",
+            icon=":material/arrow_forward:",
+            on_click=filters.open_model,
+            args=(CAUSAL,),
+        )
 
 
 @st.fragment

@@ -9,7 +9,7 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, takeaway, two_stacks
+from mha_viz.ui import inference, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
@@ -119,9 +119,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
 
 @guarded()
 def _on_model(key: str) -> None:
-    name = st.session_state[key]
-    chosen = None if name == catalog.default().name else name
-    filters.go(model=chosen, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+    filters.open_model(st.session_state[key])
 
 
 @guarded()

@@ -27,7 +27,8 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, theme
-from mha_viz.ui.roles.learning import PARAMETER
+from mha_viz.ui.roles import filters
+from mha_viz.ui.roles.learning import MODEL, PARAMETER
 from mha_viz.ui.shelves import Once, Shelf
 from mha_viz.ui.study_progress import result_of
 
@@ -196,6 +197,15 @@ def _learning() -> None:
         width=900,
     )
     _at_a_step()
+    if any(row.name == MODEL for row in catalog.offered()):
+        st.button(
+            "See how a masked toy model learned four questions about sentences",
+            key="to_toy",
+            type="tertiary",
+            icon=":material/arrow_forward:",
+            on_click=filters.open_model,
+            args=(MODEL,),
+        )
 
 
 def step_in_view() -> int:

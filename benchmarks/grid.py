@@ -14,7 +14,7 @@ from mha_viz.attention import Attention
 
 SHAPES = ((6, 12), (12, 12))
 COMPARED = {16: None, 64: Target("faster", 50), 128: Target("faster", 200)}  # n: target
-ALONE = (256, 512)
+ALONE = {256: (300, 1.0), 512: (300, 1.0), 1024: (1000, 1.5)}  # n: milliseconds and megabytes sent, at most
 WARM = 12  # tokens of the text that an open page shows before
 
 
@@ -37,11 +37,11 @@ def _rows(desk: Bench, attention: Attention, quick: bool) -> list[Row]:
         times, theirs = _measured(desk, attention, warm, 3 if quick else 9, _repetitions(attention, quick))
         ours = Sample(tuple(t["presented"] for t in times))
         other = Sample(tuple(t["presented"] for t in theirs)) if theirs else None
-        target = Target("below", 300) if n in ALONE else COMPARED[n] if other else None
+        target = Target("below", ALONE[n][0]) if n in ALONE else COMPARED[n] if other else None
         beside = {"phases": phases(times), "bertviz_phases": phases(theirs) if theirs else None}
         rows.append(Row(f"{what}, {where}", ours, "ms", other, target, beside))
     if n in ALONE:
-        rows.append(Row(f"{what}, sent", Sample((times[0]["bytes"] / 1e6,)), "MB", target=Target("below", 1)))
+        rows.append(Row(f"{what}, sent", Sample((times[0]["bytes"] / 1e6,)), "MB", target=Target("below", ALONE[n][1])))
     return rows
 
 

@@ -678,9 +678,8 @@ def test_the_toy_wears_the_roles_that_its_profile_found() -> None:
 
 
 @pytest.mark.parametrize(("offered", "links"), [("minilm,toy,repeater", 1), ("minilm,toy", 0)])
-def test_the_training_of_the_toy_leads_to_that_of_the_causal_one(
+def test_the_training_of_the_toy_leads_to_that_of_the_causal_one_if_it_is_offered(
     offered: str, links: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MHA_VIZ_MODELS", offered)
-    queries = [link.proto.query_string for link in visit(model="toy").at.get("page_link")]
-    assert queries.count("model=repeater") == links
+    assert [button.key for button in visit(model="toy").at.button].count("to_repeater") == links

@@ -1,23 +1,28 @@
-"""The time for the effects of all heads, per head, compared with one pass through the whole model; and norm-weighted
-attention compared with ``encode``."""
+"""The time for the effects of all heads, per head, compared with one pass per head: of plain transformers with a hook
+that zeroes the head, and of our own encoder; and norm-weighted attention compared with ``encode``."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.encode import bert_base, text
+from benchmarks.encode import PAIRS, text, tokenizer
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.attention import Head
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
 from mha_viz.models.norms import norm_weighted
 from mha_viz.study.effects import Case, effects, lost
 
-SHARES = {"MiniLM": {32: 0.25, 64: 0.25}, "BERT-base shape": {32: 0.3, 64: 0.38}}  # share of one pass, per head
+SHARES = {
+    "MiniLM": {32: 0.25, 64: 0.25},
+    "BERT-base shape": {32: 0.3, 64: 0.38},
+}  # of plain transformers
 LARGEST_DIFFERENCE = 1e-6  # largest deviation of an effect from that of the head alone
 SOME = (Head(0, 0), Head(2, 5), Head(5, 11))
 NORMS = 2.0  # × the time of encode, at most
@@ -26,22 +31,25 @@ NORMS = 2.0  # × the time of encode, at most
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/effects.json``. ``quick``: few repetitions."""
     rows: list[Row] = []
-    for name, encoder in (("MiniLM", load("minilm")), ("BERT-base shape", bert_base()[0])):
+    for name, pair in PAIRS.items():
+        encoder, model = pair()
         for n, share in SHARES[name].items():
-            rows += _compared(f"{name}, n = {n}", encoder, text(n), share, 2 if quick else 5)
+            rows += _compared(f"{name}, n = {n}", encoder, model, text(n), share, 2 if quick else 5)
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
-    write(results, "effects", "Effects of all heads", "one pass", rows, machine)
+    write(results, "effects", "Effects of all heads", "one pass per head", rows, machine)
 
 
-def _compared(what: str, encoder: Encoder, typed: str, share: float, repetitions: int) -> list[Row]:
+def _compared(what: str, encoder: Encoder, model: Any, typed: str, share: float, repetitions: int) -> list[Row]:
     case, heads = Case(typed), encoder.layers * encoder.heads
-    every, one = _in_turns(repetitions, lambda: effects(encoder, case), lambda: encoder.states(typed))
+    ways = lambda: effects(encoder, case), _one_by_one(model, typed), lambda: encoder.states(typed)
+    every, plain, one = _in_turns(repetitions, *ways)
     per_head = Sample(tuple(value / heads for value in every.values))
     whole = effects(encoder, case).sentence
     apart = max(abs(float(whole[head] - lost(encoder, [head], case).sentence[0])) for head in SOME)
     norms, reading = _in_turns(repetitions, lambda: norm_weighted(encoder, typed), lambda: encoder.encode(typed))
     return [
-        Row(f"{what}: per head", per_head, "ms", one, Target("share", share)),
+        Row(f"{what}: per head, against plain transformers", per_head, "ms", plain, Target("share", share)),
+        Row(f"{what}: per head, against a pass of our encoder", per_head, "ms", one),
         Row(
             f"{what}: largest difference from one by one",
             Sample((apart * 1e6,)),
@@ -50,6 +58,30 @@ def _compared(what: str, encoder: Encoder, typed: str, share: float, repetitions
         ),
         Row(f"{what}: norm-weighted, against encode", norms, "ms", reading, Target("share", NORMS)),
     ]
+
+
+def _one_by_one(model: Any, typed: str) -> Callable[[], object]:
+    """One pass of transformers without one head: another head at every call."""
+    model.set_attn_implementation("sdpa")  # the default
+    given = tokenizer()(typed, return_tensors="pt")
+    size = model.config.hidden_size // model.config.num_attention_heads
+    heads = cycle((layer, head) for layer in model.encoder.layer for head in range(model.config.num_attention_heads))
+
+    def run() -> object:
+        layer, head = next(heads)
+
+        def without_head(_: Any, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+            rest = inputs[0].clone()
+            rest[..., head * size : (head + 1) * size] = 0
+            return (rest,)
+
+        handle = layer.attention.output.dense.register_forward_pre_hook(without_head)
+        with torch.inference_mode():
+            states = model(**given).last_hidden_state
+        handle.remove()
+        return states
+
+    return run
 
 
 def _in_turns(repetitions: int, *ways: Callable[[], object]) -> list[Sample]:

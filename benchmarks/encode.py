@@ -46,8 +46,9 @@ WORDS = (
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/encode.json``. ``quick``: few repetitions."""
     rows: list[Row] = []
-    for name, pair in (("MiniLM", _minilm), ("BERT-base shape", bert_base)):
-        encoder, plain = pair()
+    for name, pair in PAIRS.items():
+        encoder, model = pair()
+        plain = _plain(model, tokenizer())
         for n in LENGTHS:
             rows += _compared(name, n, encoder, plain, 3 if quick else max(7, 1200 // n))
     rows += _memory()
@@ -116,13 +117,16 @@ def _minilm_folder() -> str:
     return str(hub.local_folder(catalog.resolve("minilm")))
 
 
-def _minilm() -> tuple[Encoder, Callable[[str], Any]]:
-    folder = _minilm_folder()
-    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
-    return load("minilm"), _plain(model, AutoTokenizer.from_pretrained(folder))
+def tokenizer() -> Any:
+    """The tokenizer of both models."""
+    return AutoTokenizer.from_pretrained(_minilm_folder())
 
 
-def bert_base() -> tuple[Encoder, Callable[[str], Any]]:
+def _minilm() -> tuple[Encoder, Any]:
+    return load("minilm"), AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
+
+
+def _bert_base() -> tuple[Encoder, Any]:
     """BERT-base with random weights: 12 layers, 12 heads, d_model 768."""
     torch.manual_seed(0)
     plain: Any = BertModel(BertConfig())
@@ -130,10 +134,13 @@ def bert_base() -> tuple[Encoder, Callable[[str], Any]]:
     fast: Any = BertModel(BertConfig(), add_pooling_layer=False)
     fast.set_attn_implementation(capture.NAME)
     fast.load_state_dict(plain.state_dict(), strict=False)
-    tokenizer = AutoTokenizer.from_pretrained(_minilm_folder())
-    encoder = Encoder(fast.eval(), tokenizer, "bert-base shape", "random")
+    encoder = Encoder(fast.eval(), tokenizer(), "bert-base shape", "random")
     encoder._prepare()
-    return encoder, _plain(plain.eval(), tokenizer)
+    return encoder, plain.eval()
+
+
+# The encoder and the model of plain transformers with the same weights, made when they are called.
+PAIRS: dict[str, Callable[[], tuple[Encoder, Any]]] = {"MiniLM": _minilm, "BERT-base shape": _bert_base}
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------

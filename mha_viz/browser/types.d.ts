@@ -297,7 +297,7 @@ interface Role {
 
 interface Roles {
   kinds: Record<string, number>;
-  on: string;
+  on: string[];
   measured: boolean;
   ofHead: Map<number, Role[]>;
 }
@@ -410,7 +410,7 @@ interface CompareOnPage {
  * opened a head. */
 interface HeadRoles {
   kinds: Record<string, number>;
-  on: string;
+  on: string[];
   measured: boolean;
   roles: Role[];
   tour: string;

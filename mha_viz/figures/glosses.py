@@ -160,6 +160,28 @@ PATTERNS = MappingProxyType(
         "entropy": _pattern("broad", "any token → many tokens", "", "everywhere evenly average uniform entropy wide"),
     }
 )
+# The universal parts of speech, https://universaldependencies.org/u/pos/.
+PARTS_OF_SPEECH = MappingProxyType(
+    {
+        "ADJ": "adjective",
+        "ADP": "preposition",
+        "ADV": "adverb",
+        "AUX": "auxiliary",
+        "CCONJ": "coordinating conjunction",
+        "DET": "determiner",
+        "INTJ": "interjection",
+        "NOUN": "noun",
+        "NUM": "number",
+        "PART": "particle",
+        "PRON": "pronoun",
+        "PROPN": "name",
+        "PUNCT": "punctuation mark",
+        "SCONJ": "subordinating conjunction",
+        "SYM": "symbol",
+        "VERB": "verb",
+        "X": "other word",
+    }
+)
 # Words that occur in any question and carry no meaning.
 _EMPTY = re.compile(
     r"\b(a|an|the|heads?|that|for|of|to|at|in|on|its|their|is|are|do|does|find|me|looks?|looking|attends?|attending|links?"
@@ -187,6 +209,21 @@ def linked(relation: str) -> str:
     """ "subject → its verb (nsubj)"; the relation alone if it has no gloss."""
     meaning = gloss(relation)
     return f"{meaning.link} ({relation})" if meaning else relation
+
+
+def explained(detail: str) -> str:
+    """ "subject → its verb, as “dog” and “barks” in “the dog barks”"; "" if there is no gloss."""
+    meaning = gloss(detail)
+    if meaning is None:
+        return ""
+    marked = [f"“{word}”" for word in re.findall(r"\*([^*]+)\*", meaning.example)]
+    where = f", as {' and '.join(marked)} in “{meaning.example.replace('*', '')}”" if marked else ""
+    return f"{meaning.link}{where}"
+
+
+def rule_in_words(rule: str) -> str:
+    """ "nearest noun to the right" for "nearest NOUN to the right": a rule with its part of speech in words."""
+    return " ".join(PARTS_OF_SPEECH.get(word, word) for word in rule.split(" "))
 
 
 def asked_for(typed: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
-from mha_viz.figures.role_words import COLOURS, by_head, short, standing_with_numbers
+from mha_viz.figures.role_words import COLOURS, by_head, described, short
 from mha_viz.figures.theme import Theme, grid_colour, paper, readable
 
 CELL, TOP, LEFT, RIGHT = (60, 40), 30, 30, 4  # pixels
@@ -118,7 +118,7 @@ def _channels(colour: str) -> np.ndarray:
 
 
 def _hover(head: Head, findings: Sequence[Finding]) -> str:
-    lines = [f"<b>{both(head)}</b>", *(_folded(f"{f.role}, {standing_with_numbers(f)}") for f in findings[:4])]
+    lines = [f"<b>{both(head)}</b>", *(_folded(described(f)) for f in findings[:4])]
     if len(findings) > 4:
         lines.append(f"and {len(findings) - 4} more")
     return "<br>".join(lines if findings else [*lines, "no role found"])

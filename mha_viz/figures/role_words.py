@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
-from mha_viz.figures.glosses import gloss, labelled
+from mha_viz.figures.glosses import explained, gloss, labelled, rule_in_words
 from mha_viz.numerals import percent
 
 WITHIN_WORDS = 0.25  # from this share on, a position role states how much of its attention stays within words
@@ -30,9 +30,9 @@ STANDINGS = {  # in plain words
     NO_BETTER: "The nearest word of a part of speech is right as often on at least one of the corpora.",
 }
 DIRECTIONS = {
-    "dep_to_head": "from the dependent to its head",
-    "head_to_dep": "the head attends most to it",
-    "head_row": "from the head to a dependent",
+    "dep_to_head": "from the dependent to its syntactic head",
+    "head_to_dep": "to the dependent, most of all from its syntactic head",
+    "head_row": "from the syntactic head to a dependent",
 }
 
 
@@ -52,6 +52,13 @@ def standing(finding: Finding) -> str:
     return NO_BETTER if finding.beats_upos is False else finding.status
 
 
+def described(finding: Finding) -> str:
+    """What a role means, with an example if it is a relation between words, and :func:`standing_with_numbers`."""
+    measured = f"{finding.role}, {standing_with_numbers(finding)}"
+    meaning = explained(finding.detail) if finding.role in ("syntax", "coreference") else ""
+    return f"{meaning}. {measured[:1].upper()}{measured[1:]}" if meaning else measured
+
+
 def standing_with_numbers(finding: Finding) -> str:
     """A sentence on a role: how far it can be trusted, and its numbers."""
     return f"{_trusted(finding)}: {_measured(finding)}"
@@ -59,7 +66,7 @@ def standing_with_numbers(finding: Finding) -> str:
 
 def _trusted(finding: Finding) -> str:
     if finding.beats_upos is False:
-        return f"{NO_BETTER} ({finding.upos_rule})"
+        return f"{NO_BETTER} ({rule_in_words(finding.upos_rule)})"
     if finding.status == ESTABLISHED:
         return f"established on {' and '.join(finding.corpora)}"
     return f"suggested by {' and '.join(finding.corpora) or 'one corpus'}"
@@ -104,7 +111,8 @@ def _cases(finding: Finding) -> str:
 
 
 def _upos(finding: Finding) -> str:
-    return f", {finding.upos_rule} {percent(finding.upos)}" if finding.upos_rule else ""
+    rule = rule_in_words(finding.upos_rule)
+    return f", the rule “{rule}” {percent(finding.upos)}" if rule else ""
 
 
 def _untrained_score(finding: Finding) -> str:
@@ -120,7 +128,7 @@ def best_baseline(finding: Finding) -> tuple[str, float]:
     if finding.role == "syntax":
         rules = {"best fixed offset": finding.baseline}
         if finding.upos_rule:
-            rules[finding.upos_rule] = finding.upos
+            rules[rule_in_words(finding.upos_rule)] = finding.upos
         return max(rules.items(), key=lambda rule: rule[1])
     names = {"coreference": "better of two simple rules", "broad": "mean of all heads"}
     return names.get(finding.role, "if it looked everywhere equally"), finding.baseline

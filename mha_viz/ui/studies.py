@@ -105,11 +105,11 @@ def given_roles(name: str) -> tuple[Finding, ...]:
 
 
 @cache
-def given_corpora(name: str) -> str:
-    """What the shipped profile of a model was measured on, in words; read without its tables."""
+def given_corpora(name: str) -> tuple[str, ...]:
+    """The corpora that the shipped profile of a model was measured on; read without its tables."""
     folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
     files = [folder / one / "profile.json" for one in GIVEN] if folder else []
-    return series([json.loads(file.read_text("utf-8"))["corpus"] for file in files if file.is_file()])
+    return tuple(json.loads(file.read_text("utf-8"))["corpus"] for file in files if file.is_file())
 
 
 def _united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
@@ -135,7 +135,7 @@ def _given(name: str) -> Evidence | None:
     if folder is None:
         return None
     profiles_of_model = tuple(read_profile(folder / one) for one in GIVEN if (folder / one).is_dir())
-    return Evidence(given_corpora(name), profiles_of_model) if profiles_of_model else None
+    return Evidence(series(given_corpora(name)), profiles_of_model) if profiles_of_model else None
 
 
 def _folders(above: Path) -> list[Path]:
@@ -230,10 +230,10 @@ class Studies:
             return bool(given_corpora(model.name))
         return (profiles.home() / profiles.key(model, built_in().digest) / FACTS).is_file()
 
-    def measured_on(self, model: catalog.Model) -> str:
+    def measured_on(self, model: catalog.Model) -> tuple[str, ...]:
         """The corpora that :meth:`roles` was measured on."""
-        named = given_corpora(model.name) if model.kind in ("bundled", "own") else ""
-        return named or "the built-in sentences"
+        named = given_corpora(model.name) if model.kind in ("bundled", "own") else ()
+        return named or ("the built-in sentences",)
 
     # ---- Measuring ------------------------------------------------------------------------------------------
 

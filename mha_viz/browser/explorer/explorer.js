@@ -26,7 +26,7 @@ export function explorer(root, send, locate = () => window.location.search) {
     look: /** @type {Look} */ ({}),
     tour: "", // the step of the tour, as sent by the server
     opened: 0, // how often the server has opened a head by itself
-    roles: { kinds: {}, on: "", measured: false, ofHead: new Map() }, // ofHead: what each head is known for
+    roles: { kinds: {}, on: [], measured: false, ofHead: new Map() }, // ofHead: what each head is known for
     sought: null, // the kind of role in the filter
   });
   app.stage = new Stage(send, locate, drawingOf(app));

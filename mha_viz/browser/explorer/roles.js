@@ -69,9 +69,16 @@ export function drawKinds(box, roles, sought, colours, choose) {
       button.style.setProperty("--colour", colourOf(roles, kind, colours));
       return button;
     }),
-    make("span", { class: "soft" }, `Roles come from ${roles.on}, not from this sentence.`),
+    make(
+      "span",
+      { class: "soft", title: roles.on.join(", ") },
+      `Roles come from ${corpora(roles.on)}, not from this sentence.`,
+    ),
   );
 }
+
+/** @type {(names: string[]) => string} */
+const corpora = (names) => (names.length === 1 ? names[0] : `${names.length} annotated corpora`);
 
 // The roles of a head as short labels that link to its card. Labels that stay keep the keyboard focus.
 /** @type {(box: HTMLElement, app: ExplorerApp, head: number) => void} */

@@ -12,7 +12,7 @@ from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.role_words import COLOURS, most_sought_first, plain_name, standing, standing_with_numbers
+from mha_viz.figures.role_words import COLOURS, described, most_sought_first, plain_name, standing
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.ui import two_stacks
@@ -39,7 +39,8 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int) 
     once.
     """
     findings: tuple[Finding, ...] = ()
-    on, measured = "", False
+    on: tuple[str, ...] = ()
+    measured = False
     try:
         model = catalog.resolve(attention.model)
         if two_stacks.is_part(attention):
@@ -71,7 +72,7 @@ def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Senten
                 "head": finding.head.place(attention.heads),
                 "role": finding.role,
                 "name": plain_name(finding),
-                "words": f"{finding.role}, {standing_with_numbers(finding)}. {why}",
+                "words": f"{described(finding)}. {why}",
                 "active": state != REST,
                 "standing": f"{standing(finding)}, {state}",
             }

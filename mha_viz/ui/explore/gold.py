@@ -17,6 +17,7 @@ from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.arcs import Span, drawing
 from mha_viz.figures.caption import both
+from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
@@ -51,7 +52,7 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
         return
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     usual = next((name for name in ways if name in options), options[0])
-    relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=plain)
+    relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=_in_words)
     relation = relation or options[0]
     way = ""
     if relation != COREFERENCE:
@@ -68,9 +69,13 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
     right_ones = sum(span.kind == "hit" for span in spans)
     cases = right_ones + sum(span.kind == "miss" for span in spans)
     st.markdown(f"**{right_ones}** of **{cases}** right.")
-    picture(gold.forms, spans, f"{right_ones} of {cases} gold arcs of {relation} agree with {both(head)}.")
+    picture(gold.forms, spans, f"{right_ones} of {cases} gold arcs of {labelled(relation)} agree with {both(head)}.")
     if relation == COREFERENCE:
         st.markdown("  \n".join(_weighed(gold.sentence, attention, head)))
+
+
+def _in_words(relation: str) -> str:
+    return plain(labelled(relation))
 
 
 def was_read(gold: Annotated, attention: Attention) -> bool:
@@ -203,7 +208,7 @@ def propose(attention: Attention) -> None:
         )
         every = _proposed(attention, best)
         names = list(dict.fromkeys(span.label.split()[0] for span in every))
-        chosen = st.pills("Relations", names, selection_mode="multi", key="proposed", format_func=plain)
+        chosen = st.pills("Relations", names, selection_mode="multi", key="proposed", format_func=_in_words)
         spans = [span for span in every if span.label.split()[0] in chosen] if chosen else _first_of_each(every)
         words = attention.by_words().without_special().tokens
         picture(words, spans, f"{counted(len(spans), 'suggested arc')}.")

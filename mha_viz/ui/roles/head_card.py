@@ -12,10 +12,10 @@ from mha_viz.analysis.syntax import Arc, Pointers, arcs
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
-from mha_viz.figures.glosses import labelled
+from mha_viz.figures.glosses import labelled, linked
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
-from mha_viz.figures.role_words import DIRECTIONS, HELD_OUT, by_head, standing_with_numbers
+from mha_viz.figures.role_words import DIRECTIONS, HELD_OUT, by_head, described
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
 from mha_viz.ui import address, navigation
@@ -23,12 +23,14 @@ from mha_viz.ui.address import Case
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain, remark, theme
-from mha_viz.ui.roles import link_search, readable, used
+from mha_viz.ui.roles import link_search, readable, score_rows, used
+from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence, studies
 from mha_viz.ui.study_progress import result_of
 
 LISTED = 8  # relations
 SHOWN = 4  # sentences for and against, each
+BASELINES = {"best fixed offset": "offset", "part-of-speech rule": "pos", "best untrained head": "untrained"}
 DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation"}
 
 
@@ -48,7 +50,7 @@ def summary(evidence: Evidence, head: Head) -> None:
     """Show the roles of one head in words, with a link to see it at work."""
     st.markdown(f"#### {both(head)}")
     findings = by_head(evidence.findings()).get(head, [])
-    sentences = [f"* {f.role}, {plain(standing_with_numbers(f))}" for f in findings]
+    sentences = [f"* {plain(described(f))}" for f in findings]
     st.markdown("\n".join(sentences) or "No role was found for this head.")
     if any(HELD_OUT in sentence for sentence in sentences):
         st.caption("*Held-out* cases are from the half of the sentences on which the head was not picked.")
@@ -125,6 +127,18 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     if not len(table):
         return None
     st.markdown("**Relations it comes closest to**, over all sentences, next to the scores of simple rules")
+    ways = table["direction"].map(DIRECTIONS)
+    rules = {name: column for name, column in BASELINES.items() if column in table}
+    score_rows.draw(
+        "Relation",
+        rules,
+        [
+            ScoreRow(linked(str(line["relation"])), way, float(line["accuracy"]), tuple(line[list(rules.values())]))
+            for way, (_, line) in zip(ways, table.iterrows(), strict=True)
+        ],
+        second="Direction",
+        bar="this head",
+    )
     labels = {
         "accuracy": "right",
         "ci_low": "low",
@@ -135,14 +149,17 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
         "gain": "gain",
     }
     numbers = {name: label for name, label in labels.items() if name in table}
-    st.dataframe(
-        percentages(table[["relation", "direction", *numbers, "n"]], numbers).assign(
-            direction=table["direction"].map(DIRECTIONS)
-        ),
-        hide_index=True,
-        width="stretch",
-        column_config={name: st.column_config.NumberColumn(label, format=PERCENT) for name, label in numbers.items()},
-    )
+    with st.expander("All numbers of these relations"):
+        st.dataframe(
+            percentages(table[["relation", "direction", *numbers, "n"]], numbers).assign(
+                relation=table["relation"].map(labelled), direction=ways
+            ),
+            hide_index=True,
+            width="stretch",
+            column_config={
+                name: st.column_config.NumberColumn(label, format=PERCENT) for name, label in numbers.items()
+            },
+        )
     return _chosen_relation(head, zip(table["relation"], table["direction"], strict=True))
 
 

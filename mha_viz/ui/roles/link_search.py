@@ -12,6 +12,7 @@ import streamlit as st
 from mha_viz.analysis.links import Conditions, unpacked
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import Source
+from mha_viz.figures.glosses import labelled
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address
@@ -143,6 +144,6 @@ def _counts(counts: list[list[Any]]) -> Any:
 
     columns = ["from", "to", "relation", "direction", "links"]
     lines = sorted(counts, key=lambda line: (-line[-1], line))
-    return pd.DataFrame(lines, columns=columns).replace(
-        {"direction": {"dep_to_head": "→ its head", "head_row": "→ dependent"}}
-    )
+    table = pd.DataFrame(lines, columns=columns)
+    ways = {"dep_to_head": "→ its syntactic head", "head_row": "→ dependent"}
+    return table.assign(relation=table["relation"].map(labelled), direction=table["direction"].replace(ways))

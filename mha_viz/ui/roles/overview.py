@@ -11,7 +11,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import role_map
-from mha_viz.figures.role_words import COLOURS, standing, standing_with_numbers, strongest_first
+from mha_viz.figures.role_words import COLOURS, described, standing, standing_with_numbers, strongest_first
 from mha_viz.figures.theme import Theme
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import guarded, picked_head, plain, theme
@@ -58,7 +58,7 @@ def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:
         table_of_roles(evidence, kinds),
         hide_index=True,
         width="stretch",
-        column_config={"gain": st.column_config.NumberColumn(format="%.3f")},
+        column_config={"gain in points": st.column_config.NumberColumn(format="%.1f")},
     )
 
 
@@ -68,8 +68,8 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     import pandas as pd
 
     findings = filtered(evidence, kinds)
-    columns = ["head", "role", "status", "in words", "gain", "n"]
-    rows = [(both(f.head), f.role, standing(f), standing_with_numbers(f), f.gain, f.n) for f in findings]
+    columns = ["head", "role", "status", "in words", "gain in points", "n"]
+    rows = [(both(f.head), f.role, standing(f), standing_with_numbers(f), 100 * f.gain, f.n) for f in findings]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -82,4 +82,4 @@ def show_strongest(evidence: Evidence) -> None:
     for role in COLOURS:
         if role in strongest:
             finding = strongest[role]
-            st.markdown(f"**{both(finding.head)}** {role}, {plain(standing_with_numbers(finding))}.")
+            st.markdown(f"**{both(finding.head)}** {plain(described(finding))}.")

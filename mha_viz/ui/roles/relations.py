@@ -16,7 +16,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
-from mha_viz.figures.glosses import asked_for, gloss, linked
+from mha_viz.figures.glosses import asked_for, gloss, labelled, linked
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark
@@ -81,7 +81,7 @@ def _syntax(evidence: Evidence) -> None:
     if len(beaten):
         st.markdown(
             f"For **{len(beaten)}** of {len(table)} relations a simple rule does as well as the best head, or better: "
-            + ", ".join(plain(name) for name in beaten["relation"])
+            + ", ".join(plain(labelled(name)) for name in beaten["relation"])
             + "."
         )
 
@@ -248,7 +248,7 @@ def _beside(one: Any, other: Any, first: str, second: str) -> Any:
 
     merged = one.merge(other, on=["level", "relation"], suffixes=("_1", "_2"))
     merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= FEWEST)]
-    shown = {"relation": merged["relation"]}
+    shown = {"relation": merged["relation"].map(labelled)}
     for number, name in (("1", first), ("2", second)):
         pairs = zip(merged[f"layer_{number}"], merged[f"head_{number}"], strict=True)
         shown[f"{name}: head"] = [both(Head(*pair)) for pair in pairs]
@@ -285,7 +285,7 @@ def _distances(corpus: Corpus) -> Any:
     n, offset = counted.n.sum(axis=0)[0], counted.offset.sum(axis=0)[0]  # [row], [row, offset]
     rows = [
         {
-            "relation": row.relation,
+            "relation": labelled(row.relation),
             "n": int(n[at]),
             "distances": offset[at].tolist(),
             "best offset": f"{OFFSETS[int(offset[at].argmax())]:+d}",

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
 import streamlit as st
 
+from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import OUTCOMES, Replication, replicate
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
-from mha_viz.figures.role_words import standing
+from mha_viz.figures.role_words import DIRECTIONS, plain_name, standing
 from mha_viz.models import catalog
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.parts import complain, guarded, plain
-from mha_viz.ui.roles import filters
+from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain
+from mha_viz.ui.roles import filters, score_rows
+from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence, given, studies
 
 TABLES = 8  # cached tables
-PERCENT = "percent"
 
 
 def show(model: catalog.Model, evidence: Evidence) -> None:
@@ -44,10 +46,25 @@ def show(model: catalog.Model, evidence: Evidence) -> None:
         "corpus (coreference: above the better baseline; position, delimiter and broad heads: above the threshold). "
         "Otherwise, either the head does as well as before but a simple rule does too, or the head itself fails."
     )
+    score_rows.draw("Role", ("baseline here", "score there"), map(_row, replications), second="Head", bar="score here")
     number = st.column_config.NumberColumn
-    shares = ("accuracy there", "baseline there", "accuracy here", "baseline here")
+    shares = ("score there", "baseline there", "score here", "baseline here")
     config = {name: number(name, format=PERCENT) for name in shares}
-    st.dataframe(_table(reference, here), hide_index=True, width="stretch", column_config=config, key="replications")
+    with st.expander("All numbers of these roles"):
+        table = _table(reference, here)
+        shown = percentages(table, [name for name in shares if name in table])
+        st.dataframe(shown, hide_index=True, width="stretch", column_config=config, key="replications")
+
+
+def _name(finding: Finding) -> str:
+    way = DIRECTIONS.get(finding.detail.partition(" ")[2])
+    return f"{plain_name(finding)}, {way}" if way else plain_name(finding)
+
+
+def _row(replication: Replication) -> ScoreRow:
+    finding, measured, outcome = replication
+    here = (math.nan, math.nan) if measured is None else (measured.score, measured.baseline)
+    return ScoreRow(f"{_name(finding)}: {outcome}", finding.head, here[0], (here[1], finding.score))
 
 
 def _reference_evidence(model: catalog.Model) -> Evidence | None:
@@ -91,14 +108,14 @@ def _table(reference: Evidence, here: Profile) -> Any:
     for finding, measured, outcome in _replications(reference, here):
         line = {
             "head": both(finding.head),
-            "role": f"{finding.role}: {finding.detail.replace('_', ' ')}",
+            "role": f"{finding.role}: {_name(finding)}",
             "status": standing(finding),
             "outcome": outcome,
-            "accuracy there": finding.score,
+            "score there": finding.score,
             "baseline there": finding.baseline,
             "n there": finding.n,
         }
         if measured is not None:
-            line |= {"accuracy here": measured.score, "baseline here": measured.baseline, "n here": measured.n}
+            line |= {"score here": measured.score, "baseline here": measured.baseline, "n here": measured.n}
         lines.append(line)
     return pd.DataFrame(lines)

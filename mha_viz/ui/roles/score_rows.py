@@ -1,4 +1,4 @@
-"""Scores at a glance: what is scored in words, the best head, and a bar with a tick for each baseline."""
+"""Scores at a glance: what is scored in words, the head, and a bar with a tick for each baseline."""
 
 from __future__ import annotations
 
@@ -45,17 +45,24 @@ STYLE = """
 
 
 class ScoreRow(NamedTuple):
-    """What is scored, in words; the best head; its score; and the score of each baseline, in the order of their
-    names."""
+    """What is scored, in words; the head, or what else the second column holds; the score, NaN if it was not measured;
+    and the score of each baseline, in the order of their names."""
 
     what: str
-    head: Head
+    head: Head | str
     score: float
     baselines: tuple[float, ...]
 
 
-def draw(heading: str, baselines: Iterable[str], rows: Iterable[ScoreRow]) -> None:
-    """Draw a table with one line per row; each head is a link to its card."""
+def draw(
+    heading: str,
+    baselines: Iterable[str],
+    rows: Iterable[ScoreRow],
+    second: str = "Best head",
+    bar: str = "the best head",
+) -> None:
+    """Draw a table with one line per row; each head is a link to its card. ``second``: the heading of the second
+    column; ``bar``: whose score the bars show."""
     names = tuple(baselines)
     here = {name: value for name, value in address.now().items() if name not in ("head", "on", "pin", "link")}
     key = "".join(
@@ -65,24 +72,31 @@ def draw(heading: str, baselines: Iterable[str], rows: Iterable[ScoreRow]) -> No
     body = "".join(_line(row, names, here) for row in rows)
     st.html(STYLE)
     st.html(
-        f'<table class="mha-rows"><caption>Bar: the best head. Ticks: {key}</caption>'
-        f"<thead><tr><th>{escape(heading)}</th><th>Best head</th><th>Right</th></tr></thead>"
+        f'<table class="mha-rows"><caption>Bar: {escape(bar)}. Ticks: {key}</caption>'
+        f"<thead><tr><th>{escape(heading)}</th><th>{escape(second)}</th><th>Right</th></tr></thead>"
         f"<tbody>{body}</tbody></table>"
     )
 
 
 def _line(row: ScoreRow, names: tuple[str, ...], here: Mapping[str, str]) -> str:
     scores = [
-        (number, name, score)
-        for number, (name, score) in enumerate(zip(names, row.baselines, strict=True), start=1)
-        if not math.isnan(score)
+        (number, name, value)
+        for number, (name, value) in enumerate(zip(names, row.baselines, strict=True), start=1)
+        if not math.isnan(value)
     ]
-    ticks = "".join(f'<s class="k{number}" style="left:{100 * score:.1f}%"></s>' for number, _, score in scores)
-    words = ", ".join(f"{name} {percent(score)}" for _, name, score in scores)
-    link = escape(f"?{urlencode({**here, 'head': str(row.head)})}")
+    ticks = "".join(f'<s class="k{number}" style="left:{100 * value:.1f}%"></s>' for number, _, value in scores)
+    score, written = (0.0, "–") if math.isnan(row.score) else (row.score, percent(row.score))
+    words = ", ".join(f"{name} {percent(value)}" for _, name, value in scores)
     return (
-        f'<tr><td>{escape(row.what)}</td><td><a href="{link}" target="_self">{both(row.head)}</a></td>'
+        f"<tr><td>{escape(row.what)}</td><td>{_second(row.head, here)}</td>"
         f'<td><div class="mha-score"><div class="mha-bar" title="{escape(words)}">'
-        f'<i style="width:{100 * row.score:.1f}%"></i>{ticks}<span>{escape(words)}</span></div>'
-        f"<b>{percent(row.score)}</b></div></td></tr>"
+        f'<i style="width:{100 * score:.1f}%"></i>{ticks}<span>{escape(words)}</span></div>'
+        f"<b>{written}</b></div></td></tr>"
     )
+
+
+def _second(head: Head | str, here: Mapping[str, str]) -> str:
+    if isinstance(head, str):
+        return escape(head)
+    link = escape(f"?{urlencode({**here, 'head': str(head)})}")
+    return f'<a href="{link}" target="_self">{both(head)}</a>'

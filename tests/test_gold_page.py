@@ -64,7 +64,7 @@ def test_coreference_of_what_was_pasted_can_be_chosen() -> None:
     page = PageSession({"text": PASTED, "head": "L3H1"})
     (pills,) = [p for p in page.at.pills if p.label == "Relation"]
     assert "coreference" in pills.options
-    pills.set_value(["coreference"]).run()
+    pills.set_value("coreference").run()
     page.check()
     assert "of **1** right" in page.said
 

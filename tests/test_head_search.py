@@ -24,7 +24,7 @@ def finding(name: str, role: str, detail: str, score: float, baseline: float, **
 
 OBJECT = finding("L3H1", "syntax", "obj head_row", 0.7, 0.4, upos=0.6, upos_rule="nearest NOUN to the right")
 OBJECT_TOO = finding("L3H1", "syntax", "obj dep_to_head", 0.6, 0.4)
-WEAK = finding("L2H8", "syntax", "nsubj dep_to_head", 0.58, 0.33, beats_upos=False, upos=0.69, upos_rule="nearest VERB")
+WEAK = finding("L2H8", "syntax", "nsubj dep_to_head", 0.58, 0.33, beats_upos=False, upos=0.69, upos_rule="nearest verb")
 PRONOUN = finding("L2H4", "coreference", "third_person", 0.734, 0.5)
 BEFORE = finding("L0H2", "position", "previous", 0.997, 0.054, low=math.nan, high=math.nan)
 BROAD = finding("L0H0", "broad", "entropy", 0.87, 0.53, low=math.nan, high=math.nan)
@@ -105,7 +105,7 @@ def test_plain_words_give_score_baseline_and_standing() -> None:
 def test_a_rule_that_does_better_than_the_head_is_its_baseline() -> None:
     answer = answers("subject")[0]
     assert (str(answer.head), answer.score, answer.baseline) == ("L2H8", "58.0%", "69.0%")
-    assert answer.rule == "nearest VERB"
+    assert answer.rule == "nearest verb"
     assert answer.standing == "no better than a simple rule"
 
 
@@ -149,7 +149,7 @@ def test_words_that_say_nothing_ask_for_nothing() -> None:
 
 def test_names_of_roles_are_plain() -> None:
     assert [plain_name(one) for one in (OBJECT, PRONOUN, BEFORE)] == ["object (obj)", "pronoun", "previous token"]
-    assert best_baseline(OBJECT) == ("nearest NOUN to the right", 0.6)
+    assert best_baseline(OBJECT) == ("nearest noun to the right", 0.6)
     assert best_baseline(BEFORE) == ("if it looked everywhere equally", 0.054)
 
 

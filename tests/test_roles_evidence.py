@@ -56,7 +56,7 @@ def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
     assert "No sentences of UD English GUM dev can be shown here for coreference: third person." in unescaped(page)
     assert "Its licence does not allow this app to pass them on." in page.said
     assert "measure a corpus of your own in which coreference is annotated" in page.said
-    assert "object (obj), from the head to a dependent" in page.at.selectbox(key="card_role_L3H1").options
+    assert "object (obj), from the syntactic head to a dependent" in page.at.selectbox(key="card_role_L3H1").options
     shown = links(page)
     assert len(shown) >= 4
     for query in (shown[0], shown[-1]):
@@ -254,7 +254,7 @@ def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
     assert {*golds} <= {"nsubj.dep_to_head", "nsubj.head_row"}
     counts = next(t.value for t in page.at.dataframe if "links" in t.value.columns)
     assert counts["links"].sum() == 289
-    assert set(counts["relation"]) == {"nsubj"}
+    assert set(counts["relation"]) == {"subject (nsubj)"}
     again = PageSession({"model": "toy", "head": "L1H2", "search": "relation=nsubj&dependent_pos=PRON&odd=1"}, PAGE)
     assert "of 6,541 links" in again.said  # a link shows the cached result
     assert again.at.text_input(key="search_relation_relation=nsubj&dependent_pos=PRON&odd=1").value == "nsubj"

@@ -111,5 +111,5 @@ def test_roles_of_the_default_model_are_judged_too() -> None:
     rows: Any = table.itertuples(index=False)
     assert all(row.more_low > 0 for row in rows if row.used)
     page = PageSession({"model": "minilm", "head": "L2H8"}, "pages/30_roles.py")
-    assert "to its head: **used**" in page.said
+    assert "to its syntactic head: **used**" in page.said
     assert "**no effect was found** beyond that of other heads of its layer" in page.said

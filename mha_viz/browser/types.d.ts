@@ -560,6 +560,7 @@ interface SentenceData extends LinkData {
   text: string;
   pair: string;
   look: string;
+  answer: string;
   intro: string;
   plain: boolean;
   opens: { index: number; head: string } | null;

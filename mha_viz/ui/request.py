@@ -80,7 +80,9 @@ def ask(what: PageRequest, intro: str = "") -> None:
         "label": _label(model),
         "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
         "open": not catalog.hosted(),
-        "examples": [{"text": e["text"], "pair": e.get("pair", ""), "look": e["look"]} for e in examples()],
+        "examples": [
+            {"text": e["text"], "pair": e.get("pair", ""), "look": _look_and_answer(e)[0]} for e in examples()
+        ],
     }
     sentence(content, "sentence", _on_read, _on_example, _on_model)
 
@@ -90,11 +92,19 @@ def _look(what: PageRequest, model: str) -> dict[str, object]:
     tour, which has its own explanations."""
     example = _example(what)
     if model != catalog.DEFAULT or not example or tour.step_number(address.now()):
-        return {"look": "", "opens": None}
+        return {"look": "", "answer": "", "opens": None}
     head = example.get("head", "")
     elsewhere = bool(what.where.head) and str(what.where.head) != head
     opens = {"index": examples().index(example), "head": head} if elsewhere and head else None
-    return {"look": example["look"], "opens": opens}
+    look, answer = _look_and_answer(example)
+    return {"look": look, "answer": answer, "opens": opens}
+
+
+def _look_and_answer(example: dict[str, str]) -> tuple[str, str]:
+    """What to look for in an example. For a class, what follows its question is apart: the answer, hidden until asked
+    for."""
+    question, mark, rest = example["look"].partition("? ")
+    return (f"{question}?", rest) if mark and address.in_class() else (example["look"], "")
 
 
 def full(what: PageRequest) -> dict[str, str]:

@@ -12,7 +12,7 @@ export function page(on) {
   modelOf(p, on);
   p.copy = quietButton({ onclick: on.copy }, "Copy link");
   p.copied = make("p", { class: "soft", role: "status" });
-  p.look = make("p", { class: "look", hidden: true });
+  p.look = make("div", { class: "look", hidden: true });
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
   p.intro = make("p", { class: "intro", hidden: true });
   const space = make("span", { class: "space" });

@@ -1,5 +1,6 @@
 // The sentence component: the text in large type, its examples, its second sentence and the model that reads it.
 import { copiedLink } from "../link.js";
+import { make } from "../dom.js";
 import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
 import { post } from "../post.js";
 import {
@@ -83,11 +84,12 @@ function show(app, data) {
   follow(app);
 }
 
-// What to look for and, if another head is open, a button to the head that the text names.
+// What to look for and, if another head is open, a button to the head that the text names; for a class, the answer.
 /** @type {(app: SentenceApp, data: SentenceData) => void} */
-function drawLook({ part, send }, { look, opens }) {
+function drawLook({ part, send }, { look, answer, opens }) {
   const way = opens && [" ", quietButton({ onclick: () => send("example", opens.index) }, `Open ${opens.head}`)];
-  part.look.replaceChildren(look, ...(way ?? []));
+  const hidden = answer && [make("details", {}, make("summary", {}, "Show the answer"), answer)];
+  part.look.replaceChildren(look, ...(way ?? []), ...(hidden || []));
   part.look.hidden = !look;
 }
 

@@ -87,8 +87,8 @@ def _say_coarse(attention: Attention) -> None:
     """Say how precise the numbers of a drawing are, if that is less than three decimals."""
     if is_coarse(attention):
         remark(
-            "In a text as long as this one, numbers on the page are right to 0.2% of the largest in their row. Files "
-            "have them exactly."
+            "In a text as long as this one, numbers on the page are accurate to within 0.2% of the largest in their "
+            "row. Files have them exactly."
         )
 
 

@@ -127,18 +127,22 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     if not len(table):
         return None
     st.markdown("**Relations it comes closest to**, over all sentences, next to the scores of simple rules")
+    _scores(table)
+    _numbers(table)
+    return _chosen_relation(head, zip(table["relation"], table["direction"], strict=True))
+
+
+def _scores(table: Any) -> None:
     ways = table["direction"].map(DIRECTIONS)
     rules = {name: column for name, column in BASELINES.items() if column in table}
-    score_rows.draw(
-        "Relation",
-        rules,
-        [
-            ScoreRow(linked(str(line["relation"])), way, float(line["accuracy"]), tuple(line[list(rules.values())]))
-            for way, (_, line) in zip(ways, table.iterrows(), strict=True)
-        ],
-        second="Direction",
-        bar="this head",
-    )
+    rows = [
+        ScoreRow(linked(str(line["relation"])), way, float(line["accuracy"]), tuple(line[list(rules.values())]))
+        for way, (_, line) in zip(ways, table.iterrows(), strict=True)
+    ]
+    score_rows.draw("Relation", rules, rows, second="Direction", bar="this head")
+
+
+def _numbers(table: Any) -> None:
     labels = {
         "accuracy": "right",
         "ci_low": "low",
@@ -148,19 +152,13 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
         "untrained": "untrained",
         "gain": "gain",
     }
-    numbers = {name: label for name, label in labels.items() if name in table}
+    columns = {name: label for name, label in labels.items() if name in table}
+    config = {name: st.column_config.NumberColumn(label, format=PERCENT) for name, label in columns.items()}
+    shown = percentages(table[["relation", "direction", *columns, "n"]], columns).assign(
+        relation=table["relation"].map(labelled), direction=table["direction"].map(DIRECTIONS)
+    )
     with st.expander("All numbers of these relations"):
-        st.dataframe(
-            percentages(table[["relation", "direction", *numbers, "n"]], numbers).assign(
-                relation=table["relation"].map(labelled), direction=ways
-            ),
-            hide_index=True,
-            width="stretch",
-            column_config={
-                name: st.column_config.NumberColumn(label, format=PERCENT) for name, label in numbers.items()
-            },
-        )
-    return _chosen_relation(head, zip(table["relation"], table["direction"], strict=True))
+        st.dataframe(shown, hide_index=True, width="stretch", column_config=config)
 
 
 def _chosen_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[str, str] | None:

@@ -11,5 +11,6 @@ two_stacks.controls(what.where)
 attention = skeleton.requested_reading(what)
 if attention is not None:
     explore.draw(what, attention)
+    explore.link_to_tasks()
     shared_keys.say(attention)
 explore.warm_up()

@@ -108,6 +108,10 @@ def test_the_view_for_a_class_has_fewer_controls() -> None:
     assert "Download figure and numbers" in expanders(usual)
     assert expanders(there) == []
     assert (usual.typed["plain"], there.typed["plain"]) == (False, True)
+    question, answer = "What does “it” refer to?", "Layer 3, head 1 links it to animal."
+    assert (usual.typed["look"], usual.typed["answer"]) == (f"{question} {answer}", "")
+    assert (there.typed["look"], there.typed["answer"]) == (question, answer)
+    assert there.typed["examples"][0]["look"] == question
     press(there, "class_out")
     assert "class" not in there.url
 

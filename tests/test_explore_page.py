@@ -385,3 +385,8 @@ def test_heads_that_share_a_key_are_named(family: str, said: str, tiny_folder: A
     page = PageSession({"text": "The cat sat.", "model": str(tiny_folder(family))})
     assert ("share a key and a value" in page.said) == bool(said)
     assert said in page.said
+
+
+def test_the_page_leads_to_the_small_tasks() -> None:
+    (link,) = [link.proto for link in PageSession().at.get("page_link") if "small tasks" in link.proto.label]
+    assert (link.page, link.query_string) == ("questions", "task=1")

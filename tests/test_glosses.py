@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.patterns import DELIMITERS, POSITIONS
-from mha_viz.figures.glosses import PATTERNS, RELATIONS, asked_for, gloss, labelled
+from mha_viz.figures.glosses import PATTERNS, RELATIONS, asked_for, explained, gloss, labelled, rule_in_words
 from mha_viz.files.assets import asset
 
 # Universal Dependencies, version 2: the 37 relations.
@@ -47,6 +47,19 @@ def test_a_subtype_without_a_gloss_has_that_of_its_relation() -> None:
     assert gloss("nmod:poss") == RELATIONS["nmod:poss"] != gloss("nmod")
     assert gloss("nsubj:unheard") == gloss("nsubj dep_to_head") == RELATIONS["nsubj"]
     assert gloss("unheard") is None
+
+
+def test_an_explanation_names_the_linked_words_of_its_example() -> None:
+    assert explained("case dep_to_head") == "preposition → its noun, as “in” and “house” in “in the house”"
+    assert explained("third_person").startswith("pronoun → what it refers to, as “dog” and “it” in “the dog barked")
+    assert explained("dep") == "unclear link → its head"
+    assert explained("unheard") == ""
+    assert not [relation for relation in RELATIONS if "*" in explained(relation)]
+
+
+def test_rules_name_parts_of_speech_in_words() -> None:
+    assert rule_in_words("nearest NOUN to the right") == "nearest noun to the right"
+    assert rule_in_words("") == ""
 
 
 def test_labels() -> None:

@@ -20,7 +20,10 @@ JAVASCRIPT = sorted((ROOT / "mha_viz" / "browser").rglob("*.js"))
 TEXTS = [
     *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY", "CHANGELOG")),
     *sorted((ROOT / "docs").rglob("*.md")),
-    *(ROOT / "assets" / name for name in ("about.md", "examples.json", "questions.json", "tour.json")),
+    *(
+        ROOT / "assets" / name
+        for name in ("about.md", "examples.json", "questions.json", "small_tasks.json", "tour.json")
+    ),
 ]
 
 
@@ -91,6 +94,25 @@ BANNED = (
     Banned(r"\b[Rr]oles? speaks? of\b", "say “applies to”", "A role speaks of running text"),
     Banned(r"\blayers above (see|make)\b", "say “later layers”", "layers above see the text", docs=False),
     Banned(r"\bnobody foresaw\b", "say “unexpected”", "An error that nobody foresaw", docs=False),
+    Banned(r"^Read by$|^Read( it)? ↵$", "say “Model” and “Show attention”", "Read it ↵"),
+    Banned(r"Roles come from [A-Z]", "say how many annotated corpora", "Roles come from UD English EWT test"),
+    Banned(r"\bstrong link here\b", "say “strong link in this sentence”", "case strong link here"),
+    Banned(r"\bnobody can say\b", "say what is not known, and why", "nobody can say whether it is this"),
+    Banned(r"propose for one word|\bcorpus speaks\b", "say which arc is drawn", "several heads propose for one word"),
+    Banned(r"\bever after\b", "say “from then on”", "follow different gradients ever after"),
+    Banned(r"diagonal also pushes", "say that it makes a head look at one word", "Its diagonal also pushes each head"),
+    Banned(r"matrix for all chunks cost", "say what sharing costs", "Does one matrix for all chunks cost more?"),
+    Banned(r"\b1 of 1 pairs?\b|\bdiffer by 0\b", "one pair has a form of its own", "1 of 1 pairs have"),
+    Banned(r"same architecture with random weights, over", "say “for comparison”",
+           "The same architecture with random weights, over the same text"),
+    Banned(r"with even numbers; the|does not profit", "say “picked on one half, scored on the other”",
+           "it does not profit from the choice"),
+    Banned(r"nearest part of speech [\d{]|(?<!\")nearest [A-Z]{3,5}\b", "name the rule in words", "nearest NOUN to the right",
+           docs=False),
+    Banned(r"\b[Pp]art heads\b", "say “separate the heads”", "Part heads through W_O alone"),
+    Banned(r"separate in what they compute", "say that one product computes all heads",
+           "Heads are separate in what they compute"),
+    Banned(r"\bvisit with gold\b|\bgold heads?\b", "explain gold annotation where it is first used", "the gold head"),
 )  # fmt: skip
 
 

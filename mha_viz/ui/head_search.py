@@ -11,7 +11,7 @@ import numpy as np
 
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.glosses import asked_for, gloss, linked
+from mha_viz.figures.glosses import asked_for, explained, gloss, linked
 from mha_viz.figures.role_words import best_baseline, standing, strongest_first
 from mha_viz.numerals import percent, weight
 
@@ -110,7 +110,8 @@ def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]
     if not roles or _detail(roles[0]) != details[0]:
         note = f"No head has a role for “{meaning.link}” here."
         answers = [*_closest(details[0], table), *answers]
-    return Group(f"{meaning.name[:1].upper()}{meaning.name[1:]}", _once(answers)[:LISTED], note)
+    what = explained(details[0])
+    return Group(f"{what[:1].upper()}{what[1:]}", _once(answers)[:LISTED], note)
 
 
 def _detail(finding: Finding) -> str:

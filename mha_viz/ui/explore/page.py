@@ -83,6 +83,12 @@ def draw(what: PageRequest, attention: Attention) -> None:
     takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n), shown)
 
 
+def link_to_tasks() -> None:
+    """Show the link to the small tasks."""
+    label = ":primary[Six small tasks: which of four heads looks at the previous word?]"
+    st.page_link(navigation.page("questions"), label=label, query_params={"task": "1"})
+
+
 def _say_coarse(attention: Attention) -> None:
     """Say how precise the numbers of a drawing are, if that is less than three decimals."""
     if is_coarse(attention):

@@ -21,7 +21,7 @@ STYLE = """
 .mha-rows caption { text-align: left; padding: 0 0 6px; font-size: 0.88rem; }
 .mha-rows th { text-align: left; font-weight: 600; font-size: 0.88rem; padding: 4px 14px 4px 0; }
 .mha-rows td { padding: 4px 14px 4px 0; border-top: 1px solid light-dark(#dedad2, #33383d); vertical-align: middle; }
-.mha-rows td:nth-child(2) { white-space: nowrap; }
+.mha-rows td:nth-child(2) a { white-space: nowrap; }
 .mha-rows td:last-child { width: 46%; padding-right: 0; }
 .mha-rows a { display: inline-block; padding: 3px 0; color: light-dark(#0b5cad, #79c0f1); }
 .mha-score { display: grid; grid-template-columns: 1fr 3.6em; align-items: center; gap: 12px; }

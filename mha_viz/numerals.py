@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["MINUS", "counted", "decimal", "duration", "percent", "small", "weight"]
+__all__ = ["MINUS", "counted", "decimal", "done", "duration", "percent", "small", "weight"]
 
 MINUS = "−"  # U+2212, as wide as a plus sign; a hyphen is too short and breaks lines
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -19,6 +19,11 @@ def decimal(value: float, digits: int = 2) -> str:
 def percent(share: float) -> str:
     """A share of 1, with one decimal and no space: "58.3%"."""
     return f"{decimal(math.copysign(math.floor(abs(share) * 1000 + 0.5) / 10, share), 1)}%"
+
+
+def done(fraction: float) -> str:
+    """How much of a computation is done, in whole percent: "58%"."""
+    return f"{decimal(100 * fraction, 0)}%"
 
 
 def weight(value: float) -> str:

@@ -262,7 +262,7 @@ def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() ->
     page = visit(experiment=IDENTICAL, run="heads-5")
     assert "5 heads cannot share 32 dimensions equally" in page.said
     assert page.at.selectbox(key="lab_identical_heads").value == 4
-    assert "d_model is 31." in visit(experiment=COUNT, run="d_model-31").said
+    assert "<i>d</i><sub>model</sub> is 31." in visit(experiment=COUNT, run="d_model-31").said
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() ->
     [
         (CUT, "heads-2", "With 2 heads a random chunk is the whole vector"),
         (REMOVAL, "heads-2", "With 2 heads there are two orders only"),
-        (IDENTICAL, "heads-16_and_d_model-16", "With d_k = 1 a query is a single number"),
+        (IDENTICAL, "heads-16_and_d_model-16", "With <i>d</i><sub>k</sub> = 1 a query is a single number"),
         (PENALTY, "weight-0", "With λ = 0 there is no penalty"),
         (OUTPUT, "steps-1", "After 1 step a layer has learned next to nothing"),
     ],
@@ -334,7 +334,7 @@ def test_a_link_carries_the_settings_of_a_run() -> None:
     page = visit(experiment=PENALTY, run="weight-0.7_and_seed-5")
     assert page.at.number_input(key="lab_penalty_weight").value == 0.7
     assert page.at.number_input(key="lab_penalty_seed").value == 5
-    assert "This server has not run λ = 0.7, h = 4, d_model = 32, steps = 300, seed = 5." in page.said
+    assert "This server has not run λ = 0.7, h = 4, <i>d</i><sub>model</sub> = 32, steps = 300, seed = 5." in page.said
 
 
 @pytest.mark.parametrize("odd", ["steps-0", "heads-99999999999999", "seed-1.5", "x-1_and_seed-2", "weight-1", "_and_"])

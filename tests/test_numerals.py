@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.numerals import counted, decimal, duration, percent, small, weight
+from mha_viz.numerals import counted, decimal, done, duration, percent, small, weight
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,7 @@ def test_no_number_has_a_hyphen_and_each_reads_back(value: float, digits: int) -
     text = decimal(value, digits)
     assert "-" not in text
     assert float(text.replace("−", "-").replace(",", "")) == pytest.approx(value, abs=0.51 * 10**-digits)
+
+
+def test_what_is_done_is_in_whole_percent() -> None:
+    assert [done(fraction) for fraction in (0, 0.583, 1)] == ["0%", "58%", "100%"]

@@ -58,7 +58,7 @@ BANNED = (
         docs=False,
     ),
     Banned(r"[\d}] %(?![\w({%])", "a percent sign follows its number without a space", "58.3 % right", docs=False),
-    Banned(r"\{:\.[1-9]%", "numerals.percent writes shares", "{:.2%} of the cases", docs=False),
+    Banned(r"\{:\.\d%|\{:\.1g\}", "mha_viz.numerals writes shares and small numbers", "{:.2%} of the cases", docs=False),
     Banned(r"d_\{model\}", r"write d_{\text{model}}", "$d_{model}$"),
     Banned(r"\bhabit\b", "say “attention pattern”", "two jobs with one habit"),
     Banned(r"written several times", "say “copies”", "one head, written several times"),

@@ -2,13 +2,23 @@
 
 const MINUS = "−";
 
-// A number with this many decimals, never a negative zero: "−0.06".
+// A number with this many decimals, never a negative zero: "−0.06", "1,024.00".
 /** @type {(value: number, digits: number) => string} */
 export const decimal = (value, digits) =>
   value
     .toFixed(digits)
     .replace(/^-(?=0(\.0*)?$)/, "")
-    .replace("-", MINUS);
+    .replace("-", MINUS)
+    .replace(/\d(?=(\d{3})+(?!\d))(?<!\.\d*)/g, "$&,");
+
+// A number so small that only its size matters: "0", "5 · 10⁻⁷" in one line.
+/** @type {(value: number) => string} */
+export function small(value) {
+  if (!value) return "0";
+  const [digit, exponent] = value.toExponential(0).replace("+", "").split("e");
+  const raised = [...exponent].map((one) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(one)]).join("");
+  return `${digit.replace("-", MINUS)}\u00a0·\u00a010${raised}`;
+}
 
 // A weight in pictures: three decimals, and a sign if it is negative.
 /** @type {(weight: number) => string} */

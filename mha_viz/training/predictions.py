@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.numerals import counted, decimal, percent
+from mha_viz.numerals import counted, decimal, percent, small
 from mha_viz.training.record import COUNT, CUT, IDENTICAL, OUTPUT, PENALTY, RANDOM, REMOVAL, Result
-from mha_viz.training.statements import ALIKE, NOTICED, pairs, removable
+from mha_viz.training.statements import ALIKE, NOTICED, alike_of, pairs, removable
 
 MANY_POINTS = 0.1  # loss of accuracy that counts as large
 
@@ -70,7 +70,7 @@ def _random(result: Result) -> Outcome:
     near = int((values < ALIKE).sum())
     return Outcome(
         "alike" if near else "different",
-        f"{near} of {counted(values.size, 'pair')} have a divergence below {ALIKE:.3f} nats in the end",
+        f"{alike_of(near, values.size)} a divergence below {ALIKE:.3f} nats in the end",
     )
 
 
@@ -107,7 +107,7 @@ def _removal(result: Result) -> Outcome:
 
 
 def _size(value: float) -> str:
-    return "0" if value == 0 else decimal(value, 3) if value >= 0.001 else f"{value:.1g}"
+    return "0" if value == 0 else decimal(value, 3) if value >= 0.001 else small(value)
 
 
 PREDICTIONS: Mapping[str, Prediction] = MappingProxyType(
@@ -129,7 +129,7 @@ PREDICTIONS: Mapping[str, Prediction] = MappingProxyType(
         ),
         RANDOM: Prediction(
             "Every weight is random, and nothing in the loss keeps heads apart. How will they attend in the end?",
-            {"alike": "some two heads attend nearly alike", "different": "all heads attend differently"},
+            {"alike": "at least two heads attend nearly alike", "different": "all heads attend differently"},
             _random,
         ),
         PENALTY: Prediction(

@@ -159,8 +159,8 @@ def _random(result: Result) -> list[Statement]:
         Statement(
             "Do some heads attend to nearly the same words in the end?",
             bool(alike),
-            f"{_alike_of(len(alike), len(close))} a divergence below {ALIKE:.3f} nats{named}. Heads with different "
-            "weights can still attend alike.",
+            f"In the end, {alike_of(len(alike), len(close))} a divergence below {ALIKE:.3f} nats{named}. Heads with "
+            "different weights can still attend alike.",
             usual=None,
         ),
         _solved(run),
@@ -341,11 +341,11 @@ def _cosines(things: str, when: str, values: Array) -> str:
     return f"The cosines of {things} lie between {low} and {high} {when}"
 
 
-def _alike_of(alike: int, every: int) -> str:
-    """The subject and verb for so many of all pairs of heads."""
+def alike_of(alike: int, every: int) -> str:
+    """Subject and verb for so many of all pairs of heads: "the two heads have", "3 of the 6 pairs of heads have"."""
     if every == 1:
-        return "The two heads have" if alike else "The two heads do not have"
-    return f"{alike or 'None'} of the {every} pairs of heads {'has' if alike < 2 else 'have'}"
+        return "the two heads have" if alike else "the two heads do not have"
+    return f"{alike or 'none'} of the {every} pairs of heads {'has' if alike < 2 else 'have'}"
 
 
 def _weights_of(run: Run, head: int) -> str:

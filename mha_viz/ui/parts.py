@@ -113,8 +113,9 @@ def remark(text: str) -> None:
 
 
 def _aside(kind: str, role: str, *sentences: str) -> None:
-    """An element for text that may contain user input: escaped, never interpreted as Markdown or HTML."""
-    lines = "".join(f"<p>{escape(s)}</p>" for s in sentences if s)
+    """An element for text that may contain user input: escaped, never interpreted as Markdown or HTML. W_Q, d_k and
+    the like are set as formulas."""
+    lines = "".join(f"<p>{_SYMBOLS.sub(_lowered, escape(s))}</p>" for s in sentences if s)
     st.html(f'<div class="mha-{kind}" role="{role}">{lines}</div>')
 
 
@@ -135,6 +136,11 @@ def _tex(symbol: re.Match[str]) -> str:
     if symbol["matrix"]:
         return f"$W_{symbol['matrix']}$"
     return r"$d_{\text{model}}$" if symbol["width"] == "model" else "$d_k$"
+
+
+def _lowered(symbol: re.Match[str]) -> str:
+    letter, index = ("W", symbol["matrix"]) if symbol["matrix"] else ("d", symbol["width"])
+    return f"<i>{letter}</i><sub>{index}</sub>"
 
 
 def percentages(table: Any, names: Iterable[str]) -> Any:

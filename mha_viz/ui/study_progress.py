@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 import streamlit as st
 
 from mha_viz.errors import Cancelled
-from mha_viz.numerals import duration
+from mha_viz.numerals import done, duration
 from mha_viz.ui.jobs import Desk, Job
 from mha_viz.ui.parts import complain, guarded, remark
 
@@ -72,7 +72,7 @@ def wait_for(job: Job, words: str, stop_key: str) -> None:
 def _so_far(job: Job) -> str:
     """ "12%, about 40 s left"; without the estimate as long as there is none."""
     left = job.seconds_left
-    return f"{job.fraction:.0%}" + (f", {duration(left)} left" if left else "")
+    return done(job.fraction) + (f", {duration(left)} left" if left else "")
 
 
 @st.fragment(run_every=0.5)
@@ -85,7 +85,7 @@ def progress(study: Job, words: Callable[[Job], str]) -> None:
     study.look()
     left, right = st.columns([5, 1], vertical_alignment="center")
     if study.left:
-        left.progress(study.fraction, text=f"Another visitor has started this study: {study.fraction:.0%}")
+        left.progress(study.fraction, text=f"Another visitor has started this study: {done(study.fraction)}")
         right.button("Wait too", key="join_study", on_click=study.join, width="stretch")
         return
     left.progress(study.fraction, text=words(study))

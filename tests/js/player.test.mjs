@@ -49,7 +49,10 @@ test("shades run from low to high and stop there", () => {
 });
 
 test("norms keep two digits, and a larger one has a thicker arrow", () => {
-  assert.deepEqual([0, 0.00123, 0.03, 1.26].map(significant), ["0", "0.0012", "0.030", "1.3"]);
+  assert.deepEqual(
+    [0, 1.2e-7, 0.00123, 0.03, 1.26, 123.4].map(significant),
+    ["0", "1 · 10⁻⁷", "0.0012", "0.030", "1.3", "123"].map((text) => text.replaceAll(" ", "\u00a0")),
+  );
   assert.ok(thickness(1, 4, 34) > thickness(0.1, 4, 34));
   assert.equal(thickness(4, 4, 34), 20.75);
   assert.equal(thickness(0, 0, 34), 0.75);

@@ -1,5 +1,5 @@
 // The gradient on its way back: the same ∂L/∂out meets another slice of W_O for every head.
-import { decimal } from "../numerals.js";
+import { decimal, small } from "../numerals.js";
 import { svg } from "./svg.js";
 
 const [WIDTH, TOP] = [760, 58];
@@ -26,9 +26,10 @@ export function flowOf(data) {
   return { root, draw };
 }
 
-// Two digits that matter: gradients shrink by orders of magnitude while a layer learns.
+// Two digits that matter, or the size alone: gradients shrink by orders of magnitude while a layer learns.
 /** @type {(value: number) => string} */
-export const significant = (value) => (value ? value.toPrecision(2) : "0");
+export const significant = (value) =>
+  value < 0.001 ? small(value) : value < 10 ? value.toPrecision(2) : decimal(value, 0);
 
 // Of an arrow: in proportion to the square root of the norm, so that small ones can still be seen.
 /** @type {(norm: number, largest: number, row: number) => number} */
@@ -44,7 +45,7 @@ function spoken(data, at) {
 function fixed(high) {
   const middle = (TOP + high) / 2;
   const heading = (x, first, second) => [
-    svg("text", { x, y: 16, class: "title" }, first),
+    formula({ x, y: 16, class: "title" }, first),
     svg("text", { x, y: 34, class: "soft" }, second),
   ];
   return [
@@ -59,6 +60,19 @@ function fixed(high) {
     svg("rect", { x: 70, y: TOP, width: 16, height: high - TOP, class: "shared" }),
   ];
 }
+
+// A text in which W_Q, W_K, W_V and W_O have lowered indices.
+/** @type {(place: object, text: string) => SVGElement} */
+function formula(place, text) {
+  const [first, ...parts] = text.split(/_([QKVO])/);
+  return svg("text", place, first, ...parts.map((part, i) => (i % 2 ? raised(part) : lowered(part))));
+}
+
+/** @type {(index: string) => SVGElement} */
+const lowered = (index) => svg("tspan", { dy: 4, "font-size": "75%" }, index);
+
+/** @type {(rest: string) => SVGElement} */
+const raised = (rest) => svg("tspan", { dy: -4 }, rest);
 
 /** @type {(head: PlayerHead, y: number, row: number) => SVGElement[]} */
 function slicesOf(head, y, row) {

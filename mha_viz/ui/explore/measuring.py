@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
+from mha_viz.numerals import done
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, guarded, plain
 from mha_viz.ui.request import page_request
@@ -20,7 +21,7 @@ def show(name: str) -> None:
     study = studies().under_way(model, built_in().digest)
     failed = studies().failed(model, built_in().digest)
     if study is not None:
-        progress(study, lambda job: f"The roles of {plain(model.label)} are being measured: {job.fraction:.0%}")
+        progress(study, lambda job: f"The roles of {plain(model.label)} are being measured: {done(job.fraction)}")
     elif failed is not None:
         complain(failed[0])
 

@@ -11,7 +11,7 @@ import streamlit as st
 from mha_viz.analysis.costs import divisors
 from mha_viz.attention import is_number
 from mha_viz.errors import MhaVizError, SettingError
-from mha_viz.numerals import counted, duration
+from mha_viz.numerals import counted, done, duration
 from mha_viz.training import record
 from mha_viz.training.look import limits
 from mha_viz.training.record import EXPERIMENTS, MOST_HEADS, WIDTHS, Field, Settings
@@ -149,4 +149,4 @@ def _standing(training: Job) -> str:
     first = trainings().before(training)
     if first:
         return f"Waiting for {counted(first, 'training')} of other visitors"
-    return f"Training: {training.fraction:.0%}" if training.fraction else "Training is starting"
+    return f"Training: {done(training.fraction)}" if training.fraction else "Training is starting"

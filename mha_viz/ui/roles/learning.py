@@ -89,7 +89,7 @@ def show() -> None:
     with st.container(key="learning_both"):
         st.markdown("\n".join(_both_trainings()))
     st.caption(
-        "From: the first saved step from which on the best head stays 10 points or more above the baseline. The "
+        "From: the first saved step from which the best head stays 10 points or more above the baseline. The "
         "second model comes as these numbers and maps alone; other pages show the first."
     )
     st.session_state["learning_trained"] = trained()
@@ -185,7 +185,7 @@ def _final(model: str, task: str) -> Any:
 
 
 def since_step(model: str, task: str) -> int | None:
-    """The first saved step from which on the best head of a task stays GAIN above the baseline; None if there is
+    """The first saved step from which the best head of a task stays GAIN above the baseline; None if there is
     none."""
     best = _history_of(model, task).groupby("step")["accuracy"].max()
     baseline = _history_of(model, task).groupby("step")["baseline"].first()

@@ -14,6 +14,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.uploads import Source
 from mha_viz.figures.glosses import labelled
 from mha_viz.models import catalog
+from mha_viz.numerals import done
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import Case
@@ -116,7 +117,7 @@ def _outcome(model: catalog.Model, source: Source, head: Head, conditions: dict[
 
 
 def _progress_words(job: Job) -> str:
-    return f"Reading the corpus: {job.fraction:.0%}"
+    return f"Reading the corpus: {done(job.fraction)}"
 
 
 def _result(result: dict[str, Any], head: Head) -> None:

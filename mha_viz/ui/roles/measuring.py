@@ -10,7 +10,7 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.corpus.uploads import Source
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.models import catalog
-from mha_viz.numerals import counted
+from mha_viz.numerals import counted, done
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.annotated import built_in
@@ -89,7 +89,7 @@ def _progress_words(model: catalog.Model, study: Job) -> str:
     earlier = studies().before(study)
     if earlier:
         return f"Waiting for {counted(earlier, 'study', 'studies')} of other visitors"
-    return f"Reading the corpus with {plain(model.label)}: {study.fraction:.0%}"
+    return f"Reading the corpus with {plain(model.label)}: {done(study.fraction)}"
 
 
 def _upload(model: catalog.Model) -> None:

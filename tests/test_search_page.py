@@ -94,7 +94,7 @@ def test_an_answer_opens_the_head_on_the_explore_page() -> None:
     page = visit("explore", pin="q3")
     before = page.badges["opened"]
     opened(page, "pronoun", 0)
-    assert page.url == {"head": "L2H4"}
+    assert page.url == {"head": "L2H4", "roles": "on"}  # with what it was found by
     assert page.badges["opened"] == before + 1  # the drawing follows the address
 
 

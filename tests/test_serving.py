@@ -118,6 +118,14 @@ def test_every_answer_has_the_headers_and_unknown_paths_are_not_found(
     assert answer.headers["referrer-policy"] == "same-origin"
 
 
+def test_an_unknown_address_leads_to_the_app(server: AppServer) -> None:
+    answer = ask(server.url, "/no-such-page")
+    body = answer.body.decode()
+    assert (answer.status, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert '<a href="/">Open mha_viz</a>' in body
+    assert "no-such-page" not in body
+
+
 def test_the_policy_lets_no_page_evaluate_or_run_inline_scripts(server: AppServer) -> None:
     policy = ask(server.url, "/").headers["content-security-policy"]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))

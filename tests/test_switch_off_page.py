@@ -93,6 +93,12 @@ def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(who
     assert f"{low:.1f} to {high:.1f} thousandths: less than that in {weaker} of 20 draws" in page.said
 
 
+def test_without_a_whole_layer_there_are_no_other_directions_to_remove() -> None:
+    page = visit(off=".".join(f"L2H{head}" for head in range(12)))
+    assert "nothing to compare it with" in page.said
+    assert "draws" not in page.said
+
+
 def test_tokens_and_later_heads_change(minilm: Encoder) -> None:
     page = visit(off="L2H4.L3H1")
     effect = study.together(minilm, [Head(2, 4), Head(3, 1)], study.Case(TEXT))

@@ -173,7 +173,7 @@ def _opened(encoder: Encoder) -> Any:
         )
     missing = sorted(report["missing_keys"])
     if missing:
-        return f"its files lack the weights for that, {missing[0]} among them"
+        return f"its files have no weights for that (such as {missing[0]}), because it was trained for another task"
     setattr(model, model.base_model_prefix, _Given())
     return model.eval().to(torch_device(encoder.device))
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from html import escape
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
-from mha_viz.serving.paths import HEALTH, MEDIA, STREAM, below, pages
+from mha_viz.serving.paths import HEALTH, MEDIA, STREAM, base, below, pages
 from mha_viz.serving.settings import HOSTS, Settings
 
 _METRICS = "_stcore/metrics"
 _AGENTS = "_stcore/agent/"
-_NO_PAGE = "There is no such page."
+_NO_PAGE = """<!doctype html>
+<html lang="en">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>mha_viz: no such page</title>
+<body style="font: 18px/1.5 sans-serif; margin: 15vh auto; max-width: 30em; padding: 0 20px">
+<p>There is no such page. <a href="{home}">Open mha_viz</a></p>
+</html>
+"""
 
 
 class Door:
@@ -82,7 +91,8 @@ class _Unknown:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and _is_shell(message):
             self._replaced = True
-            await PlainTextResponse(_NO_PAGE, 404)(self._scope, self._receive, self._send)
+            home = f"/{base()}/" if base() else "/"
+            await HTMLResponse(_NO_PAGE.replace("{home}", escape(home)), 404)(self._scope, self._receive, self._send)
         elif not self._replaced:
             await self._send(message)
 

@@ -14,13 +14,18 @@ COMPONENTS = "_stcore/bidi-components/"
 MEDIA = "media/"
 
 
+def base() -> str:
+    """The value of ``server.baseUrlPath`` without slashes at its ends."""
+    return str(config.get_option("server.baseUrlPath") or "").strip("/")
+
+
 def below(scope: Scope) -> str:
     """The path below ``server.baseUrlPath``, without its leading slash. A path outside of it keeps the slash."""
-    base = str(config.get_option("server.baseUrlPath") or "").strip("/")
+    base_path = base()
     path: str = scope["path"]
-    if base and not f"{path}/".startswith(f"/{base}/"):
+    if base_path and not f"{path}/".startswith(f"/{base_path}/"):
         return path
-    return path.removeprefix(f"/{base}" if base else "").removeprefix("/")
+    return path.removeprefix(f"/{base_path}" if base_path else "").removeprefix("/")
 
 
 def pages() -> frozenset[str]:

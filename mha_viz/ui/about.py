@@ -42,7 +42,7 @@ def show() -> None:
                 "*it*, whose weight is mostly on *animal*. `[CLS]` and `[SEP]` are left out in both."
             )
             parameters = {"head": HEAD, "pin": PIN}
-            st.page_link(navigation.page("explore"), label="Open it in Explore", query_params=parameters)
+            st.page_link(navigation.page("explore"), label=":primary[Open it in Explore]", query_params=parameters)
     with st.container(key="about_text"):
         st.markdown(parts.formulas(parts.text_of("about.md")))
     st.header("Models")

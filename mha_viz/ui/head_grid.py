@@ -46,7 +46,7 @@ def head_grid(
             on_select=on_select,
             selection_mode="points",
             theme=None,
-            config=CONFIG,
+            config={**CONFIG, "displayModeBar": False},  # it would cover the names of heads
             alt=alt,
         )
 

@@ -151,8 +151,10 @@ def _place(answer: Answer, here: str) -> tuple[str, dict[str, str | None]]:
     if answer.link is not None:
         query, key = answer.link
         link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}
+    by_role = page == "explore" and answer.rule and answer.link is None
+    roles = {"roles": "on"} if by_role else {}  # what the head was found by
     rollout = {"shown": None} if address.now().get("shown") == "rollout" else {}  # rollout, whose heads are layers
-    return page, {"head": str(answer.head), "on": None, **link, **rollout}
+    return page, {"head": str(answer.head), "on": None, **link, **roles, **rollout}
 
 
 def _parameters(changes: dict[str, str | None]) -> dict[str, str]:

@@ -73,5 +73,5 @@ export function setAside(app, head) {
   if (!isComparable(app)) return;
   const { reading, send, part } = app;
   send("tray", { model: reading.model, head: headName(reading, head), of: reading.of });
-  part.announcement.textContent = `${headName(reading, head)} was added to the compared heads.`;
+  part.announcement.textContent = `${headName(reading, head)} is being added to the compared heads.`;
 }

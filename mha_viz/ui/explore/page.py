@@ -19,7 +19,18 @@ from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.explore import averages, case, gold, measuring
 from mha_viz.ui.explore.badges import badges
-from mha_viz.ui.parts import complain, complain_later, entitle, guarded, message, quoted, remark, say_complaint, sent
+from mha_viz.ui.parts import (
+    complain,
+    complain_later,
+    entitle,
+    guarded,
+    message,
+    plain,
+    quoted,
+    remark,
+    say_complaint,
+    sent,
+)
 from mha_viz.ui.request import PageRequest, opened_first, page_request
 from mha_viz.ui.tray import Pin
 
@@ -187,6 +198,7 @@ def _on_tray() -> None:
         pins, _ = tray.read(what.where.tray)
         address.go(tray=tray.write(tray.add(pins, pin)))
     except MhaVizError as error:
+        st.toast(plain(str(error)))  # the button may be far from where errors are shown
         complain_later(error)
 
 

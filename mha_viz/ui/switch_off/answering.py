@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.effects import Effects, Together, agreement, ranked
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import COSINE, MASK, Ablation, Answer, Question
+from mha_viz.attention.answers import COSINE, MASK, Ablation, Answer, Numbers, Question
 from mha_viz.errors import MhaVizError
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
@@ -123,12 +124,20 @@ def beside_random(effect: Together) -> str:
     """The effect on the answer beside that of random directions; empty if there is no question."""
     if effect.answer != effect.answer:
         return ""
+    if is_all_there_is(effect.random_answer, effect.answer):
+        return f"The effect on the answer is {decimal(effect.answer, 4)}."
     weaker = int((effect.random_answer < effect.answer).sum())
     return (
         f"The effect on the answer is {decimal(effect.answer, 4)}; removing as much in random directions gives "
         f"{decimal(effect.random_answer.min(), 4)} to {decimal(effect.random_answer.max(), 4)}: less in {weaker} of "
         f"{len(effect.random_answer)} draws."
     )
+
+
+def is_all_there_is(random: Numbers, effect: float) -> bool:
+    """True if every draw of random directions removes what the heads put out, as where all heads of a layer are off:
+    the effects differ by rounding alone."""
+    return bool(np.allclose(random, effect, rtol=1e-3, atol=1e-6))
 
 
 def importance(model: catalog.Model, attention: Attention, question: Question, effects: Effects) -> None:

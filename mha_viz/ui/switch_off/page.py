@@ -199,10 +199,15 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
         beside = f"The changes that each of them makes alone add up to {_thousandths(alone)}."
     weaker = int((effect.random < effect.sentence).sum())
     st.markdown(f"The sentence vector changes by **{_thousandths(effect.sentence)}**. {beside}")
-    st.markdown(
-        f"Removing as much in random directions changes it by {1000 * effect.random.min():.1f} to "
-        f"{_thousandths(effect.random.max())}: less than that in {weaker} of {len(effect.random)} draws."
-    )
+    if answering.is_all_there_is(effect.random, effect.sentence):
+        st.markdown(
+            "Random directions of the same number would remove the same, so there is nothing to compare it with."
+        )
+    else:
+        st.markdown(
+            f"Removing as much in random directions changes it by {1000 * effect.random.min():.1f} to "
+            f"{_thousandths(effect.random.max())}: less than that in {weaker} of {len(effect.random)} draws."
+        )
     st.markdown(answering.beside_random(effect))
     st.markdown(CAUTION)
 
@@ -252,7 +257,7 @@ def _changes(
         later, opened = _later_heads(per_head(attention, without), off, about)
     st.page_link(
         navigation.page("explore"),
-        label="Open the attention without these heads in Explore →",
+        label=":primary[Open the attention without these heads in Explore →]",
         query_params={**address.now(), "head": str(opened)},
     )
     return [*drawn, *later]

@@ -6,37 +6,19 @@ from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from PIL import Image
 from playwright.sync_api import Locator, expect
 
 from tests.browser_tab import BrowserTab
+from tests.screenshots import differing
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from playwright.sync_api import FloatRect
 
 SCHEMES: Sequence[Any] = ("light", "dark")
 BUTTONS = (".stButtonGroup button[data-selected]", ".stButtonGroup button:not([data-selected])")
 SEGMENTS = (".segments input:checked + span", ".segments input:not(:checked) + span")
-
-
-def picture(data: bytes) -> NDArray[np.float64]:
-    """The relative luminance (WCAG) of each pixel of a screenshot."""
-    colours = np.asarray(Image.open(BytesIO(data)).convert("RGB")) / 255
-    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
-    luminance: NDArray[np.float64] = linear @ [0.2126, 0.7152, 0.0722]
-    return luminance
-
-
-def differing(one: bytes, other: bytes) -> float:
-    """The share of pixels whose contrast between two screenshots is at least 3 : 1, in the part that both cover."""
-    first, second = picture(one), picture(other)
-    height, width = (min(sizes) for sizes in zip(first.shape, second.shape, strict=True))
-    first, second = first[:height, :width], second[:height, :width]
-    contrast = (np.maximum(first, second) + 0.05) / (np.minimum(first, second) + 0.05)
-    return float((contrast >= 3).mean())
 
 
 def test_pictures_are_compared_by_contrast() -> None:

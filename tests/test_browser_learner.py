@@ -174,9 +174,7 @@ def test_play_shows_the_heads_part_without_the_server_and_pause_is_kept(
     newcomer: Callable[..., BrowserTab], motion: Any
 ) -> None:
     visitor = newcomer(reduced_motion=motion)
-    page = visitor.visit(
-        "/why_heads_differ", experiment="output", guess="skip", step="19"
-    )  # from here on, maps change much
+    page = visitor.visit("/why_heads_differ", experiment="output", guess="skip", step="19")  # maps now change much
     first = page.locator(".mha-player canvas").first
     button = page.locator(".mha-player .play")
     expect(page.get_by_role("slider", name="Step of training")).to_have_attribute("aria-valuetext", "step 19")

@@ -14,13 +14,17 @@ from tests.places import NOT_PRESSED, PLACES, Place
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 
 # The places in every run of the tests.
-OFTEN = ("explore", "compare", "compare, published", "compare, the map", "roles", "roles, own file", "inside", "lab")
-OFTEN += ("switch off", "questions", "about")
+OFTEN = (
+    *("explore", "compare", "compare, published", "compare, the map", "roles", "roles, own file", "inside", "lab"),
+    *("switch off", "questions", "about"),
+)
 ALIKE = ("inside_head", "inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # After these actions a page or view without some of the others is open: another page, the view for a class, a model
 # that is not here, a form, another quantity.
-LEAVING = ("class_", "lesson_", "mha_search.open", "mha_explorer.card", "roles_model", "roles_corpus", "replicate_file")
-LEAVING += ("shown_",)
+LEAVING = (
+    *("class_", "lesson_", "mha_search.open", "mha_explorer.card", "roles_model", "roles_corpus", "replicate_file"),
+    "shown_",
+)
 # These belong to a state that an action ends: an offer that was taken, a map with no head open, a menu with one choice.
 PASSING = ("tour_", "lab_skip", "role_map", "how_", "proposals")
 

@@ -30,6 +30,7 @@ EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
     ("mha_compare", "view"): ({"scale": "head", "diff": "0-1"},),
     ("mha_compare", "edit"): (
         {"action": "pin", **HEAD},
+        {"action": "duplicate", "index": 0},
         {"action": "remove", "index": 0},
         {"action": "rename", "index": 0, "name": "mine"},
         {"action": "open", **HEAD},
@@ -56,21 +57,28 @@ class Act:
     value: Any
 
     def __str__(self) -> str:
-        return f"{self.control}={json.dumps(self.value, ensure_ascii=False)[:60]}"
+        return f"{self.control}={json.dumps(self.value, ensure_ascii=False, default=repr)[:60]}"
 
     def do(self, visit: PageSession) -> bool:
         """Send it; False if the page currently has no such control."""
-        name = next((id_ for control, id_, _, _ in _drawn(visit) if control == self.control), None)
+        name = next((id_ for control, id_, _, _ in _drawn(visit) if self._is(control)), None)
         if name is None:
             return False
         state = WidgetState(id=name)
-        if self.field == "string_array_value":
+        if self.field == "file_uploader_state_value":
+            place = next(place for place in visit.at.file_uploader if place.id == name)
+            state = place.set_value(tuple(self.value) or None)._widget_state
+        elif self.field == "string_array_value":
             state.string_array_value.data.extend(self.value)
         else:
             setattr(state, self.field, self.value)
         visit.at._run(WidgetStates(widgets=[state]))
         visit.check()
         return True
+
+    def _is(self, control: str) -> bool:
+        """The key of some controls ends with what is chosen, which is nothing at first."""
+        return control == self.control or (self.control.endswith("_") and control.startswith(self.control))
 
 
 def acts(visit: PageSession, odd: bool = False) -> list[Act]:
@@ -127,8 +135,13 @@ def _values(kind: str, proto: Any, odd: bool) -> tuple[str, Sequence[Any]]:
         return "trigger_value", (True,)
     if kind in ("checkbox", "toggle"):
         return "bool_value", (True, False)
-    if kind == "text_input":
+    if kind in ("text_input", "text_area"):
         return "string_value", ODD_TEXTS if odd else ("L3H1", "mod", "")
+    if kind == "file_uploader":
+        files = (
+            [("odd.txt", b"\xff\x00", ""), ("odd.conllu", b"1\tx", "")] if odd else [("a.txt", b"A cat sat.\n" * 9, "")]
+        )
+        return "file_uploader_state_value", [*files, ()]
     if kind in ("selectbox", "radio"):
         return "string_value", ODD_TEXTS if odd else _ends([str(option) for option in proto.options])
     if kind in ("button_group", "select_slider"):

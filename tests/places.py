@@ -9,10 +9,11 @@ TRAY = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3
 
 
 class Place(NamedTuple):
-    """A page and the parameters of its URL."""
+    """A page, the parameters of its URL, and the expander that a visitor opens there."""
 
     page: str | None
     url: Mapping[str, str] = {}
+    opened: str = ""
 
 
 PLACES = {
@@ -20,6 +21,7 @@ PLACES = {
     "explore, in the tour": Place(None, {"tour": "1", "tray": TRAY}),
     "compare": Place("pages/20_compare.py"),
     "compare, the tray": Place("pages/20_compare.py", {"tray": TRAY, "show": "tray"}),
+    "compare, published": Place("pages/20_compare.py", {"tray": TRAY, "show": "tray"}, "publish"),
     "compare, a word": Place("pages/20_compare.py", {"show": "word"}),
     "compare, models": Place("pages/20_compare.py", {"show": "models", "with": "toy"}),
     "compare, the map": Place("pages/20_compare.py", {"show": "map"}),

@@ -39,17 +39,6 @@ COVERED = """canvas => {
     }
     return [step, covered];
 }"""
-BUTTONS = (".stButtonGroup button[data-selected]", ".stButtonGroup button:not([data-selected])")
-# The colours in a screenshot of an element.
-COLOURS = """async source => {
-    const image = new Image();
-    image.src = source;
-    await image.decode();
-    const canvas = new OffscreenCanvas(image.width, image.height);
-    canvas.getContext("2d").drawImage(image, 0, 0);
-    const {data} = canvas.getContext("2d").getImageData(0, 0, image.width, image.height);
-    return new Set(new Uint32Array(data.buffer)).size;
-}"""
 
 
 def test_nothing_lies_over_a_head_and_each_has_45_pixels(newcomer: Callable[..., BrowserTab]) -> None:
@@ -165,22 +154,6 @@ def test_a_tap_on_a_head_brings_its_drawing_into_sight(newcomer: Callable[..., B
     page.wait_for_function("h => h.getBoundingClientRect().top < 200", arg=page.locator(".one h2").element_handle())
 
 
-def test_forced_colours_keep_what_is_chosen_and_what_a_role_is(newcomer: Callable[..., BrowserTab]) -> None:
-    import base64
-
-    visitor = newcomer(forced_colors="active")
-    page = visitor.explore(roles="on")
-    boxes = [page.locator(".heads"), page.locator(".controls fieldset").first, page.locator(".kinds")]
-    for box in boxes:
-        source = "data:image/png;base64," + base64.b64encode(box.screenshot()).decode()
-        assert page.evaluate(COLOURS, source) > 3
-    chosen, other = page.locator(".heads button").nth(1), page.locator(".heads button").nth(2)
-    background = "button => getComputedStyle(button).backgroundColor"
-    assert chosen.evaluate(background) != other.evaluate(background)
-    colours = page.locator(".kinds s").evaluate_all("all => all.map(s => getComputedStyle(s).backgroundColor)")
-    assert len(set(colours)) == len(colours) > 3
-
-
 def test_the_navigation_shows_where_the_keyboard_is(visitor: BrowserTab) -> None:
     page = visitor.explore()
     link = page.get_by_role("link", name="Compare")
@@ -189,34 +162,3 @@ def test_the_navigation_shows_where_the_keyboard_is(visitor: BrowserTab) -> None
         page.keyboard.press("Tab")
     expect(link).to_have_css("outline-style", "solid")
     expect(link).to_have_css("outline-width", "2px")
-
-
-@pytest.mark.parametrize(
-    ("path", "choices"),
-    [
-        ("/compare?show=layer", [BUTTONS, (".segments input:checked + span", ".segments input:not(:checked) + span")]),
-        ("/roles", [BUTTONS]),
-        (
-            "/inside_a_head",
-            [
-                (".step[aria-current]", ".step:not([aria-current])"),
-                (".chip[aria-pressed=true]", ".chip[aria-pressed=false]"),
-            ],
-        ),
-    ],
-)
-def test_forced_colours_keep_what_is_chosen_on_every_page(
-    newcomer: Callable[..., BrowserTab], path: str, choices: list[tuple[str, str]]
-) -> None:
-    page = newcomer(forced_colors="active").visit(path)
-    background = "element => getComputedStyle(element).backgroundColor"
-    for chosen, other in choices:
-        expect(page.locator(chosen).first).to_be_visible()
-        assert page.locator(chosen).first.evaluate(background) != page.locator(other).first.evaluate(background)
-
-
-def test_forced_colours_keep_the_colours_that_are_numbers(newcomer: Callable[..., BrowserTab]) -> None:
-    page = newcomer(forced_colors="active").visit("/why_heads_differ", experiment="output", guess="skip", step="300")
-    expect(page.locator(".cell").first).to_be_visible()
-    colours = page.locator(".cell").evaluate_all("all => all.map(cell => getComputedStyle(cell).backgroundColor)")
-    assert len(set(colours)) > 1

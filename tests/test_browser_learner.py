@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from mha_viz.ui import tour
 from mha_viz.ui.lab import questions
 from tests.browser_tab import PHONE, BrowserTab
+from tests.screenshots import luminance
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -30,7 +31,45 @@ def tab_to(page: Page, words: str) -> None:
     raise AssertionError(f"{words} cannot be reached by Tab")
 
 
-def test_the_tour_is_walked_by_keyboard_and_back(visitor: BrowserTab) -> None:
+# Of each thing that CSS selectors name, parts of drawings included: its outline, and the edges of its box as far as it
+# is seen, below the step of the tour.
+SEEN = """(selectors) => selectors.flatMap((selector) => {
+  const [, outer, name] = /^(.+)::part\\((.+)\\)$/.exec(selector) ?? [, selector, null];
+  const found = [...document.querySelectorAll(outer)];
+  const parts = name ? found.map((host) => host.shadowRoot?.querySelector(`[part=${name}]`)) : found;
+  return parts.filter(Boolean).map((part) => {
+    const [box, tour] = [part, document.querySelector(".st-key-tour")].map((one) => one.getBoundingClientRect());
+    const [top, bottom] = [Math.max(box.top, tour.bottom), Math.min(box.bottom, window.innerHeight)];
+    return [getComputedStyle(part).outlineStyle, ...[box.left, top, box.right, bottom].map(Math.round)];
+  });
+})"""
+FIRST_IS_SEEN = f"(selectors) => ({SEEN})(selectors).slice(0, 1).some(([, , top, , bottom]) => bottom - top > 99)"
+
+
+def points_at(page: Page, selectors: tuple[str, ...]) -> None:
+    """Check that everything that a step points at has an outline, is seen, and is as bright as without the tour, and
+    that the rest of the page is dimmed, the search field included."""
+    page.wait_for_function(FIRST_IS_SEEN, arg=selectors)
+    search = page.locator(".st-key-search_box").bounding_box()
+    assert search
+    dimmed = luminance(page.screenshot())
+    bright = luminance(page.screenshot(style=f"{selectors[0]} {{ box-shadow: none !important }}"))
+    darker = dimmed < bright - 0.05
+    seen = page.evaluate(SEEN, selectors)
+    assert len(seen) == len(selectors)
+    for outline, left, top, right, bottom in seen:
+        assert outline == "solid"
+        assert bottom - top > 20
+        assert not darker[top + 8 : bottom - 8, left + 8 : right - 8].any()
+        darker[top:bottom, left:right] = True
+    assert darker.mean() > 0.5
+    if search["y"] >= 0:
+        x, y = int(search["x"]), int(search["y"])
+        assert darker[y + 8 : y + 28, x + 8 : x + 60].mean() > 0.5
+
+
+def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(reduced_motion="reduce")  # scrolls at once
     page = visitor.explore()
     expect(page.get_by_role("button", name="New here?")).to_be_visible()
     tab_to(page, "New here?")
@@ -39,8 +78,10 @@ def test_the_tour_is_walked_by_keyboard_and_back(visitor: BrowserTab) -> None:
         expect(page.locator(".st-key-tour")).to_contain_text(f"{at} of 6")
         visitor.asked(tour=str(at), **step.parameters)
         page.wait_for_selector(QUIET)
+        page.wait_for_function(f"way => {FOCUS}.includes(way)", arg="Next" if at < 6 else "Finish")
+        assert len(page.evaluate(FOCUS)) < 20  # not the whole page
+        points_at(page, tour.POINTS[at - 1])
         if at < 6:
-            tab_to(page, "Next")
             page.keyboard.press("Enter")
     expect(visitor.title).to_contain_text("L3H1")
     expect(visitor.readout).to_contain_text("it attends to animal")
@@ -107,6 +148,24 @@ COUNT_MESSAGES = """() => {
     return send.apply(this, sent);
   };
 }"""
+# From now on, the step and the picture of a map in every frame.
+RECORD = """canvas => {
+  window.frames_shown = [];
+  const slider = canvas.getRootNode().querySelector("input[type=range]");
+  const note = () => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let picture = 0;
+    for (const colour of new Uint32Array(data.buffer)) picture = (Math.imul(picture, 31) + colour) | 0;
+    window.frames_shown.push([slider.value, picture]);
+    requestAnimationFrame(note);
+  };
+  note();
+}"""
+COUNT_PICTURES = """() => {
+  const pictures = {};
+  for (const [step, picture] of window.frames_shown) (pictures[step] ??= new Set()).add(picture);
+  return Object.values(pictures).map((all) => all.size);
+}"""
 PIXELS = """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.join()"""
 
 
@@ -115,18 +174,22 @@ def test_play_shows_the_heads_part_without_the_server_and_pause_is_kept(
     newcomer: Callable[..., BrowserTab], motion: Any
 ) -> None:
     visitor = newcomer(reduced_motion=motion)
-    page = visitor.visit("/why_heads_differ", experiment="output", guess="skip")
+    page = visitor.visit("/why_heads_differ", experiment="output", guess="skip", step="19")  # maps now change much
     first = page.locator(".mha-player canvas").first
     button = page.locator(".mha-player .play")
-    expect(page.get_by_role("slider", name="Step of training")).to_have_attribute("aria-valuetext", "step 0")
+    expect(page.get_by_role("slider", name="Step of training")).to_have_attribute("aria-valuetext", "step 19")
     page.wait_for_selector(QUIET)
     before = first.evaluate(PIXELS)
     page.evaluate(COUNT_MESSAGES)
+    first.evaluate(RECORD)
     button.focus()
     page.keyboard.press("Enter")
     expect(button).to_have_text("❚❚ Pause")
-    expect(page.get_by_role("slider", name="Step of training")).to_have_value(re.compile("^([3-9]|[12][0-9])$"))
+    expect(page.get_by_role("slider", name="Step of training")).to_have_value(re.compile("^1[2-9]$"))
     assert first.evaluate(PIXELS) != before
+    pictures = page.evaluate(COUNT_PICTURES)  # of each step that was shown
+    assert len(pictures) >= 4
+    assert (set(pictures) == {1}) == (motion == "reduce"), "without motion a map changes only with the step"
     assert page.evaluate("window.messages") == 0, "the server is not asked while a training plays"
 
 

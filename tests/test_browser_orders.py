@@ -100,6 +100,14 @@ def _answer(page: Page, step: int) -> None:
     page.locator("label:has(input[type=radio])").nth(step % 4).click()
 
 
+def _toggle(label: str) -> Act:
+    return lambda page, _: page.get_by_label(label, exact=True).first.click()
+
+
+def _segment(*texts: str) -> Act:
+    return lambda page, n: page.locator(".segments").get_by_text(texts[n % len(texts)], exact=True).click()
+
+
 def _path(url: str) -> str:
     return url.partition("?")[0]
 
@@ -133,6 +141,10 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "tray": _press("+ Compare"),
             "links": _choose("Links", "top k per word", "all"),
             "take away": _take_away,
+            "examples": _press("Examples"),
+            "second sentence": lambda page, _: page.get_by_role("button", name="Second sentence").click(),
+            "known roles": _toggle("Known roles"),
+            "special tokens": _segment("hidden", "shown"),
         },
     ),
     "/compare": (

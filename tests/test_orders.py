@@ -13,25 +13,20 @@ from tests.places import NOT_PRESSED, PLACES, Place
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 
+# The places in every run of the tests.
 OFTEN = (
-    "explore",
-    "compare",
-    "roles",
-    "inside",
-    "lab",
-    "switch off",
-    "questions",
-    "about",
-)  # places in every run of the tests
-ALIKE = (
-    "mha_search.query",
-    "inside_head",
-    "inside_k",
-    "costs_h",
-    "costs_n",
-    "pin_",
-    "map_standing",
-)  # as their neighbours
+    *("explore", "compare", "compare, published", "compare, the map", "roles", "roles, own file", "inside", "lab"),
+    *("switch off", "questions", "about"),
+)
+ALIKE = ("inside_head", "inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
+# After these actions a page or view without some of the others is open: another page, the view for a class, a model
+# that is not here, a form, another quantity.
+LEAVING = (
+    *("class_", "lesson_", "mha_search.open", "mha_explorer.card", "roles_model", "roles_corpus", "replicate_file"),
+    "shown_",
+)
+# These belong to a state that an action ends: an offer that was taken, a map with no head open, a menu with one choice.
+PASSING = ("tour_", "lab_skip", "role_map", "how_", "proposals")
 
 
 def test_the_walk_has_every_two_in_both_orders() -> None:
@@ -40,43 +35,58 @@ def test_the_walk_has_every_two_in_both_orders() -> None:
     assert len(walk) == 37
 
 
-def pairs(place: Place, things: Sequence[Act]) -> int:
-    """Do every two actions in order, one after the other; returns how many pairs were done. If the second action is not
-    possible after everything done before, the first one is repeated from the URL of the place."""
-    visit, done, stands = PageSession(dict(place.url), place.page), 0, False
+def impossible(place: Place, things: Sequence[Act]) -> list[tuple[str, str]]:
+    """Do every two actions in order, one after the other; returns the pairs whose second action was not possible. If it
+    is not possible after everything done before, the first one is repeated from the URL of the place."""
+    visit, stands = at(place), False
+    missing = []
     for first, second in pairwise(every_two(things)):
         try:
             if not (stands and second.do(visit)):
                 visit = _first_from_the_url(place, first, visit)
                 stands = second.do(visit)
-            done += stands
+                missing += [] if stands else [(first.control, second.control)]
         except AssertionError as error:
             raise AssertionError(f"{first}, then {second}: {error}") from error
-    return done
+    return missing
+
+
+def at(place: Place) -> PageSession:
+    visit = PageSession(dict(place.url), place.page)
+    if place.opened:
+        assert Act(place.opened, "bool_value", True).do(visit)
+    return visit
 
 
 def _first_from_the_url(place: Place, first: Act, visit: PageSession) -> PageSession:
     visit.at.query_params.clear()
     visit.at.query_params.update(place.url)  # the browser's Back, together with the click
     if not first.do(visit):
-        visit = PageSession(dict(place.url), place.page)
+        visit = at(place)
         assert first.do(visit), first
     return visit
 
 
 def usual(place: Place) -> list[Act]:
-    every = acts(PageSession(dict(place.url), place.page))
+    every = acts(at(place))
     return [act for act in every if act.control not in NOT_PRESSED]
+
+
+def check_every_two(place: Place, things: Sequence[Act]) -> None:
+    missing = impossible(place, things)
+    assert len(missing) <= len(things) ** 2 / 3, missing
+    unexplained = [(a, b) for a, b in missing if not (a.startswith(LEAVING) or b.startswith(PASSING))]
+    assert not unexplained
 
 
 @pytest.mark.parametrize("name", OFTEN)
 def test_one_value_of_each_control_after_another(name: str) -> None:
-    things = [act for act in first_of_each(usual(PLACES[name])) if not act.control.startswith(ALIKE)]
-    assert pairs(PLACES[name], things) >= len(things)
+    check_every_two(
+        PLACES[name], [act for act in first_of_each(usual(PLACES[name])) if not act.control.startswith(ALIKE)]
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLACES)
 def test_every_value_of_each_control_after_another(name: str) -> None:
-    things = usual(PLACES[name])
-    assert pairs(PLACES[name], things) >= len(things)
+    check_every_two(PLACES[name], usual(PLACES[name]))

@@ -109,6 +109,17 @@ button[kind="primary"]:enabled p, [data-tag], [data-tag] span { color: light-dar
   .stButtonGroup button[data-selected] {
     forced-color-adjust: none; background: Highlight !important; color: HighlightText !important;
   }
+  .stRadio label > div > div:first-child, .stCheckbox label > :nth-child(2) { /* the mark, and the dot or thumb in it */
+    forced-color-adjust: none; background-color: Canvas; border-color: ButtonText; outline: 1px solid ButtonText;
+  }
+  .stRadio label > div > div:first-child > div { background: Canvas; }
+  .stCheckbox label > :nth-child(2) > div { background: ButtonText; }
+  .stRadio label[data-selected] > div > div:first-child, .stCheckbox label[data-selected] > :nth-child(2) {
+    background-color: Highlight; border-color: Highlight;
+  }
+  :is(.stRadio, .stCheckbox) label[data-selected] > div > div:first-child > div,
+  .stCheckbox label[data-selected] > :nth-child(2) > div { background: HighlightText; }
+  :is(.stRadio, .stCheckbox) label:has(:focus-visible) { outline: 2px solid Highlight; outline-offset: 2px; }
 }
 .st-key-two_stacks > .stElementContainer:has(.stTextInput) { min-width: min(16rem, 100%); }
 .stElementContainer:has(> .stHtml style) { display: none; }

@@ -19,21 +19,24 @@ KEPT = ("tray",)  # the compared heads; every other parameter of a step's addres
 READ = ("text", "pair", "model", "head")  # what the words of a step refer to
 
 
-# What each step points at: the key of an element and, for a drawing, the part.
+# What each step points at: CSS selectors; the view moves to the first one.
 POINTS = (
-    ("explorer", "grid"),
-    ("inside_step", ""),
-    ("lab_result", ""),
-    ("learning", ""),
-    ("head_card", ""),
-    ("explorer", "drawings"),
+    (".st-key-explorer *::part(grid)",),
+    (".st-key-inside_map", ".st-key-inside_step"),
+    (".st-key-lab_result",),
+    (".st-key-learning",),
+    (".st-key-head_card",),
+    (".st-key-explorer *::part(drawings)",),
 )
+# The shadow of the first one dims the page; the others lie above it.
 _SPOTLIGHT = """
 <style>
 %s {
-  position: relative; z-index: 3; border-radius: 6px; scroll-margin-top: 13rem;
-  outline: 2px solid light-dark(#0b5cad, #79c0f1); outline-offset: 8px; box-shadow: 0 0 0 300vmax rgb(0 0 0 / 0.22);
+  position: relative; z-index: 4; border-radius: 6px; scroll-margin-top: 13rem;
+  outline: 2px solid light-dark(#0b5cad, #79c0f1); outline-offset: 4px; background: light-dark(#fffefb, #14171a);
 }
+%s { z-index: 3; box-shadow: 0 0 0 300vmax rgb(0 0 0 / 0.22); }
+[data-testid="stLayoutWrapper"]:has(> .st-key-search_box):not(:focus-within) { z-index: 0; }
 </style>
 """
 
@@ -89,9 +92,9 @@ def show(pages: Sequence[Any], here: Any) -> None:
 
 def _point(at: int) -> None:
     """Highlight what the step points at, and move view and keyboard focus there."""
-    key, part = POINTS[at - 1]
-    st.html(_SPOTLIGHT % (f".st-key-{key} *::part({part})" if part else f".st-key-{key}"))
-    lead(str(at), f".st-key-{key}")
+    pointed = POINTS[at - 1]
+    st.html(_SPOTLIGHT % (", ".join(pointed), pointed[0]))
+    lead(str(at), pointed[0])
 
 
 def _ways(pages: Sequence[Any], here: Any, at: int) -> None:

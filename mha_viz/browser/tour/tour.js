@@ -12,7 +12,7 @@ export default function ({ data }) {
   const isSame = led().step === data.step;
   led().step = data.step;
   const lead = (left) => {
-    const [way, place] = [wayOn(), document.querySelector(data.place)];
+    const [way, place] = [wayOn(), placeOf(data.place)];
     if ((!way || !place) && left > 0) timer = setTimeout(() => lead(left - 1), WAIT);
     if (way && hasNoKeyboard()) way.focus({ preventScroll: true });
     if (place) bring(place);
@@ -23,6 +23,15 @@ export default function ({ data }) {
 
 /** @type {() => HTMLElement | null} */
 const wayOn = () => document.querySelector(".st-key-tour_ways :is(a, button)");
+
+// A selector of a part, `OUTER *::part(NAME)`, is for style sheets alone: the part is inside a drawing's shadow root.
+/** @type {(selector: string) => Element | null} */
+function placeOf(selector) {
+  const [, outer, name] = /^(.+)::part\((.+)\)$/.exec(selector) ?? [];
+  if (!name) return document.querySelector(selector);
+  const roots = [...document.querySelectorAll(outer)].map((host) => host.shadowRoot);
+  return roots.find(Boolean)?.querySelector(`[part="${name}"]`) ?? null;
+}
 
 // The focused element was removed with the previous step, or was one of its buttons.
 /** @type {() => boolean} */

@@ -34,7 +34,11 @@ def show(panels: Sequence[Panel], view: View, pin_of: int) -> None:
         )
         title = _typed("title", "Title", MOST_TITLE, TITLE)
         introduction = _typed("introduction", "Introduction", MOST_REMARK)
-        remarks = [_typed(_field(panel), f"On {_name(panel)}", MOST_REMARK) for panel in panels]
+        typed: dict[str, str] = {}
+        for panel in panels:
+            if _field(panel) not in typed:  # a head may be on the page twice
+                typed[_field(panel)] = _typed(_field(panel), f"On {_name(panel)}", MOST_REMARK)
+        remarks = [typed[_field(panel)] for panel in panels]
         make = partial(
             figure_api.publication,
             list(panels),

@@ -35,7 +35,11 @@ STYLE = """
 .mha-rows s.k3 { border-left-style: dotted; }
 .mha-bar span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .mha-key { display: inline-block; width: 6px; margin: 0 5px 0 14px; vertical-align: -3px; }
-@media (forced-colors: active) { .mha-bar i, .mha-bar s { forced-color-adjust: none; background: Highlight; } }
+@media (forced-colors: active) {
+  .mha-bar { outline: 1px solid; }
+  .mha-bar i { forced-color-adjust: none; background: Highlight; }
+  .mha-bar s, .mha-key s { forced-color-adjust: none; border-left-color: CanvasText; outline: 1px solid Canvas; }
+}
 @media (max-width: 640px) {
   .mha-rows td:last-child { width: 40%; }
   .mha-rows td, .mha-rows th { padding-right: 8px; }

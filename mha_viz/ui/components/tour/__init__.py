@@ -8,5 +8,6 @@ _mount = drawing("tour")
 
 
 def lead(step: str, place: str) -> None:
-    """If ``step`` is new, scroll the element that the CSS selector ``place`` names into view."""
+    """If ``step`` is new, scroll into view what the CSS selector ``place`` names: an element, or, as ``… *::part(…)``,
+    a part of a drawing inside one."""
     _mount(key="tour_lead", data={"step": step, "place": place}, width="content")

@@ -63,7 +63,8 @@ def _first(browser: Browser, apps: tuple[App, App], turns: int) -> list[Row]:
         ours, theirs = (Sample(tuple(t[field] for t in visits)) for visits in times)
         beside = {"phases": _phases(times[0]), "plotly_phases": _phases(times[1])}
         rows.append(Row(f"first picture, {what}", ours, unit, theirs, Target("share", 0.8), beside))
-    return rows
+    sent = Sample(tuple(visit["megabytes"] for visit in times[0]))
+    return [*rows, Row("first page, all that is sent", sent, "MB", target=Target("below", 4))]
 
 
 def _cold(browser: Browser, turns: int) -> list[Row]:

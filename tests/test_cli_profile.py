@@ -65,8 +65,8 @@ def test_the_size_of_a_batch_changes_nothing_but_the_rounding_of_sums(tmp_path: 
     for batch in ("1", "100000"):
         assert profile(corpus, tmp_path / batch, "--batch", batch) == 0
     for path in sorted((tmp_path / "1").rglob("*.csv")):
-        tables = [pd.read_csv(tmp_path / batch / path.relative_to(tmp_path / "1")) for batch in ("1", "100000")]
-        pd.testing.assert_frame_equal(*tables, rtol=1e-8, atol=1e-12, obj=path.name)
+        one, many = (pd.read_csv(tmp_path / batch / path.relative_to(tmp_path / "1")) for batch in ("1", "100000"))
+        pd.testing.assert_frame_equal(one, many, rtol=1e-8, atol=1e-12, obj=path.name)
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,11 @@ def test_a_switch_is_on_or_off(newcomer: Callable[..., BrowserTab], scheme: Any)
     off = mark.screenshot(animations="disabled")
     page.locator(".stCheckbox label").click()
     expect(page.locator(".stCheckbox label")).to_have_attribute("data-selected", "true")
-    assert differing(off, mark.screenshot(animations="disabled")) > 0.3
+    for _ in range(50):  # the switch is drawn after its attribute is set
+        if differing(off, mark.screenshot(animations="disabled")) > 0.3:
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("on looks like off")
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

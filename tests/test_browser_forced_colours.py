@@ -86,7 +86,7 @@ def test_a_switch_is_on_or_off(newcomer: Callable[..., BrowserTab], scheme: Any)
     page.locator(".stCheckbox label").click()
     expect(page.locator(".stCheckbox label")).to_have_attribute("data-selected", "true")
     for _ in range(50):  # the switch is drawn after its attribute is set
-        if differing(off, mark.screenshot(animations="disabled")) > 0.3:
+        if differing(off, mark.screenshot(animations="disabled")) > 0.2:
             return
         page.wait_for_timeout(100)
     raise AssertionError("on looks like off")

@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -352,6 +353,10 @@ def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     with FakeHub() as running:
         monkeypatch.setenv("HF_ENDPOINT", running.url)
         yield running
+    for thread in threading.enumerate():
+        if thread.name.startswith("fetch "):  # abandoned, and still holding its promised room
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")

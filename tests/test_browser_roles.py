@@ -62,6 +62,23 @@ def test_what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
 
 
+def test_a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor: BrowserTab) -> None:
+    page = visitor.visit("/roles", kinds="position", relation="mod")
+    page.evaluate("window.loaded = 1")
+    link = page.locator(".mha-rows a").first
+    name = link.inner_text()
+    link.focus()
+    page.keyboard.press("Enter")
+    card = page.get_by_role("heading", name=f"{name} in full")
+    expect(card).to_be_focused()
+    expect(card).to_be_in_viewport()
+    visitor.asked(head=name.split()[0])
+    assert page.evaluate("window.loaded") == 1
+    expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
+    page.go_back()
+    expect(card).to_have_count(0)
+
+
 def test_the_map_names_what_it_shows(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles")
     label = page.locator(".st-key-wide_role_map text", has_text="prev").first

@@ -20,7 +20,7 @@ from tests.readings import long_reading
 
 def test_panels_are_drawn_with_their_names_on_one_stated_scale(sheet: Callable[..., Sheet]) -> None:
     shown = sheet(three())
-    names = [shown.panel(i).locator("h3").inner_text() for i in (1, 2, 3)]
+    names = [shown.panel(i).locator("h2").inner_text() for i in (1, 2, 3)]
     assert names == ["1L3H1 (4-2)", "2L5H11 (6-12)", "3L0H2 (1-3)"]  # the margin separates the number
     assert "coreference" in shown.panel(1).inner_text()
     expect(shown.page.locator(".compare > .scale")).to_contain_text("One scale for all panels: 0 to 1")

@@ -91,7 +91,7 @@ def test_every_step_has_text_shapes_and_charts(step: str) -> None:
     page = visit(step=step)
     assert formulas_stand_on_one_line(page)
     assert diagram(page)["step"] == step
-    assert "### " in page.said
+    assert "## " in page.said
     assert "inside-shapes" in "".join(e.proto.body for e in page.at.get("html"))
     assert len(charts(page)) == CHARTS.get(step, 1)
     assert "What it costs" in page.said

@@ -130,8 +130,8 @@ def test_the_page_shows_every_question_with_its_link() -> None:
 
 def test_what_it_costs_opens_the_calculator_right_below_the_map() -> None:
     page = visit("inside a head", step=inside.COST)
-    headings = [m.value.splitlines()[0] for m in page.at.markdown if m.value.startswith("###")]
-    assert headings[0] == "### What it costs"
+    headings = [m.value.splitlines()[0] for m in page.at.markdown if m.value.startswith("##")]
+    assert headings[0] == "## What it costs"
 
 
 # ---- Tour -------------------------------------------------------------------------------------------------

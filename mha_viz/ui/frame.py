@@ -14,6 +14,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
 from mha_viz import process
+from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
 from mha_viz.files.assets import app_root
 from mha_viz.models import catalog
@@ -21,7 +22,7 @@ from mha_viz.ui import address, classroom, navigation, request, search_field, to
 from mha_viz.ui.components import scheme
 from mha_viz.ui.components.share import share
 from mha_viz.ui.navigation import pages
-from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, remark, say_complaint, sent
 
 _LOG = logging.getLogger(__name__)
 # The files that pages without a sentence field can save for others; the field has a "Copy link" button of its own.
@@ -139,7 +140,7 @@ def show() -> None:
     st.html(_STYLE)
     entitle(here.title, *_subject())
     _mast(every_page, here)
-    st.html(f'<h1 class="mha-heading">mha_viz</h1><h2 class="mha-heading">{escape(here.title)}</h2>')
+    st.html(f'<h1 class="mha-heading">{escape(here.title)}</h1>')
     if cut_short:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is longer than can be read. These parts of it were shortened: {shortened}.")
@@ -215,7 +216,13 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
         tour.link(every_page, here)
         classroom.link()
         _share(here)
-        scheme.watch([page.title for page in every_page].index(here.title))
+        scheme.watch([page.title for page in every_page].index(here.title), _on_linked)
+
+
+@guarded()
+def _on_linked() -> None:
+    name = sent(scheme.KEY, "linked")
+    address.go(head=str(Head.parse(str(name))), on=None, pin=None, link=None)
 
 
 def _share(here: Any) -> None:

@@ -133,7 +133,7 @@ export function panelOf(set, index, on) {
   const number_ = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
   p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
   p.tools = toolbar(set, index, on);
-  const title = make("h3", {}, number_, make("code", {}, name), quiet(` (${layer + 1}-${head + 1})`));
+  const title = make("h2", {}, number_, make("code", {}, name), quiet(` (${layer + 1}-${head + 1})`));
   p.says = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
   const whose = whoseOf(set, index);

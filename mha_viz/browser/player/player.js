@@ -62,8 +62,8 @@ function build(root, state, send, data) {
     key(data.marks),
     maps.root,
     pointed,
-    ...(flow ? [make("h5", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
-    ...(matrices ? [make("h5", {}, data.titles.matrices), matrices.root] : []),
+    ...(flow ? [make("h4", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
+    ...(matrices ? [make("h4", {}, data.titles.matrices), matrices.root] : []),
   );
   return { button, slider, step, caption, maps, flow, matrices, colours, drawn: -1 };
 }

@@ -3,7 +3,7 @@
 
 const CONTROLS = "a[href], button, input, select, summary, textarea, [role=slider]";
 const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander, which changes when it opens
-const BELOW_NAVIGATION = "h2.mha-heading";
+const BELOW_NAVIGATION = "h1.mha-heading";
 
 /** @type {(element: Element) => string} */
 function nameOf(element) {

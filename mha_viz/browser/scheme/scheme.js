@@ -1,5 +1,6 @@
 // What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways and stay
-// with what they operate, and a navigation that says which page is open.
+// with what they operate, a navigation that says which page is open, and links in tables that open a head's card
+// without loading the page again.
 import { isDark } from "../ink.js";
 import { restoreKeyboard, watchKeyboard } from "./keyboard.js";
 
@@ -8,6 +9,7 @@ const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colo
 const SLACK = 4; // pixels that nobody misses
 const PAGES = ".st-key-pages";
 
+let wanted = ""; // the head whose card is about to be drawn
 let left = 1; // how often they may still be asked for: never without end
 
 /** @type {(selector: string) => HTMLElement[]} */
@@ -42,10 +44,38 @@ function mark(box) {
   box.toggleAttribute("data-more", beyond - box.scrollLeft > SLACK);
 }
 
-// Keeps that up to date, with the page number `current` open. Returns what ends the watch.
-/** @type {(current: number) => () => void} */
-function watchPage(current) {
+// The head of a link in a table, if the click is to open it here and not in another tab.
+/** @type {(event: MouseEvent) => string | null} */
+function headOf(event) {
+  const link = event.target instanceof Element && event.target.closest(".mha-rows a");
+  if (!(link instanceof HTMLAnchorElement) || event.ctrlKey || event.metaKey || event.shiftKey) return null;
+  return new URLSearchParams(link.search).get("head");
+}
+
+// Brings the card of a head into sight, and the keyboard to it. Returns whether it is on the page.
+/** @type {(head: string) => boolean} */
+function goTo(head) {
+  const title = all(".st-key-head_card :is(h2, h3)")[0];
+  if (!title?.textContent.startsWith(`${head} `)) return false;
+  title.tabIndex = -1;
+  title.focus({ preventScroll: true });
+  title.scrollIntoView();
+  return true;
+}
+
+// Keeps that up to date, with the page number `current` open; `open` opens the card of a head. Returns what ends the
+// watch.
+/** @type {(current: number, open: (head: string) => void) => () => void} */
+function watchPage(current, open) {
   let frame = 0;
+  const click = (/** @type {MouseEvent} */ event) => {
+    const head = headOf(event);
+    if (!head) return;
+    event.preventDefault();
+    wanted = head;
+    open(head);
+    soon();
+  };
   const soon = () => {
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(look);
@@ -56,6 +86,7 @@ function watchPage(current) {
   const look = () => {
     nameCurrent(current);
     restoreKeyboard();
+    if (wanted && goTo(wanted)) wanted = "";
     for (const box of all(`[class*="st-key-wide_"], ${PAGES}`)) {
       mark(box);
       box.onscroll = soon;
@@ -63,10 +94,12 @@ function watchPage(current) {
     }
   };
   changes.observe(document.body, { childList: true, subtree: true });
+  document.addEventListener("click", click);
   soon(); // the page may have been drawn before this was here
   return () => {
     cancelAnimationFrame(frame);
     changes.disconnect();
+    document.removeEventListener("click", click);
     sizes.disconnect();
     leaveKeyboard();
   };
@@ -95,7 +128,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
   if (data.type) watch(); // the page may have turned before this was here
   media.addEventListener("change", turned);
-  const unwatch = watchPage(data.page);
+  const unwatch = watchPage(data.page, (head) => setTriggerValue("linked", head));
   root.leave = () => {
     timers.forEach(clearTimeout);
     media.removeEventListener("change", turned);

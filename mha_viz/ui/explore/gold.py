@@ -39,7 +39,7 @@ def show(gold: Annotated, attention: Attention, head: Head) -> None:
     if not was_read(gold, attention):
         remark("The model did not read every word of this sentence, so its annotation cannot be drawn over it.")
         return
-    st.markdown(f"#### {both(head)} against the gold annotation")
+    st.markdown(f"### {both(head)} against the gold annotation")
     st.caption(
         "*Gold annotation*: the correct dependencies and coreference of this sentence, not the output of a model."
     )

@@ -23,7 +23,7 @@ FIRST = (*PAPER, 64)  # d_model, h, n
 MOST = 10**15 - 1  # what a browser's number type and a link can hold
 
 CONVOLUTION = """
-#### Heads and the kernels of a convolution
+### Heads and the kernels of a convolution
 A convolutional layer has not one large kernel but several small ones: each sees the same input and learns a filter of
 its own, one for edges, one for colours. Heads follow the same idea: several small attentions in place of a large one,
 all given the same x, each with its own $W_Q$, $W_K$, $W_V$; $W_O$ then mixes the channels, as a 1 × 1 convolution does.
@@ -37,7 +37,7 @@ token back is what comes closest to a kernel; with enough of those, attention ca
 def show(attention: Attention, d_model: int) -> list[Chart]:
     """Show the calculator and the paragraph on convolution. ``d_model`` is that of the model on the page, 0 if unknown.
     Returns the table as a chart."""
-    st.markdown("### What it costs")
+    st.markdown("## What it costs")
     left, right = st.columns([4, 7], gap="large")
     with left:
         chosen = _settings_in_url()

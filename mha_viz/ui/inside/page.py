@@ -50,7 +50,7 @@ _STYLE = """
 .st-key-wide_inside_by_hand td { padding-top: 2px; padding-bottom: 2px; }
 [class*="st-key-wide_inside_"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }
 .st-key-inside_step { border-top: 1px solid rgba(127, 127, 127, 0.35); padding-top: 1.1rem; }
-.st-key-inside_step h3 { padding-top: 0; }
+.st-key-inside_step h2 { padding-top: 0; }
 .inside-shapes { margin: 0; font-size: 0.94rem; line-height: 1.9; }
 .inside-shapes span { border: 1px solid rgba(127, 127, 127, 0.4); border-radius: 4px; padding: 1px 7px; }
 .inside-held { margin: 0 0 0.8rem; line-height: 2.3; }

@@ -23,7 +23,7 @@ def values(o: Opened) -> Any:
     top = int(row.argmax())
     with text:
         st.markdown(
-            rf"""### The weights mix the values
+            rf"""## The weights mix the values
 What a token hands over is not its x but its value, v = $x W_V$. Each value is multiplied by the weight that
 {o.word(o.query)} gives it, and the rows are added up:
 
@@ -47,7 +47,7 @@ def concatenation(o: Opened) -> Any:
     first = o.head * t.d_k
     with text:
         st.markdown(
-            f"""### The heads side by side
+            f"""## The heads side by side
 Each of the {t.heads} heads has computed {t.d_k} numbers for {o.word(o.query)}. They are placed side by side:
 {t.heads} × {t.d_k} = {t.heads * t.d_k} numbers{_width(t)}. Columns {first} to {first + t.d_k - 1} are head
 {o.head}'s. Nothing is mixed yet: each colour is one head.
@@ -73,7 +73,7 @@ def output(o: Opened) -> Any:
     text, charts = halves()
     with text:
         st.markdown(
-            rf"""### $W_O$ mixes the outputs of the heads
+            rf"""## $W_O$ mixes the outputs of the heads
 The concatenation is multiplied by one last matrix:
 
 $$\mathrm{{Concat}}(\mathrm{{head}}_1, \ldots, \mathrm{{head}}_h)\,W_O = \sum_i \mathrm{{head}}_i W_O^{{(i)}}$$

@@ -31,7 +31,7 @@ def vectors(o: Opened) -> Any:
     text, charts = halves()
     with text:
         st.markdown(
-            f"""### Every head gets the same x
+            f"""## Every head gets the same x
 A token enters the layer as {t.d_model} numbers.{normed} All {t.heads} heads get **this same x**, whole: no head
 gets only a part of the sentence or of the vector. Choose another head above: nothing here changes.
 
@@ -56,7 +56,7 @@ def linear(o: Opened) -> Any:
     text, charts = halves()
     with text:
         st.markdown(
-            rf"""### The vector is projected in full, not cut
+            rf"""## The vector is projected in full, not cut
 Each head has matrices of its own, $W_Q$, $W_K$ and $W_V$, and multiplies **the whole** of x by them. Models store those
 of all heads side by side as one {t.d_model} × {t.heads * t.d_k} matrix; head {o.head} owns the framed columns, {first}
 to {first + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads of $d_k$ = {t.d_k}
@@ -125,7 +125,7 @@ def products(o: Opened) -> Any:
     turned = " Both are turned by their positions." if t.rotation else ""
     with text:
         st.markdown(
-            rf"""### How well a query and a key agree
+            rf"""## How well a query and a key agree
 The query of {o.word(o.query)} says what this head looks for there; the key of {o.word(o.key)} says what it finds
 here.{turned} They are multiplied number by number, and the {t.d_k} products are summed:
 
@@ -147,7 +147,7 @@ def scale(o: Opened) -> Any:
     t = o.trace
     text, charts = halves()
     with text:
-        st.markdown("### Divided, so that softmax stays soft" if t.divides else "### Scaled before softmax")
+        st.markdown("## Divided, so that softmax stays soft" if t.divides else "## Scaled before softmax")
         if not t.divides:
             remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
         st.markdown(
@@ -203,7 +203,7 @@ def mask(o: Opened) -> Any:
         "upper triangle; padding in a batch masks whole columns."
     )
     with text:
-        st.markdown(f"### Who may look at whom\n{sentence} The mask is the same for all heads.")
+        st.markdown(f"## Who may look at whom\n{sentence} The mask is the same for all heads.")
         shapes(f"mask {t.n} × {t.n}")
         say_left_out(o)
     alt = f"Which keys each query may look at; {hidden} cells are masked"
@@ -252,7 +252,7 @@ def _by_hand(o: Opened) -> Chart:
 def _as_shares(o: Opened) -> str:
     t = o.trace
     share = percent(float(t.weights[o.head, o.query, o.key]))
-    return rf"""### Scores become shares
+    return rf"""## Scores become shares
 Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
 
 $$A = \mathrm{{softmax}}\left({_scaled(t)}\right)$$
@@ -264,7 +264,7 @@ that Explore draws; the model's own differs from what is computed here by at mos
 
 def _as_shares_undivided(o: Opened, share: float) -> str:
     t = o.trace
-    return rf"""### Scores become shares, here without the division
+    return rf"""## Scores become shares, here without the division
 Every score s, as it is, becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
 
 $$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({_scaled(t)}\right)$$

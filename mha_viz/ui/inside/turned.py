@@ -22,7 +22,7 @@ def turn(o: Opened) -> Any:
     text, charts = halves()
     with text:
         st.markdown(
-            rf"""### Positions turn q and k
+            rf"""## Positions turn q and k
 So far, q and k know nothing of position. In this model it enters here: numbers i and i + {_half(t)}
 of a query are taken as a point in a plane, which is **turned about 0** by an angle that grows with the position m
 of the token, faster for small i and slower for large i:

@@ -44,7 +44,7 @@ def show() -> None:
     with right:
         settings.show(experiment, linked_settings)
     with left:
-        st.markdown(f"#### {WORDS[experiment].question}")
+        st.markdown(f"### {WORDS[experiment].question}")
         expected.ask(experiment)
     if not expected.is_answered():
         return
@@ -60,14 +60,14 @@ def _toys() -> None:
     """Links to the two toy models, which were saved while they learned."""
     offered = [row.name for row in catalog.offered() if row.name in TOYS]
     if offered:
-        st.markdown("#### From tasks made by hand to small language models")
+        st.markdown("### From tasks made by hand to small language models")
     for name in offered:
         label = f":primary[{TOYS[name]}]"
         st.page_link(navigation.page("roles"), label=label, query_params={"model": name})
 
 
 def _menu(experiment: str) -> None:
-    st.markdown("### Why heads differ")
+    st.markdown("## Why heads differ")
     st.markdown(LANGUAGE, width=900)
     st.session_state["lab_experiment"] = experiment  # so that Back and links move the controls too
     st.pills(

@@ -17,7 +17,7 @@ from mha_viz.ui.parts import formulas
 _STYLE = """
 <style>
 [class*="st-key-question_"] { border-top: 1px solid rgba(127, 127, 127, 0.35); padding-top: 0.9rem; gap: 0.5rem; }
-[class*="st-key-question_"] h4 { padding: 0 0 0.9rem; font-size: 1.25rem; }
+[class*="st-key-question_"] h3 { padding: 0 0 0.9rem; font-size: 1.25rem; }
 [class*="st-key-question_"] .stPageLink { margin-left: -0.5rem; }
 .stHorizontalBlock:has([class*="st-key-question_"]) { row-gap: 1rem; }
 </style>
@@ -49,7 +49,7 @@ def questions() -> tuple[Question, ...]:
 def show() -> None:
     """Show all questions, two beside each other if there is room."""
     st.html(_STYLE)
-    st.markdown("### Why do attention heads differ?")
+    st.markdown("## Why do attention heads differ?")
     st.markdown("Each answer links to an experiment or a page that shows it.")
     for row in range(0, len(questions()), 2):
         for number, place in enumerate(st.columns(2, gap="large"), start=row):
@@ -61,7 +61,7 @@ def show() -> None:
 
 def _show(number: int, question: Question) -> None:
     with st.container(key=f"question_{number}"):
-        st.markdown(f"#### {formulas(question.question)}")
+        st.markdown(f"### {formulas(question.question)}")
         with classroom.answer():
             st.markdown(formulas(question.answer))
             st.caption(f"Source: {formulas(question.source)}")

@@ -49,7 +49,7 @@ def show(result: Result, theme: Theme) -> None:
     with st.container(key="lab_result"):
         left, right = st.columns([7, 4], gap="large")
     with right:
-        st.markdown("##### What this run shows")
+        st.markdown("#### What this run shows")
         st.caption(formulas(plain(_origin(result))))
         for note in limits(result.settings):
             remark(note)

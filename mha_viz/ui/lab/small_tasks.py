@@ -54,7 +54,7 @@ def small_tasks() -> tuple[SmallTask, ...]:
 
 def show() -> None:
     """Show the section: a choice of tasks, and the open one. No sentence is read before a task is chosen."""
-    st.markdown("### Six small tasks")
+    st.markdown("## Six small tasks")
     st.markdown("Each shows four real heads on one sentence. The answer is measured on that sentence.")
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
     wanted_task = st.query_params.get(TASK)
@@ -74,7 +74,7 @@ def _open(task: SmallTask) -> None:
     if attention is None:
         return
     words = attention.by_words()
-    st.markdown(f"#### {plain(task.task)}")
+    st.markdown(f"### {plain(task.task)}")
     st.markdown(f"*{plain(task.text)}*")
     player({**frames(_recording(task, words), 0, theme())}, "small_task_maps", lambda: None)
     wanted_answer = st.query_params.get(ANSWER)

@@ -48,7 +48,7 @@ class Answers(NamedTuple):
 
 def summary(evidence: Evidence, head: Head) -> None:
     """Show the roles of one head in words, with a link to see it at work."""
-    st.markdown(f"#### {both(head)}")
+    st.markdown(f"### {both(head)}")
     findings = by_head(evidence.findings()).get(head, [])
     sentences = [f"* {plain(described(f))}" for f in findings]
     st.markdown("\n".join(sentences) or "No role was found for this head.")
@@ -63,7 +63,7 @@ def summary(evidence: Evidence, head: Head) -> None:
 def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the card of one head: its patterns, its relations, and sentences for and against them."""
     with st.container(border=True, key="head_card"):
-        st.markdown(f"#### {both(head)} in full")
+        st.markdown(f"### {both(head)} in full")
         _patterns(evidence, head)
         used.show(_rows(evidence, "used", head))
         readable.show(model, evidence, head)

@@ -32,7 +32,7 @@ def show(model: catalog.Model, evidence: Evidence) -> None:
     profile = evidence.profiles[0]
     layers, heads = profile.shape
     label = f"{model.label}," if "," in model.label else model.label
-    st.markdown(f"### What the {layers * heads} heads of {plain(label)} do")
+    st.markdown(f"## What the {layers * heads} heads of {plain(label)} do")
     st.markdown(_sentence(len({finding.head for finding in evidence.findings()}), layers * heads))
     pieces = profile.facts["counts"].get("pieces", FEW)
     if pieces < FEW:

@@ -76,7 +76,7 @@ def show() -> None:
     """Show both trainings side by side, and for the chosen one a slider, what the heads can do at that step, and every
     head's map of one sentence."""
     st.html(_STYLE)
-    st.markdown("### How it learned")
+    st.markdown("## How it learned")
     saved_steps = snapshots.steps(asset(MODEL))
     st.markdown(
         "The model started with random weights and practised four questions: which word is hidden, which word comes "

@@ -51,7 +51,7 @@ def show(evidence: Evidence) -> None:
 
 def _syntax(evidence: Evidence) -> None:
     source = evidence.source("syntax_chosen")
-    st.markdown(f"### Dependency relations, on {plain(source.corpus if source else '')}")
+    st.markdown(f"## Dependency relations, on {plain(source.corpus if source else '')}")
     st.markdown(
         "The best head and direction were picked on one half of the sentences and scored on the other, *held-out* "
         "half. The baselines are scored on the same half: the best fixed offset; the nearest word of the best part of "
@@ -139,7 +139,7 @@ def _coreference(evidence: Evidence) -> None:
         if any("gap" in p.tables for p in evidence.profiles):
             remark("No row of this table could be scored: a row whose pronoun refers to neither name decides nothing.")
         return
-    st.markdown(f"### Coreference, on {plain(' and '.join(sources))}")
+    st.markdown(f"## Coreference, on {plain(' and '.join(sources))}")
     st.markdown(
         "From a mention to one of its antecedents: right when the largest weight among the head words of all earlier "
         "mentions is on one of the same chain. *gap*: of two names, the head attends more to the one that the pronoun "

@@ -82,7 +82,7 @@ def show(model: catalog.Model) -> None:
         if folder is None or not is_causal(folder):
             return
         with st.container(key="repeated"):
-            st.markdown("### On repeated random tokens")
+            st.markdown("## On repeated random tokens")
             st.markdown(EXPLAINED, width=900)
             heads = _heads(model)
             if heads is not None:
@@ -188,7 +188,7 @@ def _history() -> Any:
 
 def _learning() -> None:
     """Show a slider over the training of the second toy model, and its scores at each step."""
-    st.markdown("### How it learned")
+    st.markdown("## How it learned")
     st.markdown(
         "A causal model with two layers of attention and nothing else learned to continue sequences of random words "
         "that are repeated. Heads of the first layer learn to look at the previous token; with what these add, heads "

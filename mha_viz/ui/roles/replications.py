@@ -34,7 +34,7 @@ def show(model: catalog.Model, evidence: Evidence) -> None:
     if here.facts["sha256"] in {profile.facts["sha256"] for profile in reference.profiles}:
         _empty(reference)
         return
-    st.markdown(f"### Do the roles found on {plain(reference.label)} hold here?")
+    st.markdown(f"## Do the roles found on {plain(reference.label)} hold here?")
     replications = _replications(reference, here)
     if not replications:
         st.markdown(f"No role was found on {plain(reference.label)}, so there is none to look for here.")

@@ -230,6 +230,24 @@ def test_every_setting_is_read_from_the_address(sheet: Callable[..., Sheet]) -> 
     expect(shown.page.locator("output")).to_have_text("0.20")
 
 
+def test_a_long_text_begins_readable_and_all_of_it_is_one_click_away(
+    sheet: Callable[..., Sheet], minilm: Encoder
+) -> None:
+    shown = sheet([Panel(minilm.encode("The animal slept. " * 12), Head(3, head)) for head in (1, 2)])
+    line, scale = shown.page.locator(".begun"), shown.page.locator(".segments input[value=hide]")
+    expect(line).to_contain_text("special tokens hidden")
+    expect(scale).to_be_checked()
+    line.get_by_role("button", name="Show everything").click()
+    expect(line).to_contain_text("Every weight of a long text is shown.")
+    expect(scale).not_to_be_checked()
+    line.get_by_role("button").click()
+    expect(scale).to_be_checked()
+    shown.page.locator(".segments label", has_text="pieces").click()
+    expect(line).to_be_visible()
+    shown.page.locator(".segments label").filter(has_text="shown").click()
+    expect(line).to_be_hidden()
+
+
 def test_back_brings_the_view_before(sheet: Callable[..., Sheet]) -> None:
     shown = sheet(three())
     shown.page.evaluate(

@@ -17,6 +17,8 @@ from tests.compare_visits import L0H2, L3H1, PAGE, WIDE, heads, taken, visit
 from tests.page_scripts import ask_packet, ask_panels
 from tests.page_session import PageSession
 
+LONG = Pin("The animal slept. " * 12, "", "minilm", Head(3, 1))  # 50 tokens
+
 # ---- Downloads -------------------------------------------------------------------------------------------
 
 
@@ -132,6 +134,8 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     (None, {"text": "Cats sleep.", "pair": "Dogs too.", "side": "ab", "scale": "row"}),
     (PAGE, {"show": "word", "diff": "0-1", "as": "links", "scale": "head"}),
     (PAGE, {"tray": tray.write([L3H1, L0H2]), "scale": "row", "special": "hide"}),
+    (PAGE, {"tray": tray.write([L3H1, LONG]), "diff": "none"}),
+    (PAGE, {"tray": tray.write([L3H1, LONG]), "scale": "row", "special": "keep", "as": "links"}),
 ])  # fmt: skip
 def test_the_figure_on_screen_can_be_taken_away(
     page: str | None, url: dict[str, str], monkeypatch: pytest.MonkeyPatch

@@ -17,6 +17,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from mha_viz.ui.address import MAX_ENCODED
 from mha_viz.ui.cache import office
+from mha_viz.ui.parts import plain
 from mha_viz.ui.request import examples
 from tests import hostile
 from tests.page_session import PageSession
@@ -59,7 +60,7 @@ def test_about_says_what_the_pictures_do_not_show() -> None:
     visit.check()
     assert [t.value for t in visit.at.header[:1]] == ["What the pictures show"]
     assert len(visit.said) > 1000
-    assert list(visit.at.dataframe[0].value["name"]) == [m.name for m in catalog.offered()]
+    assert list(visit.at.table[0].value["name"]) == [plain(m.name) for m in catalog.offered()]
 
 
 # ---- What a visitor does ---------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def test_the_given_profile_is_shown_at_once() -> None:
 def test_the_page_begins_with_one_sentence_and_keeps_its_numbers_for_whoever_asks() -> None:
     page = visit()
     texts = [element.value for element in page.at.main.markdown]
-    first = next(number for number, value in enumerate(texts) if value.startswith("### What the 72 heads"))
+    first = next(number for number, value in enumerate(texts) if value.startswith("## What the 72 heads"))
     assert re.fullmatch(r"\*\*\d+ of 72\*\* heads do something that has a name, .*", texts[first + 1])
     box = next(box for box in page.at.expander if box.label == "How roles are found, and how far to trust them")
     numbers = "\n".join(element.value for element in box.markdown)
@@ -83,7 +83,7 @@ def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> No
 
 def test_a_head_of_the_url_is_shown_in_full() -> None:
     page = visit(head="L3H1")
-    assert "#### L3H1 (4-2)" in page.said
+    assert "### L3H1 (4-2)" in page.said
     assert "pronoun → what it refers to, as “dog” and “it” in “the dog barked because it was cold”" in page.said
     assert "coincides with coreference" in page.said
     assert "All numbers of these relations" in {box.label for box in page.at.expander}
@@ -224,15 +224,15 @@ def test_a_cell_of_the_map_opens_the_card_of_its_head_in_place() -> None:
     page = chosen("kinds", ["syntax"])
     page.pick("role_map_None", {"customdata": "L3H1"})
     assert page.url == {"kinds": "syntax", "head": "L3H1"}
-    assert "#### L3H1 (4-2)" in page.said
+    assert "### L3H1 (4-2)" in page.said
     (link,) = [link.proto for link in page.at.get("page_link") if "Open in Explore" in link.proto.label]
     assert "head=L3H1" in link.query_string
     page.pick("role_map_L3H1", {"customdata": "L2H4"})
-    assert "#### L2H4 (3-5)" in page.said
+    assert "### L2H4 (3-5)" in page.said
     page.at.query_params.clear()  # the browser's Back to a state with nothing open: the same cell can be clicked again
     page.at.run()
     page.pick("role_map_None", {"customdata": "L3H1"})
-    assert "#### L3H1 (4-2)" in page.said
+    assert "### L3H1 (4-2)" in page.said
 
 
 def test_another_model_is_chosen_while_a_relation_is_looked_for() -> None:

@@ -101,7 +101,7 @@ def test_an_answer_opens_the_head_on_the_explore_page() -> None:
 def test_an_answer_opens_the_card_on_the_roles_page() -> None:
     page = opened(visit("roles", head="L1H0", kinds="syntax"), "pronoun", 0)
     assert page.url == {"head": "L2H4", "kinds": "syntax"}
-    assert "#### L2H4 (3-5)" in page.said
+    assert "### L2H4 (3-5)" in page.said
 
 
 def test_elsewhere_an_answer_leads_to_explore_with_the_link_that_was_looked_for() -> None:
@@ -148,7 +148,7 @@ def test_a_chip_opens_the_card_of_its_head() -> None:
     page = visit("explore", roles="on", on="1.2")
     page.send("mha_explorer", "card", "L2H4")
     assert page.url == {"head": "L2H4", "roles": "on"}
-    assert "#### L2H4 (3-5)" in page.said
+    assert "### L2H4 (3-5)" in page.said
 
 
 def test_chips_speak_plain_words() -> None:

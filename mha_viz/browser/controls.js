@@ -70,3 +70,22 @@ export function linksChoice(change) {
   };
   return { box: make("div", { class: "choice" }, mode.box, slider, shown), set };
 }
+
+// The settings with which a view begins, if they are not the `usual` ones: one line says what is left out, with a button
+// to show all, and one back. Hidden as soon as anything else is chosen.
+/** @type {(line: HTMLElement, first: Record<string, string>, usual: Record<string, string>, view: object,
+ *   change: (settings: Record<string, string>) => void, words: string[]) => void} */
+export function begin(line, first, usual, view, change, [says, back]) {
+  const names = Object.keys(first).filter((name) => first[name] !== usual[name]);
+  const isAs = (settings) => names.every((name) => view[name] === settings[name]);
+  const turn = (settings, words) => {
+    const onclick = () => change(Object.fromEntries(names.map((name) => [name, settings[name]])));
+    return make("button", { type: "button", class: "quiet", onclick }, words);
+  };
+  line.hidden = !names.length || !(isAs(first) || isAs(usual));
+  line.replaceChildren(
+    ...(isAs(first)
+      ? [says, turn(usual, "Show everything")]
+      : ["Every weight of a long text is shown.", turn(first, back)]),
+  );
+}

@@ -69,6 +69,7 @@ header[data-testid="stHeader"] * { pointer-events: auto; }
 }
 .mha-mark { font: 600 1.15rem "Source Serif", Georgia, serif; padding-right: 0.9rem; white-space: nowrap; }
 .mha-about { font: 400 1.35rem/1.35 "Source Serif", Georgia, serif; margin: 0; overflow-wrap: anywhere; }
+.mha-about q { display: -webkit-inline-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
 .mha-about span { font: 400 0.95rem "Source Sans", sans-serif; opacity: 0.7; white-space: nowrap; margin-left: 1rem; }
 .mha-problem, .mha-remark { padding: 2px 0 2px 14px; border-left: 3px solid #b3541e; }
 .mha-problem, .mha-remark { max-width: 90ch; overflow-wrap: anywhere; }

@@ -162,14 +162,14 @@ def model_table() -> None:
             "name": model.name,
             "model": model.label,
             "layers × heads": f"{model.layers} × {model.heads}" if model.layers else "",
-            "d_model": model.d_model or None,
-            "MB": model.megabytes or None,
+            "$d_{model}$": model.d_model or "",
+            "MB": model.megabytes or "",
             "files": _files(model),
             "note": model.note,
         }
         for model in catalog.offered()
     ]
-    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
+    st.table(pd.DataFrame(rows).astype(str).map(plain), hide_index=True, border="horizontal")
 
 
 def _files(model: catalog.Model) -> str:

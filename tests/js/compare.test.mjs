@@ -144,6 +144,22 @@ test("an empty address shows the defaults, and the defaults leave the address", 
     assert.equal(START[name], DEFAULTS[name], "as the explorer's");
 });
 
+test("a long text begins with what is strongest, on one scale", () => {
+  const set = setOf(
+    [tired(), read(Array.from({ length: 40 }, () => ["it"]))],
+    [
+      [0, 0],
+      [1, 0],
+    ],
+  );
+  const first = { special: "hide", links: "top3", scale: "head" };
+  assert.deepEqual(parseTogether(query(""), set), view(first));
+  assert.deepEqual(parseTogether(query("scale=row"), set).scale, "head");
+  const { special, links, scale } = encodeTogether(view(), set);
+  assert.deepEqual([special, links, scale], ["keep", "all", "fixed"], "all that is shown is in the address");
+  assert.deepEqual(new Set(Object.values(encodeTogether(view(first), set))), new Set([null]));
+});
+
 test("panels may open with a difference, and say when it is closed", () => {
   const set = { ...twins(), start: { diff: "0-1" } };
   assert.deepEqual(parseTogether(query(""), set).diff, [0, 1]);

@@ -3,7 +3,7 @@
 import { Stage, mounted, readLook } from "../stage.js";
 import { drawDifference, listenToDifference } from "./difference.js";
 import { derive, drawScale, listenTo, measure, refresh } from "./panels.js";
-import { page, panelOf, setControls } from "./parts.js";
+import { page, panelOf, setBegun, setControls } from "./parts.js";
 import { held, pinAt } from "./spots.js";
 import { drawTable } from "./tables.js";
 import { encodeTogether, parseTogether, unpackPanels } from "./together.js";
@@ -74,6 +74,7 @@ function draw(app) {
   if (set.panels.length) {
     derive(app);
     setControls(part, set, stage.view);
+    setBegun(part, set, stage.view, { change: (fields) => stage.change(fields) });
     drawScale(app);
     measure(app);
   }

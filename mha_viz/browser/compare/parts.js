@@ -1,9 +1,9 @@
 // The comparison's page elements. What the user does is reported to the functions in `on`.
-import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
+import { SPECIALS, UNITS, begin, choice, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
 import { keysOf } from "../geometry.js";
 import { plate } from "./plate.js";
-import { areAlike, called, nameOf, readingOf, sameText, sideOf } from "./together.js";
+import { START, areAlike, called, nameOf, readingOf, sameText, sideOf, startOf } from "./together.js";
 
 const AS = [
   ["heatmap", "heatmap"],
@@ -39,6 +39,7 @@ export function page(on) {
     "div",
     { class: "compare" },
     controlsOf(p, on),
+    (p.begun = make("p", { class: "begun", hidden: true })),
     scaleOf(p),
     p.sheet,
     p.hint,
@@ -109,6 +110,15 @@ export function setControls(p, set, view) {
     select.key = set.key;
     select.value = view.diff ? view.diff[at] : "";
   }
+}
+
+// Long texts begin with only what is strongest: one line says so.
+/** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
+export function setBegun(p, set, view, on) {
+  begin(p.begun, startOf(set), START, view, on.change, [
+    "A long text: special tokens hidden, colours up to the largest weight shown, three links of each word.",
+    "Show the strongest only",
+  ]);
 }
 
 const LETTERS = 24; // characters of a name in a menu

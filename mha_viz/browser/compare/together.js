@@ -1,8 +1,8 @@
 // Several heads at once: correspondence, common scale, differences, and the address. Numbers only, no page. Tested with
 // `node --test`.
-import { block, keysOf, pinName, shades, units, unpack } from "../geometry.js";
+import { block, isLong, keysOf, pinName, shades, units, unpack } from "../geometry.js";
 import { number } from "../numerals.js";
-import { patternsOf, defaultsOf } from "../view.js";
+import { LONG, defaultsOf, patternsOf } from "../view.js";
 
 // Bytes of figures/panels.py -> its header, with each reading unpacked and its words' numbers by token.
 /** @type {(bytes: Uint8Array) => Panels} */
@@ -45,6 +45,11 @@ export const nameOf = (set, panel) => {
 export const START = defaultsOf(["as", "unit", "special", "links", "scale"]);
 const SAID = patternsOf(Object.keys(START));
 
+// If any of the texts is long, the panels begin with its strongest links, on one scale.
+const { special, links } = LONG.defaults;
+/** @type {(set: Panels) => Record<string, string>} */
+export const startOf = (set) => (set.readings.some(isLong) ? { ...START, special, links, scale: "head" } : START);
+
 /** @type {(value: string) => boolean} */
 const isShared = (value) => value !== "row"; // a separate scale for each row is not a common scale
 
@@ -53,8 +58,8 @@ const isShared = (value) => value !== "row"; // a separate scale for each row is
 export function parseTogether(params, set) {
   const last = (name) => params.getAll(name).at(-1) ?? ""; // the last value of a repeated parameter, as on the server
   const view = /** @type {PanelsView} */ ({ pin: null, diff: null });
-  for (const name of Object.keys(START)) {
-    view[name] = SAID[name].test(last(name)) && isShared(last(name)) ? last(name) : START[name];
+  for (const [name, first] of Object.entries(startOf(set))) {
+    view[name] = SAID[name].test(last(name)) && isShared(last(name)) ? last(name) : first;
   }
   const count = set.panels.length;
   const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff) || [];
@@ -74,7 +79,7 @@ export function parseTogether(params, set) {
 /** @type {(view: PanelsView, set: Panels) => Record<string, string | null>} */
 export function encodeTogether(view, set) {
   const fields = /** @type {Record<string, string | null>} */ ({});
-  for (const name of Object.keys(START)) fields[name] = view[name] === START[name] ? null : view[name];
+  for (const [name, first] of Object.entries(startOf(set))) fields[name] = view[name] === first ? null : view[name];
   fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
   fields.pin = pinName(view.pin);
   fields.at = view.pin && view.pin.at ? String(view.pin.at) : null;

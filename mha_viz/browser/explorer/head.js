@@ -1,4 +1,5 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
+import { begin } from "../controls.js";
 import { make } from "../dom.js";
 import {
   DEFAULTS,
@@ -7,7 +8,6 @@ import {
   firstView,
   headName,
   heatmapSpotAt,
-  isLong,
   isPair,
   linksSpotAt,
   paperName,
@@ -94,23 +94,13 @@ export function drawControls(app) {
   drawHeadBar(app);
 }
 
-// A long text begins with only its strongest links: one line says so, with a button to show all and back.
+// A long text begins with only its strongest links: one line says so.
 /** @type {(app: ExplorerApp) => void} */
 function drawBegun({ reading, part, stage }) {
-  const first = firstView(reading);
-  const names = Object.keys(first).filter((name) => first[name] !== DEFAULTS[name]);
-  const isAs = (settings) => names.every((name) => stage.view[name] === settings[name]);
-  const turn = (settings, words) => {
-    const onclick = () => stage.change(Object.fromEntries(names.map((name) => [name, settings[name]])));
-    return make("button", { type: "button", class: "quiet", onclick }, words);
-  };
-  part.begun.hidden = !isLong(reading) || !(isAs(first) || isAs(DEFAULTS));
-  const less = "A long text: the three strongest links of each word, special tokens hidden, colours per row.";
-  part.begun.replaceChildren(
-    ...(isAs(first)
-      ? [less, turn(DEFAULTS, "Show everything")]
-      : ["Every weight of a long text is shown.", turn(first, "Show the strongest links only")]),
-  );
+  begin(part.begun, firstView(reading), DEFAULTS, stage.view, (settings) => stage.change(settings), [
+    "A long text: the three strongest links of each word, special tokens hidden, colours per row.",
+    "Show the strongest links only",
+  ]);
 }
 
 /** @type {(app: ExplorerApp) => void} */

@@ -11,7 +11,7 @@ import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
 from mha_viz.attention.tensors import QUANTITIES
-from mha_viz.browser.view import DEFAULTS
+from mha_viz.browser.view import DEFAULTS, LONG_TOKENS
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, As
@@ -66,6 +66,7 @@ def show(what: PageRequest) -> None:
         return
     head = _head(attention, what)
     _about(attention, head)
+    inference.say_cut(attention, what.where, what.sentence)
     if chosen == "map":
         from mha_viz.ui.compare import head_map  # imports plotly and computes the map, only when it is chosen
 
@@ -88,12 +89,9 @@ def _about(attention: Attention, head: Head | None = None) -> None:
             width="content",
         )
         if head:
-            parameters = st.query_params.to_dict()
-            st.page_link(
-                navigation.page("explore"),
-                label=":primary[Change sentence or head on Explore]",
-                query_params=parameters,
-            )
+            label = ":primary[Change sentence or head on Explore]"
+            st.page_link(navigation.page("explore"), label=label, query_params=st.query_params.to_dict())
+    inference.say_unknown(attention)
 
 
 def _choice(pins: Tray) -> str:
@@ -387,8 +385,11 @@ def _draw(
 def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[View, int]:
     """The view of these panels in a URL, and the panel whose tokens the pin counts, as ``parseTogether`` of
     ``browser/compare/together.js`` reads it."""
-    view = takeaway.view_of({name: value for name, value in parameters.items() if name in address.COMPARED})
-    view = replace(view, scale="fixed") if view.scale == "row" else view
+    compared = {name: value for name, value in parameters.items() if name in address.COMPARED}
+    tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)
+    view = takeaway.view_of(compared, tokens=tokens)
+    if view.scale == "row":  # a separate scale for each row is not a common scale
+        view = replace(view, scale="head" if tokens > LONG_TOKENS else "fixed")
     at = parameters.get("at", "")
     pin_of = int(at) if re.fullmatch(address.COMPARED["at"], at, flags=re.ASCII) else 0
     if view.pin and pin_of < len(panels):

@@ -40,6 +40,17 @@ SHARES = MappingProxyType(
         "gain": "Score minus the best fixed offset.",
     }
 )
+# The kinds of mentions of ``analysis.coreference``, in words.
+MENTIONS = MappingProxyType(
+    {
+        "all": "every mention",
+        "pronoun": "pronoun (it, this, who)",
+        "third person": "third-person pronoun (it, she, they)",
+        "proper": "name (Anna, Paris)",
+        "nominal": "noun (the dog)",
+        "gap": "he or she, after two names (GAP)",
+    }
+)
 
 
 def show(evidence: Evidence) -> None:
@@ -142,7 +153,7 @@ def _coreference(evidence: Evidence) -> None:
     st.markdown(f"## Coreference, on {plain(' and '.join(sources))}")
     st.markdown(
         "From a mention to one of its antecedents: right when the largest weight among the head words of all earlier "
-        "mentions is on one of the same chain. *gap*: of two names, the head attends more to the one that the pronoun "
+        "mentions is on one of the same chain. In GAP: of two names, the head attends more to the one that the pronoun "
         "refers to. Heads are picked on one half of the sentences and scored on the other, *held-out* half. Baselines: "
         "the nearest mention (in GAP, the nearer name), the nearest with the same form, the best untrained head."
     )
@@ -151,13 +162,13 @@ def _coreference(evidence: Evidence) -> None:
     columns = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in numbers}
     better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
     names = {"nearest mention": "nearest", "same form": "same form", "best untrained head": "untrained"}
-    score_rows.draw("Mention", names, _rows(shown, shown["mention"], tuple(names.values())))
+    score_rows.draw("Mention", names, _rows(shown, shown["mention"].map(MENTIONS), tuple(names.values())))
     with st.expander("All numbers of coreference"):
         shares = percentages(shown, numbers)
         st.dataframe(shares, hide_index=True, width="stretch", column_config={**columns, "better": better})
     beaten = shown[shown["better"] != "the head"]
     if len(beaten):
-        listed = ", ".join(plain(name) for name in beaten["mention"])
+        listed = "; ".join(MENTIONS[name] for name in beaten["mention"])
         st.markdown(f"A simpler rule does as well as the best head, or better, for: {listed}.")
 
 

@@ -62,6 +62,7 @@ def show(what: PageRequest) -> None:
     if attention is None:
         return
     inference.say_cut(attention, what.where, what.sentence)
+    inference.say_unknown(attention)
     off = _existing(attention, what.where)
     model = catalog.resolve(attention.model)
     left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first

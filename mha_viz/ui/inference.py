@@ -292,7 +292,7 @@ def say_unknown(attention: Attention) -> None:
         remark(f"Unknown to the tokenizer and read as [UNK]: {listed}{' and more' if len(unknown) > 6 else ''}.")
     foreign = split_words(attention)
     if foreign:
-        remark(f"{foreign} The model has hardly seen the language of this text.")
+        remark(f"The model has hardly seen the language of this text: {foreign}")
     if unknown or foreign:
         _offer_multilingual(attention)
 

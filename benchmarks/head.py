@@ -30,6 +30,14 @@ _OPEN_THEIRS = """(layer) => bench.cost(() => {
   menu.dispatchEvent(new Event("change", { bubbles: true }));
 })"""
 
+# The lower edge of what is seen of a drawing, which may scroll in a frame.
+_LOWER_EDGE = """drawing => {
+  let edge = window.innerHeight - 20;
+  for (let part = drawing; part; part = part.parentElement)
+    if (getComputedStyle(part).overflowY !== "visible") edge = Math.min(edge, part.getBoundingClientRect().bottom);
+  return edge;
+}"""
+
 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/head.json``. ``quick``: fewer repetitions."""
@@ -123,7 +131,7 @@ def _hovered(page: Page, selector: str, across: float, moves: int) -> tuple[floa
     box = target.bounding_box()
     if box is None:
         raise RuntimeError(f"{selector} is not on the page.")
-    top, bottom = max(box["y"], 0.0) + 34, min(box["y"] + box["height"], 880.0) - 12
+    top, bottom = max(box["y"], 0.0) + 34, target.evaluate(_LOWER_EDGE) - 12
     x = box["x"] + (across * box["width"] or 60)
     page.evaluate("bench.hovers.length || bench.watchHover()")
     page.evaluate("bench.hovers.length = 0")

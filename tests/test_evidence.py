@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 
+from mha_viz.analysis import evidence
 from mha_viz.analysis.evidence import CASE, KINDS, PLACES, Selection, lines
 from mha_viz.analysis.profile import SENTENCES, Profile, read_profile
 from mha_viz.analysis.syntax import Relations
@@ -248,6 +249,23 @@ def test_of_equal_weights_the_first_in_the_corpus_counts_in_any_order() -> None:
     np.testing.assert_array_equal(cases, added([3, 1, 0, 2]))
     right = cases[cases["slot"] == role * len(KINDS)]
     assert right["first"].tolist() == [0, 1]
+
+
+def test_cases_without_a_place_can_be_left_out_as_soon_as_that_is_known(
+    small: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = grammar.corpus(60, seed=1)
+    once = one_pass(small, corpus).selection
+    monkeypatch.setattr(evidence, "WAITING", -(10**9))  # sorted after each batch
+    often = one_pass(small, corpus).selection
+    assert once is not None
+    assert often is not None
+    np.testing.assert_array_equal(once.cases, often.cases)
+    late = one_pass(small, grammar.corpus(60, seed=2)).selection
+    assert late is not None
+    before = len(often.unsorted)
+    often.merge(late.cases)
+    assert len(often.unsorted) - before < len(late.cases) / 2
 
 
 def test_no_more_is_kept_however_much_is_read(small: Encoder) -> None:

@@ -37,7 +37,8 @@ KINDS = ("right", "wrong", "random")
 PLACES = (2, 2, 1)  # stored cases of each kind for a role and head
 STEPS = 10_000  # weights are compared in steps of 1 / STEPS
 SEED = 0  # seed of the random cases
-WAITING = 300_000  # cases that are collected before they are sorted
+WAITING = 50_000  # cases that are collected before they are sorted
+TOGETHER = 8  # heads whose entropies are computed at a time: their weights stay in a core's cache
 ROOM = 1 << 16  # more cases of a role than one text can have
 
 # ``slot``: role, head and kind; ``rank``: the largest are stored; ``first`` and ``last``: numbers of the sentences that
@@ -55,10 +56,14 @@ Integers = npt.NDArray[np.int64]
 class Selection:
     """The stored cases of one pass: for each slot at most as many as it has places."""
 
-    def __init__(self, relations: Relations, heads: int) -> None:
+    def __init__(self, relations: Relations, heads: int, whole: Selection | None = None) -> None:
+        """``whole``: the selection that this one will be merged into; cases without a place in it are left out."""
         self.member = relations.member[:, named_rows(relations)].astype(bool)  # [relation, named row]
         self.roles = roles_with_cases(relations)
         self.heads = heads
+        # [slot]: a case with a lower rank has no place.
+        least = np.zeros(len(self.roles) * heads * len(KINDS), np.int64)
+        self._least: Integers = least if whole is None else whole._least
         self._cases: Cases = np.empty(0, CASE)
         self._more: list[Cases] = []  # unsorted cases: sorting takes as long as reading a batch
 
@@ -76,6 +81,11 @@ class Selection:
     def _sort(self) -> None:
         if self._more:
             self._cases, self._more = best_cases(np.concatenate((self._cases, *self._more))), []
+            slots, ends = self._cases["slot"], np.flatnonzero(_begins(self._cases["slot"][::-1])[::-1])
+            full = ends[np.diff(ends, prepend=-1) == np.array(PLACES)[slots[ends] % len(KINDS)]]
+            least = self._least.copy()  # others may be reading it
+            least[slots[full]] = self._cases["rank"][full]
+            self._least = least
 
     def check(self, cases: Cases) -> None:
         """Raise ValueError unless these are cases of such a selection."""
@@ -84,7 +94,7 @@ class Selection:
 
     def merge(self, cases: Cases) -> None:
         """Add the cases of other sentences of the same corpus."""
-        self._more.append(cases)
+        self._more.append(cases[cases["rank"] >= self._least[cases["slot"]]])
         if sum(map(len, self._more)) > WAITING + 4 * len(self._cases):
             self._sort()
 
@@ -143,10 +153,11 @@ class Selection:
         ordinary = np.flatnonzero([word is not None for word in batch.pieces[0].words])
         if not ordinary.size:
             return
-        rows = batch.weights[:, :, ordinary]  # [head, sentence, row, key]
+        at = slice(int(ordinary[0]), int(ordinary[-1]) + 1)
+        within = at if at.stop - at.start == len(ordinary) else ordinary  # usually special tokens are at the ends only
+        rows = batch.weights[:, :, within]  # [head, sentence, row, key]
         words = np.stack([_words(pieces.words) for pieces in batch.pieces])  # [sentence, token]
-        inner = rows[..., ordinary]
-        answers, weights = inner.argmax(axis=3), inner.max(axis=3)  # [head, sentence, row]
+        answers, weights = _largest(rows[..., within])  # [head, sentence, row]
         for offset, name in POSITIONS.items():
             there = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
             there = there[ordinary[there + offset] - ordinary[there] == offset]  # without special tokens in between
@@ -154,12 +165,12 @@ class Selection:
             answered = ordinary[answers[..., there]]
             role = "position", name
             yield self._rows(role, batch, words, ordinary[there], answered, weights[..., there], right)
-        answers, weights = rows.argmax(axis=3), rows.max(axis=3)
+        answers, weights = _largest(rows)
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
         on = answers < ordinary[0], answers > ordinary[-1], marks[np.arange(len(marks))[:, None], answers]
         for name, right in zip(DELIMITERS, on, strict=True):
             yield self._rows(("delimiter", name), batch, words, ordinary, answers, weights, right)
-        entropies = -np.vecdot(rows, np.log(rows + TINY))
+        entropies = np.concatenate([_entropies(rows[i : i + TOGETHER]) for i in range(0, self.heads, TOGETHER)])
         right = entropies >= BROAD * math.log(rows.shape[3])
         yield self._rows(("broad", "entropy"), batch, words, ordinary, answers, weights, right)
 
@@ -183,17 +194,18 @@ class Selection:
         starts = np.flatnonzero(group_begins)
         if not starts.size:
             return np.empty(0, CASE)
-        places = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-        ranks = cases.steps, cases.steps, np.broadcast_to(_drawn(cases.first, cases.word), cases.steps.shape)
+        before = ROOM - 1 - np.arange(len(order)) + np.repeat(starts, np.diff(starts, append=len(order)))  # of equals
+        steps, right = cases.steps[:, order] * ROOM + before, cases.right[:, order]
+        drawn = _drawn(cases.first, cases.word)[order] * ROOM + before
+        slots = (cases.role[order[starts]] * self.heads + np.arange(self.heads)[:, None]) * len(KINDS)  # [head, group]
         parts = []
-        for kind, (rank, among) in enumerate(zip(ranks, (cases.right, ~cases.right, None), strict=True)):
-            keys = (rank if among is None else np.where(among, rank, -1))[:, order] * ROOM + (ROOM - 1 - places)
+        for kind, keys in enumerate((np.where(right, steps, -1), np.where(right, -1, steps), drawn[None])):
             best = np.maximum.reduceat(keys, starts, axis=1)  # [head, group]
-            head, group = np.nonzero(best >= 0)
-            case = order[starts[group] + ROOM - 1 - best[head, group] % ROOM]
+            head, group = np.nonzero((best >= 0) & (best // ROOM >= self._least[slots + kind]))
+            best = np.broadcast_to(best, slots.shape)[head, group]
+            case = order[starts[group] + ROOM - 1 - best % ROOM]
             part = np.empty(len(head), CASE)
-            part["slot"] = (cases.role[case] * self.heads + head) * len(KINDS) + kind
-            part["rank"] = rank[head, case]
+            part["slot"], part["rank"] = slots[head, group] + kind, best // ROOM
             for name in ("first", "last", "word"):
                 part[name] = getattr(cases, name)[case]
             for name, values in (("answer", cases.answer), ("weight", cases.steps), ("right", cases.right)):
@@ -221,6 +233,18 @@ def _answers(
     steps = np.rint(weights.astype(np.float64) * STEPS).astype(np.int64)
     roles, firsts, lasts = (np.broadcast_to(a, words.shape) for a in (role, first, first if last is None else last))
     return Answers(roles, firsts, lasts, words, answers, steps, right)
+
+
+def _largest(rows: Weights) -> tuple[Integers, Weights]:
+    """The key with the largest weight in each row, among equals the first, and that weight."""
+    keys = rows.argmax(axis=-1)
+    return keys, np.take_along_axis(rows, keys[..., None], -1)[..., 0]
+
+
+def _entropies(rows: Weights) -> Weights:
+    logs = rows + TINY
+    entropies: Weights = -np.vecdot(rows, np.log(logs, out=logs))
+    return entropies
 
 
 def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:

@@ -186,10 +186,10 @@ class Run:
             tally.save(sums_file, self.key)
             self._saved = time.monotonic()
 
-    def _tally(self, encoder: Encoder, sentences: Sequence[int] | None = None) -> Tally:
+    def _tally(self, encoder: Encoder, sentences: Sequence[int] | None = None, whole: Tally | None = None) -> Tally:
         heads, chunks = encoder.layers * encoder.heads, len(self.plan.chunks)
         evidence = encoder is self.encoder and isinstance(self.corpus, Corpus)
-        return Tally(heads, self.relations, self.documents, chunks, sentences, evidence, self.first)
+        return Tally(heads, self.relations, self.documents, chunks, sentences, evidence, self.first, whole)
 
     def _report(self, sums: Tally) -> None:
         """Report the pieces of text, or rows of GAP, in these sums as done."""
@@ -208,24 +208,24 @@ class Run:
             return
         heads = encoder.layers * encoder.heads
         for numbers in batches(self.plan.sentences, _remaining(tally.done), heads, self.size):
-            yield partial(self._sentences, encoder, numbers)
+            yield partial(self._sentences, encoder, tally, numbers)
         for numbers in batches([text for _, text in self.plan.chunks], _remaining(tally.chunks_done), heads, self.size):
-            yield partial(self._chunks, encoder, numbers)
+            yield partial(self._chunks, encoder, tally, numbers)
 
     def _rows(self, encoder: Encoder, gap: Gap, numbers: Sequence[int]) -> Tally:
         part = self._tally(encoder, numbers)
         add_gap(encoder, gap, numbers, part)
         return part
 
-    def _sentences(self, encoder: Encoder, places: tuple[int, ...]) -> Tally:
+    def _sentences(self, encoder: Encoder, whole: Tally, places: tuple[int, ...]) -> Tally:
         numbers = tuple(self.first + place for place in places)
-        part = self._tally(encoder, numbers)
+        part = self._tally(encoder, numbers, whole)
         part.add(_batch(encoder, [self.plan.sentences[place] for place in places], numbers), self.trees)
         return part
 
-    def _chunks(self, encoder: Encoder, numbers: tuple[int, ...]) -> Tally:
+    def _chunks(self, encoder: Encoder, whole: Tally, numbers: tuple[int, ...]) -> Tally:
         chunks = [self.plan.chunks[number] for number in numbers]
-        part = self._tally(encoder, [chunk.numbers[0] for chunk, _ in chunks])
+        part = self._tally(encoder, [chunk.numbers[0] for chunk, _ in chunks], whole)
         part.add_chunks(
             _batch(encoder, [text for _, text in chunks], numbers),
             dict(zip(numbers, (c for c, _ in chunks), strict=True)),

@@ -40,9 +40,11 @@ class Tally:
         sentences: Sequence[int] | None = None,
         evidence: bool = False,
         first: int = 0,
+        whole: Tally | None = None,
     ) -> None:
         """``sentences``: the numbers of those that will be added, None for any; ``evidence``: whether cases are
-        recorded; ``first``: the number of the first sentence of ``documents``, for a part of a corpus."""
+        recorded; ``first``: the number of the first sentence of ``documents``, for a part of a corpus; ``whole``: the
+        sums that these will be merged into, if they are at hand."""
         self.documents, self.first = documents, first
         some = np.arange(documents.count) if sentences is None else np.unique(self._documents(sentences))
         self.present = some.astype(np.int64)
@@ -50,7 +52,8 @@ class Tally:
         self.distances = Distances(heads)
         self.syntax = Syntax(relations, heads, len(some))
         self.coreference = Coreference(heads, len(some))
-        self.selection = Selection(relations, heads) if evidence else None
+        of_whole: Selection | None = whole.selection if whole else None
+        self.selection: Selection | None = Selection(relations, heads, of_whole) if evidence else None
         self.gap: Running = {
             "correct": np.zeros((2, heads), np.int64),
             "n": np.zeros(2, np.int64),

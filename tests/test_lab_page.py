@@ -388,7 +388,23 @@ def test_the_estimate_follows_the_settings_and_the_last_run(runs: Runs, monkeypa
 )
 def test_the_estimate_stands_beside_run(monkeypatch: pytest.MonkeyPatch, seconds: float, words: str) -> None:
     monkeypatch.setattr(Trainings, "seconds", lambda *_: seconds)
-    assert f"Takes {words} on this server." in asked(experiment=IDENTICAL).said
+    assert f"Takes {words} on this server." in asked(experiment=IDENTICAL, run="seed-5").said
+
+
+def test_a_run_that_is_saved_is_not_trained_again(runs: Runs) -> None:
+    page = visit(experiment=IDENTICAL)
+    assert "This run is saved: it is shown at once." in page.said
+    press(page, "lab_run")
+    assert page.url["run"] == "default"
+    assert "Default run, saved with the app" in page.said
+    page.at.number_input(key="lab_identical_seed").set_value(1).run()
+    assert "on this server." in page.said
+    runs.end.set()
+    press(page, "lab_run")
+    until(lambda: trainings().result(of_seed(1)) is not None)
+    page.at.run()
+    assert "This run is saved: it is shown at once." in page.said
+    assert runs.asked == [of_seed(1)]
 
 
 def test_progress_and_stop(runs: Runs) -> None:

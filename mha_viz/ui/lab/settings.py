@@ -104,10 +104,18 @@ def _misfits(linked_settings: Settings) -> dict[Field, SettingError]:
 
 def _foretell(typed: Settings, linked_settings: Settings) -> None:
     """Say how long the run will take, and why it could not show what it is meant to show, if so."""
-    st.caption(f"Takes {duration(trainings().seconds(typed))} on this server.")
+    if _is_saved(typed):
+        st.caption("This run is saved: it is shown at once. Another seed trains a new one.")
+    else:
+        st.caption(f"Takes {duration(trainings().seconds(typed))} on this server.")
     if typed != linked_settings:  # otherwise the result on the page states them
         for note in limits(typed):
             remark(note)
+
+
+def _is_saved(settings: Settings) -> bool:
+    """Whether the run comes with the app, or this server has just done it: equal settings give equal numbers."""
+    return settings == EXPERIMENTS[settings.experiment].default or trainings().result(settings) is not None
 
 
 def _key(experiment: str, name: Field) -> str:
@@ -120,12 +128,14 @@ def _faults(experiment: str, values: Mapping[str, Any]) -> dict[Field, SettingEr
 
 @guarded()
 def _start(experiment: str) -> None:
-    """Run the settings of the controls, and write them into the URL."""
+    """Run the settings of the controls unless that run is saved, and write them into the URL."""
     asks = EXPERIMENTS[experiment].asks
     chosen = {name: st.session_state[_key(experiment, name)] for name in asks}
     settings = read(experiment, written(replace(EXPERIMENTS[experiment].default, **chosen)))  # rounded as in a link
     try:
-        if trainings().result(settings) is None:
+        if _is_saved(settings):
+            st.toast("This run is saved and is shown. Change the seed to train a new one.")
+        else:
             trainings().start(settings)
         address.go(**{**dict.fromkeys(OF_THIS_RUN), "experiment": experiment, "run": written(settings) or "default"})
     except MhaVizError as error:

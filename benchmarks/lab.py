@@ -1,0 +1,61 @@
+"""The time that the lab states beside *Run*, compared with the time that the run takes until its result is there."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.results import Row, Sample, Target, write
+from mha_viz.numerals import duration
+from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, IDENTICAL, PENALTY, RANDOM, REMOVAL, Settings
+from mha_viz.ui.lab.trainings import Trainings
+
+FACTOR = 2  # the longer of the two times is at most this many times the shorter
+
+RUNS = (
+    replace(EXPERIMENTS[IDENTICAL].default, seed=1, steps=30),
+    replace(EXPERIMENTS[IDENTICAL].default, seed=1),
+    replace(EXPERIMENTS[RANDOM].default, seed=1, heads=16, d_model=64),
+    replace(EXPERIMENTS[PENALTY].default, seed=1, steps=800),
+    replace(EXPERIMENTS[CUT].default, seed=1),
+    replace(EXPERIMENTS[REMOVAL].default, seed=1, heads=16, d_model=48),
+    replace(EXPERIMENTS[COUNT].default, seed=1),
+)
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/lab.json``. ``quick``: the first two runs only."""
+    rows = [row for settings in RUNS[: 2 if quick else None] for row in _foretold(settings)]
+    write(results, "lab", "Trainings in the lab", "estimated", rows, f"NumPy {np.__version__}, one thread")
+
+
+def _foretold(settings: Settings) -> list[Row]:
+    """A run on a new server, which has measured nothing yet, and once more with another seed."""
+    server, rows = Trainings(), []
+    for which, chosen in (("first run", settings), ("next run", replace(settings, seed=2))):
+        estimated, begin = server.seconds(chosen), time.perf_counter()
+        job = server.start(chosen)
+        while not job.wait(0.1):
+            job.look()
+        if job.error is not None:
+            raise job.error
+        taken = time.perf_counter() - begin
+        apart = max(taken / estimated, estimated / taken)
+        what = f"{_named(settings)}, {which}"
+        rows += [
+            Row(what, Sample((taken,)), "s", Sample((estimated,)), beside={"shown": duration(estimated)}),
+            Row(
+                f"{what}: the longer of the two, beside the shorter",
+                Sample((apart,)),
+                "×",
+                target=Target("below", FACTOR),
+            ),
+        ]
+    return rows
+
+
+def _named(settings: Settings) -> str:
+    return f"{settings.experiment}, h = {settings.heads}, d_model = {settings.d_model}, {settings.steps:,} steps"

@@ -3,6 +3,7 @@ transformers' own; and the second toy model, which has an induction head above o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from mha_viz.numerals import decimal
 from mha_viz.study.decoder_heads import HISTORY, decoder_heads, part_of
 from mha_viz.study.effects import Case, answer
 from mha_viz.training import repeater as training
+from mha_viz.training import toy_maps
+from mha_viz.ui.roles import repeated
 from mha_viz.ui.takeaway import Offer
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
@@ -174,6 +177,29 @@ def test_the_recorded_history_is_that_of_the_snapshots() -> None:
     assert best.iloc[-1] > 0.8
 
 
+@pytest.mark.parametrize("step", [0, 1000, 3000])
+def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
+    maps = toy_maps.shipped("repeater")
+    assert tuple(maps.steps) == snapshots.steps(asset("repeater"))
+    words = repeated.EXAMPLE.split()
+    assert maps.words == tuple(words)
+    attention = load(f"repeater@{step}").encode_words(words).by_words().content()
+    np.testing.assert_allclose(maps.maps[maps.steps.tolist().index(step)], attention.weights, atol=1e-3)
+
+
+@pytest.mark.app
+@pytest.mark.usefixtures("no_hub")
+def test_the_training_is_played_from_its_beginning(repeater: Encoder) -> None:
+    page = PageSession({"model": "repeater"}, "pages/30_roles.py")
+    content = json.loads(page._drawn()["mha_player"].json)
+    assert content["steps"][content["at"]] == 0
+    before, after = (mark["places"] for mark in content["marks"])
+    words = repeated.EXAMPLE.split()
+    assert [word - 1 for word in range(1, 11)] == before[1:]
+    assert {words[word - 6 + 1] for word in range(6, 11)} == {words[place] for place in after if place >= 0}
+    assert content["captions"][-1] == "Best heads: previous token L0H0 0.86, induction L1H1 0.93."
+
+
 @pytest.mark.app
 @pytest.mark.usefixtures("no_hub")
 def test_the_roles_page_measures_without_a_corpus_and_gives_its_charts(repeater: Encoder, offered: list[Offer]) -> None:
@@ -185,7 +211,7 @@ def test_the_roles_page_measures_without_a_corpus_and_gives_its_charts(repeater:
     drawn = [chart.proto.id for chart in page.at.get("plotly_chart")]
     assert any(one.endswith("-repeats") for one in drawn)
     assert any(one.endswith("-repeats_induction") for one in drawn)
-    page.at.select_slider(key="repeater_step").set_value(300).run()
+    page.send("mha_player", "step", 300)
     page.at.segmented_control(key="repeats_measure").set_value("previous").run()
     page.check()
     assert page.url["snapshot"] == "300"

@@ -260,7 +260,7 @@ def test_the_step_of_training_in_view_is_in_the_address() -> None:
     assert "model=toy%4050" in explore.query_string
     page.send("mha_player", "step", 51)  # a step that was not kept
     assert page.url[learning.PARAMETER] == "50"
-    page.send("mha_player", "step", 10000)
+    page.send("mha_player", "step", 0)
     assert learning.PARAMETER not in page.url
 
 
@@ -279,7 +279,7 @@ def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
 
 
 def test_the_second_training_is_played_and_has_no_place_in_explore() -> None:
-    page = learned(trained="hidden")
+    page = learned(trained="hidden", snapshot="10000")
     assert page.at.get("button_group")
     assert tuple(toy_maps.shipped("hidden").steps) == tuple(toy_maps.shipped().steps)
     assert not [label for label in links(page) if "this step in Explore" in label]
@@ -321,16 +321,16 @@ def test_the_weights_in_the_sentence_are_those_of_its_maps() -> None:
     place, antecedent = drawn.pairs["pronoun_antecedent"]
     assert drawn.sentence.words[place].upos == "PRON"
     weight = recorded.maps[-1, 1, 1, place, antecedent]
-    assert f"{drawn.named('pronoun_antecedent')}: {weight:.2f} |" in learned().said
+    assert f"{drawn.named('pronoun_antecedent')}: {weight:.2f} |" in learned(snapshot="10000").said
     mark = playing(learned())["marks"][2]
     assert drawn.named("pronoun_antecedent") in mark["name"]
     assert mark["places"][place] == antecedent
 
 
 @pytest.mark.parametrize("odd", ["7", "-1", "x", "400.0", ""])
-def test_odd_steps_of_training_show_the_last(odd: str) -> None:
+def test_odd_steps_of_training_show_the_first(odd: str) -> None:
     page = learned(**{learning.PARAMETER: odd})
-    assert step_in_view(page) == 10000
+    assert step_in_view(page) == 0
 
 
 def test_how_it_learned_is_told_of_the_toy_alone() -> None:

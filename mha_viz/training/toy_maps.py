@@ -1,7 +1,8 @@
-"""The attention of the toy model at every saved step of its training, on one sentence, which the page plays.
+"""The attention of a toy model at every saved step of its training, on one text, which the page plays.
 
-``python -m mha_viz.training.toy_maps toy assets/toy The cat sleeps .`` writes the maps of that sentence, by the model
-in that folder, to ``assets/toy_maps.npz``; with ``hidden``, to ``assets/hidden_maps.npz``.
+``python -m mha_viz.training.toy_maps toy assets/toy The cat sleeps .`` writes the maps of that text, by the model in
+that folder, to ``assets/toy_maps.npz``; with ``hidden`` or ``repeater``, to ``assets/hidden_maps.npz`` or
+``assets/repeater_maps.npz``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mha_viz.files.assets import asset
 
 TOY = "toy"
 HIDDEN = "hidden"  # the same model trained on masked words alone
+REPEATER = "repeater"
 
 
 class ToyMaps(NamedTuple):
@@ -57,7 +59,7 @@ def to_bytes(recorded: ToyMaps) -> bytes:
 
 @cache
 def shipped(name: str = TOY) -> ToyMaps:
-    """The maps that come with the app, for TOY or HIDDEN. Raises ResultUnreadable."""
+    """The maps that come with the app, for TOY, HIDDEN or REPEATER. Raises ResultUnreadable."""
     try:
         with np.load(asset(f"{name}_maps.npz"), allow_pickle=False) as file:
             words = tuple(str(word) for word in file["words"])

@@ -46,7 +46,7 @@ def on_repeats(model: catalog.Model) -> list[Chart]:
     heads = repeated.measured_heads(model)
     made = [] if heads is None else [_weights(model, heads)]
     if repeated.is_toy(model):
-        step = repeated.step_in_view()
+        step = learning.step_in_view(repeated.TOY)
         about = f"Mean weight of every head on repeated random tokens over training; step {step:,} is marked."
         made += [
             Chart(

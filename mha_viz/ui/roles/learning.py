@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -45,7 +45,6 @@ TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words alon
 TRAINING = "trained"  # the URL parameter, and the prefix of its value
 GAIN = 0.1  # the gain over the baseline at which a head counts as doing a task
 PARAMETER = "snapshot"
-PLAYER = "learning_player"
 LONG = range(9, 14)  # the number of words of the sentence that is drawn
 _STYLE = """
 <style>
@@ -101,7 +100,7 @@ def show() -> None:
         on_change=_on_trained,
         required=True,
     )
-    _at_a_step(list(saved_steps), theme(), navigation.page("explore"))
+    _at_a_step(theme(), navigation.page("explore"))
     if any(row.name == CAUSAL for row in catalog.offered()):
         st.button(
             "See how a causal toy model learned to continue repeated words",
@@ -115,14 +114,13 @@ def show() -> None:
 
 @st.fragment
 @guarded(complain)
-def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
-    wanted_step = st.query_params.get(PARAMETER, "")
-    step = int(wanted_step) if wanted_step in map(str, saved_steps) else saved_steps[-1]
+def _at_a_step(colours: Theme, explore: Any) -> None:
+    step = step_in_view()
     _scores(step)
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown(f"**Every head at each step**; rows: from, columns: to. *{drawn().text}*")
-        player({**_recorded(trained(), colours), "at": saved_steps.index(step)}, PLAYER, _on_step)
+        play(_recorded(trained(), colours), MODEL)
         if trained() == MODEL:
             parameters = {"model": f"{MODEL}@{step}", "text": drawn().text}
             st.page_link(explore, label=":primary[Open this step in Explore]", query_params=parameters)
@@ -135,9 +133,7 @@ def _at_a_step(saved_steps: list[int], colours: Theme, explore: Any) -> None:
 
 def charts() -> list[Chart]:
     """The scores of every head over training, with the step in the URL marked."""
-    saved_steps = snapshots.steps(asset(MODEL))
-    wanted_step = st.query_params.get(PARAMETER, "")
-    step = int(wanted_step) if wanted_step in map(str, saved_steps) else saved_steps[-1]
+    step = step_in_view()
     about = (
         f"Every head of the toy model over its training on {TRAININGS[trained()]}, on held-out sentences; step "
         f"{step:,} is marked."
@@ -146,6 +142,27 @@ def charts() -> list[Chart]:
         Chart(f"Training: {words}", f"training-{task}", partial(_score_chart, trained(), task, step), about)
         for task, words in TASKS.items()
     ]
+
+
+def step_in_view(toy: str = MODEL) -> int:
+    """The training step in the URL; the first saved one unless the URL names another saved one."""
+    saved_steps = snapshots.steps(asset(toy))
+    wanted_step = st.query_params.get(PARAMETER, "")
+    return int(wanted_step) if wanted_step in map(str, saved_steps) else saved_steps[0]
+
+
+def play(recorded: Mapping[str, Any], toy: str) -> None:
+    """Draw the maps of a toy's training, with the step in the URL in view; the step at which a visitor stops goes into
+    the URL."""
+    at = snapshots.steps(asset(toy)).index(step_in_view(toy))
+    player({**recorded, "at": at}, f"{toy}_player", partial(_on_step, toy))
+
+
+@guarded()
+def _on_step(toy: str) -> None:
+    step, saved_steps = whole(sent(f"{toy}_player", "step")), snapshots.steps(asset(toy))
+    if step in saved_steps:
+        address.go(**{PARAMETER: None if step == saved_steps[0] else str(step)})
 
 
 def trained() -> str:
@@ -199,31 +216,30 @@ def _score_chart(model: str, task: str, step: int, colours: Theme) -> Any:
     return scores(_history_of(model, task), step, f"{words[:1].upper()}{words[1:]}", colours)
 
 
-@guarded()
-def _on_step() -> None:
-    step, saved_steps = whole(sent(PLAYER, "step")), snapshots.steps(asset(MODEL))
-    if step in saved_steps:
-        address.go(**{PARAMETER: None if step == saved_steps[-1] else str(step)})
-
-
 @lasting(4)
 def _recorded(model: str, colours: Theme) -> Mapping[str, Any]:
     """The data of all steps for the browser; cached, so callers must not change it."""
-    recorded, pairs = toy_maps.shipped(model), drawn().pairs
-    count = len(recorded.words)
-    places = np.full((len(TASKS), count), -1)  # [task, word]
-    for task, (first, second) in enumerate(pairs[name] for name in TASKS):
-        places[task, first] = second
-    layers, heads = recorded.maps.shape[1:3]
+    places = {f"{words}: {drawn().named(task)}": dict([drawn().pairs[task]]) for task, words in TASKS.items()}
+    return recorded(model, places, partial(_best_heads, model), colours)
+
+
+def recorded(
+    model: str, places: Mapping[str, Mapping[int, int]], best_heads: Callable[[int], str], colours: Theme
+) -> Mapping[str, Any]:
+    """The data of the maps that come with the app for a toy's training. ``places``: per relation, the word that a word
+    should look at; ``best_heads``: those of a step, in words."""
+    shipped = toy_maps.shipped(model)
+    count, steps = len(shipped.words), shipped.steps.tolist()
+    layers, heads = shipped.maps.shape[1:3]
     recording = Recording(
         key=model,
-        steps=recorded.steps.tolist(),
-        words=recorded.words,
+        steps=steps,
+        words=shipped.words,
         names=[str(Head(layer, head)) for layer in range(layers) for head in range(heads)],
-        maps=recorded.maps.reshape(len(recorded.steps), -1, count, count),
-        relations=[f"{words}: {drawn().named(task)}" for task, words in TASKS.items()],
-        places=places,
-        captions=[f"Best heads: {_best_heads(model, step)}." for step in recorded.steps.tolist()],
+        maps=shipped.maps.reshape(len(steps), -1, count, count),
+        relations=list(places),
+        places=np.array([[at.get(word, -1) for word in range(count)] for at in places.values()]),
+        captions=[f"Best heads: {best_heads(step)}." for step in steps],
     )
     return frames(recording, 0, colours)
 

@@ -3,6 +3,7 @@ model learned them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads, chance
+from mha_viz.attention import Head
 from mha_viz.errors import Cancelled
 from mha_viz.figures.caption import both
 from mha_viz.figures.effects import head_grid as grid_of_heads
@@ -21,20 +23,20 @@ from mha_viz.models import catalog, hub
 from mha_viz.models.folder import is_causal
 from mha_viz.models.snapshots import steps
 from mha_viz.numerals import decimal
-from mha_viz.ui import address, navigation
+from mha_viz.ui import navigation
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.roles import filters
-from mha_viz.ui.roles.learning import MODEL, PARAMETER
-from mha_viz.ui.shelves import Once, Shelf
+from mha_viz.ui.roles.learning import MODEL, play, recorded, step_in_view
+from mha_viz.ui.shelves import Once, Shelf, lasting
 from mha_viz.ui.study_progress import result_of
 
 TOY = "repeater"
 LEARNED = ("previous", "induction")  # the measures that are shown over its training
-SLIDER, MEASURE = "repeater_step", "repeats_measure"
+MEASURE = "repeats_measure"
 FIRST = "induction"  # of the measures
 EXAMPLE = "dog river anna green tower king dog river anna green tower"
 PREVIOUS = "L0H0.L0H3"  # the second toy model's heads that look at the previous token
@@ -208,13 +210,6 @@ def _learning() -> None:
         )
 
 
-def step_in_view() -> int:
-    """The training step in the URL; the last saved one unless the URL names another saved one."""
-    saved = steps(asset(TOY))
-    step = st.query_params.get(PARAMETER, "")
-    return int(step) if step in map(str, saved) else saved[-1]
-
-
 def scores_chart(measure: str, step: int, colours: Theme) -> Any:
     """One measure of every head over the training of the second toy model, with a step marked."""
     table = _history()
@@ -224,22 +219,41 @@ def scores_chart(measure: str, step: int, colours: Theme) -> Any:
 @st.fragment
 @guarded(complain)
 def _at_a_step() -> None:
-    saved, step = steps(asset(TOY)), step_in_view()
-    st.session_state[SLIDER] = step  # with the URL's value in its key, so that Back and links move the control too
-    st.select_slider("Steps of training", saved, key=SLIDER, on_change=_on_step)
-    for column, measure in zip(st.columns(2, gap="large"), LEARNED, strict=True):
-        chart = scores_chart(measure, step, theme())
-        column.plotly_chart(legible(chart), key=f"repeats_{measure}", theme=None, config=CONFIG)
-    st.caption("Mean weight of every head on repeated random tokens; blue: the highest at the end, dotted: chance.")
+    saved, step = steps(asset(TOY)), step_in_view(TOY)
     page, name = navigation.page, f"{TOY}@{step}" if step != saved[-1] else TOY
-    st.page_link(
-        page("explore"), label=":primary[Open this step in Explore]", query_params={"model": name, "text": EXAMPLE}
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown(f"**Every head at each step**; rows: from, columns: to. *{EXAMPLE}*")
+        play(_recorded(theme()), TOY)
+        query = {"model": name, "text": EXAMPLE}
+        st.page_link(page("explore"), label=":primary[Open this step in Explore]", query_params=query)
+        query = {"model": TOY, "text": EXAMPLE, "off": PREVIOUS}
+        st.page_link(page("switch_off"), label=":primary[Switch the heads of the first layer off]", query_params=query)
+    with right:
+        st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: chance.")
+        for measure in LEARNED:
+            chart = scores_chart(measure, step, theme())
+            st.plotly_chart(legible(chart), key=f"repeats_{measure}", theme=None, config=CONFIG)
+        st.caption("Mean weight of every head on repeated random tokens.")
+
+
+@lasting(2)
+def _recorded(colours: Theme) -> Mapping[str, Any]:
+    """The data of all steps for the browser; cached, so callers must not change it."""
+    count = len(EXAMPLE.split())
+    period = EXAMPLE.split().index(EXAMPLE.split()[0], 1)
+    places = {
+        "the token before": {word: word - 1 for word in range(1, count)},
+        "what followed this word before": {word: word - period + 1 for word in range(period, count)},
+    }
+    return recorded(TOY, places, _best_heads, colours)
+
+
+def _best_heads(step: int) -> str:
+    table = _history()
+    at_step = table[table["step"] == step]
+    rows = [at_step.loc[at_step.loc[at_step["task"] == measure, "accuracy"].idxmax()] for measure in LEARNED]
+    return ", ".join(
+        f"{SPELT[measure].lower()} {Head(int(row['layer']), int(row['head']))} {decimal(row['accuracy'], 2)}"
+        for measure, row in zip(LEARNED, rows, strict=True)
     )
-    query = {"model": TOY, "text": EXAMPLE, "off": PREVIOUS}
-    st.page_link(page("switch_off"), label=":primary[Switch the heads of the first layer off]", query_params=query)
-
-
-@guarded()
-def _on_step() -> None:
-    step = st.session_state[SLIDER]
-    address.go(**{PARAMETER: None if step == steps(asset(TOY))[-1] else str(step)})

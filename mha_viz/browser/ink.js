@@ -26,10 +26,14 @@ export function isDark(element) {
   return 0.3 * r + 0.59 * g + 0.11 * b < 128;
 }
 
+// The pixels of the screen per CSS pixel of a canvas, which a part of the page may enlarge.
+/** @type {(canvas: HTMLCanvasElement) => number} */
+export const resolution = (canvas) => (window.devicePixelRatio || 1) * (canvas.currentCSSZoom || 1);
+
 // Fit a canvas to CSS pixels at the screen's resolution; returns its cleared context, in CSS pixels.
 /** @type {(canvas: HTMLCanvasElement, width: number, height: number) => CanvasRenderingContext2D} */
 export function fit(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = resolution(canvas);
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== w || canvas.height !== h) {
     canvas.width = w;

@@ -1,13 +1,13 @@
 // All heads at a glance: one canvas, one small picture per head.
 import { gridLayout, pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
-import { diverging, fit, paint } from "../ink.js";
+import { diverging, fit, paint, resolution } from "../ink.js";
 
 // Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
 /** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
 export function drawGrid(canvas, reading, view, look) {
   const layout = gridLayout(look.width, reading.layers, reading.heads, look.height);
   const context = fit(canvas, layout.width, layout.height);
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = resolution(canvas);
   const size = Math.max(1, Math.floor(layout.size * ratio));
   const image = context.createImageData(canvas.width, canvas.height); // all heads in one image, drawn in one call
   const target = new Uint32Array(image.data.buffer);

@@ -1,6 +1,7 @@
 // The grid of all heads: which are open, what each is known for, and one head's numbers beside it.
 import { make } from "../dom.js";
 import { gridCellAt, headName, keysOf, paperName } from "../geometry.js";
+import { resolution } from "../ink.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
 import { headColour, heard, layerOf, measured, openHead, setAside } from "./heads.js";
@@ -45,7 +46,7 @@ export function drawPictures(app) {
   const style = getComputedStyle(part.gridBox);
   const width = part.gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
   const height = isWide(app) ? Math.max(230, window.innerHeight - 300) : 10000;
-  const shown = [reading.key, unit, special, side, scale, look.theme, width, height, look.ink, window.devicePixelRatio];
+  const shown = [reading.key, unit, special, side, scale, look.theme, width, height, look.ink, resolution(part.grid)];
   const key = JSON.stringify(shown);
   if (key === app.pictured) return;
   app.pictured = key;

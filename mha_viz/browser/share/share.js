@@ -11,4 +11,11 @@ export default function ({ data, parentElement }) {
   const note = make("span", { role: "status" });
   const onclick = async () => note.replaceChildren(...(await copiedLink(root.linkData)));
   root.append(make("button", { type: "button", class: "quiet", onclick }, "Copy link"), " ", note);
+  // The note lies over the page until a key or a click elsewhere closes it.
+  const close = (/** @type {Event} */ event) => {
+    if (event instanceof KeyboardEvent ? event.key === "Escape" : !event.composedPath().includes(root))
+      note.replaceChildren();
+  };
+  for (const type of ["keydown", "pointerdown"]) document.addEventListener(type, close);
+  return () => ["keydown", "pointerdown"].forEach((type) => document.removeEventListener(type, close));
 }

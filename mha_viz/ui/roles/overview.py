@@ -20,6 +20,10 @@ from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence
 
 CHARTS = 24  # cached maps of roles, and tables: one per evidence, filter, open head and colour scheme
+LEGEND = (
+    "“+2”: two more roles. A small square in a corner: one of another kind. The stronger the colour, the larger the "
+    "gain over the simple rules; the faintest do no better than one. The table below says what each name means."
+)
 
 
 def show_map(evidence: Evidence, chosen: Head | None) -> None:
@@ -31,6 +35,7 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     alt = "Map of roles, layers by heads; “All roles as a table” below lists the same."
     with above:
         head_grid(chart, "role_map", alt, partial(_on_cell, key), key=key, words=True)
+        st.caption(LEGEND)
     with st.expander("All roles as a table"):
         _listed(evidence, kinds)
 

@@ -108,6 +108,30 @@ def _segment(*texts: str) -> Act:
     return lambda page, n: page.locator(".segments").get_by_text(texts[n % len(texts)], exact=True).click()
 
 
+def _other_model_and_back(page: Page, _: int) -> None:
+    """Another model has other corpora, so that the first one is chosen again."""
+    for model, shown in (("Toy, trained", "What the 8 heads"), ("MiniLM", "What the 72 heads")):
+        page.get_by_role("combobox", name="Model").click()
+        page.get_by_role("option", name=model).first.click()
+        page.get_by_text(shown).wait_for()
+        _settled(page)
+
+
+def _click_the_map(page: Page, step: int) -> None:
+    """The first head of layer 0 or 1."""
+    chart = page.locator(".st-key-wide_role_map .js-plotly-plot").locator("visible=true").first
+    chart.click(position={"x": 55, "y": (50, 90)[step % 2]})
+
+
+def _subtract(page: Page, step: int) -> None:
+    """Only two or more heads have a difference."""
+    _settled(page)
+    menu = page.get_by_role("combobox", name="The panel to subtract from")
+    if not menu.is_visible():
+        _check("Most similar heads")(page, step)
+    menu.select_option(index=1 + step % 2)
+
+
 def _path(url: str) -> str:
     return url.partition("?")[0]
 
@@ -155,6 +179,10 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "word": _check("A word replaced"),
             "map": _check("Map of all heads"),
             "colours": _choose("Colour scale", "logarithmic", "0 to 1"),
+            "difference": _subtract,
+            "tokens": _segment("pieces", "words"),
+            "special tokens": _segment("hidden", "shown"),
+            "tray": lambda page, _: page.locator(".panel button", has_text="Compare").first.click(),
             "take away": _take_away,
         },
     ),
@@ -164,9 +192,11 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "kind": lambda page, _: page.get_by_role("button", name="syntax", exact=True).click(),
             "find": lambda page, step: open_by_search(page, ("L2H0", "L3H1")[step % 2]),
             "relation": _type("Filter relations", "mod", "obj"),
-            "subtypes": _check("with subtypes"),
-            "all together": _check("all together"),
+            "level": lambda page, step: _check(("with subtypes", "all together")[step % 2])(page, step),
             "corpus": _own_file_and_back,
+            "model": _other_model_and_back,
+            "cell": _click_the_map,
+            "link": lambda page, step: page.locator(".mha-rows a").nth(step % 2).click(),
         },
     ),
     "/inside_a_head": (

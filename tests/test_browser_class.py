@@ -31,9 +31,9 @@ def test_the_code_the_type_and_the_pointer(visitor: BrowserTab) -> None:
     page.keyboard.press("Escape")
     for hidden in ("Examples", "Copy link", "+ Compare"):
         expect(page.get_by_role("button", name=hidden)).to_be_hidden()
-    for drawing in (visitor.grid, visitor.heat, visitor.links):
-        shown, sharp = drawing.evaluate("canvas => [canvas.getBoundingClientRect().width, canvas.width]")
-        assert abs(shown - sharp) <= 2, "a pixel of the drawing is one of the screen"
+    for drawing in (visitor.grid, visitor.heat, visitor.links):  # a pixel of the drawing is one of the screen
+        sharp = "canvas => Math.abs(canvas.getBoundingClientRect().width - canvas.width) <= 2"
+        page.wait_for_function(sharp, arg=drawing.element_handle())
     visitor.grid.click(position=visitor.head_at(2, 4))
     visitor.asked(head="L2H4", **{"class": "1"})
 

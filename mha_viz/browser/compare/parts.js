@@ -35,11 +35,12 @@ export function page(on) {
   p.sheet = make("div", { class: "sheet" });
   p.hint = make("p", { class: "hint soft" });
   p.announcement = make("p", { class: "said", "aria-live": "polite" });
+  p.begun = make("p", { class: "begun", hidden: true });
   p.all = make(
     "div",
     { class: "compare" },
     controlsOf(p, on),
-    (p.begun = make("p", { class: "begun", hidden: true })),
+    p.begun,
     scaleOf(p),
     p.sheet,
     p.hint,

@@ -71,8 +71,8 @@ export function linksChoice(change) {
   return { box: make("div", { class: "choice" }, mode.box, slider, shown), set };
 }
 
-// The settings with which a view begins, if they are not the `usual` ones: one line says what is left out, with a button
-// to show all, and one back. Hidden as soon as anything else is chosen.
+// The settings with which a view begins, if they are not the `usual` ones: one line says what is left out, with a
+// button to show all, and one back. Hidden as soon as anything else is chosen.
 /** @type {(line: HTMLElement, first: Record<string, string>, usual: Record<string, string>, view: object,
  *   change: (settings: Record<string, string>) => void, words: string[]) => void} */
 export function begin(line, first, usual, view, change, [says, back]) {

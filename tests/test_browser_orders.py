@@ -111,7 +111,10 @@ def _segment(*texts: str) -> Act:
 def _other_model_and_back(page: Page, _: int) -> None:
     """Another model has other corpora, so that the first one is chosen again."""
     for model, shown in (("Toy, trained", "What the 8 heads"), ("MiniLM", "What the 72 heads")):
-        page.get_by_role("combobox", name="Model").click()
+        menu = page.get_by_role("combobox", name="Model")
+        menu.scroll_into_view_if_needed()
+        page.wait_for_timeout(300)  # a menu closes when the page scrolls
+        menu.click()
         page.get_by_role("option", name=model).first.click()
         page.get_by_text(shown).wait_for()
         _settled(page)

@@ -105,7 +105,7 @@ class Selection:
     def add_syntax(self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int]) -> None:
         """Add sentences: ``blocks`` [head, word, word], overwritten on their diagonals; their trees; their numbers."""
         each = [one for one in zip(blocks, trees, numbers, strict=True) if len(one[1].heads) > 2]
-        self._take([part for block, tree, number in each for part in self._of_tree(block, tree, number)])
+        self._take(list(self._of_trees(each)))
 
     def add_coreference(self, block: Weights, chunk: Chunk) -> None:
         """Add one chunk; ``block`` is [head, word, word]."""
@@ -119,21 +119,32 @@ class Selection:
 
     # ---- Cases ------------------------------------------------------------------------------------------------------
 
-    def _of_tree(self, block: Weights, tree: Tree, number: int) -> Iterator[Answers]:
-        pointed = pointers(block)
-        row, column = block.max(axis=2), block.max(axis=1)  # [head, word]
-        dependents = np.flatnonzero(tree.heads >= 0)
-        case, named = np.nonzero(self.member[tree.relations[dependents]])
-        words, gold, count = dependents[case], tree.heads[dependents[case]], self.member.shape[1]
-        for direction, (answers, weights) in enumerate(((pointed.row, row), (pointed.column, column))):
-            right = answers[:, words] == gold
-            yield _answers(direction * count + named, number, words, answers[:, words], weights[:, words], right)
-        above = np.zeros((len(tree.heads), count), bool)  # [word, named row]: has a dependent that counts
-        np.logical_or.at(above, tree.heads[dependents], self.member[tree.relations[dependents]])
+    def _of_trees(self, sentences: Sequence[tuple[Weights, Tree, int]]) -> Iterator[Answers]:
+        """The cases of sentences, whose words are numbered consecutively so that all are processed at once."""
+        if not sentences:
+            return
+        lengths = np.array([len(tree.heads) for _, tree, _ in sentences], np.int64)
+        begins = np.repeat(np.cumsum(lengths) - lengths, lengths)  # [word]: where its sentence begins
+        places, numbers = np.arange(len(begins)) - begins, np.repeat([number for *_, number in sentences], lengths)
+        pointed = [pointers(block) for block, _, _ in sentences]
+        row, column = (np.concatenate(each, axis=1) for each in zip(*pointed, strict=True))  # [head, word]
+        weights = [np.concatenate([block.max(axis=axis) for block, *_ in sentences], axis=1) for axis in (2, 1)]
+        heads, relations = (np.concatenate([tree[field] for _, tree, _ in sentences]) for field in (0, 1))
+        dependents = np.flatnonzero(heads >= 0)
+        heads = heads + begins * (heads >= 0)
+        case, named = np.nonzero(self.member[relations[dependents]])
+        words, count = dependents[case], self.member.shape[1]
+        for direction, answers in enumerate((row, column)):
+            answers, largest = answers[:, words], weights[direction][:, words]
+            right = answers == heads[words] - begins[words]
+            yield _answers(direction * count + named, numbers[words], places[words], answers, largest, right)
+        above = np.zeros((len(heads), count), bool)  # [word, named row]: has a dependent that counts
+        np.logical_or.at(above, heads[dependents], self.member[relations[dependents]])
         words, named = np.nonzero(above)
-        answers = pointed.row[:, words]
-        right = (tree.heads[answers] == words) & self.member[tree.relations[answers], named]
-        yield _answers(2 * count + named, number, words, answers, row[:, words], right)
+        answers = row[:, words]
+        answered = answers + begins[words]
+        right = (heads[answered] == words) & self.member[relations[answered], named]
+        yield _answers(2 * count + named, numbers[words], places[words], answers, weights[0][:, words], right)
 
     def _of_chunk(self, block: Weights, chunk: Chunk) -> Answers:
         anaphors = [a for a in chunk.anaphors if "third_person" in a.types and len(a.candidates) > 1]

@@ -14,7 +14,7 @@ import pytest
 from mha_viz.analysis import evidence
 from mha_viz.analysis.evidence import CASE, KINDS, PLACES, Selection, lines
 from mha_viz.analysis.profile import SENTENCES, Profile, read_profile
-from mha_viz.analysis.syntax import Relations
+from mha_viz.analysis.syntax import Relations, joined
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu, read_conllu
 from mha_viz.corpus.excerpts import as_one_sentence
@@ -209,7 +209,7 @@ def test_two_sentences_by_hand() -> None:
         [[0.1, 0.9], [0.9, 0.1]],
     )
     weights = [np.array([block], np.float32) for block in blocks]
-    selection.add_syntax(weights, [relations.tree(sentence) for sentence in sentences], [0, 1, 2])
+    selection.add_syntax(joined(weights, [relations.tree(sentence) for sentence in sentences]), weights, [0, 1, 2])
     by_hand = {
         # of "Dogs" the largest weight is 0.3 on "bark"; of "dogs" 0.7 on "Big"
         ("nsubj dep_to_head", "right"): [(0, 0, 1, 0.3)],
@@ -242,7 +242,7 @@ def test_of_equal_weights_the_first_in_the_corpus_counts_in_any_order() -> None:
         selection = Selection(relations, 1)
         for number in order:
             block = np.array([[[0.5, weights[number], 0.1], [0.2, 0.6, 0.1], [0.1, 0.1, 0.1]]], np.float32)
-            selection.add_syntax([block], [relations.tree(DOGS)], [number])
+            selection.add_syntax(joined([block], [relations.tree(DOGS)]), [block], [number])
         return selection.cases
 
     cases = added([0, 1, 2, 3])

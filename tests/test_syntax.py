@@ -22,6 +22,7 @@ from mha_viz.analysis.syntax import (
     best_upos,
     cases,
     gold,
+    joined,
 )
 from mha_viz.corpus.treebank import Sentence, Word
 from tests import brute
@@ -58,7 +59,9 @@ def counted(sentences: Sequence[Sentence], blocks: Sequence[Any]) -> Counted:
     syntax = Syntax(relations, len(blocks[0]))
     for part in (slice(0, 1), slice(1, None)):  # a batch of one, and the others together
         numbers = range(len(sentences))[part]
-        syntax.add(blocks[part], [relations.tree(sentences[number]) for number in numbers], numbers)
+        trees = [relations.tree(sentences[number]) for number in numbers]
+        if trees:
+            syntax.add(joined(blocks[part], trees), numbers)
     by_row = np.einsum("nhdrk,rt->hdtk", syntax.sums["correct"], relations.member)
     return Counted(relations, gold(relations, list(enumerate(sentences))), by_row, syntax.sums)
 
@@ -234,7 +237,7 @@ def test_right_answers_are_counted_by_document() -> None:
     relations = Relations([MICE])
     syntax = Syntax(relations, 1, documents=2)
     blocks = [np.array([LOOKS], np.float32) for _ in range(3)]
-    syntax.add(blocks, [relations.tree(MICE)] * 3, [0, 2, 3], [1, 0, 1])
+    syntax.add(joined(blocks, [relations.tree(MICE)] * 3), [0, 2, 3], [1, 0, 1])
     right = syntax.sums["correct"][:, :, DIRECTIONS.index("dep_to_head"), :, 0].sum(axis=2)  # [document, half]
     assert right.tolist() == [[2, 0], [2, 2]]
 

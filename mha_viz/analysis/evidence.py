@@ -28,9 +28,9 @@ import numpy.typing as npt
 
 from mha_viz.analysis.coreference import Chunk
 from mha_viz.analysis.patterns import DELIMITERS, POSITIONS
-from mha_viz.analysis.reduce import TINY, Batch
+from mha_viz.analysis.reduce import TINY, Batch, between_special
 from mha_viz.analysis.roles import BROAD, named_rows
-from mha_viz.analysis.syntax import DIRECTIONS, Relations, Tree, pointers
+from mha_viz.analysis.syntax import DIRECTIONS, Joined, Relations
 from mha_viz.attention import Weights
 
 KINDS = ("right", "wrong", "random")
@@ -99,13 +99,12 @@ class Selection:
             self._sort()
 
     def add(self, batch: Batch) -> None:
-        """Add the rows of a batch, whose sentences have their special tokens at the same positions."""
+        """Add the rows of a batch."""
         self._take(list(self._of_rows(batch)))
 
-    def add_syntax(self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int]) -> None:
-        """Add sentences: ``blocks`` [head, word, word], overwritten on their diagonals; their trees; their numbers."""
-        each = [one for one in zip(blocks, trees, numbers, strict=True) if len(one[1].heads) > 2]
-        self._take(list(self._of_trees(each)))
+    def add_syntax(self, sentences: Joined, blocks: Sequence[Weights], numbers: Sequence[int]) -> None:
+        """Add sentences; ``blocks`` [head, word, word], of which they were made; their numbers."""
+        self._take(list(self._of_trees(sentences, blocks, np.array(numbers, np.int64))))
 
     def add_coreference(self, block: Weights, chunk: Chunk) -> None:
         """Add one chunk; ``block`` is [head, word, word]."""
@@ -119,32 +118,26 @@ class Selection:
 
     # ---- Cases ------------------------------------------------------------------------------------------------------
 
-    def _of_trees(self, sentences: Sequence[tuple[Weights, Tree, int]]) -> Iterator[Answers]:
-        """The cases of sentences, whose words are numbered consecutively so that all are processed at once."""
-        if not sentences:
-            return
-        lengths = np.array([len(tree.heads) for _, tree, _ in sentences], np.int64)
-        begins = np.repeat(np.cumsum(lengths) - lengths, lengths)  # [word]: where its sentence begins
-        places, numbers = np.arange(len(begins)) - begins, np.repeat([number for *_, number in sentences], lengths)
-        pointed = [pointers(block) for block, _, _ in sentences]
-        row, column = (np.concatenate(each, axis=1) for each in zip(*pointed, strict=True))  # [head, word]
-        weights = [np.concatenate([block.max(axis=axis) for block, *_ in sentences], axis=1) for axis in (2, 1)]
-        heads, relations = (np.concatenate([tree[field] for _, tree, _ in sentences]) for field in (0, 1))
-        dependents = np.flatnonzero(heads >= 0)
-        heads = heads + begins * (heads >= 0)
+    def _of_trees(self, sentences: Joined, blocks: Sequence[Weights], numbers: Integers) -> Iterator[Answers]:
+        """The cases of sentences."""
+        row, column, heads, relations, first, sentence = sentences
+        weights = [np.concatenate([block.max(axis=axis) for block in blocks], axis=1) for axis in (2, 1)]
+        dependents = np.flatnonzero((heads >= 0) & (np.bincount(sentence)[sentence] > 2))
         case, named = np.nonzero(self.member[relations[dependents]])
         words, count = dependents[case], self.member.shape[1]
-        for direction, answers in enumerate((row, column)):
-            answers, largest = answers[:, words], weights[direction][:, words]
-            right = answers == heads[words] - begins[words]
-            yield _answers(direction * count + named, numbers[words], places[words], answers, largest, right)
+
+        def answers(role: Any, words: Integers, pointed: Integers, largest: Weights, right: Any) -> Answers:
+            begins = first[words]
+            return _answers(role, numbers[sentence[words]], words - begins, pointed - begins, largest[:, words], right)
+
+        for direction, pointed in enumerate((row[:, words], column[:, words])):
+            yield answers(direction * count + named, words, pointed, weights[direction], pointed == heads[words])
         above = np.zeros((len(heads), count), bool)  # [word, named row]: has a dependent that counts
         np.logical_or.at(above, heads[dependents], self.member[relations[dependents]])
         words, named = np.nonzero(above)
-        answers = row[:, words]
-        answered = answers + begins[words]
-        right = (heads[answered] == words) & self.member[relations[answered], named]
-        yield _answers(2 * count + named, numbers[words], places[words], answers, weights[0][:, words], right)
+        pointed = row[:, words]
+        right = (heads[pointed] == words) & self.member[relations[pointed], named]
+        yield answers(2 * count + named, words, pointed, weights[0], right)
 
     def _of_chunk(self, block: Weights, chunk: Chunk) -> Answers:
         anaphors = [a for a in chunk.anaphors if "third_person" in a.types and len(a.candidates) > 1]
@@ -161,22 +154,20 @@ class Selection:
 
     def _of_rows(self, batch: Batch) -> Iterator[Answers]:
         """The cases of position, delimiter and broad roles; ``ordinary`` tokens are those that are not special."""
-        ordinary = np.flatnonzero([word is not None for word in batch.pieces[0].words])
+        ordinary = np.flatnonzero(batch.ordinary)
         if not ordinary.size:
             return
-        at = slice(int(ordinary[0]), int(ordinary[-1]) + 1)
-        within = at if at.stop - at.start == len(ordinary) else ordinary  # usually special tokens are at the ends only
-        rows = batch.weights[:, :, within]  # [head, sentence, row, key]
+        rows = batch.weights[:, :, between_special(ordinary)]  # [head, sentence, row, key]
         words = np.stack([_words(pieces.words) for pieces in batch.pieces])  # [sentence, token]
-        answers, weights = _largest(rows[..., within])  # [head, sentence, row]
+        answers, weights = batch.largest, _at(rows, batch.largest)  # [head, sentence, row]
         for offset, name in POSITIONS.items():
             there = np.arange(max(0, -offset), len(ordinary) - max(0, offset))
             there = there[ordinary[there + offset] - ordinary[there] == offset]  # without special tokens in between
-            right = answers[..., there] == there + offset
-            answered = ordinary[answers[..., there]]
+            at, answered = ordinary[there], answers[..., there]
             role = "position", name
-            yield self._rows(role, batch, words, ordinary[there], answered, weights[..., there], right)
-        answers, weights = _largest(rows)
+            yield self._rows(role, batch, words, at, answered, weights[..., there], answered == at + offset)
+        answers = np.stack([head.argmax(axis=2) for head in rows])
+        weights = _at(rows, answers)
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
         on = answers < ordinary[0], answers > ordinary[-1], marks[np.arange(len(marks))[:, None], answers]
         for name, right in zip(DELIMITERS, on, strict=True):
@@ -246,10 +237,9 @@ def _answers(
     return Answers(roles, firsts, lasts, words, answers, steps, right)
 
 
-def _largest(rows: Weights) -> tuple[Integers, Weights]:
-    """The key with the largest weight in each row, among equals the first, and that weight."""
-    keys = rows.argmax(axis=-1)
-    return keys, np.take_along_axis(rows, keys[..., None], -1)[..., 0]
+def _at(rows: Weights, keys: Integers) -> Weights:
+    """The weight of each row at its key."""
+    return np.take_along_axis(rows, keys[..., None], -1)[..., 0]
 
 
 def _entropies(rows: Weights) -> Weights:

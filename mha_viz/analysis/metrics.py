@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis import patterns
 from mha_viz.analysis.distance import entropy as nats_of
+from mha_viz.analysis.reduce import Ordinary, largest_ordinary
 from mha_viz.analysis.roles import share
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.tensors import QUANTITIES
@@ -75,7 +76,8 @@ def maxima_at(attention: Attention, offset: int) -> PerHead:
     rows that have an ordinary token there; NaN if there are none."""
     if attention.is_cross:
         return _undefined(attention)
-    maxima, rows = patterns.counted_maxima_at(_batch(attention), _ordinary(attention), (offset,))
+    ordinary = _ordinary(attention)
+    maxima, rows = patterns.counted_maxima_at(largest_ordinary(_batch(attention), ordinary), ordinary, (offset,))
     return _shared(attention, maxima[:, 0], rows[0])
 
 
@@ -84,7 +86,7 @@ def _batch(attention: Attention) -> Weights:
     return attention.weights.reshape(-1, 1, *attention.weights.shape[2:])
 
 
-def _ordinary(attention: Attention) -> patterns.Ordinary:
+def _ordinary(attention: Attention) -> Ordinary:
     return np.array([not token.special for token in attention.keys.tokens])
 
 

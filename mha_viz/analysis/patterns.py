@@ -13,10 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.reduce import Batch, Counts, Running, Sums
+from mha_viz.analysis.reduce import Batch, Counts, Ordinary, Running, Sums
 from mha_viz.attention import Weights
-
-Ordinary = npt.NDArray[np.bool_]  # [token]
 
 OFFSETS = tuple(range(-5, 6))
 DELIMITERS = ("cls", "sep", "punctuation")
@@ -50,9 +48,8 @@ class Patterns:
         }
 
     def add(self, batch: Batch, nats: Sums) -> None:
-        """Add a batch, whose sentences have their special tokens at the same positions. ``nats`` [head]: the sum of the
-        entropies of all its rows, from :meth:`Distances.add`."""
-        ordinary = np.array([word is not None for word in batch.pieces[0].words])
+        """Add a batch. ``nats`` [head]: the sum of the entropies of all its rows, from :meth:`Distances.add`."""
+        ordinary = batch.ordinary
         sentences, n = batch.weights.shape[1], len(ordinary)
         words = _words(batch)
         for at, offset in enumerate(OFFSETS):
@@ -63,7 +60,7 @@ class Patterns:
             mass_in_word, rows_in_word = mass_in_word_at(batch.weights, words, offset)
             self.sums["mass_in_word"][:, at] += mass_in_word
             self.sums["rows_in_word"][at] += rows_in_word
-        counts, rows_with = counted_maxima_at(batch.weights, ordinary, OFFSETS)
+        counts, rows_with = counted_maxima_at(batch.largest, ordinary, OFFSETS)
         self.sums["maxima"] += counts
         self.sums["maxima_rows"] += rows_with
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
@@ -108,20 +105,16 @@ def _words(batch: Batch) -> npt.NDArray[np.intp]:
     return np.array([[-1 if word is None else word for word in pieces.words] for pieces in batch.pieces], np.intp)
 
 
-def counted_maxima_at(weights: Weights, ordinary: Ordinary, offsets: Sequence[int]) -> tuple[Counts, Counts]:
+def counted_maxima_at(
+    largest: npt.NDArray[np.intp], ordinary: Ordinary, offsets: Sequence[int]
+) -> tuple[Counts, Counts]:
     """[head, offset]: the number of rows of ordinary tokens whose largest weight, ignoring special columns, is at the
-    offset (the first of equal ones); and [offset]: the number of rows that have an ordinary token there."""
+    offset; and [offset]: the number of rows that have an ordinary token there. ``largest``: of
+    :func:`~mha_viz.analysis.reduce.largest_ordinary`."""
     at = np.flatnonzero(ordinary)
-    if not at.size:
-        return np.zeros((len(weights), len(offsets)), np.int64), np.zeros(len(offsets), np.int64)
-    first, last = at[0], at[-1]
-    if last - first + 1 == at.size:  # a view if the special tokens are only at the ends of the sentence
-        content = weights[:, :, first : last + 1, first : last + 1]
-    else:
-        content = weights[:, :, at[:, None], at]
-    far = np.stack([at[head.argmax(axis=2)] - at for head in content])  # the offset of each maximum
+    far = largest - at  # the offset of each maximum
     counts = np.stack([np.count_nonzero(far == offset, axis=(1, 2)) for offset in offsets], axis=1)
-    return counts, np.array([weights.shape[1] * np.isin(at + offset, at).sum() for offset in offsets])
+    return counts, np.array([largest.shape[1] * np.isin(at + offset, at).sum() for offset in offsets])
 
 
 def mass_on_start(weights: Weights, ordinary: Ordinary) -> Sums:

@@ -119,24 +119,13 @@ class Syntax:
         }
         self._punct = np.array([_base(name) == "punct" for name in relations.names] or [False])
 
-    def add(
-        self, blocks: Iterable[Weights], trees: Sequence[Tree], numbers: Sequence[int], documents: Sequence[int] = ()
-    ) -> None:
-        """Add sentences: ``blocks`` [head, word, word], overwritten on their diagonals; trees; numbers in the corpus;
-        documents (by default the first). Words are numbered consecutively across sentences, so that all sentences are
-        processed at once."""
-        each_block = [pointers(block) for block in blocks]
-        if not each_block:
-            return
-        lengths = [len(tree.heads) for tree in trees]
-        first = np.repeat(np.cumsum(lengths) - lengths, lengths)  # [word]: where its sentence begins
-        row, column = (np.concatenate(each, axis=1) + first for each in zip(*each_block, strict=True))  # [head, word]
-        heads, relations, _ = (np.concatenate(each) for each in zip(*trees, strict=True))  # [word]
+    def add(self, sentences: Joined, numbers: Sequence[int], documents: Sequence[int] = ()) -> None:
+        """Add sentences; their numbers in the corpus; their documents (by default the first)."""
+        row, column, heads, relations, _, sentence = sentences
         words = np.flatnonzero(heads >= 0)
-        heads[words] += first[words]
         above, names = heads[words], len(self.relations.names)
         halves = np.array(numbers) % 2 + len(HALVES) * np.array(documents or [0] * len(numbers), np.intp)
-        bins = relations + names * np.repeat(halves, lengths)  # [word]: document, half and relation
+        bins = relations + names * halves[sentence]  # [word]: document, half and relation
         for direction, pointed in enumerate((row, column)):
             which, there = np.nonzero(pointed[:, words] == above)
             self._count(direction, which, bins[words[there]])
@@ -262,6 +251,30 @@ def pointers(block: Weights) -> Pointers:
     n = block.shape[-1]
     block[:, np.arange(n), np.arange(n)] = -1
     return Pointers(block.argmax(axis=2), block.argmax(axis=1))
+
+
+class Joined(NamedTuple):
+    """Sentences whose words are numbered consecutively, so that all are processed at once: pointers ``row`` and
+    ``column`` [head, word]; ``heads`` (−1 for roots), ``relations``, ``first`` (the first word of its sentence) and
+    ``sentence`` (its place among them) are [word]."""
+
+    row: Indices
+    column: Indices
+    heads: Indices
+    relations: Indices
+    first: Indices
+    sentence: Indices
+
+
+def joined(blocks: Sequence[Weights], trees: Sequence[Tree]) -> Joined:
+    """Join sentences, at least one: ``blocks`` [head, word, word], overwritten on their diagonals, and their trees."""
+    lengths = np.array([len(tree.heads) for tree in trees], np.intp)
+    first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    pointed = [pointers(block) for block in blocks]
+    row, column = (np.concatenate(each, axis=1) + first for each in zip(*pointed, strict=True))
+    heads, relations, _ = (np.concatenate(each) for each in zip(*trees, strict=True))
+    heads += first * (heads >= 0)
+    return Joined(row, column, heads, relations, first, np.repeat(np.arange(len(trees)), lengths))
 
 
 class Arc(NamedTuple):

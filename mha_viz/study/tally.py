@@ -16,7 +16,7 @@ from mha_viz.analysis.evidence import Cases, Selection
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.patterns import Patterns
 from mha_viz.analysis.reduce import Batch, Running, word_block
-from mha_viz.analysis.syntax import Relations, Syntax, Tree
+from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined
 from mha_viz.files import arrays_in, whole_file
 
 CASES = "cases"  # of the arrays for evidence
@@ -69,13 +69,15 @@ class Tally:
         with_tree = [
             (at, number) for at, number in enumerate(batch.numbers) if number in trees and len(trees[number].heads) > 1
         ]
-        blocks = [word_block(batch.weights[:, at], batch.pieces[at].words) for at, _ in with_tree]
-        numbers = [number for _, number in with_tree]
-        trees_here = [trees[number] for number in numbers]
-        self.syntax.add(blocks, trees_here, numbers, self._rows(numbers))
+        if with_tree:
+            blocks = [word_block(batch.weights[:, at], batch.pieces[at].words) for at, _ in with_tree]
+            numbers = [number for _, number in with_tree]
+            sentences = joined(blocks, [trees[number] for number in numbers])
+            self.syntax.add(sentences, numbers, self._rows(numbers))
+            if self.selection is not None:
+                self.selection.add_syntax(sentences, blocks, numbers)
         if self.selection is not None:
             self.selection.add(batch)
-            self.selection.add_syntax(blocks, trees_here, numbers)
         self.done[[number - self.first for number in batch.numbers]] = True
 
     def add_chunks(self, batch: Batch, chunks: Mapping[int, Chunk]) -> None:

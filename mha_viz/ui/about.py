@@ -18,7 +18,7 @@ _STYLE = """
 .st-key-about_text [data-testid="stMarkdownContainer"] { columns: 3 24rem; column-gap: 2.6rem; }
 .st-key-about_text p { break-inside: avoid-column; margin-bottom: 0.9rem; }
 .st-key-about_text code { overflow-wrap: anywhere; }
-.st-key-wide_models table { min-width: 46rem; }
+.st-key-wide_models > * { min-width: 46rem; }
 .st-key-about_figure img { border: 0 !important; }
 </style>
 """

@@ -162,7 +162,7 @@ def model_table() -> None:
             "name": model.name,
             "model": model.label,
             "layers × heads": f"{model.layers} × {model.heads}" if model.layers else "",
-            "$d_{model}$": model.d_model or "",
+            "d_model": model.d_model or "",
             "MB": model.megabytes or "",
             "files": _files(model),
             "note": model.note,

@@ -229,7 +229,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         {
             "sentence": SENTENCE,
             "model": MODEL,
-            "random": lambda page, _: page.get_by_role("button", name="at random").click(),
+            "random": lambda page, _: page.get_by_role("button", name="at random").first.click(),
             "uniform": _check("uniform"),
             "zero": _check("zero"),
         },

@@ -64,6 +64,7 @@ def test_what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
 
 def test_a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor: BrowserTab) -> None:
     page = visitor.visit("/roles", kinds="position", relation="mod")
+    expect(page.locator(".st-key-pages [aria-current=page]")).to_have_text("Roles")  # the script of the page runs
     page.evaluate("window.loaded = 1")
     link = page.locator(".mha-rows a").first
     name = link.inner_text()

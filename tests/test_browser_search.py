@@ -183,7 +183,8 @@ def test_a_first_tap_on_a_chip_explains_and_a_second_opens_the_card(newcomer: Ca
 
 
 def test_tables_have_no_toolbar_where_nothing_hovers(newcomer: Callable[..., BrowserTab]) -> None:
-    page = newcomer(viewport=PHONE, has_touch=True, is_mobile=True).visit("/about")
+    page = newcomer(viewport=PHONE, has_touch=True, is_mobile=True).visit("/roles")
+    page.get_by_text("All roles as a table").click()
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     expect(page.get_by_test_id("stElementToolbar").locator("visible=true")).to_have_count(0)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, TimeoutError, expect
 
 from mha_viz.ui.parts import UNFORESEEN
 from tests.app_server import AppServer
@@ -111,11 +112,12 @@ def _segment(*texts: str) -> Act:
 def _other_model_and_back(page: Page, _: int) -> None:
     """Another model has other corpora, so that the first one is chosen again."""
     for model, shown in (("Toy, trained", "What the 8 heads"), ("MiniLM", "What the 72 heads")):
-        menu = page.get_by_role("combobox", name="Model")
-        menu.scroll_into_view_if_needed()
-        page.wait_for_timeout(300)  # a menu closes when the page scrolls
-        menu.click()
-        page.get_by_role("option", name=model).first.click()
+        option = page.get_by_role("option", name=model).first
+        for _ in range(5):  # a menu closes when the page scrolls, as it does to a card that a link asked for
+            page.get_by_role("combobox", name="Model").click()
+            with suppress(TimeoutError):
+                option.click(timeout=3000)
+                break
         page.get_by_text(shown).wait_for()
         _settled(page)
 

@@ -196,13 +196,20 @@ class Selection:
         starts = np.flatnonzero(group_begins)
         if not starts.size:
             return np.empty(0, CASE)
-        before = ROOM - 1 - np.arange(len(order)) + np.repeat(starts, np.diff(starts, append=len(order)))  # of equals
-        steps, right = cases.steps[:, order] * ROOM + before, cases.right[:, order]
+        at = np.arange(len(order))
+        before = (ROOM - 1 - at + np.repeat(starts, np.diff(starts, append=len(order)))).astype(np.int32)  # of equals
+        ordered: Any = slice(None) if np.array_equal(order, at) else order
+        steps, right = cases.steps[:, ordered] * ROOM + before, cases.right[:, ordered]
+        signed = np.where(right, steps, ~steps)  # below 0: wrong
         drawn = _drawn(cases.first, cases.word)[order] * ROOM + before
         slots = (cases.role[order[starts]] * self.heads + np.arange(self.heads)[:, None]) * len(KINDS)  # [head, group]
+        best_of_kinds = (  # [head, group], below 0 if there is none
+            np.maximum.reduceat(signed, starts, axis=1),
+            ~np.minimum.reduceat(signed, starts, axis=1),
+            np.maximum.reduceat(drawn[None], starts, axis=1),
+        )
         parts = []
-        for kind, keys in enumerate((np.where(right, steps, -1), np.where(right, -1, steps), drawn[None])):
-            best = np.maximum.reduceat(keys, starts, axis=1)  # [head, group]
+        for kind, best in enumerate(best_of_kinds):
             head, group = np.nonzero((best >= 0) & (best // ROOM >= self._least[slots + kind]))
             best = np.broadcast_to(best, slots.shape)[head, group]
             case = order[starts[group] + ROOM - 1 - best % ROOM]
@@ -225,14 +232,14 @@ class Answers(NamedTuple):
     last: Integers
     word: Integers
     answer: Integers
-    steps: Integers
+    steps: npt.NDArray[np.int32]
     right: npt.NDArray[np.bool_]
 
 
 def _answers(
     role: Any, first: Any, words: Integers, answers: Any, weights: Weights, right: Any, last: int | None = None
 ) -> Answers:
-    steps = np.rint(weights.astype(np.float64) * STEPS).astype(np.int64)
+    steps = np.rint(weights.astype(np.float64) * STEPS).astype(np.int32)
     roles, firsts, lasts = (np.broadcast_to(a, words.shape) for a in (role, first, first if last is None else last))
     return Answers(roles, firsts, lasts, words, answers, steps, right)
 
@@ -272,12 +279,23 @@ def renumbered(cases: Cases, here: Relations, there: Relations, heads: int) -> C
 
 
 def best_cases(cases: Cases) -> Cases:
-    """For each slot, as many cases as it has places. Every text gives a slot at most one case."""
+    """For each slot, as many cases as it has places, in order. Every text gives a slot at most one case."""
+    cases = cases[_among_the_largest(cases["slot"].copy(), cases["rank"].copy())]  # few are left to be sorted
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
     begins = np.flatnonzero(_begins(cases["slot"]))
     place = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
     first: Cases = cases[place < np.array(PLACES)[cases["slot"] % len(KINDS)]]
     return first
+
+
+def _among_the_largest(slots: Integers, ranks: Integers) -> npt.NDArray[np.bool_]:
+    """True where a rank is one of the largest of its slot, as many different ones as it has places."""
+    least = np.full(int(slots.max(initial=0)) + 1, np.iinfo(np.int64).max)
+    for place in range(max(PLACES)):
+        lower = np.flatnonzero((ranks < least[slots]) & (np.array(PLACES)[slots % len(KINDS)] > place))
+        least[slots[lower]] = -1
+        np.maximum.at(least, slots[lower], ranks[lower])
+    return ranks >= least[slots]
 
 
 def _begins(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

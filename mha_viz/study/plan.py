@@ -11,7 +11,7 @@ from mha_viz.errors import TextError
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import WordPieces
 
-BATCH = 768  # pieces per batch
+BATCH = 512  # pieces per batch
 CELLS = 11_500_000  # attention weights of all heads per batch, 46 MB; a single sentence may have more
 
 

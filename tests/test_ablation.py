@@ -104,18 +104,42 @@ def test_variants_equal_one_head_after_the_other(family: str, method: str, tiny:
                 assert np.array_equal(weights[:, head], alone.weights[later])
 
 
-@pytest.mark.parametrize(("family", "causal"), [("bert", False), ("gpt2", True)])
-def test_uniform_is_the_mean_of_the_values_a_head_may_see(family: str, causal: bool, tiny: Tiny) -> None:
+@pytest.mark.parametrize(
+    ("visible", "expected"),
+    [
+        ([[1, 1, 1], [1, 1, 1], [1, 1, 1]], [[3.0, 2.0], [3.0, 2.0], [3.0, 2.0]]),
+        ([[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1.0, 0.0], [1.5, 2.0], [3.0, 2.0]]),  # causal
+        ([[1, 0, 0], [1, 1, 0], [0, 1, 1]], [[1.0, 0.0], [1.5, 2.0], [4.0, 3.0]]),  # and with a window
+    ],
+)
+def test_uniform_is_the_mean_of_the_values_a_head_may_see(
+    visible: list[list[int]], expected: list[list[float]], tiny: Tiny
+) -> None:
+    weights = torch.tensor(visible, dtype=torch.float32).repeat(2, 1, 1)  # [head, query, key]
     values = torch.tensor([[[[1.0], [2.0], [6.0]], [[0.0], [4.0], [2.0]]]])  # [1, head, n, d_head]
-    outputs = torch.zeros(1, 3, 2, 1)
-    uniform = ablation.substitute(tiny(family), "uniform")(0, values, outputs)
-    expected = [[1.0, 0.0], [1.5, 2.0], [3.0, 2.0]] if causal else [[3.0, 2.0]] * 3
+    uniform = ablation.substitute(tiny("bert"), "uniform")(0, weights, values, torch.zeros(1, 3, 2, 1))
     assert torch.allclose(uniform[0, :, :, 0], torch.tensor(expected))
+
+
+def test_uniform_stays_within_the_window_of_a_layer(tiny: Tiny, tiny_folder: Folder) -> None:
+    folder, head = tiny_folder("mistral"), Head(0, 1)
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    shared, window = HEADS // model.config.num_key_value_heads, model.config.sliding_window
+    seen: list[torch.Tensor] = []
+    model.layers[0].self_attn.v_proj.register_forward_hook(lambda _, __, result: seen.append(result[0]))
+    with torch.no_grad():
+        model(**AutoTokenizer.from_pretrained(folder)(SENTENCE, return_tensors="pt"))
+    values = seen[0].unflatten(-1, (HEADS // shared, -1))[:, head.head // shared]  # [n, d_head]
+    assert len(values) > window
+    means = torch.stack([values[max(0, row - window + 1) : row + 1].mean(0) for row in range(len(values))])
+    weights, _ = plain(folder, SENTENCE, {head: means})
+    ours = ablation.without(tiny("mistral"), [head], SENTENCE, method="uniform")
+    assert np.abs(ours.weights - weights).max() <= 1e-5
 
 
 def test_heads_that_share_their_values_get_their_own_group(tiny: Tiny) -> None:
     values = torch.tensor([[[[1.0]], [[5.0]]]])  # two groups
-    uniform = ablation.substitute(tiny("bert"), "uniform")(0, values, torch.zeros(1, 1, 4, 1))
+    uniform = ablation.substitute(tiny("bert"), "uniform")(0, torch.ones(4, 1, 1), values, torch.zeros(1, 1, 4, 1))
     assert uniform.flatten().tolist() == [1.0, 1.0, 5.0, 5.0]
 
 

@@ -23,9 +23,9 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.methods import METHODS
 
-# Takes a layer's number, its values [1, head, n, d_head] and outputs [1, n, head, d_head]; returns the outputs of heads
-# that are off, with the same shape.
-Substitute = Callable[[int, torch.Tensor, torch.Tensor], torch.Tensor]
+# Takes a layer's number, its weights [head, query, key] or [head, sentence, query, key], its values [sentence, head, n,
+# d_head] and outputs [sentence, n, head, d_head]; returns the outputs of heads that are off, as the outputs.
+Substitute = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 # Takes the outputs of a layer, and those of its heads when they are off; returns the variants to continue with,
 # [variant, n, head, d_head].
 Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -38,24 +38,25 @@ def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> S
     Raises SettingError for another method, and if ``means`` are missing or not those of this model.
     """
     if method == "zero":
-        return lambda _layer, _values, outputs: torch.zeros_like(outputs)
+        return lambda _, __, ___, outputs: torch.zeros_like(outputs)
     if method == "uniform":
-        return partial(_uniform, encoder.causal)
+        return _uniform
     if method != "mean":
         raise SettingError(
             f"“{method[:40]}” is not a way to switch a head off.", f"Choose one of {', '.join(METHODS)}."
         )
     if means is None or means.shape[:2] != (encoder.layers, encoder.heads):
         raise SettingError("The mean outputs of this model’s heads are missing.", "Compute them with means_over.")
-    return lambda layer, _values, outputs: torch.from_numpy(means[layer]).to(outputs.device).expand_as(outputs)
+    return lambda layer, _weights, _values, outputs: (
+        torch.from_numpy(means[layer]).to(outputs.device).expand_as(outputs)
+    )
 
 
-def _uniform(causal: bool, _: int, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
-    values = values.repeat_interleave(outputs.shape[2] // values.shape[1], dim=1)  # heads may share values
-    if causal:
-        visible = torch.arange(1, values.shape[2] + 1, device=values.device, dtype=values.dtype)
-        return (values.cumsum(2) / visible[:, None]).transpose(1, 2)
-    return values.mean(2, keepdim=True).transpose(1, 2).expand_as(outputs)
+def _uniform(_: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+    # A masked key, of a later token or beyond a window, has the weight 0 in all heads.
+    visible = (weights.flatten(0, -3) > 0).any(0).to(values.dtype)  # [query, key]
+    means = visible / visible.sum(-1, keepdim=True) @ values  # [sentence, head, n, d_head]
+    return means.repeat_interleave(outputs.shape[2] // means.shape[1], dim=1).transpose(1, 2)  # heads may share values
 
 
 class Means:
@@ -147,7 +148,7 @@ def _replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap
                 return output
             places, numbers = (list(each) for each in zip(*off, strict=True))
             replaced: torch.Tensor = output.clone()
-            replaced[places, :, numbers] = by(index, value, output)[places, :, numbers]
+            replaced[places, :, numbers] = by(index, self.slot(index), value, output)[places, :, numbers]
             return replaced
 
     return Without
@@ -168,7 +169,11 @@ def states_at_random(
             numbers = [head.head for head in heads if head.layer == index]
             if not numbers:
                 return output
-            lost = (output - by(index, value, output))[:, :, numbers].flatten(2).norm(dim=-1, keepdim=True)
+            lost = (
+                (output - by(index, self.slot(index), value, output))[:, :, numbers]
+                .flatten(2)
+                .norm(dim=-1, keepdim=True)
+            )
             joined = output.flatten(2)  # [draw, n, d_model]
             shape = joined.shape[-1], len(numbers) * output.shape[-1]
             directions = torch.stack([_directions(*shape, (seed, index, draw)) for draw in draws]).to(joined)
@@ -292,7 +297,7 @@ class _Fork(Tap):
 
     def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
         if index == self._at:
-            self.outputs = self._variants(output, self._by(index, value, output))
+            self.outputs = self._variants(output, self._by(index, self.slot(index), value, output))
             heads, n = self.weights.shape[1:3]
             for later in range(index + 1, len(self.slots)):
                 self.slots[later] = self.weights.new_empty(heads, len(self.outputs), n, n)

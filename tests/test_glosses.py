@@ -40,7 +40,9 @@ def test_an_example_marks_the_two_words_that_are_linked(relation: str) -> None:
     meaning = RELATIONS[relation]
     assert " → " in meaning.link
     if relation not in ("dep", "root"):  # a link of no kind, and a word without a head
-        assert len(re.findall(r"\*[^ *]+\*", meaning.example)) == 2 == meaning.example.count("*") / 2
+        for mark in "*_":
+            assert meaning.example.count(mark) == 2
+            assert re.search(rf"[{mark}][^ {mark}]+[{mark}]", meaning.example)
 
 
 def test_a_subtype_without_a_gloss_has_that_of_its_relation() -> None:
@@ -50,11 +52,12 @@ def test_a_subtype_without_a_gloss_has_that_of_its_relation() -> None:
 
 
 def test_an_explanation_names_the_linked_words_of_its_example() -> None:
-    assert explained("case dep_to_head") == "preposition → its noun, as “in” and “house” in “in the house”"
-    assert explained("third_person").startswith("pronoun → what it refers to, as “dog” and “it” in “the dog barked")
+    assert explained("case dep_to_head") == "preposition → its noun, as “in” → “house” in “in the house”"
+    assert explained("obj") == "object → its verb, as “book” → “reads” in “she reads a book”"
+    assert explained("third_person").startswith("pronoun → what it refers to, as “it” → “dog” in “the dog barked")
     assert explained("dep") == "unclear link → its head"
     assert explained("unheard") == ""
-    assert not [relation for relation in RELATIONS if "*" in explained(relation)]
+    assert not [relation for relation in RELATIONS if re.search("[*_]", explained(relation))]
 
 
 def test_rules_name_parts_of_speech_in_words() -> None:
@@ -71,6 +74,8 @@ def test_labels() -> None:
     ("typed", "first"),
     [
         ("subject", "nsubj"),
+        ("adjective noun", "amod"),
+        ("who does what", "nsubj"),
         ("subjects", "nsubj"),
         ("Find the head for subjects", "nsubj"),
         ("object", "obj"),
@@ -98,7 +103,7 @@ def test_plain_words_find_the_role(typed: str, first: str) -> None:
     assert asked_for(typed)[0] == first
 
 
-@pytest.mark.parametrize("typed", ["", "   ", "the", "xyzzy", "🦊", "<script>", "((((", "L3H1"])
+@pytest.mark.parametrize("typed", ["", "   ", "the", "word", "xyzzy", "🦊", "<script>", "((((", "L3H1"])
 def test_what_means_nothing_finds_nothing(typed: str) -> None:
     assert asked_for(typed) == ()
 

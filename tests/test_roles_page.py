@@ -84,7 +84,7 @@ def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> No
 def test_a_head_of_the_url_is_shown_in_full() -> None:
     page = visit(head="L3H1")
     assert "### L3H1 (4-2)" in page.said
-    assert "pronoun → what it refers to, as “dog” and “it” in “the dog barked because it was cold”" in page.said
+    assert "pronoun → what it refers to, as “it” → “dog” in “the dog barked because it was cold”" in page.said
     assert "coincides with coreference" in page.said
     assert "All numbers of these relations" in {box.label for box in page.at.expander}
     assert "In the built-in sentences it is right in" in page.said
@@ -155,7 +155,7 @@ def test_relations_that_were_uploaded_are_never_markup() -> None:
 def test_the_label_of_a_cell_is_what_people_look_for() -> None:
     roles = given("minilm").findings()
     drawn = role_map(roles, (6, 12), None, LIGHT).data[-1]
-    assert "pronoun → what it refers to, as “dog” and “it” in" in drawn.hovertext[2 * 12 + 4].replace("<br>", " ")
+    assert "pronoun → what it refers to, as “it” → “dog” in" in drawn.hovertext[2 * 12 + 4].replace("<br>", " ")
     cells = drawn.text
     assert cells[2 * 12 + 4] == "coref +1"  # and not [CLS], to which it gives more of its attention
     assert cells[0 * 12 + 2] == "prev"

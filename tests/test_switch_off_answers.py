@@ -172,7 +172,7 @@ def test_a_curve_is_that_of_the_study(order: str, toy: Encoder) -> None:
 
 def test_a_curve_without_words_is_of_the_vector() -> None:
     page = visit(text="the dog saw the girl .", order="least")
-    assert "Half of the change that all 8 heads make" in page.said
+    assert "Half of the change of the sentence vector without all 8 heads is reached with" in page.said
 
 
 def test_values_that_a_link_cannot_have_are_named() -> None:

@@ -4,13 +4,15 @@ means."""
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from types import MappingProxyType
 from typing import NamedTuple
 
 
 class Gloss(NamedTuple):
-    """A role in plain words: ``name`` ("subject"), ``link`` ("subject → its verb"), an ``example`` whose linked words
-    are marked with asterisks ("the *dog* *barks*"), and further ``words`` that a person may search for."""
+    """A role in plain words: ``name`` ("subject"), ``link`` ("subject → its verb"), an ``example`` in which the
+    first word of the link is marked with asterisks and the second with underscores ("the *dog* _barks_"), and further
+    ``words`` that a person may search for."""
 
     name: str
     link: str
@@ -29,108 +31,108 @@ def _relation(name: str, head: str, example: str, words: str) -> Gloss:
 # Universal Dependencies 2, https://universaldependencies.org/u/dep/. The dependent comes first, then its head.
 RELATIONS = MappingProxyType(
     {
-        "acl": _relation("clause about a noun", "that noun", "a *reason* to *leave*", "adnominal clause"),
-        "acl:relcl": _relation("relative clause", "the noun it describes", "the *man* who *sleeps*", "who which that"),
+        "acl": _relation("clause about a noun", "that noun", "a _reason_ to *leave*", "adnominal clause"),
+        "acl:relcl": _relation("relative clause", "the noun it describes", "the _man_ who *sleeps*", "who which that"),
         "advcl": _relation(
-            "adverbial clause", "the main verb", "we *left* when it *rained*", "when because if although"
+            "adverbial clause", "the main verb", "we _left_ when it *rained*", "when because if although"
         ),
         "advcl:relcl": _relation(
-            "relative clause about a clause", "that clause", "he *won*, which *surprised* us", "which"
+            "relative clause about a clause", "that clause", "he _won_, which *surprised* us", "which"
         ),
-        "advmod": _relation("adverb", "the word it modifies", "she *runs* *fast*", "modifier adverbial manner"),
-        "amod": _relation("adjective", "its noun", "a *red* *house*", "modifier adjectival"),
-        "appos": _relation("apposition", "the noun it renames", "*Sam*, my *brother*", "appositive renaming"),
-        "aux": _relation("auxiliary", "its verb", "she *has* *left*", "helping verb has will can modal"),
-        "aux:pass": _relation("passive auxiliary", "its verb", "it *was* *built*", "was been passive"),
-        "case": _relation("preposition", "its noun", "*in* the *house*", "adposition postposition of with"),
-        "cc": _relation("conjunction", "the word it introduces", "tea *and* *milk*", "coordinating and or but"),
+        "advmod": _relation("adverb", "the word it modifies", "she _runs_ *fast*", "modifier adverbial manner"),
+        "amod": _relation("adjective", "its noun", "a *red* _house_", "modifier adjectival"),
+        "appos": _relation("apposition", "the noun it renames", "_Sam_, my *brother*", "appositive renaming"),
+        "aux": _relation("auxiliary", "its verb", "she *has* _left_", "helping verb has will can modal"),
+        "aux:pass": _relation("passive auxiliary", "its verb", "it *was* _built_", "was been passive"),
+        "case": _relation("preposition", "its noun", "*in* the _house_", "adposition postposition of with"),
+        "cc": _relation("conjunction", "the word it introduces", "tea *and* _milk_", "coordinating and or but"),
         "cc:preconj": _relation(
             "first half of a double conjunction",
             "the first joined word",
-            "*both* *tea* and milk",
+            "*both* _tea_ and milk",
             "both either neither",
         ),
-        "ccomp": _relation("clause as object", "its verb", "she *says* he *left*", "that complement clausal reported"),
-        "clf": _relation("classifier", "its noun or number", "three *sheets* of *paper*", "counter measure word"),
-        "compound": _relation("first noun of a compound", "its last noun", "*phone* *book*", "noun compounds"),
-        "compound:prt": _relation("verb particle", "its verb", "*shut* *down*", "phrasal verbs up off"),
+        "ccomp": _relation("clause as object", "its verb", "she _says_ he *left*", "that complement clausal reported"),
+        "clf": _relation("classifier", "its noun or number", "three *sheets* of _paper_", "counter measure word"),
+        "compound": _relation("first noun of a compound", "its last noun", "*phone* _book_", "noun compounds"),
+        "compound:prt": _relation("verb particle", "its verb", "_shut_ *down*", "phrasal verbs up off"),
         "conj": _relation(
-            "joined word", "the first of the list", "*tea* and *milk*", "conjunct coordination coordinated and"
+            "joined word", "the first of the list", "_tea_ and *milk*", "conjunct coordination coordinated and"
         ),
-        "cop": _relation("form of “be”", "what is said", "she *is* *happy*", "copula linking verb be am are"),
-        "csubj": _relation("clause as subject", "its verb", "what she *said* *matters*", "clausal subject"),
-        "csubj:outer": _relation("clause as subject of a clause", "that clause", "to *wait* is what *helps*", "outer"),
-        "csubj:pass": _relation("clause as passive subject", "its verb", "that he *left* was *known*", "passive"),
+        "cop": _relation("form of “be”", "what is said", "she *is* _happy_", "copula linking verb be am are"),
+        "csubj": _relation("clause as subject", "its verb", "what she *said* _matters_", "clausal subject"),
+        "csubj:outer": _relation("clause as subject of a clause", "that clause", "to *wait* is what _helps_", "outer"),
+        "csubj:pass": _relation("clause as passive subject", "its verb", "that he *left* was _known_", "passive"),
         "dep": _relation("unclear link", "its head", "a link that the annotators could not name", "unspecified other"),
-        "det": _relation("determiner", "its noun", "*the* *dog*", "article the a this every"),
+        "det": _relation("determiner", "its noun", "*the* _dog_", "article the a this every"),
         "det:predet": _relation(
-            "word before the article", "its noun", "*all* the *dogs*", "predeterminer all both such"
+            "word before the article", "its noun", "*all* the _dogs_", "predeterminer all both such"
         ),
-        "discourse": _relation("interjection", "the clause", "*well*, I *think* so", "oh yes please discourse"),
+        "discourse": _relation("interjection", "the clause", "*well*, I _think_ so", "oh yes please discourse"),
         "dislocated": _relation(
-            "phrase moved to the edge", "its verb", "this *film*, I *like* it", "topic dislocation"
+            "phrase moved to the edge", "its verb", "this *film*, I _like_ it", "topic dislocation"
         ),
         "expl": _relation(
-            "empty “it” or “there”", "its verb", "*there* *is* a way", "expletive dummy there pleonastic"
+            "empty “it” or “there”", "its verb", "*there* _is_ a way", "expletive dummy there pleonastic"
         ),
-        "fixed": _relation("rest of a fixed phrase", "its first word", "*because* *of*", "idiom multiword expression"),
-        "flat": _relation("rest of a name", "its first word", "*New* *York*", "names title dates"),
-        "goeswith": _relation("second half of a split word", "its first half", "*with* *out*", "typo spelling"),
-        "iobj": _relation("indirect object", "its verb", "she *gave* *me* a book", "recipient dative"),
-        "list": _relation("later item of a list", "the first item", "*name*, *address*, phone", "enumeration items"),
+        "fixed": _relation("rest of a fixed phrase", "its first word", "_because_ *of*", "idiom multiword expression"),
+        "flat": _relation("rest of a name", "its first word", "_New_ *York*", "names title dates"),
+        "goeswith": _relation("second half of a split word", "its first half", "_with_ *out*", "typo spelling"),
+        "iobj": _relation("indirect object", "its verb", "she _gave_ *me* a book", "recipient dative"),
+        "list": _relation("later item of a list", "the first item", "_name_, *address*, phone", "enumeration items"),
         "mark": _relation(
             "word that opens a clause",
             "the clause's verb",
-            "*because* it *rained*",
+            "*because* it _rained_",
             "marker subordinating subordinator that to if whether",
         ),
         "nmod": _relation(
             "noun with a preposition",
             "the noun it modifies",
-            "the *roof* of the *house*",
+            "the _roof_ of the *house*",
             "nominal modifier of prepositional phrase",
         ),
-        "nmod:desc": _relation("descriptive noun", "the name it goes with", "*Professor* *Smith*", "title"),
+        "nmod:desc": _relation("descriptive noun", "the name it goes with", "*Professor* _Smith_", "title"),
         "nmod:poss": _relation(
-            "possessor", "what is possessed", "*her* *book*", "possessive genitive my his their whose"
+            "possessor", "what is possessed", "*her* _book_", "possessive genitive my his their whose"
         ),
-        "nmod:unmarked": _relation("noun without a preposition", "the noun it modifies", "*page* *5*", "bare"),
-        "nsubj": _relation("subject", "its verb", "the *dog* *barks*", "subjects nominal who does agent"),
+        "nmod:unmarked": _relation("noun without a preposition", "the noun it modifies", "_page_ *5*", "bare"),
+        "nsubj": _relation("subject", "its verb", "the *dog* _barks_", "subjects nominal who does agent"),
         "nsubj:outer": _relation(
-            "subject of a whole clause", "that clause", "the *problem* is that it *rains*", "outer"
+            "subject of a whole clause", "that clause", "the *problem* is that it _rains_", "outer"
         ),
-        "nsubj:pass": _relation("passive subject", "its verb", "the *house* was *built*", "passive"),
-        "nummod": _relation("number", "its noun", "*three* *dogs*", "numeral numeric count"),
-        "obj": _relation("object", "its verb", "she *reads* a *book*", "direct objects accusative"),
+        "nsubj:pass": _relation("passive subject", "its verb", "the *house* was _built_", "passive"),
+        "nummod": _relation("number", "its noun", "*three* _dogs_", "numeral numeric count"),
+        "obj": _relation("object", "its verb", "she _reads_ a *book*", "direct objects accusative"),
         "obl": _relation(
             "phrase with a preposition",
             "its verb",
-            "she *sat* on the *chair*",
+            "she _sat_ on the *chair*",
             "oblique prepositional adverbial where when place time",
         ),
-        "obl:agent": _relation("doer in the passive", "its verb", "*built* by the *city*", "agent by passive"),
+        "obl:agent": _relation("doer in the passive", "its verb", "_built_ by the *city*", "agent by passive"),
         "obl:unmarked": _relation(
-            "time or measure without a preposition", "its verb", "we *left* *yesterday*", "oblique time measure"
+            "time or measure without a preposition", "its verb", "we _left_ *yesterday*", "oblique time measure"
         ),
         "orphan": _relation(
-            "word left by an omitted verb", "the word that stands in", "*I* tea, you *milk*", "ellipsis gapping"
+            "word left by an omitted verb", "the word that stands in", "I drink tea, _you_ *milk*", "ellipsis gapping"
         ),
         "parataxis": _relation(
             "clause set beside another",
             "the main clause",
-            "let’s *go*, it’s *late*",
+            "let’s _go_, it’s *late*",
             "side by side insertion aside said",
         ),
-        "punct": _relation("punctuation", "its clause or phrase", "she *left* *.*", "comma commas period stop quote"),
+        "punct": _relation("punctuation", "its clause or phrase", "she _left_ *.*", "comma commas period stop quote"),
         "reparandum": _relation(
-            "slip of the tongue", "its correction", "go to the *left* *right*", "disfluency repair"
+            "slip of the tongue", "its correction", "go to the *left* _right_", "disfluency repair"
         ),
         "root": _relation("main word", "the sentence", "the dog *barks*", "root predicate"),
-        "vocative": _relation("person spoken to", "the clause", "*Sam*, *come* here", "address"),
+        "vocative": _relation("person spoken to", "the clause", "*Sam*, _come_ here", "address"),
         "xcomp": _relation(
             "verb without a subject of its own",
             "the verb above it",
-            "she *wants* to *leave*",
+            "she _wants_ to *leave*",
             "open complement infinitive to",
         ),
     }
@@ -141,20 +143,20 @@ PATTERNS = MappingProxyType(
         "third_person": _pattern(
             "pronoun",
             "pronoun → what it refers to",
-            "the *dog* barked because *it* was cold",
+            "the _dog_ barked because *it* was cold",
             "pronouns coreference antecedent anaphor it he she they refer refers",
         ),
         "previous": _pattern(
-            "previous token", "token → the one before", "*the* *dog*", "before word left position last"
+            "previous token", "token → the one before", "_the_ *dog*", "before word left position last"
         ),
-        "next": _pattern("next token", "token → the one after", "*the* *dog*", "after following word right position"),
+        "next": _pattern("next token", "token → the one after", "*the* _dog_", "after following word right position"),
         "same": _pattern("same token", "token → itself", "*dog*", "itself self word position diagonal"),
-        "cls": _pattern("[CLS]", "any token → [CLS]", "*[CLS]* the *dog*", "start first delimiter special"),
-        "sep": _pattern("[SEP]", "any token → [SEP]", "the *dog* *[SEP]*", "end delimiter special"),
+        "cls": _pattern("[CLS]", "any token → [CLS]", "_[CLS]_ the *dog*", "start first delimiter special"),
+        "sep": _pattern("[SEP]", "any token → [SEP]", "the *dog* _[SEP]_", "end delimiter special"),
         "punctuation": _pattern(
             "punctuation marks",
             "any token → commas and full stops",
-            "the *dog* barks *.*",
+            "the *dog* barks _._",
             "comma commas full stop period delimiter dot",
         ),
         "entropy": _pattern("broad", "any token → many tokens", "", "everywhere evenly average uniform entropy wide"),
@@ -185,7 +187,7 @@ PARTS_OF_SPEECH = MappingProxyType(
 # Words that occur in any question and carry no meaning.
 _EMPTY = re.compile(
     r"\b(a|an|the|heads?|that|for|of|to|at|in|on|its|their|is|are|do|does|find|me|looks?|looking|attends?|attending|links?"
-    r"|linking|between|from|with|and|tokens?|one|what|s)\b"
+    r"|linking|between|from|with|and|tokens?|words?|one|what|s)\b"
 )
 
 
@@ -212,13 +214,15 @@ def linked(relation: str) -> str:
 
 
 def explained(detail: str) -> str:
-    """ "subject → its verb, as “dog” and “barks” in “the dog barks”"; "" if there is no gloss."""
+    """ "subject → its verb, as “dog” → “barks” in “the dog barks”"; "" if there is no gloss."""
     meaning = gloss(detail)
     if meaning is None:
         return ""
-    marked = [f"“{word}”" for word in re.findall(r"\*([^*]+)\*", meaning.example)]
-    where = f", as {' and '.join(marked)} in “{meaning.example.replace('*', '')}”" if marked else ""
-    return f"{meaning.link}{where}"
+    linked_words = re.findall(r"\*([^*]+)\*", meaning.example) + re.findall(r"_([^_]+)_", meaning.example)
+    if not linked_words:
+        return meaning.link
+    marked = " → ".join(f"“{word}”" for word in linked_words)
+    return f"{meaning.link}, as {marked} in “{re.sub('[*_]', '', meaning.example)}”"
 
 
 def rule_in_words(rule: str) -> str:
@@ -229,22 +233,28 @@ def rule_in_words(rule: str) -> str:
 def asked_for(typed: str) -> tuple[str, ...]:
     """The relations and details that the typed words mean, best first: "subject", "looks at commas", "word before".
 
-    A complete name ("nsubj", "object") comes first, then those that share most words with the question; empty if none
-    do.
+    A complete name ("nsubj", "object") comes first, then those that share most words with the question, and of these
+    those whose name is among its words, then those with most of its empty words too; nothing if none do.
     """
-    words = re.findall(r"[\w:]+", _EMPTY.sub(" ", typed.lower()))
+    every, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _EMPTY.sub(" ", typed.lower())))
     phrase = " ".join(words)
     ranked = []
     for order, (detail, meaning) in enumerate((*PATTERNS.items(), *RELATIONS.items())):
         name = re.findall(r"\w+", meaning.name.lower())
         names = {detail, " ".join(name)}
         terms = {detail, *name, *meaning.words, *detail.split(":")}
-        hits = sum(any(_alike(word, term) for term in terms) for word in words)
+        hits = _hits(words, terms)
         if hits:
             exact = phrase in names or phrase.rstrip("s") in names
-            ranked.append((not exact, -hits, order, detail))
+            is_named = _hits(words, name) >= len(name)
+            ranked.append((not exact, -hits, not is_named, -_hits(every, meaning.words), order, detail))
     most = min((entry[1] for entry in ranked), default=0)
     return tuple(entry[-1] for entry in sorted(ranked) if not entry[0] or entry[1] == most)
+
+
+def _hits(words: Iterable[str], terms: Collection[str]) -> int:
+    """How many of the words are among the terms."""
+    return sum(any(_alike(word, term) for term in terms) for word in words)
 
 
 def _alike(word: str, term: str) -> bool:

@@ -38,7 +38,7 @@ WORD, LOSS, VECTOR = (
     "rise of the loss per token",
     "1 − cosine of the sentence vector",
 )
-OF_WORDS = {LOSS: "fall of log p of the word", VECTOR: "1 − cosine of the word’s last state"}
+OF_WORDS = {LOSS: "fall of log p of the token after the word", VECTOR: "1 − cosine of the word’s last state"}
 
 
 def effect(
@@ -249,11 +249,12 @@ class Measurement:
             losses = -followed.mean(axis=1)
             yield losses[1:] - losses[0]
             return
-        for word in words:
-            at = [place - 1 for place, one in enumerate(read.words) if one == word and place]
-            if at:
-                sums = followed[:, at].sum(axis=1)
-                yield sums[0] - sums[1:]
+        for word in words:  # what a head does at a word changes the prediction of the token after it
+            last = max((place for place, one in enumerate(read.words) if one == word), default=len(read.ids))
+            if last < followed.shape[1]:
+                yield followed[0, last] - followed[1:, last]
+            else:
+                self._left_out += 1
 
     def _vectors(self, sentence: Sentence, words: list[int] | None) -> Iterator[Numbers]:
         encoder, forms = self._encoder, sentence.forms

@@ -116,6 +116,11 @@ class Job:
         self._stopped = self._stopped or not self._waiting_visitors()
         return self._stopped
 
+    def check(self) -> None:
+        """Raise Cancelled once nobody was waiting for it."""
+        if self.stopped():
+            raise Cancelled("The computation was stopped: no open page was waiting for it.", "Open the page again.")
+
     def _waiting_visitors(self) -> set[str]:
         now, longest = time.monotonic(), self._rules.forgotten()
         return {who for (who, _), seen in list(self._seen.items()) if now - seen < longest}

@@ -84,9 +84,10 @@ def _state_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[
     """In one to three words, whether a role shows in this text, and what that means."""
     if finding in hits:
         right, cases = hits[finding]
-        return (
-            HERE if right else REST
-        ), f"According to this sentence’s annotation, it is right in {right} of {counted(cases, 'case')}."
+        if not cases:
+            return REST, "According to its annotation, this sentence has no such link."
+        why = f"According to this sentence’s annotation, it is right in {right} of {counted(cases, 'case')}."
+        return HERE if right else REST, why
     state = REST if not shows else LINK if finding.role in LINKING else HERE
     return state, WHY[state]
 

@@ -12,7 +12,6 @@ import streamlit as st
 
 from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads, chance
 from mha_viz.attention import Head
-from mha_viz.errors import Cancelled
 from mha_viz.figures.caption import both
 from mha_viz.figures.effects import head_grid as grid_of_heads
 from mha_viz.figures.head_map import CONFIG
@@ -139,8 +138,7 @@ def _study(key: str, model: catalog.Model, job: Job) -> None:
     for untrained in (False, True):
         measured = []
         for part in parts:
-            if job.stopped():
-                raise Cancelled("The computation stopped because nobody was waiting for it.", "Open the page again.")
+            job.check()
             numbers = office().repeats(model, part.start, part.stop, untrained).result()
             measured.append(numbers * len(part))
             job.tell((len(sums) + len(measured) / len(parts)) / 2)

@@ -21,7 +21,7 @@ from mha_viz.ui.asking import WAITING
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.parts import complain, guarded, plain, theme
+from mha_viz.ui.parts import complain, formulas, guarded, plain, theme
 from mha_viz.ui.takeaway import Chart
 
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
@@ -120,15 +120,19 @@ def explained(question: Question | None, effect: str) -> str:
     )
 
 
-def beside_random(effect: Together) -> str:
-    """The effect on the answer beside that of random directions; empty if there is no question."""
+def beside_random(effects: Effects, effect: Together, off: tuple[Head, ...]) -> str:
+    """The effect on the answer, its rank for a single head, and beside it that of random directions; empty if there is
+    no question."""
     if effect.answer != effect.answer:
         return ""
+    sentence = f"The effect on the answer is {decimal(effect.answer, 4)}"
+    if len(off) == 1:
+        sentence += f", rank {effects.ranked('answer').index(off[0]) + 1} of {effects.answer.size}"
     if is_all_there_is(effect.random_answer, effect.answer):
-        return f"The effect on the answer is {decimal(effect.answer, 4)}."
+        return f"{sentence}."
     weaker = int((effect.random_answer < effect.answer).sum())
     return (
-        f"The effect on the answer is {decimal(effect.answer, 4)}; removing as much in random directions gives "
+        f"{sentence}; removing as much in random directions gives "
         f"{decimal(effect.random_answer.min(), 4)} to {decimal(effect.random_answer.max(), 4)}: less in {weaker} of "
         f"{len(effect.random_answer)} draws."
     )
@@ -169,9 +173,9 @@ def direct(model: catalog.Model, attention: Attention, question: Question) -> li
             return []
         st.markdown(
             f"What each head adds to the logit of **{plain(question.word)}** through the residual stream alone: its "
-            "output through its slice of W_O, the final norm with the scale it has here, and the word’s row of the "
-            "unembedding. What later layers do with that output is not included, so it may differ from the effect of "
-            "switching the head off."
+            + formulas("output through its slice of W_O, ")
+            + "the final norm with the scale it has here, and the word’s row of the unembedding. What later layers do "
+            "with that output is not included, so it may differ from the effect of switching the head off."
         )
         draw = partial(charts.signed_grid, added, "logits")
         head_grid(draw(theme()), "direct_grid", "Direct contribution of each head to the logit.")

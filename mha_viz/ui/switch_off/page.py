@@ -16,7 +16,6 @@ from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Ablation, Question
 from mha_viz.drawing.table import Table
-from mha_viz.errors import Cancelled
 from mha_viz.figures import answers as answer_charts
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both, reading
@@ -97,8 +96,11 @@ def _removed(
     question = ablation.question
     if question is not None:
         answering.importance(model, attention, question, effects)
-    drawn = removal.show(model, attention, ablation, effects, where)
-    removal.show_switch(model, attention, ablation, where)
+    drawn: list[Chart] = []
+    with guarded(complain):
+        drawn = removal.show(model, attention, ablation, effects, where)
+    with guarded(complain):
+        removal.show_switch(model, attention, ablation, where)
     return drawn + answering.direct(model, attention, question) if question is not None else drawn
 
 
@@ -127,8 +129,7 @@ def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> No
     batches_of_heads = list(batches(attention.layers, attention.heads, len(attention.text)))
     parts = []
     for number, (layer, heads) in enumerate(batches_of_heads):
-        if job.stopped():
-            raise Cancelled("The computation stopped because nobody was waiting for it.", "Open the page again.")
+        job.check()
         parts.append((layer, office().some_effects(model, key[1], layer, heads).result()))
         job.tell((number + 1) / len(batches_of_heads))
     office().effects.put(key, all_effects(parts))
@@ -209,7 +210,7 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
             f"Removing as much in random directions changes it by {1000 * effect.random.min():.1f} to "
             f"{_thousandths(effect.random.max())}: less than that in {weaker} of {len(effect.random)} draws."
         )
-    st.markdown(answering.beside_random(effect))
+    st.markdown(answering.beside_random(effects, effect, off))
     st.markdown(CAUTION)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import streamlit as st
@@ -13,7 +14,6 @@ from mha_viz.analysis.removal import ORDERS, Removal, Switch, order_of, removed,
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import COSINE, Ablation, Question
 from mha_viz.drawing.table import Table
-from mha_viz.errors import Cancelled
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
@@ -26,13 +26,14 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import guarded, plain, theme
 from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import wait_for
+from mha_viz.ui.study_progress import Order, ordered
 from mha_viz.ui.switch_off.answering import answer_of, unit
 from mha_viz.ui.takeaway import Chart
 
 LABELS = {"least": "least effect first", "most": "most effect first", "random": "at random"}
 REMOVALS = Rules("removal of heads", "removals of heads", one_per_tab=True)
 Key = tuple[object, ...]
+R = TypeVar("R", Removal, Switch)
 
 
 @Once
@@ -59,8 +60,6 @@ def show(
         return []
     order = order_of(effects, where.order, effect, where.seed)
     curve = _curve(model, attention, ablation, order)
-    if curve is None:
-        return []
     st.markdown(_sentence(curve, question))
     draw = partial(charts.removal_curve, curve, effect, unit(question, effect))
     about = f"Heads are off one after the other ({where.how}); {reading(attention)}."
@@ -99,8 +98,9 @@ def _on_order(key: str) -> None:
 def _sentence(curve: Removal, question: Question | None) -> str:
     heads = len(curve.order)
     if question is None or question.kind == COSINE:
-        half = int(np.argmax(curve.sentence >= curve.sentence[-1] / 2))
-        return f"Half of the change that all {heads} heads make together is reached with {half} of them off."
+        changes, of = (curve.sentence, "sentence vector") if question is None else (curve.answer, "cosine")
+        half = int(np.argmax(changes >= changes[-1] / 2))
+        return f"Half of the change of the {of} without all {heads} heads is reached with {half} of them off."
     if curve.first_change is None:
         return f"The most probable word stays the same, even with all {heads} heads off."
     first = both(curve.order[curve.first_change - 1])
@@ -110,56 +110,41 @@ def _sentence(curve: Removal, question: Question | None) -> str:
     )
 
 
-def _curve(model: catalog.Model, attention: Attention, ablation: Ablation, order: tuple[Head, ...]) -> Removal | None:
-    """The curve, from the cache or from the model; None if it was stopped. Raises what the model raises, and Busy."""
+def _curve(model: catalog.Model, attention: Attention, ablation: Ablation, order: tuple[Head, ...]) -> Removal:
+    """The curve, from the cache or from the model. Raises what the model raises, Busy, and Cancelled."""
 
     def work(job: Job) -> Removal:
         parts: list[Changes] = []
         counts = steps(len(order), len(attention.text))
         for done, some in enumerate(counts, 1):
-            _check(job)
+            job.check()
             parts.append(office().lost(model, ablation, [order[:count] for count in some]).result())
             job.tell(done / len(counts))
         return removed(order, parts)
 
-    curve = _ordered((attention.key, ablation, order), model, ablation, work, "Removing heads")
-    return curve if isinstance(curve, Removal) else None
+    return _ordered(Removal, (attention.key, ablation, order), model, ablation, work, "Removing heads")
 
 
 def _ordered(
-    key: Key, model: catalog.Model, ablation: Ablation, work: Callable[[Job], Removal | Switch], words: str
-) -> Removal | Switch | None:
-    """The result of ``work``, from the cache or as a job that can be stopped; None if it was stopped."""
-    result = office().removals.get(key)
+    kind: type[R], key: Key, model: catalog.Model, ablation: Ablation, work: Callable[[Job], R], words: str
+) -> R:
+    """The result of ``work``, from the cache or as a job that can be stopped."""
+
+    def stored() -> R | None:
+        result = office().removals.get(key)
+        return result if isinstance(result, kind) else None
+
+    result = stored()
     if result is not None:
         return result
     if ablation.method == "mean":
         inference.measure_means(model)
-    if _desk().left(key):
-        st.button("Start again", key=f"again_{hash(key)}", on_click=_again, args=(key,))
-        return None
-    job = _desk().order(key, ablation.text[:40], lambda job: _keep(key, work(job)))
-    wait_for(job, words, f"stop_{hash(key)}")
-    result = office().removals.get(key)
-    if result is None:
-        raise job.error or Cancelled("The computation was not finished.", "Start it again.")
-    return result
+    order = Order(key, ablation.text[:40], lambda job: _store(key, work(job)), f"removal_{hash(key)}")
+    return ordered(_desk(), order, words, stored)
 
 
-def _keep(key: Key, result: Removal | Switch) -> None:
+def _store(key: Key, result: Removal | Switch) -> None:
     office().removals.put(key, result)
-
-
-def _check(job: Job) -> None:
-    if job.stopped():
-        raise Cancelled("The computation stopped because nobody was waiting for it.", "Start it again.")
-
-
-@guarded()
-def _again(key: Key) -> None:
-    failed = _desk().failed(key)
-    if failed is not None:
-        failed.join()
 
 
 # ---- Another answer -----------------------------------------------------------------------------------------
@@ -190,26 +175,23 @@ def show_switch(model: catalog.Model, attention: Attention, ablation: Ablation, 
     place = question.place if question.places else None
     asking = office().question(model, ablation.text, ablation.pair, place, wanted, other="")
     other = inference.wait(asking, "Asking the model…")
-    switched = _switched(model, attention, ablation._replace(question=other))
-    if switched is not None:
-        _say_switch(switched, wanted)
+    _say_switch(_switched(model, attention, ablation._replace(question=other)), wanted)
 
 
-def _switched(model: catalog.Model, attention: Attention, ablation: Ablation) -> Switch | None:
+def _switched(model: catalog.Model, attention: Attention, ablation: Ablation) -> Switch:
     at_once = max(1, PIECES // len(attention.text))
 
     def work(job: Job) -> Switch:
         def margins_of(sets: list[tuple[Head, ...]]) -> Numbers:
             parts: list[Numbers] = []
             for first in range(0, len(sets), at_once):
-                _check(job)
+                job.check()
                 parts.append(office().margins(model, ablation, sets[first : first + at_once]).result())
             return np.concatenate(parts)
 
         return switch(attention.every_head(), margins_of, progress=job.tell)
 
-    switched = _ordered((attention.key, ablation, "switch"), model, ablation, work, "Looking for heads")
-    return switched if isinstance(switched, Switch) else None
+    return _ordered(Switch, (attention.key, ablation, "switch"), model, ablation, work, "Looking for heads")
 
 
 def _say_switch(switched: Switch, wanted: str) -> None:

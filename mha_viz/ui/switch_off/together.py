@@ -8,7 +8,6 @@ from functools import partial
 from mha_viz.analysis.effects import Together, draws, together
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Ablation
-from mha_viz.errors import Cancelled
 from mha_viz.models import catalog
 from mha_viz.ui import inference
 from mha_viz.ui.cache import office
@@ -43,8 +42,7 @@ def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> No
     changes = office().lost(model, ablation, [off]).result()
     batches = draws(len(attention.text))
     for number, some in enumerate(batches, 1):
-        if job.stopped():
-            raise Cancelled("The computation stopped because nobody was waiting for it.", "Open the page again.")
+        job.check()
         parts.append(office().lost_at_random(model, ablation, off, some).result())
         job.tell(number / len(batches))
     office().together.put(key, together(changes, parts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["MINUS", "counted", "decimal", "done", "duration", "percent", "small", "weight"]
+__all__ = ["MINUS", "counted", "decimal", "done", "duration", "percent", "signed", "small", "weight"]
 
 MINUS = "−"  # U+2212, as wide as a plus sign; a hyphen is too short and breaks lines
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -31,6 +31,11 @@ def weight(value: float) -> str:
     if value <= -0.0005:
         return MINUS + weight(-value)
     return "<.001" if 0 < value < 0.0005 else f"{math.floor(value * 1000 + 0.5) / 1000:.3f}"
+
+
+def signed(value: int) -> str:
+    """A whole number with its sign: "+1", "−3", "0"."""
+    return f"+{value}" if value > 0 else decimal(value, 0)
 
 
 def small(value: float) -> str:

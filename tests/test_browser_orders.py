@@ -128,6 +128,21 @@ def _click_the_map(page: Page, step: int) -> None:
     chart.click(position={"x": 55, "y": (50, 90)[step % 2]})
 
 
+def _click_a_square(page: Page, step: int) -> None:
+    """A head of layer 0 or 1 is switched off or on."""
+    _settled(page)
+    chart = page.locator(".st-key-wide_effects .js-plotly-plot").locator("visible=true").first
+    chart.click(position={"x": 75, "y": (40, 90)[step % 2]})
+
+
+def _switch_all_on(page: Page, _: int) -> None:
+    """Without a head that is off there is nothing to press."""
+    _settled(page)
+    button = page.get_by_role("button", name="Switch all on").first
+    if button.is_enabled():
+        button.click()
+
+
 def _subtract(page: Page, step: int) -> None:
     """Only two or more heads have a difference."""
     _settled(page)
@@ -234,6 +249,9 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "random": lambda page, _: page.get_by_role("button", name="at random").first.click(),
             "uniform": _check("uniform"),
             "zero": _check("zero"),
+            "square": _click_a_square,
+            "all on": _switch_all_on,
+            "order": _check("least effect first"),
         },
     ),
     "/questions": (

@@ -15,7 +15,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
 from mha_viz.figures.effects import numbered_axis
 from mha_viz.figures.theme import Theme, colorscale, grid_colour, paper
-from mha_viz.numerals import decimal
+from mha_viz.numerals import decimal, percent
 
 ROW = 30  # pixels per word
 Numbers = npt.NDArray[np.float64]
@@ -35,7 +35,7 @@ def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> go.Figure:
                 "orientation": "h",
                 "name": name,
                 "marker": {"color": colour},
-                "text": [_share(value) for value in values],
+                "text": [percent(value) for value in values],
                 "textposition": "outside",
                 "constraintext": "none",  # narrow bars keep letters of the normal size
                 "textfont": {"size": 11, "color": theme.muted},
@@ -66,10 +66,6 @@ def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> go.Figure:
 def _marked(word: str, is_followed: bool) -> str:
     text = escape(word if len(word) <= 14 else f"{word[:13]}…")
     return f"<b>{text}</b>" if is_followed else text
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.1f}%" if value >= 0.0005 else "<0.1%"
 
 
 def removal_curve(removal: Removal, what: str, unit: str, theme: Theme) -> go.Figure:

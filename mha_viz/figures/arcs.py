@@ -18,9 +18,9 @@ GAP = 13.0  # between words
 STEP = 13.0  # height of an arc over one word
 BESIDE = 2.5  # offset from a word's middle, so that arcs to the left and to the right do not meet
 WORDS: dict[Kind, str] = {
-    "hit": "gold, and the head agrees",
-    "miss": "gold, and the head points elsewhere",
-    "extra": "the head points here, the gold does not",
+    "hit": "annotated link; the head agrees",
+    "miss": "annotated link; the head points elsewhere",
+    "extra": "the head points here; the annotation does not",
     "proposal": "suggested by a head; this text has no gold annotation",
 }
 

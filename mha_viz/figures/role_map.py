@@ -14,6 +14,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
 from mha_viz.figures.role_words import COLOURS, by_head, described, short
 from mha_viz.figures.theme import Theme, grid_colour, paper, readable
+from mha_viz.numerals import signed
 
 CELL, TOP, LEFT, RIGHT = (60, 40), 30, 30, 4  # pixels
 FAINTEST = 0.18  # opacity of a role without a gain, or that a simple rule matches
@@ -174,7 +175,7 @@ def _sheet(theme: Theme, shape: tuple[int, int]) -> dict[str, Any]:
 
 def offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int], theme: Theme) -> go.Figure:
     """Where a head looks: mean weight, and share of the largest weights, at each distance from the token itself."""
-    names = [f"{place:+d}" if place else "itself" for place in places]
+    names = [signed(place) if place else "itself" for place in places]
     mean = {"type": "bar", "x": names, "y": list(mass), "name": "mean weight", "marker": {"color": theme.heads[0]}}
     largest = {"type": "bar", "x": names, "y": list(maxima), "marker": {"color": theme.heads[1]}}
     largest |= {"name": "share of the largest weights"}

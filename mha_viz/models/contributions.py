@@ -54,8 +54,8 @@ def _final_norm(encoder: Encoder, question: Question) -> Any:
     is_readable = family.final_norm and holds(family.pre_norm, encoder.config) and width == encoder.d_model
     if question.kind == COSINE or not is_readable:
         raise ModelUnsupported(
-            f"What a head of {quoted(encoder.name)} adds to a word’s logit cannot be computed: more lies between "
-            "the two than one norm and one matrix.",
+            f"What a head of {quoted(encoder.name)} adds to a word’s logit cannot be computed: between "
+            "them there is more than one norm and one matrix.",
             "Choose a model such as GPT-2, or look at the effect of switching the head off.",
         )
     return encoder.module(family.final_norm)

@@ -90,12 +90,18 @@ class Family(NamedTuple):
 _SEPARATE = ("query", "key", "value")
 _PROJECTED = ("q_proj", "k_proj", "v_proj")
 _CAPPED = "it bends large q · k towards a limit before the softmax"
-_DISTANCE = "it adds to q · k a number for the distance of the two tokens"
-_DISENTANGLED = "it adds to q · k what queries and keys score with the distance of the two tokens"
-_BY_DISTANCE_AND_TEXT = (
-    "it adds to q · k what the query scores with the distance of the two tokens, and with whether both are of one text"
+_DISTANCE = "it adds a number to q · k that depends on the distance between the two tokens"
+_DISENTANGLED = (
+    "it adds terms to q · k in which the query and the key are compared with the distance between the two tokens"
 )
-_NARROW = "its queries and keys are made from a narrower vector than its values, so that there is no one x"
+_BY_DISTANCE_AND_TEXT = (
+    "it adds terms to q · k in which the query is compared with the distance between the two tokens, and with whether "
+    "both belong to the same text"
+)
+_NARROW = (
+    "its queries and keys are made from a narrower vector than its values, so the heads of a layer have no common "
+    "input x"
+)
 
 _BERT = Family(
     "encoder.layer.{0}.attention.self",
@@ -230,7 +236,8 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             sizes=Sizes("n_layer", "n_head", "d_model", "d_inner"),
             opaque=_BY_DISTANCE_AND_TEXT,
             rewritten=True,
-            wordless="it learned to predict words in orders of its own, from a second stream that no reading has",
+            wordless="it was trained to predict words in random orders, with a second stream of vectors that reading a "
+            "text does not use",
         ),
     }
 )

@@ -121,9 +121,9 @@ PREDICTIONS: Mapping[str, Prediction] = MappingProxyType(
             "W_Q, W_K and W_V begin equal in all heads, and only their slices of W_O differ. What will happen to W_Q, "
             "W_K and W_V?",
             {
-                "never": "they stay equal",
-                "first": "they differ after the first update",
-                "later": "they differ only after many updates",
+                "never": "W_Q, W_K and W_V stay equal",
+                "first": "W_Q, W_K and W_V differ after the first update",
+                "later": "W_Q, W_K and W_V differ only after many updates",
             },
             _output,
         ),
@@ -135,9 +135,9 @@ PREDICTIONS: Mapping[str, Prediction] = MappingProxyType(
         PENALTY: Prediction(
             "The loss now punishes heads that look at the same words. What will happen to the right answers?",
             {
-                "more": "there are more of them",
-                "same": "they stay within one point",
-                "fewer": "there are fewer of them",
+                "more": "there are more right answers",
+                "same": "the share of right answers stays within one point",
+                "fewer": "there are fewer right answers",
             },
             _penalty,
         ),

@@ -31,8 +31,12 @@ from mha_viz.ui.parts import complain, guarded, plain, remark
 
 MULTILINGUAL = "bert-base-multilingual-cased"
 # English words that are rare in other languages with Latin letters: a text that contains one counts as English.
-ENGLISH = frozenset(("the", "and", "is", "are", "it", "that", "with", "they", "not", "were", "have", "from", "you"))
-LEAST_WORDS = 4  # the fewest words of a text whose language can be told
+ENGLISH = frozenset((
+    *("the", "and", "is", "are", "it", "that", "with", "they", "not", "were", "have", "from", "you", "this", "she"),
+    *("which", "but", "his", "their", "there", "what", "who", "would", "has", "been", "into", "because", "could"),
+    *("does", "should", "these", "those", "your", "my"),
+))  # fmt: skip
+LEAST_WORDS = 5  # the fewest words of a text whose language can be told
 IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
 PART = 50  # sentences of one request
 SOON = 0.4  # seconds to wait before the page says that it is working
@@ -290,9 +294,9 @@ def say_unknown(attention: Attention) -> None:
     elif unknown:
         listed = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
         remark(f"Unknown to the tokenizer and read as [UNK]: {listed}{' and more' if len(unknown) > 6 else ''}.")
-    foreign = split_words(attention)
+    foreign = split_words(attention) if _is_english(attention.model) else ""
     if foreign:
-        remark(f"The model has hardly seen the language of this text: {foreign}")
+        remark(f"{foreign} If the text is not in English, the model has hardly seen its language.")
     if unknown or foreign:
         _offer_multilingual(attention)
 
@@ -312,6 +316,10 @@ def split_words(attention: Attention) -> str:
     if len(counts) < LEAST_WORDS or split < IN_PIECES * len(counts) or ENGLISH & counts.keys():
         return ""
     return f"{split} of {len(counts)} different words are split into pieces."
+
+
+def _is_english(name: str) -> bool:
+    return any(model.name == name and model.english for model in catalog.offered())
 
 
 def _offer_multilingual(attention: Attention) -> None:

@@ -13,9 +13,12 @@ export default function ({ data, parentElement }) {
   root.append(make("button", { type: "button", class: "quiet", onclick }, "Copy link"), " ", note);
   // The note lies over the page until a key or a click elsewhere closes it.
   const close = (/** @type {Event} */ event) => {
-    if (event instanceof KeyboardEvent ? event.key === "Escape" : !event.composedPath().includes(root))
-      note.replaceChildren();
+    const isEscape = event instanceof KeyboardEvent && event.key === "Escape";
+    if (!note.firstChild || !(isEscape || (event.type === "pointerdown" && !event.composedPath().includes(root))))
+      return;
+    if (isEscape) event.stopPropagation(); // it closes one thing at a time
+    note.replaceChildren();
   };
-  for (const type of ["keydown", "pointerdown"]) document.addEventListener(type, close);
-  return () => ["keydown", "pointerdown"].forEach((type) => document.removeEventListener(type, close));
+  for (const type of ["keydown", "pointerdown"]) document.addEventListener(type, close, true);
+  return () => ["keydown", "pointerdown"].forEach((type) => document.removeEventListener(type, close, true));
 }

@@ -20,7 +20,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
 from mha_viz.models import catalog
-from mha_viz.numerals import counted
+from mha_viz.numerals import counted, weight
 from mha_viz.ui import address
 from mha_viz.ui.annotated import Annotated
 from mha_viz.ui.parts import plain, remark, theme
@@ -160,9 +160,9 @@ def _weighed(sentence: Sentence, attention: Attention, head: Head) -> list[str]:
     """For each anaphor, the number of candidates and the weight of the chosen one: with a single candidate, any head is
     right."""
     return [
-        f"“{plain(sentence.forms[anaphor.word])}” gives {weight:.2f} of its attention to "
+        f"“{plain(sentence.forms[anaphor.word])}” gives {weight(largest)} of its attention to "
         f"“{plain(sentence.forms[chosen])}”, {_among_candidates(len(anaphor.candidates))}."
-        for anaphor, chosen, weight in _chosen(sentence, attention, head)
+        for anaphor, chosen, largest in _chosen(sentence, attention, head)
     ]
 
 

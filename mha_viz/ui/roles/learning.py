@@ -18,7 +18,7 @@ from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import Theme
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, snapshots
-from mha_viz.numerals import counted, percent
+from mha_viz.numerals import counted, percent, weight
 from mha_viz.training import toy_maps
 from mha_viz.ui import address, navigation
 from mha_viz.ui.annotated import built_in
@@ -318,10 +318,10 @@ def _scores(step: int) -> None:
     for task, name in TASKS.items():
         best = _best(trained(), task, step)
         head = Head(int(best["layer"]), int(best["head"]))
-        weight = f"{drawn().named(task)}: {maps[(*head, *drawn().pairs[task])]:.2f}"
+        link = f"{drawn().named(task)}: {weight(maps[(*head, *drawn().pairs[task])])}"
         shares = (
             f"**{percent(best['accuracy'])}** of {int(best['n']):,} | {BASELINES[task]} {percent(best['baseline'])}"
         )
-        lines.append(f"| {name} | {both(head)} | {shares} | {weight} |")
+        lines.append(f"| {name} | {both(head)} | {shares} | {link} |")
     with st.container(key="learning_scores"):
         st.markdown("\n".join(lines))

@@ -14,7 +14,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.uploads import Source
 from mha_viz.figures.glosses import labelled
 from mha_viz.models import catalog
-from mha_viz.numerals import done
+from mha_viz.numerals import done, weight
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import Case
@@ -134,7 +134,7 @@ def _result(result: dict[str, Any], head: Head) -> None:
             words = around(one.sentence.forms, (one.query, one.key))
             show_link(words, link(one.sentence, Case(head, "q", one.query), gold))
             ends = " → ".join(f"“{one.sentence.forms[word]}”" for word in (one.query, one.key))
-            st.caption(plain(f"{ends}, weight {one.weight:.2f}{f', {one.relation[0]}' if one.relation[0] else ''}"))
+            st.caption(plain(f"{ends}, weight {weight(one.weight)}{f', {one.relation[0]}' if one.relation[0] else ''}"))
     if result["counts"]:
         with right:
             st.dataframe(_counts(result["counts"]), hide_index=True, width="stretch", key="search_counts")

@@ -23,6 +23,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
 from mha_viz.models import catalog
+from mha_viz.numerals import weight
 from mha_viz.ui import address, navigation
 from mha_viz.ui.address import Case
 from mha_viz.ui.annotated import annotated, built_in
@@ -142,7 +143,7 @@ def _case(example: Example) -> None:
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
     gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
     mark = "right" if example.right else f"correct: {gold}" if gold else "wrong"
-    st.caption(plain(f"{answer}, weight {example.weight:.2f}, {mark}"))
+    st.caption(plain(f"{answer}, weight {weight(example.weight)}, {mark}"))
 
 
 def opened(example: Example) -> str:

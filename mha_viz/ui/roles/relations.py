@@ -19,6 +19,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import asked_for, gloss, labelled, linked
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
+from mha_viz.numerals import signed
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
@@ -299,7 +300,7 @@ def _distances(corpus: Corpus) -> Any:
             "relation": labelled(row.relation),
             "n": int(n[at]),
             "distances": offset[at].tolist(),
-            "best offset": f"{OFFSETS[int(offset[at].argmax())]:+d}",
+            "best offset": signed(OFFSETS[int(offset[at].argmax())]),
             "best offset is right": 100 * offset[at].max() / n[at],
         }
         for at, row in enumerate(relations.rows)

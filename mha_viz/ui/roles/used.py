@@ -19,7 +19,7 @@ def show(rows: Any) -> None:
     if rows is None:
         return
     first = rows.iloc[0]
-    st.markdown("**Is it used?** What changes without it, on the words that it attends from")
+    st.markdown("**Is it used?** What changes without it, at the words that it attends from")
     st.markdown("\n".join(f"* {_sentence(row)}" for row in rows.itertuples(index=False)))
     st.caption(
         plain(
@@ -33,12 +33,15 @@ def show(rows: Any) -> None:
 def _sentence(row: Any) -> str:
     head = Head(int(row.layer), int(row.head))
     more = f"{decimal(row.more, 3)} [{decimal(row.more_low, 3)}, {decimal(row.more_high, 3)}]"
-    effect = f"{decimal(row.effect, 3)} [{decimal(row.ci_low, 3)}, {decimal(row.ci_high, 3)}] in {int(row.n):,} words"
-    if str(row.used) == "True":
-        return f"{_name(row)}: **used**. Without {both(head)} {effect}; {more} more than without the next of its layer."
+    effect = f"{decimal(row.effect, 3)} [{decimal(row.ci_low, 3)}, {decimal(row.ci_high, 3)}]"
+    verdict = (
+        "**used**"
+        if str(row.used) == "True"
+        else ("the pattern is there, but **no effect was found** beyond that of other heads of its layer")
+    )
     return (
-        f"{_name(row)}: the pattern is there, and **no effect was found** beyond that of other heads of its layer: "
-        f"{effect}; {more} over the next of them."
+        f"{_name(row)}: {verdict}. Switching {both(head)} off changes {int(row.n):,} words by {effect} on average: "
+        f"{more} more than the head without this role that comes closest."
     )
 
 

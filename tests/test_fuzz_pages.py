@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from mha_viz.ui import address
 from tests.controls import Act, acts
 from tests.page_session import PageSession
 from tests.places import NOT_PRESSED, PLACES
@@ -15,11 +16,11 @@ pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 STEPS = 10  # steps of a walk
 AT_ONCE = 5  # walks of one test: each begins with the server's caches as the previous one left them
 ODDS = 0.4  # share of values that no control offers
-ODD_PARAMETERS = (
-    *("text", "pair", "second", "model", "with", "head", "tray", "tour", "show", "diff"),
-    *("experiment", "run", "step", "arm", "snapshot", "kinds", "relation", "level", "corpus", "search", "gold"),
-    *("costs", "q", "k", "pin", "link", "links", "scale", "case"),
-)
+ODD_PARAMETERS = sorted({
+    *(*address.VIEW, *address.COMPARED, *address.ASKED, *address.LONG, *address.OF_THIS_MODEL, *address.OF_THIS_TEXT),
+    *("model", "with", "before", "how", "show", "class", "tour", "experiment", "run", "step", "arm", "snapshot"),
+    *("guess", "task", "answer", "kinds", "relation", "level", "corpus", "search", "gold", "costs", "typed", "find"),
+})  # fmt: skip
 ODD_VALUES = (
     *("", "x", "-1", "L0H0", "L99H99", "0-1", "[]", "{}", "²", "1" * 30, "\u202e"),
     *("toy", "toy@7", "file", "grammar", "L0H0.q1"),

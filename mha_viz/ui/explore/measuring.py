@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.numerals import done
 from mha_viz.ui.annotated import built_in
@@ -22,7 +22,7 @@ def show(name: str) -> None:
     failed = studies().failed(model, built_in().digest)
     if study is not None:
         progress(study, lambda job: f"The roles of {plain(model.label)} are being measured: {done(job.fraction)}")
-    elif failed is not None:
+    elif failed is not None and not isinstance(failed[0], Cancelled):  # who stopped it knows; others need not
         complain(failed[0])
 
 

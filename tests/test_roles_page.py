@@ -27,7 +27,7 @@ from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Job
-from mha_viz.ui.roles import score_rows
+from mha_viz.ui.roles import relations, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
 from tests import hostile
@@ -141,6 +141,20 @@ def test_tables_begin_with_three_columns_in_plain_words() -> None:
     assert "<b>58.4%</b>" in line
     assert "nearest mention" in mentions
     assert {"All numbers of the relations", "All numbers of coreference"} <= {box.label for box in page.at.expander}
+
+
+def test_two_models_are_compared_by_bars_and_all_their_numbers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = {"minilm": given("toy").profiles[0]}  # the same numbers under another name
+    monkeypatch.setattr(relations, "_measured", lambda model, _: measured.get(model.name))
+    page = visit(model="toy")
+    (table,) = [one for one in tables_at_a_glance(page) if "the best head of minilm" in one]
+    assert "Bar: the best head of toy" in table
+    assert table.count("<th>") == 3
+    assert "the best head of minilm " in re.findall("<span>(.*?)</span>", table)[-1]
+    count = len(page.at.dataframe)
+    page.at.toggle(key="numbers_of_both").set_value(True).run()
+    page.check()
+    assert len(page.at.dataframe) == count + 1
 
 
 def test_relations_that_were_uploaded_are_never_markup() -> None:

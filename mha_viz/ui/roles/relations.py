@@ -226,9 +226,16 @@ def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
             st.markdown("Models are compared by relation; this corpus has no dependencies.")
             return
         shown = _beside(tables[0], tables[1], model.name, name)
-        percents = [column for column in shown.columns if column.endswith(("score", "offset"))]
-        columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
-        st.dataframe(percentages(shown, percents), hide_index=True, width="stretch", column_config=columns)
+        rows = [
+            ScoreRow(what, Head.parse(head.split()[0]), score, (other, offset))
+            for what, head, score, offset, _, _, other, _, _ in shown.itertuples(index=False, name=None)
+        ]
+        ticks = (f"the best head of {name}", "best fixed offset")
+        score_rows.draw("Relation", ticks, rows, bar=f"the best head of {model.name}")
+        if st.toggle("All numbers of both models", key="numbers_of_both"):
+            percents = [column for column in shown.columns if column.endswith(("score", "offset"))]
+            columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
+            st.dataframe(percentages(shown, percents), hide_index=True, width="stretch", column_config=columns)
 
 
 def _typed(model: catalog.Model) -> list[catalog.Model]:

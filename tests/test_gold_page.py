@@ -46,7 +46,7 @@ def test_a_built_in_sentence_brings_its_gold_along() -> None:
     assert re.search(r"\*\*\d+\*\* of \*\*\d+\*\* right\.", page.said)
     (picture,) = [e.proto.body for e in page.at.get("html") if "data:image/svg+xml" in e.proto.body]
     drawn = base64.b64decode(re.search(r"base64,([^\"]+)", picture)[1]).decode()  # type: ignore[index]
-    assert "gold, and the head" in drawn
+    assert "annotated link; the head" in drawn
 
 
 def test_conllu_that_was_pasted_is_read_by_its_own_words() -> None:

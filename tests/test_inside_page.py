@@ -476,7 +476,7 @@ def test_the_strongest_link_of_a_head_is_shown_first() -> None:
 
 def test_a_model_whose_steps_cannot_be_told_apart_says_why(tiny_folder: Callable[[str], Path]) -> None:
     page = visit(model=str(tiny_folder("bloom")))
-    assert "adds to q · k a number for the distance" in page.said
+    assert "adds a number to q · k that depends on the distance" in page.said
     assert "Choose a model such as BERT" in page.said
     assert "What it costs" in page.said
     assert not charts(page)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mha_viz import numerals
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.files.assets import asset
@@ -321,7 +322,7 @@ def test_the_weights_in_the_sentence_are_those_of_its_maps() -> None:
     place, antecedent = drawn.pairs["pronoun_antecedent"]
     assert drawn.sentence.words[place].upos == "PRON"
     weight = recorded.maps[-1, 1, 1, place, antecedent]
-    assert f"{drawn.named('pronoun_antecedent')}: {weight:.2f} |" in learned(snapshot="10000").said
+    assert f"{drawn.named('pronoun_antecedent')}: {numerals.weight(weight)} |" in learned(snapshot="10000").said
     mark = playing(learned())["marks"][2]
     assert drawn.named("pronoun_antecedent") in mark["name"]
     assert mark["places"][place] == antecedent

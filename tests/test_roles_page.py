@@ -303,6 +303,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
     assert "Measured on the built\\-in sentences" in page.said
     assert list(empty_home.rglob("profile.json"))
     assert page.at.selectbox(key="other_model").options == ["toy"], "of the shipped profiles the one on this corpus"
+    page.at.toggle(key="numbers_of_both").set_value(True).run()
     sides = {column.partition(":")[0] for t in page.at.dataframe for column in t.value if ": score" in column}
     assert sides == {name, "toy"}
     studies.clear()  # the server starts again

@@ -15,6 +15,7 @@ from mha_viz.attention import Attention
 SHAPES = ((6, 12), (12, 12))
 COMPARED = {16: None, 64: Target("faster", 50), 128: Target("faster", 200)}  # n: target
 ALONE = {256: (300, 1.0), 512: (300, 1.0), 1024: (1000, 1.5)}  # n: milliseconds and megabytes sent, at most
+LARGE, LARGE_N = (32, 32), 256  # a model of 1,024 heads: as 1,024 tokens
 WARM = 12  # tokens of the text that an open page shows before
 
 
@@ -26,22 +27,25 @@ def main(results: Path, quick: bool = False) -> None:
             for n in (*COMPARED, *ALONE):
                 with bench(browser) as desk:
                     rows += _rows(desk, random_attention(layers, heads, n), quick)
+        with bench(browser) as desk:
+            rows += _rows(desk, random_attention(*LARGE, LARGE_N), quick)
         write(results, "grid", "The grid of all heads", "BertViz model_view", rows, named(browser))
 
 
 def _rows(desk: Bench, attention: Attention, quick: bool) -> list[Row]:
-    n = len(attention.text)
+    n, is_large = len(attention.text), (attention.layers, attention.heads) == LARGE
+    milliseconds, megabytes = ALONE.get(max(ALONE) if is_large else n, (0, 0.0))
     what = f"{attention.layers * attention.heads} heads, n = {n}"
     rows = []
     for where, warm in (("open page", random_attention(attention.layers, attention.heads, WARM)), ("new page", None)):
         times, theirs = _measured(desk, attention, warm, 3 if quick else 9, _repetitions(attention, quick))
         ours = Sample(tuple(t["presented"] for t in times))
         other = Sample(tuple(t["presented"] for t in theirs)) if theirs else None
-        target = Target("below", ALONE[n][0]) if n in ALONE else COMPARED[n] if other else None
+        target = Target("below", milliseconds) if n in ALONE else COMPARED[n] if other else None
         beside = {"phases": phases(times), "bertviz_phases": phases(theirs) if theirs else None}
         rows.append(Row(f"{what}, {where}", ours, "ms", other, target, beside))
     if n in ALONE:
-        rows.append(Row(f"{what}, sent", Sample((times[0]["bytes"] / 1e6,)), "MB", target=Target("below", ALONE[n][1])))
+        rows.append(Row(f"{what}, sent", Sample((times[0]["bytes"] / 1e6,)), "MB", target=Target("below", megabytes)))
     return rows
 
 

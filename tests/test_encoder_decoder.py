@@ -39,7 +39,7 @@ from mha_viz.models.folder import parts
 from mha_viz.models.generation import MOST
 from tests import hostile, tiny_encoder_decoders
 from tests.oracles import EQUAL, SENTENCE, check_text
-from tests.tiny_encoder_decoders import ENCODER_HEADS, ENCODER_LAYERS
+from tests.tiny_encoder_decoders import ENCODER_HEADS, ENCODER_LAYERS, ids
 from tests.tiny_models import HEADS, LAYERS
 
 Opened = Callable[[str], EncoderDecoder]
@@ -79,15 +79,6 @@ def _new(folder: Path) -> Path:
 def encoder_heads(family: str) -> int:
     """The number of heads in the encoder; T5 has the same number in both stacks."""
     return HEADS if family in ("mt5", "t5") else ENCODER_HEADS
-
-
-def ids(encoder: EncoderDecoder, source: str, target: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """The input of transformers: the source with its special tokens, the target after the token that a target begins
-    with."""
-    begin, target_pieces = [encoder._writing.start], encoder._target_vocabulary(target, add_special_tokens=False)
-    begin += [0] if encoder.family == "bart" else []  # <s>
-    read = encoder.vocabulary(source).input_ids
-    return torch.tensor([read]), torch.tensor([begin + target_pieces.input_ids])
 
 
 # ---- The numbers -----------------------------------------------------------------------------------------

@@ -29,10 +29,12 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.gradients import gradient_weighted
 from mha_viz.models.norms import norm_weighted
-from tests.packets import unpack
+from mha_viz.ui import tray
+from tests.packets import unpack, unpack_panels
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
 
+COMPARE = "pages/20_compare.py"
 SENTENCE = "The animal didn't cross the street because it was too tired."
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
@@ -140,21 +142,56 @@ def test_a_pasted_sentence_keeps_its_words_and_obeys(url: dict[str, str], minilm
     assert "shown" not in page.url
 
 
-@pytest.mark.app
-@pytest.mark.parametrize("url", [{"shown": "norm"}, {"off": "L0H1"}])
-def test_what_is_not_the_whole_model_s_weight_is_not_compared(url: dict[str, str], no_hub: None) -> None:
-    page = PageSession({"text": TEXT, **url})
-    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H1"})
-    assert "tray" not in page.url
-    assert "Heads are compared by their weights in the whole model" in page.said
+def panels_of(page: PageSession) -> dict[str, Any]:
+    return unpack_panels(page._drawn()["mha_compare"].bytes)
 
 
 @pytest.mark.app
-@pytest.mark.parametrize("path", ["pages/20_compare.py", "pages/40_inside_a_head.py"])
+@pytest.mark.parametrize("shown", ["weight", "norm", "rollout"])
+def test_heads_are_compared_with_others_switched_off(shown: str, minilm: Encoder, no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "shown": shown})
+    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H0"})
+    page = PageSession({**page.url, "off": "L0H1.L1H2", "how": "uniform"})
+    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H0"})
+    pins, _ = tray.read(page.url["tray"])
+    assert [(pin.off, pin.how) for pin in pins] == [
+        ((), "zero"), ((Head(0, 1), Head(1, 2)), "uniform") if shown != "norm" else ((), "zero")
+    ]  # fmt: skip
+    compared = PageSession({"tray": page.url["tray"], "shown": shown}, COMPARE)
+    shown_panels = panels_of(compared)
+    without = ablation.without(minilm, ["L0H1", "L1H2"], TEXT, method="uniform")
+    expected = {"weight": [minilm.encode(TEXT), without], "rollout": [rollout(minilm.encode(TEXT)), rollout(without)]}
+    keys = [attention.key for attention in expected.get(shown, [norm_weighted(minilm, TEXT)])]
+    assert [reading["key"] for reading in shown_panels["readings"]] == keys
+
+
+@pytest.mark.app
+def test_a_head_with_others_switched_off_is_opened_and_added_from_compare(no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "show": "off", "off": "L0H1", "how": "uniform", "head": "L3H1"}, COMPARE)
+    shown_panels = panels_of(page)
+    sent = [{"text": TEXT, "pair": "", "model": "minilm", "head": "L3H1", **reading.get("request", {})}
+            for reading in shown_panels["readings"]]  # fmt: skip
+    for one in sent:
+        page.send("mha_compare", "edit", {"action": "pin", "index": 0, **one})
+    pins, _ = tray.read(page.url["tray"])
+    assert [(pin.off, pin.how) for pin in pins] == [((), "zero"), ((Head(0, 1),), "uniform")]
+
+
+@pytest.mark.app
+@pytest.mark.parametrize("show", ["similar", "models", "off", "map"])
+def test_comparisons_of_weights_say_that_they_are(show: str, no_hub: None) -> None:
+    words = "This comparison is of weights; norm-weighted is drawn in the other ones."
+    assert words in PageSession({"text": TEXT, "show": show, "shown": "norm"}, COMPARE).said
+    assert words not in PageSession({"text": TEXT, "show": show}, COMPARE).said
+
+
+@pytest.mark.app
+@pytest.mark.parametrize("path", [COMPARE, "pages/40_inside_a_head.py"])
 def test_other_pages_read_the_whole_model_s_weights(path: str, no_hub: None) -> None:
     plain = PageSession({"text": TEXT}, path).said
     for url in ({"shown": "rollout"}, {"shown": "norm"}, {"off": "L3H1"}):
-        assert PageSession({"text": TEXT, **url}, path).said == plain
+        said = PageSession({"text": TEXT, **url}, path).said.splitlines()
+        assert [line for line in said if "comparison is of weights" not in line] == plain.splitlines()
 
 
 @pytest.mark.app

@@ -60,7 +60,7 @@ def test_an_answer_is_right_or_wrong_by_the_numbers(minilm: Encoder) -> None:
 
 def test_no_sentence_is_read_before_a_task_is_chosen() -> None:
     page = visit()
-    assert "Six small tasks" in page.said
+    assert "## Small tasks" in page.said
     assert page.at.pills(key="small_task").value is None
     assert "mha_player" not in page._drawn()
     page.at.pills(key="small_task").set_value("2").run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,19 @@ import torch
 
 from mha_viz.analysis.removal import order_of
 from mha_viz.attention import Head
+from mha_viz.drawing.table import Table
 from mha_viz.figures import effects as charts
 from mha_viz.models.answers import question_about
 from mha_viz.models.contributions import direct
 from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.gradients import importance
 from mha_viz.numerals import decimal, percent
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
 from mha_viz.study.removal import removal, smallest_switch
+from mha_viz.ui import takeaway
 from mha_viz.ui.address import read
+from mha_viz.ui.takeaway import Chart, Offer
 from tests import tiny_models
 from tests.page_session import PageSession, press
 
@@ -29,6 +33,7 @@ pytestmark = pytest.mark.usefixtures("no_hub")
 
 PAGE = "pages/60_switch_off.py"
 MASKED = "the dog [MASK] the girl ."
+shown_charts: list[Chart] = []  # of the page that was drawn last
 
 
 def visit(**url: Any) -> PageSession:
@@ -147,6 +152,78 @@ def test_every_head_is_a_point_of_looks_and_effects(toy: Encoder) -> None:
     assert page.url["off"] == "L1H2"
 
 
+# ---- All heads, ranked -----------------------------------------------------------------------------------------------
+
+
+def ranking(page: PageSession) -> Table:
+    """The numbers of the ranking, once it is opened."""
+    page.at.session_state["ranked"] = True
+    page.at.run()
+    page.check()
+    made = next(chart for chart in shown_charts if chart.file == "ranking")
+    assert made.table is not None
+    return made.table()
+
+
+@pytest.fixture(autouse=True)
+def shown_charts_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = takeaway.of_charts
+
+    def of_charts(charts_of_page: Sequence[Chart], before: Sequence[Offer] = ()) -> None:
+        shown_charts[:] = charts_of_page
+        usual(charts_of_page, before)
+
+    monkeypatch.setattr(takeaway, "of_charts", of_charts)
+
+
+@pytest.mark.parametrize("on", ["answer", "sentence"])
+def test_all_heads_are_ranked_beside_random_directions(on: str, toy: Encoder) -> None:
+    case = Case(MASKED, question=question_about(toy, MASKED))
+    effects = study.effects(toy, case)
+    page = visit(effect=on)
+    assert chart(page, "ranking") is None
+    table = ranking(page)
+    columns = dict(zip(table.columns, zip(*table.rows, strict=True), strict=True))
+    heads = effects.ranked(on)
+    assert columns["head"] == tuple(map(str, heads))
+    assert columns["rank"] == tuple(range(1, 9))
+    assert columns["effect"] == pytest.approx([effects.on(on)[head] for head in heads])
+    for name, least in (("random_smallest", np.min), ("random_median", np.median), ("random_largest", np.max)):
+        alone = [study.together(toy, [head], case) for head in heads]
+        draws = [one.random_answer if on == "answer" else one.random for one in alone]
+        assert columns[name] == pytest.approx([least(one) for one in draws], rel=1e-4, abs=1e-7)
+    of_gradients = importance(toy, question_about(toy, MASKED), MASKED)
+    assert columns["importance"] == pytest.approx([of_gradients[head] for head in heads], rel=1e-4)
+    assert "direct_contribution" not in columns
+    bars = chart(page, "ranking")
+    assert bars is not None
+    assert bars["data"][0]["customdata"] == list(columns["head"])
+    beyond = sum(a > b for a, b in zip(columns["effect"], columns["random_largest"], strict=True))
+    assert f"For **{beyond}** of 8 heads" in page.said
+    page.pick("ranking", {"customdata": "L1H2"})
+    assert page.url["off"] == "L1H2"
+
+
+def test_a_ranking_has_direct_contributions_where_they_can_be_read_off(
+    tiny_folder: Callable[[str], Path], tiny: Callable[[str], Encoder]
+) -> None:
+    text, encoder = "The animal didn't cross", tiny("gpt2 words")
+    table = ranking(PageSession({"text": text, "model": str(tiny_folder("gpt2 words"))}, PAGE))
+    columns = dict(zip(table.columns, zip(*table.rows, strict=True), strict=True))
+    added = direct(encoder, question_about(encoder, text), text)
+    expected = [added[Head.parse(str(name))] for name in columns["head"]]
+    assert columns["direct_contribution"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_ranking_without_a_question_is_of_the_vector() -> None:
+    page = visit(text="the dog saw the girl .")
+    table = ranking(page)
+    assert table.columns == ("rank", "head", "effect", "random_smallest", "random_median", "random_largest")
+    next(t for t in page.at.toggle if t.label == "All numbers of the ranking").set_value(True).run()
+    page.check()
+    assert [len(frame.value) for frame in page.at.dataframe] == [8]
+
+
 # ---- Heads removed one by one ----------------------------------------------------------------------------------------
 
 
@@ -207,7 +284,11 @@ def test_direct_contributions_are_shown_where_they_can_be_read_off(
     assert "As the next token the model answers" in page.said
     encoder = tiny("gpt2 words")
     added = direct(encoder, question_about(encoder, url["text"]), url["text"])
-    assert np.isfinite(added).all()
+    page.at.session_state["direct"] = True
+    page.at.run()
+    drawn = chart(page, "direct_grid")
+    assert drawn is not None
+    assert drawn["data"][0]["text"] == [[decimal(value) for value in row] for row in added]
 
 
 @pytest.mark.parametrize("page", [PAGE, "pages/10_explore.py"])

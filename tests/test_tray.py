@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -25,6 +26,7 @@ PINS = st.builds(
     st.sampled_from(["minilm", "gpt2", "owner/name"]),
     st.builds(Head, st.integers(0, 30), st.integers(0, 30)),
     st.text(max_size=20).filter(lambda t: "\0" not in t),
+    off=st.sets(st.builds(Head, st.integers(0, 30), st.integers(0, 30)), max_size=3).map(lambda s: tuple(sorted(s))),
 )
 
 
@@ -70,6 +72,17 @@ def test_a_broken_entry_is_left_aside_and_the_others_stay(entry: Any) -> None:
 def test_readings_that_are_no_texts_are_left_aside() -> None:
     value = json.dumps({"of": [[1, 2, 3], ["The cat sat.", "", "minilm"]], "heads": [["L3H1", 0, ""], ["L3H1", 1, ""]]})
     assert tray.read(value) == ((CAT,), False)
+
+
+@pytest.mark.parametrize("off", [["L3H1", "zero"], ["x", "zero"], [["L3H1"], "zero"], ["L3H1", "half"], ["L3H1", 0]])
+def test_heads_that_are_off_belong_to_the_reading(off: list[Any]) -> None:
+    of = [["The cat sat.", "", "minilm", "", "", *off]]
+    pins, is_whole = tray.read(json.dumps({"of": of, "heads": [["L3H1", 0, ""]]}))
+    assert pins == ((replace(CAT, off=(Head(3, 1),)),) if off == ["L3H1", "zero"] else ())
+    assert is_whole == bool(pins)
+    both = tray.write([CAT, replace(CAT, off=(Head(3, 1), Head(2, 4)), how="uniform")])
+    assert both is not None
+    assert json.loads(both)["of"][1][3:] == ["", "", "L3H1.L2H4", "uniform"]
 
 
 def test_more_than_eight_are_cut_and_said_to_be() -> None:

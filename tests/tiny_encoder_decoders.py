@@ -28,6 +28,7 @@ from transformers import (
     T5Tokenizer,
 )
 
+from mha_viz.models.encoder_decoder import EncoderDecoder
 from tests.tiny_models import CORPUS, HEADS, LAYERS, ROBERTA, WIDTH, biases, byte_level, json_of, unigram
 
 ENCODER_LAYERS, ENCODER_HEADS = 2, 2
@@ -160,3 +161,12 @@ def build(family: str, folder: Path, seed: int = 0) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def ids(encoder: EncoderDecoder, source: str, target: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """The input of transformers: the source with its special tokens, the target after the token that a target begins
+    with."""
+    begin, target_pieces = [encoder._writing.start], encoder._target_vocabulary(target, add_special_tokens=False)
+    begin += [0] if encoder.family == "bart" else []  # <s>
+    read = encoder.vocabulary(source).input_ids
+    return torch.tensor([read]), torch.tensor([begin + target_pieces.input_ids])

@@ -8,6 +8,9 @@ export const defaultsOf = (names) => pick(names, (name) => GRAMMAR.defaults[name
 /** @type {{ tokens: number, defaults: Record<string, string> }} */
 export const LONG = GRAMMAR.long;
 
+// The quantities that can be drawn, with what the page calls them.
+export const QUANTITIES = Object.entries(GRAMMAR.quantities);
+
 // The pattern for the complete value of each setting.
 /** @type {(names: string[]) => Record<string, RegExp>} */
 export const patternsOf = (names) => pick(names, (name) => new RegExp(`^(${GRAMMAR.values[name]})$`));

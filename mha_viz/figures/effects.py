@@ -62,6 +62,61 @@ def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figur
     return go.Figure([trace], layout)
 
 
+def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: str, theme: Theme) -> go.Figure:
+    """A bar per head in the given order, ``effects`` [head], and beside it the median of the same after removing random
+    directions, ``random`` [head, draw], with a line from the smallest to the largest draw. A bar's ``customdata`` is
+    the head's name."""
+    middle, names = np.median(random, axis=1), [both(head) for head in heads]
+    bars = {
+        "type": "bar",
+        "y": effects,
+        "name": "without the head",
+        "marker": {"color": theme.heads[0]},
+        "customdata": [str(head) for head in heads],
+        "hovertext": names,
+        "hovertemplate": f"<b>%{{hovertext}}</b>, number %{{x}}<br>%{{y:.5f}} {escape(unit)}<extra></extra>",
+    }
+    draws = {
+        "type": "scatter",
+        "y": middle,
+        "name": f"random directions: median and range of {random.shape[1]} draws",
+        "mode": "markers",
+        "marker": {"color": theme.ink, "size": 5, "symbol": "line-ew-open", "line": {"width": 2}},
+        "error_y": {
+            "array": random.max(1) - middle,
+            "arrayminus": middle - random.min(1),
+            "color": theme.ink,
+            "thickness": 1.2,
+            "width": 0,
+        },
+        "hovertext": [f"{low:.5f} to {high:.5f}" for low, high in zip(random.min(1), random.max(1), strict=True)],
+        "hovertemplate": f"random directions, %{{hovertext}} {escape(unit)}<extra></extra>",
+    }
+    places, every = np.arange(1, len(heads) + 1), max(1, len(heads) // 36)  # at most some forty labels
+    layout: dict[str, Any] = {
+        "height": 340,
+        "margin": {"l": 60, "r": 15, "t": 10, "b": 70},
+        **paper(theme, 12),
+        "xaxis": {
+            "tickvals": places[::every],
+            "ticktext": [str(head) for head in heads[::every]],
+            "tickangle": -90,
+            "fixedrange": True,
+            "showgrid": False,
+        },
+        "yaxis": {
+            "title": unit,
+            "rangemode": "tozero",
+            "gridcolor": grid_colour(theme),
+            "fixedrange": True,
+            "nticks": 6,
+        },
+        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+        "bargap": 0.25,
+    }
+    return go.Figure([bars | {"x": places}, draws | {"x": places}], layout)
+
+
 def in_thousandths(value: float) -> str:
     """A number for a cell in thousandths, with up to two significant digits: "79", "2.1", "0.4"; empty for NaN."""
     thousandths = 1000 * value

@@ -20,6 +20,7 @@ import numpy as np
 from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.encoder_decoder import request_of
+from mha_viz.attention.switched_off import off_in
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
@@ -137,8 +138,11 @@ def _typed(text: TokenizedText) -> dict[str, object]:
 
 
 def _requested(attention: Attention) -> dict[str, object]:
-    """The request to an encoder–decoder, so that the page can repeat it; empty for other models."""
-    request = request_of(attention)
+    """What else the page needs to ask for this reading again: the request to an encoder–decoder, or the heads that are
+    off."""
+    request, (heads, method) = request_of(attention), off_in(attention)
+    if heads:
+        return {"request": {"off": ".".join(map(str, heads)), "how": method}}
     return {"request": request._asdict()} if request is not None else {}
 
 

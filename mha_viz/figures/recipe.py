@@ -9,6 +9,7 @@ from typing import Any
 
 from mha_viz.attention import READ, Attention, Head
 from mha_viz.attention.encoder_decoder import read_back, request_of
+from mha_viz.attention.switched_off import off_in
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
@@ -76,8 +77,9 @@ def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
     words = list(text.given)
     typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
     either = f"'', words={words!r}" if words else typed
-    if match := re.fullmatch(r"without (.+): (zero|uniform)", "".join(steps[:1])):
-        return f"mv.without({encoder}, {match[1].split()!r}, {either}, method={match[2]!r})", steps[1:]
+    heads, method = off_in(attention)
+    if heads and method != "mean":  # no call says which means those were
+        return f"mv.without({encoder}, {[*map(str, heads)]!r}, {either}, method={method!r})", steps[1:]
     if steps[:1] == ("norm-weighted",):
         return f"mv.norm_weighted({encoder}, {either})", steps[1:]
     if steps and (match := _SCORE.fullmatch(steps[0])):

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
-from mha_viz.attention import AnyHead, Attention, Head, Weights
+from mha_viz.attention import AnyHead, Attention, Head, Weights, switched_off
 from mha_viz.errors import EmptyText, SettingError
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
@@ -118,12 +118,9 @@ def without(
     :func:`substitute`, and UnknownHead."""
     off = existing(encoder, heads)
     reading = encoder.through(text, pair, _replacing([off], substitute(encoder, method, means)), words)[0]
-    which = (
-        f" {hashlib.blake2b(means.tobytes(), digest_size=4).hexdigest()}"
-        if method == "mean" and means is not None
-        else ""
-    )
-    step = (f"without {' '.join(map(str, off))}: {method}{which}",) if off else ()
+    used = means if method == "mean" else None
+    which = "" if used is None else hashlib.blake2b(used.tobytes(), digest_size=4).hexdigest()
+    step = (switched_off.made_by(off, method, which),) if off else ()
     return replace(reading, made=("given words" if words else "typed", *step))
 
 

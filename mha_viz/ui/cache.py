@@ -83,6 +83,7 @@ class Office:
         )
         self.effects: Shelf[Key, Effects] = Shelf(PACKET_BYTES, lambda whole: sum(array.nbytes for array in whole))
         self.together: Shelf[Key, Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
+        self.at_random: Shelf[Key, Numbers] = Shelf(PACKET_BYTES, lambda values: values.nbytes)
         self._questions: Shelf[Key, Question] = Shelf(QUESTIONS, lambda _: 1)
         self._answers: Shelf[Key, Answer] = Shelf(QUESTIONS, lambda _: 1)
         self._per_head: Shelf[Key, Numbers] = Shelf(PACKET_BYTES, lambda values: values.nbytes)

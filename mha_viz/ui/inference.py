@@ -38,6 +38,7 @@ ENGLISH = frozenset((
 ))  # fmt: skip
 LEAST_WORDS = 5  # the fewest words of a text whose language can be told
 IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
+WHOLE = {"norm": "Norm-weighted attention", "gradient": "Gradient × weight"}  # quantities with all heads on
 PART = 50  # sentences of one request
 SOON = 0.4  # seconds to wait before the page says that it is working
 
@@ -75,20 +76,33 @@ def read_shown(text: str, where: Address) -> Attention | None:
 
 def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
     """The reading with another quantity, or with heads switched off, with a remark that says which."""
+    attention = _asked(model, text, where)
+    if is_without_heads(where):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            remark(f"{listed(where.off)} switched off ({where.how}): later layers see the text without them.")
+            st.button("Switch on", key="switch_on", on_click=address.go, kwargs={"off": None, "how": None})
+    return attention
+
+
+def is_without_heads(where: Address) -> bool:
+    """True if the reading that the URL asks for is one without some heads; the other quantities need the whole
+    model."""
+    return bool(where.off) and where.quantity not in WHOLE
+
+
+def _asked(model: catalog.Model, text: str, where: Address) -> Attention:
+    """The reading of the quantity that the URL asks for, without the heads that it switches off."""
     words = f"{model.label} is reading…"
-    if where.quantity in ("norm", "gradient"):
+    if where.quantity in WHOLE:
         if where.off:
-            name = "Norm-weighted attention" if where.quantity == "norm" else "Gradient × weight"
-            remark(f"{name} is shown with all heads on.")
+            remark(f"{WHOLE[where.quantity]} is shown with all heads on.")
         if where.quantity == "norm":
             return wait(office().norms(model, text, where.pair), words)
         return wait(office().gradients(model, text, where.pair, question_about(model, text, where)), words)
-    if not where.off:
-        return rollout(_await(model, text, where.pair, two_stacks.target_of(model, where)))
-    attention = wait(without(model, text, where.pair, where.off, where.how), words)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        remark(f"{listed(where.off)} switched off ({where.how}): later layers see the text without them.")
-        st.button("Switch on", key="switch_on", on_click=address.go, kwargs={"off": None, "how": None})
+    if where.off:
+        attention = wait(without(model, text, where.pair, where.off, where.how), words)
+    else:
+        attention = _await(model, text, where.pair, two_stacks.target_of(model, where))
     return rollout(attention) if where.quantity == "rollout" else attention
 
 
@@ -137,12 +151,13 @@ def listed(heads: Sequence[Head], most: int = 6) -> str:
 def read_by(
     model: catalog.Model, text: str, pair: str, where: Address | None = None, of: Target = NONE
 ) -> Attention | None:
-    """A reading by a second model whose files are on this machine, to stand beside the page's own; ``where`` gives the
-    quantity and ``of`` the part of an encoder–decoder. None, with a remark on why, if there is none."""
+    """A reading by a model whose files are on this machine, to stand beside the page's own; ``where`` gives the
+    quantity and the heads that are off, and ``of`` the part of an encoder–decoder. None, with a remark on why, if there
+    is none."""
     try:
-        if where is not None and where.quantity != DEFAULTS["shown"]:
+        if where is not None and (where.off or where.quantity != DEFAULTS["shown"]):
             target, part = of if of.part else (where.target, where.part)
-            return _shown(model, text, replace(where, pair=pair, off=(), target=target, part=part))
+            return _asked(model, text, replace(where, pair=pair, target=target, part=part))
         return _await(model, text, pair, of)
     except MhaVizError as error:
         complain(error)

@@ -3,7 +3,7 @@ link.
 
 The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``; a head names
 its reading by position, so that the sentence of eight heads is stored once. A reading by an encoder–decoder is [text,
-pair, model, target, part].
+pair, model, target, part], one with heads off [text, pair, model, "", "", "L3H1.L2H4", "zero"].
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError, TrayFull
 from mha_viz.models.families import PARTS
+from mha_viz.models.methods import METHODS
 from mha_viz.text import clean
 
 MOST = 8
@@ -30,7 +31,7 @@ MAX_ENCODED = 3_500  # bytes of the tray in a link, percent-encoded: half of ui/
 @dataclass(frozen=True)
 class Pin:
     """One head of one reading. ``model`` is a model's name; ``name`` is the user's name for the head, possibly empty;
-    ``target`` and ``part`` belong to an encoder–decoder."""
+    ``target`` and ``part`` belong to an encoder–decoder; ``off`` are the heads that are off, and ``how``."""
 
     text: str
     pair: str
@@ -39,12 +40,15 @@ class Pin:
     name: str = ""
     target: str = ""
     part: str = ""
+    off: tuple[Head, ...] = ()
+    how: str = METHODS[0]
 
     @property
     def reading(self) -> tuple[str, ...]:
-        """What was read, and by which model."""
-        of_two_stacks = (self.target, self.part) if self.part else ()
-        return (self.text, self.pair, self.model, *of_two_stacks)
+        """What was read, by which model and without which heads."""
+        more = [self.target, self.part] if self.part or self.off else []
+        more += [".".join(map(str, self.off)), self.how] if self.off else []
+        return (self.text, self.pair, self.model, *more)
 
 
 Tray = tuple[Pin, ...]
@@ -73,11 +77,13 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
         head, number, name = entry
         if number < 0:
             return None
-        text, pair, model, *of_two_stacks = readings[number]
-        target, part = of_two_stacks or ("", "")
-        if part in ("", *PARTS) and all(isinstance(given, str) for given in (head, name, text, pair, model, target)):
+        text, pair, model, *more = readings[number]
+        target, part, off, how = more + ["", "", "", METHODS[0]][len(more) :]
+        given = (head, name, text, pair, model, target, off)
+        if part in ("", *PARTS) and how in METHODS and all(isinstance(one, str) for one in given):
             named = Head.parse(head), clean(name)[:MAX_NAME]
-            return Pin(clean(text), clean(pair), clean(model)[:300], *named, clean(target), part)
+            heads = tuple(sorted({Head.parse(one) for one in off.split(".") if one}))
+            return Pin(clean(text), clean(pair), clean(model)[:300], *named, clean(target), part, heads, how)
     return None
 
 

@@ -2,18 +2,13 @@
 // table}.
 import { SPECIALS, UNITS, choice, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
+import { QUANTITIES } from "../view.js";
 
 const SCALES = [
   ["fixed", "0 to 1"],
   ["head", "per head"],
   ["row", "per row"],
   ["log", "logarithmic"],
-];
-const QUANTITIES = [
-  ["weight", "weight"],
-  ["norm", "norm-weighted"],
-  ["gradient", "gradient × weight"],
-  ["rollout", "rollout"],
 ];
 const SIDES = [
   ["all", "all"],

@@ -12,6 +12,7 @@ import streamlit as st
 from mha_viz.attention import Attention, Head, called
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, LONG_TOKENS
+from mha_viz.browser.view import QUANTITIES as SHOWN
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, As
@@ -19,6 +20,7 @@ from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.models.families import PARTS
+from mha_viz.models.methods import METHODS
 from mha_viz.ui import address, asking, inference, navigation, request, takeaway, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
@@ -42,7 +44,6 @@ SHOWS = {
 SIMILAR = 5
 OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # comparisons of two panels that open with their difference
 OF_WEIGHTS = ("similar", "map", "models", "off")  # need divergences of rows, or the whole model
-SHOWN = {"weight": "weight", "norm": "norm-weighted", "gradient": "gradient × weight", "rollout": "rollout"}
 TWIN = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
 
 
@@ -55,6 +56,8 @@ def show(what: PageRequest) -> None:
         remark("Some of the compared heads in this link could not be read; the others are shown.")
     if chosen not in OF_WEIGHTS:
         _quantity(what.where, has_second=chosen != "word")
+    elif what.where.quantity != DEFAULTS["shown"]:
+        remark(f"This comparison is of weights; {SHOWN[what.where.quantity]} is drawn in the other ones.")
     if chosen == "tray":
         _tray(pins, what.where)
         return
@@ -180,7 +183,7 @@ def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
         model = catalog.resolve(pin.model)
         of = Target(pin.target, pin.part)
         if ready(model) or office().has_reading(model, pin.text, pin.pair, of):
-            attention = inference.read_by(model, pin.text, pin.pair, where, of)
+            attention = inference.read_by(model, pin.text, pin.pair, replace(where, off=pin.off, how=pin.how), of)
             if attention is None:
                 return None
             head = pin.head if attention.quantity != "rollout" else Head(pin.head.layer, 0)  # one map per layer
@@ -224,11 +227,13 @@ def _on_edit() -> None:
 
 def _pin(event: dict[str, object]) -> Pin:
     """The head that a message names. Raises UnknownHead."""
-    names = ("text", "pair", "model", "head", "target", "part")
-    text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
+    names = ("text", "pair", "model", "head", "target", "part", "off", "how")
+    text, pair, model, head, target, part, off, how = (str(event.get(name) or "") for name in names)
     if part in PARTS:
         return Pin(text, pair, model, Head.parse(head), target=target, part=part)
-    return Pin(request.page_request().to_pin(text), pair, model, Head.parse(head))
+    off_now = address.read({"off": off, "how": how or METHODS[0]})
+    pin = Pin(request.page_request().to_pin(text), pair, model, Head.parse(head))
+    return replace(pin, off=off_now.off, how=off_now.how)
 
 
 def _kept_on_explore() -> dict[str, str]:
@@ -242,6 +247,8 @@ def _place(pin: Pin) -> dict[str, str]:
     text, pair = address.fits(pin.text, pin.pair)
     model = pin.model if pin.model != catalog.default().name else ""
     place = {"head": str(pin.head), "pair": pair, "model": model, "target": pin.target, "part": pin.part}
+    if pin.off:
+        place |= {"off": ".".join(map(str, pin.off)), "how": pin.how}
     return {"text": text} | {name: value for name, value in place.items() if value}
 
 
@@ -312,7 +319,7 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     )
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
-        where = replace(what.where, second=None)  # here the second sentence is the text
+        where = replace(what.where, second=None, off=())  # here the second sentence is the text
         model = two_stacks.model_of(where)
         other = inference.read_by(model, second, where.pair, where, two_stacks.target_of(model, where))
         panels += [Panel(other, head)] if other is not None else []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
-from mha_viz.errors import CorpusError, MhaVizError, SettingError, UnknownHead
+from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.packet import Link, Start, belongs_to, is_coarse
 from mha_viz.models import catalog
 from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray, two_stacks
@@ -96,7 +97,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
 
 def link_to_tasks() -> None:
     """Show the link to the small tasks."""
-    label = ":primary[Six small tasks: which of four heads looks at the previous word?]"
+    label = ":primary[Small tasks: which of four heads looks at the previous word?]"
     st.page_link(navigation.page("questions"), label=label, query_params={"task": "1"})
 
 
@@ -186,15 +187,12 @@ def _on_tray() -> None:
     event = message("explorer", "tray")
     what = page_request()
     try:
-        if what.where.off or what.where.quantity != DEFAULTS["shown"]:
-            raise SettingError(
-                "Heads are compared by their weights in the whole model; the drawing shows something else.",
-                "Switch all heads on and show weights, then add the head.",
-            )
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
         target, part = two_stacks.target_of(catalog.resolve(name), what.where)
         text = what.sentence if part else what.to_pin(what.sentence)
         pin = Pin(text, what.where.pair, name, head, target=target, part=part)
+        if inference.is_without_heads(what.where):
+            pin = replace(pin, off=what.where.off, how=what.where.how)
         pins, _ = tray.read(what.where.tray)
         address.go(tray=tray.write(tray.add(pins, pin)))
     except MhaVizError as error:

@@ -54,7 +54,7 @@ def small_tasks() -> tuple[SmallTask, ...]:
 
 def show() -> None:
     """Show the section: a choice of tasks, and the open one. No sentence is read before a task is chosen."""
-    st.markdown("## Six small tasks")
+    st.markdown("## Small tasks")
     st.markdown("Each shows four real heads on one sentence. The answer is measured on that sentence.")
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
     wanted_task = st.query_params.get(TASK)

@@ -150,10 +150,12 @@ def importance(model: catalog.Model, attention: Attention, question: Question, e
     by_gradient = inference.wait(office().per_head("importance", model, text.text, text.pair, question), WAITING)
     alike = agreement(by_gradient, effects.answer)
     first, by_effect = ranked(by_gradient)[0], effects.ranked("answer").index(ranked(by_gradient)[0]) + 1
+    loss = "− cosine" if question.kind == COSINE else f"− log p of **{plain(question.word)}**"
     st.markdown(
         f"By gradients alone (importance, Michel et al. 2019) **{both(first)}** comes first; by its effect on the "
         f"answer it is number {by_effect} of {by_gradient.size}. The rank correlation of the two is {decimal(alike)}. "
-        "Importance is normalised within each layer, and is a first-order estimate."
+        f"Importance is normalised within each layer, and is a first-order estimate; the loss is {loss} on this text "
+        "alone."
     )
 
 

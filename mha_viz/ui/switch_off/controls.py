@@ -124,6 +124,12 @@ def on_point() -> None:
     _turn("looks")
 
 
+@guarded()
+def on_bar() -> None:
+    """For a click on a bar of the ranking: the same."""
+    _turn("ranking")
+
+
 def _turn(chart: str) -> None:
     head = picked_head(st.session_state.get(chart))
     if head is not None:

@@ -31,7 +31,7 @@ from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import Order, ordered
-from mha_viz.ui.switch_off import answering, removal, together
+from mha_viz.ui.switch_off import answering, ranked, removal, together
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 from mha_viz.ui.takeaway import Chart
 
@@ -86,6 +86,9 @@ def show(what: PageRequest) -> None:
         if effect is not None:
             drawn += _changes(model, attention, ablation, off, effect, about)
         drawn.append(_looks(attention, effects, question, on, alone))
+        if question is not None:
+            answering.importance(model, attention, question, effects)
+        drawn += ranked.show(model, attention, ablation, effects, on, alone)
         takeaway.of_charts([*drawn, *_removed(model, attention, ablation, effects, what.where)])
 
 
@@ -94,8 +97,6 @@ def _removed(
 ) -> list[Chart]:
     """Show the removal of heads one by one, and what each head adds to the answer. Returns the charts."""
     question = ablation.question
-    if question is not None:
-        answering.importance(model, attention, question, effects)
     drawn: list[Chart] = []
     with guarded(complain):
         drawn = removal.show(model, attention, ablation, effects, where)

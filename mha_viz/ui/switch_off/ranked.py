@@ -1,0 +1,131 @@
+"""Every head by its effect, largest first, beside random directions, importance and direct contribution."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.analysis.effects import Effects, Numbers, draws
+from mha_viz.attention import Attention
+from mha_viz.attention.answers import COSINE, Ablation
+from mha_viz.drawing.table import Table
+from mha_viz.errors import ModelUnsupported
+from mha_viz.figures import effects as charts
+from mha_viz.figures.caption import both
+from mha_viz.figures.head_map import CONFIG
+from mha_viz.models import catalog
+from mha_viz.ui import inference
+from mha_viz.ui.asking import WAITING
+from mha_viz.ui.cache import office
+from mha_viz.ui.classroom import legible
+from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.parts import complain, guarded, theme
+from mha_viz.ui.shelves import Once
+from mha_viz.ui.study_progress import Order, ordered
+from mha_viz.ui.switch_off.answering import ON, unit
+from mha_viz.ui.switch_off.controls import on_bar
+from mha_viz.ui.takeaway import Chart
+
+RANDOM = Rules("comparison with random directions", "comparisons with random directions", one_per_tab=True)
+Key = tuple[str, Ablation]  # keyed by a reading and by how heads are switched off in it
+
+
+@Once
+def _desk() -> Desk[Key]:
+    return Desk(RANDOM)
+
+
+def show(
+    model: catalog.Model, attention: Attention, ablation: Ablation, effects: Effects, on: str, about: str
+) -> list[Chart]:
+    """Show the ranking once it is opened. Returns its chart."""
+    drawn: list[Chart] = []
+    with st.expander("All heads, ranked, beside random directions", key="ranked", on_change="rerun") as box:
+        if box.open:
+            with guarded(complain):
+                drawn = _ranking(model, attention, ablation, effects, on, about)
+    return drawn
+
+
+def _ranking(
+    model: catalog.Model, attention: Attention, ablation: Ablation, effects: Effects, on: str, about: str
+) -> list[Chart]:
+    heads = effects.ranked(on)
+    sentence, answer = _at_random(model, attention, ablation)
+    random = np.stack([(answer if on == "answer" else sentence)[head] for head in heads])
+    values = np.array([effects.on(on)[head] for head in heads])
+    label = f"All heads by their effect on {ON[on]}"
+    draw = partial(charts.ranked_bars, heads, values, random, unit(ablation.question, on))
+    beyond = int((values > random.max(1)).sum())
+    st.markdown(
+        f"For **{beyond}** of {len(heads)} heads the effect on {ON[on]} is larger than in every one of "
+        f"{random.shape[1]} draws in which as many random directions of the same layer are removed, as much of them "
+        "as the head puts out. Click a bar to switch its head off."
+    )
+    st.plotly_chart(legible(draw(theme())), key="ranking", theme=None, config=CONFIG, alt=f"{label}.", on_select=on_bar)
+    table = _table(model, attention, ablation, effects, on, random, about)
+    if st.toggle("All numbers of the ranking", key="numbers_of_ranking"):
+        rows = [(row[0], both(heads[place]), *row[2:]) for place, row in enumerate(table.rows)]
+        names = [name.replace("_", " ") for name in table.columns]
+        st.dataframe([dict(zip(names, row, strict=True)) for row in rows], hide_index=True, width="stretch")
+    return [Chart(label, "ranking", draw, about, lambda: table)]
+
+
+def _table(
+    model: catalog.Model,
+    attention: Attention,
+    ablation: Ablation,
+    effects: Effects,
+    on: str,
+    random: Numbers,
+    about: str,
+) -> Table:
+    """A row per head, largest effect first; importance and direct contribution only where the model has them."""
+    heads = effects.ranked(on)
+    columns: dict[str, list[int] | list[float] | list[str]] = {
+        "rank": [*range(1, len(heads) + 1)],
+        "head": [str(head) for head in heads],
+        "effect": [float(effects.on(on)[head]) for head in heads],
+        "random_smallest": random.min(1).tolist(),
+        "random_median": np.median(random, axis=1).tolist(),
+        "random_largest": random.max(1).tolist(),
+    }
+    question, text = ablation.question, attention.text
+    if question is not None:
+        of_question = partial(office().per_head, model=model, text=text.text, pair=text.pair, question=question)
+        importance = inference.wait(of_question("importance"), WAITING)
+        columns["importance"] = [float(importance[head]) for head in heads]
+        if question.kind != COSINE:
+            with suppress(ModelUnsupported):  # most models lack it; the section below says why
+                direct = inference.wait(of_question("direct"), WAITING)
+                columns["direct_contribution"] = [float(direct[head]) for head in heads]
+    return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)), {"caption": about})
+
+
+def _at_random(model: catalog.Model, attention: Attention, ablation: Ablation) -> Numbers:
+    """[2, layer, head, draw]: the effect on the sentence vector and on the answer after removing random directions in
+    place of each head, from the cache or from a job. Raises what the model raises, Busy, and Cancelled."""
+    key = (attention.key, ablation)
+    result = office().at_random.get(key)
+    if result is not None:
+        return result
+    if ablation.method == "mean":
+        inference.measure_means(model)
+    order = Order(key, attention.text.text[:40], partial(_study, key, model, attention), "at_random")
+    return ordered(_desk(), order, "Removing random directions", lambda: office().at_random.get(key))
+
+
+def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:
+    parts, heads = list[Numbers](), attention.every_head()
+    for done, head in enumerate(heads, 1):
+        of_head = []
+        for some in draws(len(attention.text)):
+            job.check()
+            of_head.append(office().lost_at_random(model, key[1], (head,), some).result())
+        parts.append(np.concatenate(of_head, axis=1))
+        job.tell(done / len(heads))
+    shape = (2, attention.layers, attention.heads, -1)
+    office().at_random.put(key, np.stack(parts, axis=1).reshape(shape))

@@ -15,6 +15,7 @@ from mha_viz.figures.charts import go
 from mha_viz.figures.theme import Theme, grid_colour, palette, paper, readable
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
+FIXED = {"fixedrange": True}  # an axis that cannot be dragged
 Numbers = npt.NDArray[np.float64]
 
 
@@ -66,55 +67,44 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
     """A bar per head in the given order, ``effects`` [head], and beside it the median of the same after removing random
     directions, ``random`` [head, draw], with a line from the smallest to the largest draw. A bar's ``customdata`` is
     the head's name."""
-    middle, names = np.median(random, axis=1), [both(head) for head in heads]
+    places, every = np.arange(1, len(heads) + 1), max(1, len(heads) // 36)  # at most some forty labels
     bars = {
         "type": "bar",
+        "x": places,
         "y": effects,
         "name": "without the head",
         "marker": {"color": theme.heads[0]},
         "customdata": [str(head) for head in heads],
-        "hovertext": names,
+        "hovertext": [both(head) for head in heads],
         "hovertemplate": f"<b>%{{hovertext}}</b>, number %{{x}}<br>%{{y:.5f}} {escape(unit)}<extra></extra>",
     }
-    draws = {
+    names = {"tickvals": places[::every], "ticktext": [str(head) for head in heads[::every]], "tickangle": -90}
+    layout: dict[str, Any] = {
+        "height": 340,
+        "margin": {"l": 60, "r": 15, "t": 10, "b": 70},
+        **paper(theme, 12),
+        "xaxis": {**names, **FIXED, "showgrid": False},
+        "yaxis": {"title": unit, "rangemode": "tozero", "gridcolor": grid_colour(theme), "nticks": 6, **FIXED},
+        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+        "bargap": 0.25,
+    }
+    return go.Figure([bars, {"x": places, **_draws(random, unit, theme)}], layout)
+
+
+def _draws(random: Numbers, unit: str, theme: Theme) -> dict[str, Any]:
+    """A mark at the median of the draws of each head, [head, draw], and a line over their range."""
+    least, middle, most = random.min(1), np.median(random, axis=1), random.max(1)
+    lines = {"array": most - middle, "arrayminus": middle - least, "color": theme.ink, "thickness": 1.2, "width": 0}
+    return {
         "type": "scatter",
         "y": middle,
         "name": f"random directions: median and range of {random.shape[1]} draws",
         "mode": "markers",
         "marker": {"color": theme.ink, "size": 5, "symbol": "line-ew-open", "line": {"width": 2}},
-        "error_y": {
-            "array": random.max(1) - middle,
-            "arrayminus": middle - random.min(1),
-            "color": theme.ink,
-            "thickness": 1.2,
-            "width": 0,
-        },
-        "hovertext": [f"{low:.5f} to {high:.5f}" for low, high in zip(random.min(1), random.max(1), strict=True)],
+        "error_y": lines,
+        "hovertext": [f"{low:.5f} to {high:.5f}" for low, high in zip(least, most, strict=True)],
         "hovertemplate": f"random directions, %{{hovertext}} {escape(unit)}<extra></extra>",
     }
-    places, every = np.arange(1, len(heads) + 1), max(1, len(heads) // 36)  # at most some forty labels
-    layout: dict[str, Any] = {
-        "height": 340,
-        "margin": {"l": 60, "r": 15, "t": 10, "b": 70},
-        **paper(theme, 12),
-        "xaxis": {
-            "tickvals": places[::every],
-            "ticktext": [str(head) for head in heads[::every]],
-            "tickangle": -90,
-            "fixedrange": True,
-            "showgrid": False,
-        },
-        "yaxis": {
-            "title": unit,
-            "rangemode": "tozero",
-            "gridcolor": grid_colour(theme),
-            "fixedrange": True,
-            "nticks": 6,
-        },
-        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-        "bargap": 0.25,
-    }
-    return go.Figure([bars | {"x": places}, draws | {"x": places}], layout)
 
 
 def in_thousandths(value: float) -> str:

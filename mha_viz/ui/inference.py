@@ -76,7 +76,7 @@ def read_shown(text: str, where: Address) -> Attention | None:
 
 def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
     """The reading with another quantity, or with heads switched off, with a remark that says which."""
-    attention = _asked(model, text, where)
+    attention = _read_quantity(model, text, where)
     if is_without_heads(where):
         with st.container(horizontal=True, vertical_alignment="center"):
             remark(f"{listed(where.off)} switched off ({where.how}): later layers see the text without them.")
@@ -90,7 +90,7 @@ def is_without_heads(where: Address) -> bool:
     return bool(where.off) and where.quantity not in WHOLE
 
 
-def _asked(model: catalog.Model, text: str, where: Address) -> Attention:
+def _read_quantity(model: catalog.Model, text: str, where: Address) -> Attention:
     """The reading of the quantity that the URL asks for, without the heads that it switches off."""
     words = f"{model.label} is reading…"
     if where.quantity in WHOLE:
@@ -157,7 +157,7 @@ def read_by(
     try:
         if where is not None and (where.off or where.quantity != DEFAULTS["shown"]):
             target, part = of if of.part else (where.target, where.part)
-            return _asked(model, text, replace(where, pair=pair, target=target, part=part))
+            return _read_quantity(model, text, replace(where, pair=pair, target=target, part=part))
         return _await(model, text, pair, of)
     except MhaVizError as error:
         complain(error)

@@ -19,8 +19,8 @@ export function edit(app, change) {
   app.sent = expected(set, change, after);
 }
 
-// `request`: the texts given to an encoder–decoder, whose source is not always among the texts of the axes, or the heads
-// that are off.
+// `request`: the texts given to an encoder–decoder, because its source is not always among the texts of the axes; or
+// the heads that are off.
 /** @type {(set: Panels, index: number) => Record<string, string>} */
 function whatStands(set, index) {
   const { model, text, pair, request } = readingOf(set, index);

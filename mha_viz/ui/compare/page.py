@@ -10,9 +10,7 @@ from html import escape
 import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.tensors import QUANTITIES
-from mha_viz.browser.view import DEFAULTS, LONG_TOKENS
-from mha_viz.browser.view import QUANTITIES as SHOWN
+from mha_viz.browser.view import LONG_TOKENS
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.compare import MOST, As
@@ -21,11 +19,11 @@ from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.models.families import PARTS
 from mha_viz.models.methods import METHODS
-from mha_viz.ui import address, asking, inference, navigation, request, takeaway, tray, two_stacks
+from mha_viz.ui import address, inference, navigation, request, takeaway, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
 from mha_viz.ui.cache import Target, office, ready
-from mha_viz.ui.compare import publish
+from mha_viz.ui.compare import publish, quantity
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
 from mha_viz.ui.request import PageRequest
@@ -54,10 +52,7 @@ def show(what: PageRequest) -> None:
     chosen = _choice(pins)
     if not whole:
         remark("Some of the compared heads in this link could not be read; the others are shown.")
-    if chosen not in OF_WEIGHTS:
-        _quantity(what.where, has_second=chosen != "word")
-    elif what.where.quantity != DEFAULTS["shown"]:
-        remark(f"This comparison is of weights; {SHOWN[what.where.quantity]} is drawn in the other ones.")
+    quantity.control(what.where, is_of_weights=chosen in OF_WEIGHTS, has_second=chosen != "word")
     if chosen == "tray":
         _tray(pins, what.where)
         return
@@ -125,32 +120,6 @@ def _on_choice() -> None:
 def _fresh(shown: str) -> dict[str, str | None]:
     """The URL parameters of a new set of panels."""
     return {**dict.fromkeys(address.OF_THESE_PANELS), "diff": OPEN.get(shown)}
-
-
-def _quantity(where: Address, has_second: bool) -> None:
-    """The control for the quantity that is drawn, and, for gradients, for the word."""
-    key = f"shown_{where.quantity}"
-    st.selectbox(
-        "Shown",
-        list(SHOWN),
-        index=list(SHOWN).index(where.quantity),
-        format_func=SHOWN.__getitem__,
-        key=key,
-        width=220,
-        on_change=_on_quantity,
-        args=(key,),
-    )
-    if where.quantity == "gradient" and has_second:
-        asking.controls(None, where)
-    if where.quantity != DEFAULTS["shown"]:
-        remark(QUANTITIES[where.quantity].about)
-
-
-@guarded()
-def _on_quantity(key: str) -> None:
-    chosen = st.session_state[key]
-    scale = "head" if chosen in SHOWN and not QUANTITIES[chosen].is_share else None
-    address.go(shown=None if chosen == DEFAULTS["shown"] else chosen, scale=scale)
 
 
 # ---- The tray -----------------------------------------------------------------------------------------

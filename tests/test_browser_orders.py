@@ -168,8 +168,8 @@ def _there_and_back(link: str) -> Act:
     return act
 
 
-def _take_away(page: Page, _: int) -> None:
-    page.locator("summary", has_text="Download figure and numbers").click()
+def _unfold(title: str) -> Act:
+    return lambda page, _: page.locator("summary", has_text=title).first.click()
 
 
 SENTENCE = _type("Sentence", "Cats sleep.", "The dog that saw the cat ran away.")
@@ -184,7 +184,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "head": _next_head,
             "tray": _press("+ Compare"),
             "links": _choose("Links", "top k per word", "all"),
-            "take away": _take_away,
+            "take away": _unfold("Download figure and numbers"),
             "examples": _press("Examples"),
             "second sentence": lambda page, _: page.get_by_role("button", name="Second sentence").click(),
             "known roles": _toggle("Known roles"),
@@ -203,7 +203,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "tokens": _segment("pieces", "words"),
             "special tokens": _segment("hidden", "shown"),
             "tray": lambda page, _: page.locator(".panel button", has_text="Compare").first.click(),
-            "take away": _take_away,
+            "take away": _unfold("Download figure and numbers"),
         },
     ),
     "/roles": (
@@ -252,6 +252,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "square": _click_a_square,
             "all on": _switch_all_on,
             "order": _check("least effect first"),
+            "ranking": _unfold("All heads, ranked"),
         },
     ),
     "/questions": (

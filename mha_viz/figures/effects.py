@@ -15,6 +15,7 @@ from mha_viz.figures.charts import go
 from mha_viz.figures.theme import Theme, grid_colour, palette, paper, readable
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
+LABELS = 24  # names of heads below a chart, as many as fit on a phone
 FIXED = {"fixedrange": True}  # an axis that cannot be dragged
 Numbers = npt.NDArray[np.float64]
 
@@ -67,7 +68,7 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
     """A bar per head in the given order, ``effects`` [head], and beside it the median of the same after removing random
     directions, ``random`` [head, draw], with a line from the smallest to the largest draw. A bar's ``customdata`` is
     the head's name."""
-    places, every = np.arange(1, len(heads) + 1), max(1, len(heads) // 36)  # at most some forty labels
+    places, every = np.arange(1, len(heads) + 1), -(-len(heads) // LABELS)
     bars = {
         "type": "bar",
         "x": places,
@@ -83,7 +84,7 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
         "height": 340,
         "margin": {"l": 60, "r": 15, "t": 10, "b": 70},
         **paper(theme, 12),
-        "xaxis": {**names, **FIXED, "showgrid": False},
+        "xaxis": {**names, **FIXED, "showgrid": False, "range": [0.4, len(heads) + 0.6]},
         "yaxis": {"title": unit, "rangemode": "tozero", "gridcolor": grid_colour(theme), "nticks": 6, **FIXED},
         "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
         "bargap": 0.25,

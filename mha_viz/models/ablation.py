@@ -10,7 +10,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -173,7 +173,8 @@ def states_at_random(
             )
             joined = output.flatten(2)  # [draw, n, d_model]
             shape = joined.shape[-1], len(numbers) * output.shape[-1]
-            directions = torch.stack([_directions(*shape, (seed, index, draw)) for draw in draws]).to(joined)
+            drawn = _of_one_head if len(numbers) == 1 else _directions
+            directions = torch.stack([drawn(*shape, (seed, index, draw)) for draw in draws]).to(joined)
             part = joined @ directions @ directions.transpose(1, 2)
             part *= lost / part.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
             changed: torch.Tensor = (joined - part).view_as(output)
@@ -186,6 +187,9 @@ def _directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.T
     """Orthonormal columns, [d_model, count]."""
     normal = np.random.default_rng(seed).standard_normal((d_model, count), np.float32)
     return torch.from_numpy(np.linalg.qr(normal)[0])
+
+
+_of_one_head = lru_cache(maxsize=20)(_directions)  # each head of a layer is compared with the same draws
 
 
 def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:

@@ -52,6 +52,21 @@ def test_the_note_on_a_copied_link_moves_nothing_and_can_be_closed(newcomer: Cal
         assert heading.bounding_box() == beside
 
 
+def test_escape_closes_the_note_on_a_copied_link_before_a_held_word(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(permissions=["clipboard-read", "clipboard-write"])
+    page = visitor.visit("/compare", show="similar", pin="q2")
+    note = page.locator(".mha-share [role=status]")
+    expect(page.locator("article.panel")).to_have_count(6)
+    page.get_by_role("button", name="Copy link").click()
+    expect(note).to_contain_text("Copied.")
+    page.keyboard.press("Escape")
+    expect(note).to_be_empty()
+    page.wait_for_timeout(600)  # in which the address would follow the drawing
+    visitor.asked(pin="q2")
+    page.keyboard.press("Escape")
+    visitor.asked(pin=None)
+
+
 def test_a_link_opened_on_a_cold_server_restores_everything(
     newcomer: Callable[..., BrowserTab],
     tmp_path: Path,

@@ -252,6 +252,16 @@ def test_a_curve_without_words_is_of_the_vector() -> None:
     assert "Half of the change of the sentence vector without all 8 heads is reached with" in page.said
 
 
+def test_a_curve_of_two_texts_is_of_their_cosine(minilm: Encoder) -> None:
+    text, other = "A man plays the guitar.", "Someone is making music."
+    page = PageSession({"text": text, "second": other, "order": "least"}, PAGE)
+    case = Case(text, question=question_about(minilm, text, other=other))
+    curve = removal(minilm, order_of(study.effects(minilm, case), "least", "answer"), case)
+    reached, of_vector = (int(np.argmax(one >= one[-1] / 2)) for one in (curve.answer, curve.sentence))
+    assert reached != of_vector
+    assert f"Half of the change of the cosine without all 72 heads is reached with {reached} of them off." in page.said
+
+
 def test_values_that_a_link_cannot_have_are_named() -> None:
     where = read({"order": "sideways", "effect": "mood", "place": "x", "seed": "-1"})
     assert (where.order, where.effect, where.place, where.seed) == ("", "answer", None, 0)

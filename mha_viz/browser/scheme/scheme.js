@@ -6,6 +6,7 @@ import { restoreKeyboard, watchKeyboard } from "./keyboard.js";
 
 const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colours late, and tells the server later
 
+const LATE = 8000; // milliseconds after which a card that appears no longer takes the keyboard
 const SLACK = 4; // pixels that nobody misses
 const PAGES = ".st-key-pages";
 
@@ -73,6 +74,7 @@ function watchPage(current, open) {
     if (!head) return;
     event.preventDefault();
     wanted = head;
+    setTimeout(() => (wanted = wanted === head ? "" : wanted), LATE); // it may have no card
     open(head);
     soon();
   };

@@ -46,6 +46,24 @@ def test_a_head_goes_from_the_grid_to_the_tray_and_into_a_link(visitor: BrowserT
     expect(page.locator("article.panel")).to_have_count(2)  # Back is undo
 
 
+def test_heads_with_others_switched_off_and_other_quantities_are_compared(visitor: BrowserTab) -> None:
+    page = visitor.explore(off="L0H1", how="uniform")
+    page.get_by_text("+ Compare").click()
+    pin = Pin(FIRST, "", "minilm", Head(3, 1), off=(Head(0, 1),), how="uniform")
+    visitor.asked(tray=tray.write([pin]))
+    page.get_by_role("button", name="Switch on").click()
+    visitor.asked(off=None)
+    page.get_by_role("combobox", name="Shown").select_option("rollout")
+    visitor.asked(shown="rollout")
+    expect(page.locator(".one h2")).to_have_text("After layer 5, all heads together")
+    page.get_by_text("+ Compare").click()
+    visitor.asked(tray=tray.write([pin, Pin(FIRST, "", "minilm", Head(5, 0))]))
+    page.get_by_role("link", name="Compare (2)").click()
+    expect(page.locator("article.panel")).to_have_count(2)
+    assert "without L0H1: uniform" in panel(page, 0)
+    assert "rollout" in panel(page, 1)
+
+
 def test_a_word_pointed_at_is_shown_in_every_panel(visitor: BrowserTab) -> None:
     page = visitor.visit("/compare", tray=TWO)
     expect(page.locator("article.panel")).to_have_count(2)

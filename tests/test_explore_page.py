@@ -389,5 +389,5 @@ def test_heads_that_share_a_key_are_named(family: str, said: str, tiny_folder: A
 
 
 def test_the_page_leads_to_the_small_tasks() -> None:
-    (link,) = [link.proto for link in PageSession().at.get("page_link") if "small tasks" in link.proto.label]
+    (link,) = [link.proto for link in PageSession().at.get("page_link") if "Small tasks" in link.proto.label]
     assert (link.page, link.query_string) == ("questions", "task=1")

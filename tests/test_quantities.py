@@ -152,7 +152,8 @@ def test_heads_are_compared_with_others_switched_off(shown: str, minilm: Encoder
     page = PageSession({"text": TEXT, "shown": shown})
     page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H0"})
     page = PageSession({**page.url, "off": "L0H1.L1H2", "how": "uniform"})
-    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H0"})
+    request = page.shown().header.get("request", {})
+    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H0", **request})
     pins, _ = tray.read(page.url["tray"])
     assert [(pin.off, pin.how) for pin in pins] == [
         ((), "zero"), ((Head(0, 1), Head(1, 2)), "uniform") if shown != "norm" else ((), "zero")
@@ -163,6 +164,13 @@ def test_heads_are_compared_with_others_switched_off(shown: str, minilm: Encoder
     expected = {"weight": [minilm.encode(TEXT), without], "rollout": [rollout(minilm.encode(TEXT)), rollout(without)]}
     keys = [attention.key for attention in expected.get(shown, [norm_weighted(minilm, TEXT)])]
     assert [reading["key"] for reading in shown_panels["readings"]] == keys
+
+
+@pytest.mark.app
+def test_heads_that_the_model_lacks_are_not_added_to_what_is_compared(no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "off": "L9H9"})
+    assert "L9H9 does not exist" in page.said
+    assert "request" not in page.shown().header, "the whole model's reading is drawn"
 
 
 @pytest.mark.app
@@ -180,7 +188,7 @@ def test_a_head_with_others_switched_off_is_opened_and_added_from_compare(no_hub
 @pytest.mark.app
 @pytest.mark.parametrize("show", ["similar", "models", "off", "map"])
 def test_comparisons_of_weights_say_that_they_are(show: str, no_hub: None) -> None:
-    words = "This comparison is of weights; norm-weighted is drawn in the other ones."
+    words = "Weights are compared here. A whole layer, or compared heads, can be drawn as norm-weighted."
     assert words in PageSession({"text": TEXT, "show": show, "shown": "norm"}, COMPARE).said
     assert words not in PageSession({"text": TEXT, "show": show}, COMPARE).said
 
@@ -191,7 +199,7 @@ def test_other_pages_read_the_whole_model_s_weights(path: str, no_hub: None) -> 
     plain = PageSession({"text": TEXT}, path).said
     for url in ({"shown": "rollout"}, {"shown": "norm"}, {"off": "L3H1"}):
         said = PageSession({"text": TEXT, **url}, path).said.splitlines()
-        assert [line for line in said if "comparison is of weights" not in line] == plain.splitlines()
+        assert [line for line in said if "Weights are compared here." not in line] == plain.splitlines()
 
 
 @pytest.mark.app

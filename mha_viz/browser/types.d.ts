@@ -129,12 +129,12 @@ interface TypedAxis extends Axis {
   wordOf: number[];
 }
 
-/** One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; in panels also
- * `request`, what an encoder–decoder was given. */
+/** One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; `request`,
+ * what else the server needs to read it again. */
 interface Reading extends TypedAxis {
   keys?: TypedAxis;
   coarse?: boolean; // levels of one byte
-  request?: { text: string; target: string; part: string };
+  request?: Record<string, string>; // the texts given to an encoder–decoder; or the heads that are off, and how
   quantity?: string;
   signed?: boolean;
   hidden?: number[][];

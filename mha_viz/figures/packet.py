@@ -33,6 +33,7 @@ import numpy.typing as npt
 from mha_viz.analysis.metrics import METRICS, each_layer, measure_all
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.encoder_decoder import request_of
+from mha_viz.attention.switched_off import off_in
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.attention.words import between
 from mha_viz.figures.theme import DARK, LIGHT
@@ -267,6 +268,15 @@ def belongs_to(attention: Attention) -> str:
     return text_key(text.text, text.pair, text.given) if request is None else text_key(*request)
 
 
+def requested(attention: Attention) -> dict[str, object]:
+    """What else the page needs to ask for this reading again: the request to an encoder–decoder, or the heads that are
+    off."""
+    request, (heads, method) = request_of(attention), off_in(attention)
+    if heads:
+        return {"request": {"off": ".".join(map(str, heads)), "how": method}}
+    return {"request": request._asdict()} if request is not None else {}
+
+
 def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails: Overview) -> dict[str, object]:
     text = attention.queries
     return {
@@ -281,6 +291,7 @@ def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails
         **({"keys": _axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
+        **requested(attention),
         "full": [h.place(attention.heads) for h in full],
         "metrics": thumbnails.metrics,
         "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},

@@ -19,14 +19,12 @@ import numpy as np
 
 from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.encoder_decoder import request_of
-from mha_viz.attention.switched_off import off_in
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
 from mha_viz.figures.compare import MOST
 from mha_viz.figures.correspondence import Panel, mismatch
-from mha_viz.figures.packet import Overview, Start, _axis_tokens, _header, _packed, quantised
+from mha_viz.figures.packet import Overview, Start, _axis_tokens, _header, _packed, quantised, requested
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.figures.view import View
 from mha_viz.text import Alignment, TokenizedText, align, clean
@@ -124,7 +122,7 @@ def _packet(reading: _Reading) -> bytes:
     more: dict[str, object] = {"revision": attention.revision, "steps": clean(steps(attention))}
     more |= _typed(attention.queries)
     more |= {"keys": {**_axis_tokens(attention.keys), **_typed(attention.keys)}} if attention.is_cross else {}
-    more |= _requested(attention)
+    more |= requested(attention)
     signed = QUANTITIES[attention.quantity].is_signed
     more |= {"signed": True} if signed else {}
     parts = quantised(np.stack([attention[head] for head in heads]), special, signed=signed)
@@ -135,15 +133,6 @@ def _typed(text: TokenizedText) -> dict[str, object]:
     """The typed text, and the span of each token in it."""
     spans = [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens]
     return {"text": text.text, "pair": text.pair, "spans": spans}
-
-
-def _requested(attention: Attention) -> dict[str, object]:
-    """What else the page needs to ask for this reading again: the request to an encoder–decoder, or the heads that are
-    off."""
-    request, (heads, method) = request_of(attention), off_in(attention)
-    if heads:
-        return {"request": {"off": ".".join(map(str, heads)), "how": method}}
-    return {"request": request._asdict()} if request is not None else {}
 
 
 # ---- What corresponds ---------------------------------------------------------------------------------

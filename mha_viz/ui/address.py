@@ -164,6 +164,13 @@ def read(parameters: Mapping[str, str]) -> Address:
     )
 
 
+def off_in(message: Mapping[str, object]) -> tuple[tuple[Head, ...], str]:
+    """The heads that are off in the reading that a browser's message names, and how; none where it says nothing that
+    could be."""
+    where = read({name: str(message[name]) for name in ("off", "how") if message.get(name)})
+    return where.off, where.how
+
+
 def _matching(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """The parameters that match their patterns, and the names of those that do not."""
     given = {name: parameters[name] for name in patterns if name in parameters}

@@ -77,25 +77,20 @@ def read_shown(text: str, where: Address) -> Attention | None:
 def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
     """The reading with another quantity, or with heads switched off, with a remark that says which."""
     attention = _read_quantity(model, text, where)
-    if is_without_heads(where):
+    if where.off and where.quantity in WHOLE:
+        remark(f"{WHOLE[where.quantity]} is shown with all heads on.")
+    elif where.off:
+        pronoun = "it" if len(where.off) == 1 else "them"
         with st.container(horizontal=True, vertical_alignment="center"):
-            remark(f"{listed(where.off)} switched off ({where.how}): later layers see the text without them.")
+            remark(f"{listed(where.off)} switched off ({where.how}): later layers see the text without {pronoun}.")
             st.button("Switch on", key="switch_on", on_click=address.go, kwargs={"off": None, "how": None})
     return attention
-
-
-def is_without_heads(where: Address) -> bool:
-    """True if the reading that the URL asks for is one without some heads; the other quantities need the whole
-    model."""
-    return bool(where.off) and where.quantity not in WHOLE
 
 
 def _read_quantity(model: catalog.Model, text: str, where: Address) -> Attention:
     """The reading of the quantity that the URL asks for, without the heads that it switches off."""
     words = f"{model.label} is reading…"
     if where.quantity in WHOLE:
-        if where.off:
-            remark(f"{WHOLE[where.quantity]} is shown with all heads on.")
         if where.quantity == "norm":
             return wait(office().norms(model, text, where.pair), words)
         return wait(office().gradients(model, text, where.pair, question_about(model, text, where)), words)

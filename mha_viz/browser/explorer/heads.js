@@ -63,15 +63,15 @@ export function showAlone(app, head, before) {
   stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
 }
 
-// Heads can be compared if the server can make their reading again from model and text: attention weights.
+// Heads can be compared if there is a server.
 /** @type {(app: ExplorerApp) => boolean} */
-export const isComparable = ({ reading, root }) => !root.dataset.alone && !reading.quantity;
+export const isComparable = ({ root }) => !root.dataset.alone;
 
 // Add a head to the compared heads.
 /** @type {(app: ExplorerApp, head: number) => void} */
 export function setAside(app, head) {
   if (!isComparable(app)) return;
   const { reading, send, part } = app;
-  send("tray", { model: reading.model, head: headName(reading, head), of: reading.of });
+  send("tray", { model: reading.model, head: headName(reading, head), of: reading.of, ...reading.request });
   part.announcement.textContent = `${headName(reading, head)} is being added to the compared heads.`;
 }

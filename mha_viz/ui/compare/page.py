@@ -18,7 +18,6 @@ from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.models.families import PARTS
-from mha_viz.models.methods import METHODS
 from mha_viz.ui import address, inference, navigation, request, takeaway, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
@@ -132,6 +131,8 @@ def _tray(pins: Tray, where: Address) -> None:
             "heads of any layer, sentence and model are shown side by side."
         )
         return
+    if where.quantity in inference.WHOLE and any(pin.off for pin in pins):
+        remark(f"{inference.WHOLE[where.quantity]} is shown with all heads on.")
     each = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in each.items() if panel is not None}
     if len({pins[number].reading for number in panels}) == 1:
@@ -196,13 +197,12 @@ def _on_edit() -> None:
 
 def _pin(event: dict[str, object]) -> Pin:
     """The head that a message names. Raises UnknownHead."""
-    names = ("text", "pair", "model", "head", "target", "part", "off", "how")
-    text, pair, model, head, target, part, off, how = (str(event.get(name) or "") for name in names)
+    names = ("text", "pair", "model", "head", "target", "part")
+    text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
     if part in PARTS:
         return Pin(text, pair, model, Head.parse(head), target=target, part=part)
-    off_now = address.read({"off": off, "how": how or METHODS[0]})
-    pin = Pin(request.page_request().to_pin(text), pair, model, Head.parse(head))
-    return replace(pin, off=off_now.off, how=off_now.how)
+    off, how = address.off_in(event)
+    return Pin(request.page_request().to_pin(text), pair, model, Head.parse(head), off=off, how=how)
 
 
 def _kept_on_explore() -> dict[str, str]:

@@ -17,7 +17,8 @@ def control(where: Address, is_of_weights: bool, has_second: bool) -> None:
     are compared. ``has_second``: whether a second text is compared with the first by its vector."""
     if is_of_weights:
         if where.quantity != DEFAULTS["shown"]:
-            remark(f"This comparison is of weights; {SHOWN[where.quantity]} is drawn in the other ones.")
+            label = SHOWN[where.quantity]
+            remark(f"Weights are compared here. A whole layer, or compared heads, can be drawn as {label}.")
         return
     key = f"shown_{where.quantity}"
     st.selectbox(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 import streamlit as st
 
@@ -190,9 +189,8 @@ def _on_tray() -> None:
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
         target, part = two_stacks.target_of(catalog.resolve(name), what.where)
         text = what.sentence if part else what.to_pin(what.sentence)
-        pin = Pin(text, what.where.pair, name, head, target=target, part=part)
-        if inference.is_without_heads(what.where):
-            pin = replace(pin, off=what.where.off, how=what.where.how)
+        off, how = address.off_in(event)
+        pin = Pin(text, what.where.pair, name, head, target=target, part=part, off=off, how=how)
         pins, _ = tray.read(what.where.tray)
         address.go(tray=tray.write(tray.add(pins, pin)))
     except MhaVizError as error:

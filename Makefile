@@ -6,7 +6,9 @@ PORT ?= 8501
 VENV := .venv
 PY := $(VENV)/bin/python
 NODE := $(PY) tools/node.py
-PIP := $(PY) -m pip install --disable-pip-version-check --quiet
+# Python compiles a module when it is first imported. Compiling every module of PyTorch and transformers while they are
+# installed takes as long as installing them.
+PIP := $(PY) -m pip install --disable-pip-version-check --quiet --no-compile
 # Where Linux has no NVIDIA GPU, PyTorch comes from here; TORCH_INDEX= takes the default index all the same.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 # The package itself as it stands here, so that .venv/bin/mha-viz works.

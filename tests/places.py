@@ -35,6 +35,7 @@ PLACES = {
     "lab, after a guess": Place("pages/50_why_heads_differ.py", {"guess": "apart"}),
     "lab, the count": Place("pages/50_why_heads_differ.py", {"experiment": "count", "step": "0"}),
     "switch off": Place("pages/60_switch_off.py"),
+    "switch off, toy": Place("pages/60_switch_off.py", {"model": "toy"}),
     "switch off, two heads": Place("pages/60_switch_off.py", {"off": "L3H1.L5H11", "how": "uniform"}),
     "questions": Place("pages/80_questions.py", {"tour": "2"}),
     "questions, a class": Place("pages/80_questions.py", {"class": "1", "task": "1", "answer": "L3H1"}),

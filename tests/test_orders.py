@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 # The places in every run of the tests.
 OFTEN = (
     *("explore", "compare", "compare, published", "compare, the map", "roles", "roles, own file", "inside", "lab"),
-    *("switch off", "questions", "about"),
+    *("switch off, toy", "questions", "about"),
 )
 ALIKE = ("inside_head", "inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # After these actions a page or view without some of the others is open: another page, the view for a class, a model

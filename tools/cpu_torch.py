@@ -71,9 +71,9 @@ def _failure(index: str, seconds: float) -> str:
 
 def install(requirement: str, index: str) -> str:
     """Install it without its dependencies; why that failed, or an empty string."""
-    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps"]
+    options = ["--disable-pip-version-check", "--quiet", "--no-compile", "--no-deps", "--index-url", index]
     done = subprocess.run(
-        [*command, "--index-url", index, requirement],
+        [sys.executable, "-m", "pip", "install", *options, requirement],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

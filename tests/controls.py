@@ -70,6 +70,10 @@ class Act:
             state = place.set_value(tuple(self.value) or None)._widget_state
         elif self.field == "string_array_value":
             state.string_array_value.data.extend(self.value)
+        elif self.field == "json_trigger_value":
+            ((event, value),) = [(sent["event"], sent["value"]) for sent in json.loads(self.value)]
+            value = visit.of_drawn(self.control.partition(".")[0], value)
+            state.json_trigger_value = json.dumps([{"event": event, "value": value}])
         else:
             setattr(state, self.field, self.value)
         visit.at._run(WidgetStates(widgets=[state]))

@@ -48,11 +48,17 @@ class PageSession:
         assert UNFORESEEN not in self.said, self.said
 
     def send(self, component: str, event: str, value: object) -> None:
-        """What the browser sends if a component triggers an event."""
+        """What the browser sends if a component triggers an event. A message about the view, or about a head to
+        compare, says which reading is drawn."""
         name = _make_trigger_id(self._drawn()[component].id, "events")
-        sent = json.dumps([{"event": event, "value": value}])
+        sent = json.dumps([{"event": event, "value": self.of_drawn(component, value)}])
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, json_trigger_value=sent)]))
         self.check()
+
+    def of_drawn(self, component: str, value: object) -> object:
+        """The value of a message, with the drawn reading if the value has fields."""
+        picture = self.picture if component == "mha_explorer" and isinstance(value, dict) else None
+        return {"of": picture.header["of"], **value} if picture is not None else value  # type: ignore[dict-item]
 
     def forge(self, widget: str, **value: Any) -> None:
         """Send what no browser sends: a value of another kind for the widget with this ``id``; the widget may break."""

@@ -16,6 +16,7 @@ from mha_viz.analysis import effects as analysis
 from mha_viz.attention import Head
 from mha_viz.errors import EmptyText, SettingError, UnknownHead
 from mha_viz.models import ablation
+from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.probe import place
@@ -204,6 +205,22 @@ def test_random_directions_take_away_as_much_as_the_heads(tiny: Tiny) -> None:
     assert all(int(torch.linalg.matrix_rank(draw, rtol=1e-3)) <= 2 * 8 for draw in lost)
     assert len({draw.tobytes() for draw in states}) == 6
     assert np.array_equal(states, ablation.states_at_random(encoder, heads, by, range(6), SENTENCE))
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "xlnet"])
+def test_random_directions_of_one_layer_are_those_of_a_whole_pass(family: str, tiny: Tiny) -> None:
+    encoder = tiny(family)
+    by, removing = (
+        ablation.substitute(encoder, "zero"),
+        ablation._at_random([0, 2], [(0, 1, draw) for draw in range(4)]),
+    )
+
+    class Removing(Tap):
+        def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+            return removing(output, by(index, self.slot(index), value, output)) if index == 1 else output
+
+    states = ablation.states_at_random(encoder, [Head(1, 2), Head(1, 0)], by, range(4), SENTENCE)
+    assert np.allclose(states, encoder.states(SENTENCE, "", Removing, 4), atol=1e-5)
 
 
 def test_draws_do_not_depend_on_the_size_of_a_batch(tiny: Tiny) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mha_viz.drawing.marks import Text
+from mha_viz.drawing.marks import Polyline, Text
 from mha_viz.figures.layout import Size
 from mha_viz.numerals import decimal
 from mha_viz.training import record
@@ -132,6 +132,23 @@ def test_switch_off_gives_what_the_model_answers_and_what_heads_add(offered: lis
     removed = offered[-1].make(Size()).to_bytes(".csv").decode().splitlines()
     assert removed[0] == "heads_off,last_head,effect_on_answer,effect_on_sentence"
     assert len(removed) == 1 + 1 + 8
+
+
+def test_the_ranking_is_given_with_its_ranges(offered: list[Offer]) -> None:
+    page = PageSession({"model": "toy", "text": "the dog saw the girl ."}, "pages/60_switch_off.py")
+    page.at.session_state["ranked"] = True
+    page.at.run()
+    page.check()
+    ranking = offered[-1]
+    assert ranking.file == "ranking"
+    is_whole(ranking, ".svg", ".csv")
+    marks = ranking.make(Size()).drawing.marks
+    ranges = [mark for mark in marks if isinstance(mark, Polyline) and len({x for x, _ in mark.points}) == 1]
+    rows = [line.split(",") for line in ranking.make(Size()).to_bytes(".csv").decode().splitlines()[1:]]
+    lengths = [max(y for _, y in mark.points) - min(y for _, y in mark.points) for mark in ranges]
+    spans = [float(row[5]) - float(row[3]) for row in rows]
+    scale = lengths[0] / spans[0]
+    assert [length / scale for length in lengths] == pytest.approx(spans, rel=1e-3)
 
 
 def test_the_map_of_heads_is_given_beside_its_panel(offered: list[Offer]) -> None:

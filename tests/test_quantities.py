@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.gradients import gradient_weighted
 from mha_viz.models.norms import norm_weighted
 from mha_viz.ui import tray
+from mha_viz.ui.tray import Pin
 from tests.packets import unpack, unpack_panels
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
@@ -186,9 +188,39 @@ def test_a_head_with_others_switched_off_is_opened_and_added_from_compare(no_hub
 
 
 @pytest.mark.app
+@pytest.mark.parametrize(("show", "shown"), [("similar", None), ("layer", "norm")])
+def test_a_head_is_opened_with_the_quantity_that_was_compared(show: str, shown: str | None, no_hub: None) -> None:
+    page = PageSession({"text": TEXT, "show": show, "shown": "norm"}, COMPARE)
+    with patch("mha_viz.ui.navigation.leave") as leave:
+        page.send("mha_compare", "edit", {"action": "open", "text": TEXT, "model": "minilm", "head": "L3H1"})
+    assert leave.call_args.args[0] == "explore"
+    assert leave.call_args.args[1].get("shown") == shown
+
+
+@pytest.mark.app
+def test_a_head_of_a_sentence_that_has_changed_is_not_added(no_hub: None) -> None:
+    page = PageSession({"text": TEXT})
+    with patch("streamlit.toast") as toast:
+        page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H1", "of": "an earlier one"})
+    assert "tray" not in page.url
+    toast.assert_called_once_with("The sentence has changed. Press **+ Compare** again once it is drawn.")
+
+
+@pytest.mark.app
+def test_a_compared_head_that_cannot_be_read_can_be_removed(no_hub: None) -> None:
+    pins = [Pin(TEXT, "", "minilm", Head(3, 1)), Pin(TEXT, "", "minilm", Head(3, 1), off=(Head(9, 9),))]
+    page = PageSession({"tray": tray.write(pins) or ""}, COMPARE)
+    assert "Compared head 2, L3H1 (4-2), cannot be shown." in page.said
+    assert len(panels_of(page)["panels"]) == 1
+    page.at.button(key="remove_1").click().run()
+    page.check()
+    assert tray.read(page.url["tray"]) == ((pins[0],), True)
+
+
+@pytest.mark.app
 @pytest.mark.parametrize("show", ["similar", "models", "off", "map"])
 def test_comparisons_of_weights_say_that_they_are(show: str, no_hub: None) -> None:
-    words = "Weights are compared here. A whole layer, or compared heads, can be drawn as norm-weighted."
+    words = "Compared heads, a whole layer and a replaced word can be drawn as norm-weighted."
     assert words in PageSession({"text": TEXT, "show": show, "shown": "norm"}, COMPARE).said
     assert words not in PageSession({"text": TEXT, "show": show}, COMPARE).said
 

@@ -142,6 +142,19 @@ def test_a_kind_of_trace_that_is_not_known_is_refused() -> None:
         drawing(go.Figure(go.Pie(values=[1, 2])), LIGHT, SIZE, "", "")
 
 
+@pytest.mark.parametrize(
+    ("trace", "lacks"),
+    [
+        (go.Scatter(x=[1], y=[1], marker={"symbol": "star"}), "star"),
+        (go.Scatter(x=[1], y=[1], error_y={"array": [1]}), "Error bars"),
+        (go.Bar(x=[1], y=[1], error_x={"array": [1]}), "Error bars"),
+    ],
+)
+def test_what_a_file_would_lack_is_refused(trace: Any, lacks: str) -> None:
+    with pytest.raises(ExportError, match=lacks):
+        drawing(go.Figure(trace), LIGHT, SIZE, "", "")
+
+
 # ---- Files and numbers ------------------------------------------------------------------------------------
 
 

@@ -176,11 +176,11 @@ def shown_charts_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(takeaway, "of_charts", of_charts)
 
 
-@pytest.mark.parametrize("on", ["answer", "sentence"])
-def test_all_heads_are_ranked_beside_random_directions(on: str, toy: Encoder) -> None:
-    case = Case(MASKED, question=question_about(toy, MASKED))
+@pytest.mark.parametrize(("on", "how"), [("answer", "zero"), ("sentence", "zero"), ("answer", "uniform")])
+def test_all_heads_are_ranked_beside_random_directions(on: str, how: str, toy: Encoder) -> None:
+    case = Case(MASKED, method=how, question=question_about(toy, MASKED))
     effects = study.effects(toy, case)
-    page = visit(effect=on)
+    page = visit(effect=on, how=how)
     assert chart(page, "ranking") is None
     table = ranking(page)
     columns = dict(zip(table.columns, zip(*table.rows, strict=True), strict=True))

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.attention import Head
+from mha_viz.attention.switched_off import MOST_OFF
 from mha_viz.errors import TrayFull
 from mha_viz.ui import tray
 from mha_viz.ui.tray import Pin
@@ -80,9 +81,27 @@ def test_heads_that_are_off_belong_to_the_reading(off: list[Any]) -> None:
     pins, is_whole = tray.read(json.dumps({"of": of, "heads": [["L3H1", 0, ""]]}))
     assert pins == ((replace(CAT, off=(Head(3, 1),)),) if off == ["L3H1", "zero"] else ())
     assert is_whole == bool(pins)
-    both = tray.write([CAT, replace(CAT, off=(Head(3, 1), Head(2, 4)), how="uniform")])
+    both = tray.write([CAT, replace(CAT, off=(Head(2, 4), Head(3, 1)), how="uniform")])
     assert both is not None
-    assert json.loads(both)["of"][1][3:] == ["", "", "L3H1.L2H4", "uniform"]
+    assert tray.read(both)[0][1].off == (Head(2, 4), Head(3, 1))
+    assert json.loads(both)["of"][1][3:] == ["", "", "L2H4.L3H1", "uniform"]
+
+
+@pytest.mark.parametrize(
+    ("reading", "pins"),
+    [
+        (["", "cross", "L3H1", "zero"], 0),  # an encoder–decoder has no heads off
+        (["", "", ".".join(f"L{n // 100}H{n % 100}" for n in range(MOST_OFF + 1)), "zero"], 0),
+        (["", "", ".".join(f"L{n // 12}H{n % 12}" for n in range(MOST_OFF)), "zero"], 1),
+        (["", "", "", "uniform"], 1),
+    ],
+)
+def test_a_compared_head_is_one_that_explore_can_open(reading: list[str], pins: int) -> None:
+    of = [["The cat sat.", "", "minilm", *reading]]
+    read, _ = tray.read(json.dumps({"of": of, "heads": [["L3H1", 0, ""]]}))
+    assert len(read) == pins
+    if reading[2] == "":
+        assert read == (CAT,), "how heads are switched off says nothing if none is"
 
 
 def test_more_than_eight_are_cut_and_said_to_be() -> None:

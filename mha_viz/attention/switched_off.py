@@ -1,4 +1,4 @@
-"""Which heads were off while a model read a text: the step of a reading that says so, written and read back."""
+"""Heads that are off while a model reads a text, as text: in links and messages, and in the steps of a reading."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mha_viz.attention import Attention, Head
+from mha_viz.errors import UnknownHead
 
+MOST_OFF = 144  # heads in a link: with 12 × 12 of them a parameter takes 767 characters
 _STEP = re.compile(r"without (L\d+H\d+(?: L\d+H\d+)*): (\w+)(?: \w+)?", re.ASCII)
 
 
@@ -18,8 +20,23 @@ class Off(NamedTuple):
     method: str = ""
 
 
-def made_by(heads: Iterable[Head], method: str, means: str = "") -> str:
-    """The step: "without L3H1 L2H4: zero". ``means``: a digest of the means of the method "mean"."""
+def written(heads: Iterable[Head]) -> str:
+    """Heads in a link or a message, each once: "L2H4.L3H1"."""
+    return ".".join(map(str, sorted(set(heads))))
+
+
+def parsed(names: str) -> tuple[Head, ...] | None:
+    """The heads that :func:`written` wrote, with dots or commas between them; None for more than MOST_OFF of them, and
+    for any other text."""
+    try:
+        heads = {Head.parse(name) for name in re.split("[.,]", names)} if names else set()
+    except UnknownHead:
+        return None
+    return tuple(sorted(heads)) if len(heads) <= MOST_OFF else None
+
+
+def step(heads: Iterable[Head], method: str, means: str = "") -> str:
+    """The step of a reading: "without L3H1 L2H4: zero". ``means``: a digest of the means of the method "mean"."""
     return f"without {' '.join(map(str, heads))}: {method}{' ' * bool(means)}{means}"
 
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 _GRAMMAR = json.loads(Path(__file__).with_name("view.json").read_text("utf-8"))
 
 VALUES: Mapping[str, str] = MappingProxyType(_GRAMMAR["values"])  # regular expressions for the complete value
-QUANTITIES: Mapping[str, str] = MappingProxyType(_GRAMMAR["quantities"])  # what the page calls each value of ``shown``
+LABELS: Mapping[str, str] = MappingProxyType(_GRAMMAR["quantities"])  # what the page calls each value of ``shown``
 DEFAULTS: Mapping[str, str] = MappingProxyType(_GRAMMAR["defaults"])
 LONG_TOKENS: int = _GRAMMAR["long"]["tokens"]
 LONG_DEFAULTS: Mapping[str, str] = MappingProxyType(_GRAMMAR["long"]["defaults"])

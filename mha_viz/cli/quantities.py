@@ -7,7 +7,7 @@ from typing import Any
 
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.tensors import QUANTITIES
-from mha_viz.browser.view import QUANTITIES as DRAWN
+from mha_viz.browser.view import LABELS
 from mha_viz.cli.options import Parser, head_name, whole
 from mha_viz.errors import SettingError
 from mha_viz.models.families import ENCODER, PARTS
@@ -22,7 +22,7 @@ ABOUT = (
 def options(command: Parser) -> None:
     """Add the options."""
     words = f"the quantity to read: {ABOUT} (default: weight)"
-    command.add_argument("--quantity", default="weight", choices=[*DRAWN], metavar="NAME", help=words)
+    command.add_argument("--quantity", default="weight", choices=[*LABELS], metavar="NAME", help=words)
     words = "with --quantity gradient: the word whose log-probability is followed (default: the most probable one)"
     command.add_argument("--word", default="", metavar="WORD", help=words)
     words = "with --quantity gradient: the masked token, counted from 0, where there are several"

@@ -68,10 +68,10 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
     """A bar per head in the given order, ``effects`` [head], and beside it the median of the same after removing random
     directions, ``random`` [head, draw], with a line from the smallest to the largest draw. A bar's ``customdata`` is
     the head's name."""
-    places, every = np.arange(1, len(heads) + 1), -(-len(heads) // LABELS)
+    places, every = range(1, len(heads) + 1), -(-len(heads) // LABELS)
     bars = {
         "type": "bar",
-        "x": places,
+        "x": [*places],
         "y": effects,
         "name": "without the head",
         "marker": {"color": theme.heads[0]},
@@ -79,7 +79,7 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
         "hovertext": [both(head) for head in heads],
         "hovertemplate": f"<b>%{{hovertext}}</b>, number %{{x}}<br>%{{y:.5f}} {escape(unit)}<extra></extra>",
     }
-    names = {"tickvals": places[::every], "ticktext": [str(head) for head in heads[::every]], "tickangle": -90}
+    names = {"tickvals": [*places[::every]], "ticktext": [str(head) for head in heads[::every]], "tickangle": -90}
     layout: dict[str, Any] = {
         "height": 340,
         "margin": {"l": 60, "r": 15, "t": 10, "b": 70},
@@ -89,23 +89,32 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
         "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
         "bargap": 0.25,
     }
-    return go.Figure([bars, {"x": places, **_draws(random, unit, theme)}], layout)
+    return go.Figure([bars, *_draws(places, random, unit, theme)], layout)
 
 
-def _draws(random: Numbers, unit: str, theme: Theme) -> dict[str, Any]:
-    """A mark at the median of the draws of each head, [head, draw], and a line over their range."""
+def _draws(places: Sequence[int], random: Numbers, unit: str, theme: Theme) -> list[dict[str, Any]]:
+    """For each head's draws, [head, draw], a line over their range and a point at their median."""
     least, middle, most = random.min(1), np.median(random, axis=1), random.max(1)
-    lines = {"array": most - middle, "arrayminus": middle - least, "color": theme.ink, "thickness": 1.2, "width": 0}
-    return {
+    ranges = {
         "type": "scatter",
+        "x": [x for place in places for x in (place, place, None)],
+        "y": [y for low, high in zip(least, most, strict=True) for y in (low, high, None)],
+        "name": f"random directions: range of {random.shape[1]} draws",
+        "mode": "lines",
+        "line": {"color": theme.ink, "width": 1.2},
+        "hoverinfo": "skip",
+    }
+    medians = {
+        "type": "scatter",
+        "x": [*places],
         "y": middle,
-        "name": f"random directions: median and range of {random.shape[1]} draws",
+        "name": "their median",
         "mode": "markers",
-        "marker": {"color": theme.ink, "size": 5, "symbol": "line-ew-open", "line": {"width": 2}},
-        "error_y": lines,
+        "marker": {"color": theme.ink, "size": 5},
         "hovertext": [f"{low:.5f} to {high:.5f}" for low, high in zip(least, most, strict=True)],
         "hovertemplate": f"random directions, %{{hovertext}} {escape(unit)}<extra></extra>",
     }
+    return [ranges, medians]
 
 
 def in_thousandths(value: float) -> str:

@@ -33,7 +33,7 @@ import numpy.typing as npt
 from mha_viz.analysis.metrics import METRICS, each_layer, measure_all
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.encoder_decoder import request_of
-from mha_viz.attention.switched_off import off_in
+from mha_viz.attention.switched_off import off_in, written
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.attention.words import between
 from mha_viz.figures.theme import DARK, LIGHT
@@ -273,7 +273,7 @@ def requested(attention: Attention) -> dict[str, object]:
     off."""
     request, (heads, method) = request_of(attention), off_in(attention)
     if heads:
-        return {"request": {"off": ".".join(map(str, heads)), "how": method}}
+        return {"request": {"off": written(heads), "how": method}}
     return {"request": request._asdict()} if request is not None else {}
 
 

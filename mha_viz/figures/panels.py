@@ -24,7 +24,7 @@ from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
 from mha_viz.figures.compare import MOST
 from mha_viz.figures.correspondence import Panel, mismatch
-from mha_viz.figures.packet import Overview, Start, _axis_tokens, _header, _packed, quantised, requested
+from mha_viz.figures.packet import Overview, Start, _axis_tokens, _header, _packed, quantised
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.figures.view import View
 from mha_viz.text import Alignment, TokenizedText, align, clean
@@ -34,7 +34,8 @@ Place = list[int | None]
 
 # The fields of a packet's header that are needed to draw a panel.
 FIELDS = (
-    "key", "model", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full",
+    "key", "model", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full", "signed",
+    "request",
 )  # fmt: skip
 
 
@@ -122,11 +123,9 @@ def _packet(reading: _Reading) -> bytes:
     more: dict[str, object] = {"revision": attention.revision, "steps": clean(steps(attention))}
     more |= _typed(attention.queries)
     more |= {"keys": {**_axis_tokens(attention.keys), **_typed(attention.keys)}} if attention.is_cross else {}
-    more |= requested(attention)
     signed = QUANTITIES[attention.quantity].is_signed
-    more |= {"signed": True} if signed else {}
     parts = quantised(np.stack([attention[head] for head in heads]), special, signed=signed)
-    return _packed({**{name: header[name] for name in FIELDS}, **more}, parts)
+    return _packed({**{name: header[name] for name in FIELDS if name in header}, **more}, parts)
 
 
 def _typed(text: TokenizedText) -> dict[str, object]:

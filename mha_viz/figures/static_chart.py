@@ -1,7 +1,7 @@
 """A chart of a page as a static drawing: the part of Plotly's layout that the charts use, in the same pixels.
 
-Anything that is not implemented here, such as a kind of trace that no chart uses yet, raises an error, so that no file
-silently lacks a part.
+Anything that is not implemented here, such as a kind of trace or a symbol that no chart uses yet, raises an error, so
+that no file silently lacks a part.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from mha_viz.figures.theme import Theme
 
 NARROWEST = 620  # the least width in pixels: below it, labels would overlap; as on a phone, where charts scroll
 KINDS = ("heatmap", "bar", "scatter")
+SYMBOLS = (None, "circle", "square")
 
 
 def drawing(chart: Any, theme: Theme, size: Size, caption: str, alt: str) -> Drawing:
     """The chart as marks in points, with the width of ``size``. Raises ExportError for what cannot be drawn."""
-    odd = [trace.type for trace in chart.data if trace.type not in KINDS]
-    if odd:
-        raise ExportError(f"A chart of the kind {odd[0]!r} cannot be written.", f"Known: {', '.join(KINDS)}.")
+    for trace in chart.data:
+        _check(trace)
     wide = float(chart.layout.width or max(NARROWEST, size.pixels))
     items = legend(chart, wide)
     inner, high = inner_box(chart, wide, items)
@@ -45,6 +45,18 @@ def drawing(chart: Any, theme: Theme, size: Size, caption: str, alt: str) -> Dra
     aside = max(0.0, size.pixels - wide) / 2  # a chart with a fixed width is centred
     placed = moved(marks, aside, 0)
     return sheet(Drawing(wide + 2 * aside, high, placed, background, caption, alt, {"figure": "chart"}), size)
+
+
+def _check(trace: Any) -> None:
+    """Raise ExportError for a trace that would lose something in the file."""
+    if trace.type not in KINDS:
+        raise ExportError(f"A chart of the kind {trace.type!r} cannot be written.", f"Known: {', '.join(KINDS)}.")
+    if trace.type == "heatmap":
+        return
+    if trace.error_x.array is not None or trace.error_y.array is not None:
+        raise ExportError("Error bars cannot be written.", "Draw them as lines.")
+    if trace.type == "scatter" and trace.marker.symbol not in SYMBOLS:
+        raise ExportError(f"The symbol {trace.marker.symbol!r} cannot be written.", "Known: circle, square.")
 
 
 def _traces(chart: Any, axes: dict[str, Axis], theme: Theme) -> Iterator[Mark]:

@@ -119,8 +119,8 @@ def without(
     off = existing(encoder, heads)
     reading = encoder.through(text, pair, _replacing([off], substitute(encoder, method, means)), words)[0]
     used = means if method == "mean" else None
-    which = "" if used is None else hashlib.blake2b(used.tobytes(), digest_size=4).hexdigest()
-    step = (switched_off.made_by(off, method, which),) if off else ()
+    which = "" if used is None else hashlib.blake2b(used.tobytes(), digest_size=12).hexdigest()
+    step = (switched_off.step(off, method, which),) if off else ()
     return replace(reading, made=("given words" if words else "typed", *step))
 
 
@@ -154,33 +154,44 @@ def _replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap
 def states_at_random(
     encoder: Encoder, heads: Sequence[Head], by: Substitute, draws: range, text: str, pair: str = "", seed: int = 0
 ) -> Weights:
-    """The last states [draw, n, d_model] if random directions are removed in place of ``heads``, in one batch.
+    """The last states [draw, n, d_model] if random directions are removed in place of ``heads``, in one batch, which
+    begins at the layer of the heads if all of them are in one layer.
 
     In each layer with such heads, as many orthonormal directions of the concatenation are removed as the heads have
     columns. They are determined by the seed, the layer and the number of the draw; what is removed is scaled for each
     token to the length of what it loses with the heads. Raises the errors of ``encode``.
     """
+    numbers: dict[int, list[int]] = {}
+    for head in heads:
+        numbers.setdefault(head.layer, []).append(head.head)
+    removing = {layer: _at_random(some, [(seed, layer, draw) for draw in draws]) for layer, some in numbers.items()}
+    if len(removing) == 1:
+        ((layer, variants),) = removing.items()
+        return forked(encoder, layer, variants, by, text, pair).states
 
     class AtRandom(Tap):
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-            numbers = [head.head for head in heads if head.layer == index]
-            if not numbers:
+            if index not in removing:
                 return output
-            lost = (
-                (output - by(index, self.slot(index), value, output))[:, :, numbers]
-                .flatten(2)
-                .norm(dim=-1, keepdim=True)
-            )
-            joined = output.flatten(2)  # [draw, n, d_model]
-            shape = joined.shape[-1], len(numbers) * output.shape[-1]
-            drawn = _of_one_head if len(numbers) == 1 else _directions
-            directions = torch.stack([drawn(*shape, (seed, index, draw)) for draw in draws]).to(joined)
-            part = joined @ directions @ directions.transpose(1, 2)
-            part *= lost / part.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
-            changed: torch.Tensor = (joined - part).view_as(output)
-            return changed
+            return removing[index](output, by(index, self.slot(index), value, output))
 
     return encoder.states(text, pair, AtRandom, len(draws))
+
+
+def _at_random(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> Variants:
+    """A variant for each of ``seeds``, without as many random directions as ``heads`` have columns."""
+
+    def variants(outputs: torch.Tensor, off: torch.Tensor) -> torch.Tensor:
+        lost = (outputs - off)[:, :, heads].flatten(2).norm(dim=-1, keepdim=True)
+        joined = outputs.flatten(2)  # [1 or draw, n, d_model]
+        drawn = _of_one_head if len(heads) == 1 else _directions
+        shape = joined.shape[-1], len(heads) * outputs.shape[-1]
+        directions = torch.stack([drawn(*shape, seed) for seed in seeds]).to(joined)
+        part = joined @ directions @ directions.transpose(1, 2)
+        part *= lost / part.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
+        return (joined - part).view(len(seeds), *outputs.shape[1:])
+
+    return variants
 
 
 def _directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.Tensor:
@@ -189,7 +200,8 @@ def _directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.T
     return torch.from_numpy(np.linalg.qr(normal)[0])
 
 
-_of_one_head = lru_cache(maxsize=20)(_directions)  # each head of a layer is compared with the same draws
+# Each head of a layer is compared with the same draws. Those of one layer take 42 MB in a model with d_model = 4096.
+_of_one_head = lru_cache(maxsize=20)(_directions)
 
 
 def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:

@@ -128,7 +128,12 @@ def lost_at_random(
     """``random`` and ``random_answer`` of :func:`together`, for some of the draws: [2, draw]."""
     by, off = case.substitute(encoder), ablation.existing(encoder, heads)
     states = [
-        np.concatenate([encoder.states(*texts), ablation.states_at_random(encoder, off, by, draws, *texts, SEED)])
+        np.concatenate(
+            [
+                ablation.whole(encoder, *texts).states[None],
+                ablation.states_at_random(encoder, off, by, draws, *texts, SEED),
+            ]
+        )
         for texts in case.passes
     ]
     changes = _changes(encoder, case, states)

@@ -17,7 +17,8 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.analysis.removal import ORDERS
-from mha_viz.attention import Head
+from mha_viz.attention import Head, switched_off
+from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import UnknownHead
 from mha_viz.models.families import CROSS, PARTS
@@ -33,7 +34,6 @@ CLASS = "class"  # the parameter of the view for a class
 MAX_OTHER = 900  # the most characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page uses
 MAX_NAME = 40  # the most characters of a parameter's name
-MOST_OFF = 144  # heads that are switched off: with 12 × 12 of them a parameter takes 767 characters
 MANY = ("kinds",)  # parameters with several values, separated by dots; older links repeat the name instead
 
 # The parameters of a view (the drawing reads the same ones from the address bar: browser/explorer).
@@ -41,7 +41,6 @@ VIEW = {
     name: VALUES[name]
     for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles", "shown")
 }
-OFF = re.compile(rf"{VALUES['head']}(?:[.,]{VALUES['head']})*", re.ASCII)  # heads that are switched off
 CASE = re.compile(rf"({VALUES['head']})\.([qk])(\d{{1,4}})", re.ASCII)
 # The parameters of a comparison.
 COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "pin", "as", "diff", "at")}
@@ -57,7 +56,7 @@ OF_THIS_TEXT = (
 )  # a new text has other tokens and another second text
 # A new model has other tokens and other heads.
 OF_THIS_MODEL = ("head", "on", "off", "case", *OF_THESE_TOKENS, *OF_THIS_ANSWER)
-ASKED = {  # about the answer of a model
+ANSWER = {  # about the answer of a model
     "place": r"\d{1,4}",
     "effect": "sentence|answer",
     "order": "|".join(ORDERS),
@@ -126,12 +125,10 @@ def read(parameters: Mapping[str, str]) -> Address:
     """The address in a URL's parameters."""
     parameters = bounded(parameters)
     good, odd = _matching(parameters, VIEW)
-    off, how = parameters.get("off", ""), parameters.get("how", METHODS[0])
-    heads = {Head.parse(name) for name in re.split("[.,]", off)} if OFF.fullmatch(off) else set()
-    fit_off = not off or 0 < len(heads) <= MOST_OFF
+    off, how = switched_off.parsed(parameters.get("off", "")), parameters.get("how", METHODS[0])
     case = _case(parameters.get("case"))
-    odd += _misfits(off=fit_off, how=how in METHODS, case=case is not None or "case" not in parameters)
-    chosen, strange = _matching(parameters, ASKED)
+    odd += _misfits(off=off is not None, how=how in METHODS, case=case is not None or "case" not in parameters)
+    chosen, strange = _matching(parameters, ANSWER)
     odd += strange
     link = _numbers(good.get("link"))
     return Address(
@@ -151,7 +148,7 @@ def read(parameters: Mapping[str, str]) -> Address:
         target=clean(parameters.get("target", "")) if parameters.get("target", "").strip() else "",
         part=chosen.get("part", CROSS),
         quantity=good.get("shown", DEFAULTS["shown"]),
-        off=tuple(sorted(heads)) if fit_off else (),
+        off=off or (),
         how=how if how in METHODS else METHODS[0],
         case=case,
         place=int(chosen["place"]) if "place" in chosen else None,
@@ -164,11 +161,18 @@ def read(parameters: Mapping[str, str]) -> Address:
     )
 
 
-def off_in(message: Mapping[str, object]) -> tuple[tuple[Head, ...], str]:
-    """The heads that are off in the reading that a browser's message names, and how; none where it says nothing that
-    could be."""
+def off_in_message(message: Mapping[str, object]) -> tuple[tuple[Head, ...], str]:
+    """The heads that are off in the reading that a browser's message is about, and how; none if the message names none
+    or cannot be read."""
     where = read({name: str(message[name]) for name in ("off", "how") if message.get(name)})
     return where.off, where.how
+
+
+def scale_of(quantity: str | None) -> str | None:
+    """The colour scale with which a quantity opens: per head where its numbers are no shares of 1; None for the
+    default."""
+    drawn = QUANTITIES.get(quantity or DEFAULTS["shown"])
+    return "head" if drawn and not drawn.is_share else None
 
 
 def _matching(parameters: Mapping[str, str], patterns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

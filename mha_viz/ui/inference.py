@@ -63,7 +63,7 @@ def requested_reading(text: str, where: Address) -> Attention | None:
 
 
 def read_shown(text: str, where: Address) -> Attention | None:
-    """As :func:`read`, with the quantity that the URL asks for and without the heads that it switches off."""
+    """As :func:`requested_reading`, with the quantity that the URL asks for, and without the heads that are off."""
     if where.off or where.quantity != DEFAULTS["shown"]:
         try:
             model = catalog.resolve(where.model) if where.model else catalog.default()
@@ -143,17 +143,21 @@ def listed(heads: Sequence[Head], most: int = 6) -> str:
     return f"{', '.join(map(both, shown))}{more} {'is' if len(heads) == 1 else 'are'}"
 
 
+def read(model: catalog.Model, text: str, pair: str, where: Address | None = None, of: Target = NONE) -> Attention:
+    """A reading by a model whose files are on this machine, to stand beside the page's own; ``where`` gives the
+    quantity and the heads that are off, and ``of`` the part of an encoder–decoder. Raises what the model raises."""
+    if where is not None and (where.off or where.quantity != DEFAULTS["shown"]):
+        target, part = of if of.part else (where.target, where.part)
+        return _read_quantity(model, text, replace(where, pair=pair, target=target, part=part))
+    return _await(model, text, pair, of)
+
+
 def read_by(
     model: catalog.Model, text: str, pair: str, where: Address | None = None, of: Target = NONE
 ) -> Attention | None:
-    """A reading by a model whose files are on this machine, to stand beside the page's own; ``where`` gives the
-    quantity and the heads that are off, and ``of`` the part of an encoder–decoder. None, with a remark on why, if there
-    is none."""
+    """As :func:`read`; None, with a remark on why, if there is no reading."""
     try:
-        if where is not None and (where.off or where.quantity != DEFAULTS["shown"]):
-            target, part = of if of.part else (where.target, where.part)
-            return _read_quantity(model, text, replace(where, pair=pair, target=target, part=part))
-        return _await(model, text, pair, of)
+        return read(model, text, pair, where, of)
     except MhaVizError as error:
         complain(error)
         return None

@@ -3,7 +3,7 @@ link.
 
 The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``; a head names
 its reading by position, so that the sentence of eight heads is stored once. A reading by an encoder–decoder is [text,
-pair, model, target, part], one with heads off [text, pair, model, "", "", "L3H1.L2H4", "zero"].
+pair, model, target, part], one with heads off [text, pair, model, "", "", "L2H4.L3H1", "zero"].
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Head
+from mha_viz.attention.switched_off import parsed, written
 from mha_viz.errors import MhaVizError, TrayFull
 from mha_viz.models.families import PARTS
 from mha_viz.models.methods import METHODS
@@ -47,7 +48,7 @@ class Pin:
     def reading(self) -> tuple[str, ...]:
         """What was read, by which model and without which heads."""
         more = [self.target, self.part] if self.part or self.off else []
-        more += [".".join(map(str, self.off)), self.how] if self.off else []
+        more += [written(self.off), self.how] if self.off else []
         return (self.text, self.pair, self.model, *more)
 
 
@@ -80,10 +81,11 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
         text, pair, model, *more = readings[number]
         target, part, off, how = more + ["", "", "", METHODS[0]][len(more) :]
         given = (head, name, text, pair, model, target, off)
-        if part in ("", *PARTS) and how in METHODS and all(isinstance(one, str) for one in given):
+        heads = parsed(off) if all(isinstance(one, str) for one in given) else None
+        if heads is not None and part in ("", *PARTS) and how in METHODS and not (part and heads):
             named = Head.parse(head), clean(name)[:MAX_NAME]
-            heads = tuple(sorted({Head.parse(one) for one in off.split(".") if one}))
-            return Pin(clean(text), clean(pair), clean(model)[:300], *named, clean(target), part, heads, how)
+            way = how if heads else METHODS[0]
+            return Pin(clean(text), clean(pair), clean(model)[:300], *named, clean(target), part, heads, way)
     return None
 
 

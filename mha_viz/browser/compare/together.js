@@ -1,6 +1,6 @@
 // Several heads at once: correspondence, common scale, differences, and the address. Numbers only, no page. Tested with
 // `node --test`.
-import { block, isLong, keysOf, pinName, shades, units, unpack } from "../geometry.js";
+import { block, headName, isLong, keysOf, pinName, shades, units, unpack } from "../geometry.js";
 import { number } from "../numerals.js";
 import { LONG, defaultsOf, patternsOf } from "../view.js";
 
@@ -35,9 +35,10 @@ export const sideOf = (set, side) => (side === "cols" && set.columns) || set;
 export const readingOf = (set, panel) => set.readings[set.panels[panel].reading];
 /** @type {(set: Panels, panel: number) => { layer: number, head: number, name: string }} */
 export const nameOf = (set, panel) => {
-  const { heads } = readingOf(set, panel);
+  const reading = readingOf(set, panel);
+  const { heads } = reading;
   const head = set.panels[panel].head;
-  return { layer: Math.floor(head / heads), head: head % heads, name: `L${Math.floor(head / heads)}H${head % heads}` };
+  return { layer: Math.floor(head / heads), head: head % heads, name: headName(reading, head) };
 };
 
 // ---- The view in the URL ------------------------------------------------------------------------------------

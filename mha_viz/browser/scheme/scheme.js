@@ -11,7 +11,7 @@ const SLACK = 4; // pixels that nobody misses
 const PAGES = ".st-key-pages";
 
 let wanted = ""; // the head whose card is about to be drawn
-let left = 1; // how often they may still be asked for: never without end
+let left = 1; // how often they may still be asked for, so that asking ends
 
 /** @type {(selector: string) => HTMLElement[]} */
 const all = (selector) => [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(selector))];
@@ -68,13 +68,14 @@ function goTo(head) {
 // watch.
 /** @type {(current: number, open: (head: string) => void) => () => void} */
 function watchPage(current, open) {
-  let frame = 0;
+  let [frame, late] = [0, 0];
   const click = (/** @type {MouseEvent} */ event) => {
     const head = headOf(event);
     if (!head) return;
     event.preventDefault();
     wanted = head;
-    setTimeout(() => (wanted = wanted === head ? "" : wanted), LATE); // it may have no card
+    clearTimeout(late);
+    late = setTimeout(() => (wanted = ""), LATE); // it may have no card
     open(head);
     soon();
   };

@@ -10,6 +10,7 @@ from html import escape
 import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
+from mha_viz.attention.switched_off import written
 from mha_viz.browser.view import LONG_TOKENS
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
@@ -153,14 +154,13 @@ def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
         model = catalog.resolve(pin.model)
         of = Target(pin.target, pin.part)
         if ready(model) or office().has_reading(model, pin.text, pin.pair, of):
-            attention = inference.read_by(model, pin.text, pin.pair, replace(where, off=pin.off, how=pin.how), of)
-            if attention is None:
-                return None
+            attention = inference.read(model, pin.text, pin.pair, replace(where, off=pin.off, how=pin.how), of)
             head = pin.head if attention.quantity != "rollout" else Head(pin.head.layer, 0)  # one map per layer
             _ = attention[head]
             return Panel(attention, head, pin.name)
         _missing(model, f"Compared head {number + 1} needs")
     except MhaVizError as error:
+        remark(f"Compared head {number + 1}, {both(pin.head)}, cannot be shown.")
         complain(error)
     st.button(f"Remove {pin.head} from the compared heads", key=f"remove_{number}", on_click=_on_remove, args=(number,))
     return None
@@ -201,13 +201,15 @@ def _pin(event: dict[str, object]) -> Pin:
     text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
     if part in PARTS:
         return Pin(text, pair, model, Head.parse(head), target=target, part=part)
-    off, how = address.off_in(event)
+    off, how = address.off_in_message(event)
     return Pin(request.page_request().to_pin(text), pair, model, Head.parse(head), off=off, how=how)
 
 
 def _kept_on_explore() -> dict[str, str]:
     """The parameters of this page's URL that also apply to another head on the Explore page."""
     names = {"tray", *address.VIEW} - set(address.OF_THIS_MODEL)
+    if st.session_state["show"] in OF_WEIGHTS:
+        names -= {"shown"}
     return {name: value for name, value in st.query_params.to_dict().items() if name in names}
 
 
@@ -217,7 +219,7 @@ def _place(pin: Pin) -> dict[str, str]:
     model = pin.model if pin.model != catalog.default().name else ""
     place = {"head": str(pin.head), "pair": pair, "model": model, "target": pin.target, "part": pin.part}
     if pin.off:
-        place |= {"off": ".".join(map(str, pin.off)), "how": pin.how}
+        place |= {"off": written(pin.off), "how": pin.how}
     return {"text": text} | {name: value for name, value in place.items() if value}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 import streamlit as st
@@ -161,9 +162,14 @@ def _on_view() -> None:
     """The user changed the view. A message about the view of an earlier text is ignored."""
     view = message("explorer", "view")
     what = page_request()
-    if st.session_state.get(DRAWN) == (_requested(what), view.get("of")):
+    if _is_drawn(view, what):
         changes = address.accepted(view)
         address.go(**changes | _other_quantity(what.where, changes.get("shown")))
+
+
+def _is_drawn(event: Mapping[str, object], what: PageRequest) -> bool:
+    """Whether a message is about what is requested now, and not about an earlier text."""
+    return st.session_state.get(DRAWN) == (_requested(what), event.get("of"))
 
 
 def _requested(what: PageRequest) -> tuple[str, ...]:
@@ -176,7 +182,7 @@ def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
     heads."""
     if (shown or DEFAULTS["shown"]) == where.quantity:
         return {}
-    changes: dict[str, str | None] = {"scale": "head" if shown in ("norm", "gradient") else None}
+    changes = {"scale": address.scale_of(shown)}
     return changes | ({"head": None, "on": None} if "rollout" in (shown, where.quantity) else {})
 
 
@@ -185,11 +191,14 @@ def _on_tray() -> None:
     """Add the head of the reading on screen to the compared heads."""
     event = message("explorer", "tray")
     what = page_request()
+    if not _is_drawn(event, what):
+        st.toast("The sentence has changed. Press **+ Compare** again once it is drawn.")
+        return
     try:
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
         target, part = two_stacks.target_of(catalog.resolve(name), what.where)
         text = what.sentence if part else what.to_pin(what.sentence)
-        off, how = address.off_in(event)
+        off, how = address.off_in_message(event)
         pin = Pin(text, what.where.pair, name, head, target=target, part=part, off=off, how=how)
         pins, _ = tray.read(what.where.tray)
         address.go(tray=tray.write(tray.add(pins, pin)))

@@ -138,7 +138,7 @@ def beside_random(effects: Effects, effect: Together, off: tuple[Head, ...]) -> 
     )
 
 
-def is_all_there_is(random: Numbers, effect: float) -> bool:
+def is_all_there_is(random: Numbers, effect: float | Numbers) -> bool:
     """True if every draw of random directions removes what the heads put out, as where all heads of a layer are off:
     the effects differ by rounding alone."""
     return bool(np.allclose(random, effect, rtol=1e-3, atol=1e-6))

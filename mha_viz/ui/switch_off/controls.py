@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.switched_off import MOST_OFF, written
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import both
 from mha_viz.models.methods import METHODS
 from mha_viz.ui import address
-from mha_viz.ui.address import MOST_OFF
 from mha_viz.ui.parts import guarded, picked_head
 
 ABOUT = {
@@ -80,12 +80,10 @@ def _layer(attention: Attention, key: str) -> None:
 
 
 def _go(off: Sequence[Head]) -> None:
-    heads = sorted(set(off))
-    if len(heads) > MOST_OFF:
-        raise SettingError(
-            f"{len(heads)} heads would be off; a link holds {MOST_OFF}.", "Switch some of them on first."
-        )
-    address.go(off=".".join(map(str, heads)) or None)
+    count = len(set(off))
+    if count > MOST_OFF:
+        raise SettingError(f"{count} heads would be off; a link holds {MOST_OFF}.", "Switch some of them on first.")
+    address.go(off=written(off) or None)
 
 
 @guarded()
@@ -120,21 +118,20 @@ def on_square() -> None:
 
 @guarded()
 def on_point() -> None:
-    """For a click on a point of the scatter plot of all heads: the same."""
+    """For a click on a point of the scatter plot of all heads: switches it off, or on again."""
     _turn("looks")
 
 
 @guarded()
 def on_bar() -> None:
-    """For a click on a bar of the ranking: the same."""
+    """For a click on a bar of the ranking: switches its head off, or on again."""
     _turn("ranking")
 
 
 def _turn(chart: str) -> None:
     head = picked_head(st.session_state.get(chart))
     if head is not None:
-        off = set(_off_now())
-        _go(sorted(off ^ {head}))
+        _go([*{*_off_now()} ^ {head}])
 
 
 def _off_now() -> tuple[Head, ...]:

@@ -85,11 +85,10 @@ def show(what: PageRequest) -> None:
             drawn += answering.show(model, attention, ablation, off, about)
         if effect is not None:
             drawn += _changes(model, attention, ablation, off, effect, about)
-        drawn.append(_looks(attention, effects, question, on, alone))
-        if question is not None:
-            answering.importance(model, attention, question, effects)
+        drawn.append(_looks(model, attention, effects, question, on, alone))
+        drawn += _removed(model, attention, ablation, effects, what.where)
         drawn += ranked.show(model, attention, ablation, effects, on, alone)
-        takeaway.of_charts([*drawn, *_removed(model, attention, ablation, effects, what.where)])
+        takeaway.of_charts(drawn)
 
 
 def _removed(
@@ -107,7 +106,7 @@ def _removed(
 
 def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
     """The heads in the URL that the model has, with a remark on the others and on what cannot be read."""
-    names = ("off", "how", *address.ASKED)
+    names = ("off", "how", *address.ANSWER)
     odd = [one for one in where.complaints if one.partition("=")[0] in names]
     every = set(attention.every_head())
     odd += [str(head) for head in where.off if head not in every]
@@ -215,8 +214,11 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
     st.markdown(CAUTION)
 
 
-def _looks(attention: Attention, effects: Effects, question: Question | None, on: str, about: str) -> Chart:
-    """Show how specialised each head looks against how much it matters. Returns the chart."""
+def _looks(
+    model: catalog.Model, attention: Attention, effects: Effects, question: Question | None, on: str, about: str
+) -> Chart:
+    """Show how specialised each head looks against how much it matters, and what its importance is. Returns the
+    chart."""
     st.subheader("Do heads that look specialised matter more?")
     st.markdown(
         "From left to right, how sharply a head attends on this text: 1 − its entropy divided by that of even "
@@ -228,6 +230,8 @@ def _looks(attention: Attention, effects: Effects, question: Question | None, on
         answer_charts.looks_and_effects, looks, values, "1 − normalised entropy", answering.unit(question, on)
     )
     _chart(draw(theme()), "looks", f"{alt}.", on_point)
+    if question is not None:
+        answering.importance(model, attention, question, effects)
     rows = tuple((str(head), float(looks[head]), float(values[head])) for head in attention.every_head())
     columns = ("head", "one_minus_normalised_entropy", f"effect_on_{on}")
     return Chart(alt, "looks", draw, about, lambda: Table(columns, rows, {"caption": about}))

@@ -25,7 +25,7 @@ from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import Order, ordered
-from mha_viz.ui.switch_off.answering import ON, unit
+from mha_viz.ui.switch_off.answering import ON, is_all_there_is, unit
 from mha_viz.ui.switch_off.controls import on_bar
 from mha_viz.ui.takeaway import Chart
 
@@ -61,11 +61,22 @@ def _ranking(
     draw = partial(charts.ranked_bars, heads, values, random, unit(ablation.question, on))
     beyond = int((values > random.max(1)).sum())
     st.markdown(
-        f"For **{beyond}** of {len(heads)} heads the effect on {ON[on]} is larger than in every one of "
-        f"{random.shape[1]} draws in which as many random directions of the same layer are removed, as much of them "
-        "as the head puts out. Click a bar to switch its head off."
+        "Random directions of the same number would remove the same, so there is nothing to compare a head with."
+        if is_all_there_is(random, values[:, None])
+        else f"For **{beyond}** of {len(heads)} heads the effect on {ON[on]} is larger than in all {random.shape[1]} "
+        "draws in which random directions of the same layer are removed instead, scaled so that each token loses as "
+        "much."
     )
-    st.plotly_chart(legible(draw(theme())), key="ranking", theme=None, config=CONFIG, alt=f"{label}.", on_select=on_bar)
+    st.caption("Click a bar to switch its head off.")
+    st.plotly_chart(
+        legible(draw(theme())),
+        key="ranking",
+        theme=None,
+        config=CONFIG,
+        alt=f"{label}.",
+        on_select=on_bar,
+        selection_mode="points",
+    )
     table = _table(model, attention, ablation, effects, on, random, about)
     if st.toggle("All numbers of the ranking", key="numbers_of_ranking"):
         rows = [(row[0], both(heads[place]), *row[2:]) for place, row in enumerate(table.rows)]
@@ -83,7 +94,8 @@ def _table(
     random: Numbers,
     about: str,
 ) -> Table:
-    """A row per head, largest effect first; importance and direct contribution only where the model has them."""
+    """A row per head, largest effect first: importance only if there is a question, direct contribution only where
+    the model allows it."""
     heads = effects.ranked(on)
     columns: dict[str, list[int] | list[float] | list[str]] = {
         "rank": [*range(1, len(heads) + 1)],
@@ -108,7 +120,7 @@ def _table(
 def _at_random(model: catalog.Model, attention: Attention, ablation: Ablation) -> Numbers:
     """[2, layer, head, draw]: the effect on the sentence vector and on the answer after removing random directions in
     place of each head, from the cache or from a job. Raises what the model raises, Busy, and Cancelled."""
-    key = (attention.key, ablation)
+    key: Key = (attention.key, ablation)
     result = office().at_random.get(key)
     if result is not None:
         return result
@@ -119,13 +131,14 @@ def _at_random(model: catalog.Model, attention: Attention, ablation: Ablation) -
 
 
 def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:
-    parts, heads = list[Numbers](), attention.every_head()
+    _, ablation = key
+    changes, heads = list[Numbers](), attention.every_head()
     for done, head in enumerate(heads, 1):
-        of_head = []
-        for some in draws(len(attention.text)):
+        batches = []
+        for batch in draws(len(attention.text)):
             job.check()
-            of_head.append(office().lost_at_random(model, key[1], (head,), some).result())
-        parts.append(np.concatenate(of_head, axis=1))
+            batches.append(office().lost_at_random(model, ablation, (head,), batch).result())
+        changes.append(np.concatenate(batches, axis=1))
         job.tell(done / len(heads))
     shape = (2, attention.layers, attention.heads, -1)
-    office().at_random.put(key, np.stack(parts, axis=1).reshape(shape))
+    office().at_random.put(key, np.stack(changes, axis=1).reshape(shape))

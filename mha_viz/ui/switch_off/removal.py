@@ -13,6 +13,7 @@ from mha_viz.analysis.effects import PIECES, Changes, Effects, Numbers
 from mha_viz.analysis.removal import ORDERS, Removal, Switch, order_of, removed, steps, switch
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import COSINE, Ablation, Question
+from mha_viz.attention.switched_off import written
 from mha_viz.drawing.table import Table
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
@@ -208,7 +209,7 @@ def _say_switch(switched: Switch, wanted: str) -> None:
     else:
         st.markdown(f"**{word}** does not become the answer: no head alone brings it nearer.")
     if switched.heads:
-        off = ".".join(map(str, sorted(switched.heads)))
+        off = written(switched.heads)
         st.button("Switch these off", key="switch_these", on_click=address.go, kwargs={"off": off})
 
 

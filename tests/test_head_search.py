@@ -81,7 +81,7 @@ def test_names_are_read_in_both_numberings(typed: str, heads: list[str]) -> None
 def test_each_way_to_read_a_name_is_a_group_with_the_roles_of_its_head() -> None:
     groups = head_search.of_names("4-2", head_search.named("4-2"), lambda head: True, FINDINGS)
     assert [group.title for group in groups] == ["4-2, counted from 1, as in papers", "4-2, counted from 0"]
-    assert [answer.does for answer in groups[0].answers] == ["object ← its verb (obj)"]  # once, not in both directions
+    assert [answer.does for answer in groups[0].answers] == ["its verb → object (obj)"]  # once, not in both directions
     assert groups[1].answers == (Answer(Head(4, 2), "No role was found for this head."),)
 
 

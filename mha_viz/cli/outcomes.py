@@ -10,7 +10,7 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import HOLDS, OUTCOMES, Measurement, Replication
 from mha_viz.cli.terminal import one_line
 from mha_viz.figures.caption import both
-from mha_viz.figures.glosses import gloss
+from mha_viz.figures.glosses import link, linked
 from mha_viz.numerals import counted
 from mha_viz.quotes import shortened
 
@@ -57,17 +57,9 @@ def _cells(replication: Replication) -> tuple[str, ...]:
 
 def _role(finding: Finding) -> str:
     """ "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
-    meaning = gloss(finding.detail)
     if finding.role != "syntax":
-        return meaning.link if meaning else one_line(f"{finding.role}: {finding.detail}")
-    relation, direction = finding.detail.split(" ")
-    name, _, head = meaning.link.partition(" → ") if meaning else ("dependent", "", "its head")
-    linked = {
-        "dep_to_head": f"{name} → {head}",
-        "head_to_dep": f"{name} ← {head}, most of all",
-        "head_row": f"{head} → {name}",
-    }[direction]
-    return one_line(f"{linked} ({relation})")
+        return link(finding.detail) or one_line(f"{finding.role}: {finding.detail}")
+    return one_line(linked(finding.detail))
 
 
 def _numbers(measured: Measurement | None) -> tuple[str, str, str]:

@@ -207,22 +207,37 @@ def labelled(relation: str) -> str:
     return f"{meaning.name} ({relation})" if meaning else relation
 
 
-def linked(relation: str) -> str:
-    """ "subject → its verb (nsubj)"; the relation alone if it has no gloss."""
-    meaning = gloss(relation)
-    return f"{meaning.link} ({relation})" if meaning else relation
+def link(detail: str) -> str:
+    """How a head attends: "subject → its verb" for "nsubj dep_to_head", "its verb → subject" for "nsubj head_row",
+    "subject ← its verb, most of all" for "nsubj head_to_dep". Relations without a gloss are between a dependent and its
+    head; other roles without one have ""."""
+    meaning, direction = gloss(detail), detail.partition(" ")[2]
+    forth = meaning.link if meaning else "dependent → its head" if direction else ""
+    first, _, second = forth.partition(" → ")
+    turned = {"head_row": f"{second} → {first}", "head_to_dep": f"{first} ← {second}, most of all"}
+    return turned.get(direction, forth)
+
+
+def linked(detail: str) -> str:
+    """ "its verb → subject (nsubj)" for "nsubj head_row"."""
+    return f"{link(detail)} ({detail.partition(' ')[0]})"
 
 
 def explained(detail: str) -> str:
-    """ "subject → its verb, as “dog” → “barks” in “the dog barks”"; "" if there is no gloss."""
+    """ "subject → its verb, as “dog” → “barks” in “the dog barks”", in the direction in which a head attends, or with
+    "and" for a relation without a direction; "" if there is no gloss."""
     meaning = gloss(detail)
     if meaning is None:
         return ""
-    linked_words = re.findall(r"\*([^*]+)\*", meaning.example) + re.findall(r"_([^_]+)_", meaning.example)
-    if not linked_words:
-        return meaning.link
-    marked = " → ".join(f"“{word}”" for word in linked_words)
-    return f"{meaning.link}, as {marked} in “{re.sub('[*_]', '', meaning.example)}”"
+    name, _, direction = detail.partition(" ")
+    arrow = {"dep_to_head": " → ", "head_row": " → ", "head_to_dep": " ← "}.get(direction, " and ")
+    arrow = " → " if name in PATTERNS else arrow
+    described = link(detail) if arrow != " and " else meaning.link.replace(" → ", arrow)
+    marked = re.findall(r"\*([^*]+)\*", meaning.example) + re.findall(r"_([^_]+)_", meaning.example)
+    if not marked:
+        return described
+    words = arrow.join(f"“{word}”" for word in (marked[::-1] if direction == "head_row" else marked))
+    return f"{described}, as {words} in “{re.sub('[*_]', '', meaning.example)}”"
 
 
 def rule_in_words(rule: str) -> str:

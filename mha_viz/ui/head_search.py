@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.glosses import asked_for, explained, gloss, linked
+from mha_viz.figures.glosses import asked_for, explained, gloss, link, linked
 from mha_viz.figures.role_words import best_baseline, standing, strongest_first
 from mha_viz.numerals import percent, weight
 
@@ -86,8 +86,8 @@ def of_names(
 
 
 def _roles_of(head: Head, findings: Sequence[Finding]) -> tuple[Answer, ...]:
-    of_head = tuple(_of_finding(finding) for finding in strongest_first(findings) if finding.head == head)
-    return _once(of_head) or (Answer(head, "No role was found for this head."),)
+    of_head = _once(finding for finding in strongest_first(findings) if finding.head == head)
+    return tuple(map(_of_finding, of_head)) or (Answer(head, "No role was found for this head."),)
 
 
 # ---- By what it does ----------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]
     meaning = gloss(details[0]) if details else None
     if meaning is None:
         return None
-    roles = [finding for finding in strongest_first(findings) if _detail(finding) in details]
+    roles = _once(finding for finding in strongest_first(findings) if _detail(finding) in details)
     roles.sort(key=lambda finding: details.index(_detail(finding)))
     answers = [_of_finding(finding) for finding in roles]
     note = ""
@@ -111,7 +111,7 @@ def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]
         note = f"No head has a role for “{meaning.link}” here."
         answers = [*_closest(details[0], table), *answers]
     what = explained(details[0])
-    return Group(f"{what[:1].upper()}{what[1:]}", _once(answers)[:LISTED], note)
+    return Group(f"{what[:1].upper()}{what[1:]}", tuple(answers[:LISTED]), note)
 
 
 def _detail(finding: Finding) -> str:
@@ -125,12 +125,8 @@ def _of_finding(finding: Finding) -> Answer:
 
 
 def _in_words(detail: str) -> str:
-    """ "object → its verb (obj)"; the arrow is reversed for a head that looks from the verb to its object."""
-    name, _, direction = detail.partition(" ")
-    meaning = gloss(name)
-    if not direction and meaning is not None:
-        return meaning.link
-    return linked(name) if direction == "dep_to_head" else linked(name).replace("→", "←")
+    """ "its verb → object (obj)" for a head that attends from the verb to its object; "pronoun → what it refers to"."""
+    return linked(detail) if " " in detail else link(detail) or detail
 
 
 def _closest(detail: str, table: Callable[[str], Any]) -> list[Answer]:
@@ -165,10 +161,12 @@ def _best_at(relation: str, chosen: Any) -> list[Answer]:
     return [Answer(head, _in_words(detail), score, percent(baseline), rule, NO_ROLE)]
 
 
-def _once(answers: Sequence[Answer]) -> tuple[Answer, ...]:
-    """Each head once per relation, in the direction with the better score."""
-    first = {(answer.head, answer.does.replace("←", "→")): answer for answer in reversed(answers)}
-    return tuple(answer for answer in answers if answer in first.values())
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """Each head once per relation, in the direction that comes first."""
+    first: dict[tuple[Head, str], Finding] = {}
+    for finding in findings:
+        first.setdefault((finding.head, _detail(finding)), finding)
+    return list(first.values())
 
 
 # ---- By two words of the sentence ---------------------------------------------------------------------

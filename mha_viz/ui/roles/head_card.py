@@ -133,11 +133,15 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
 
 
 def _scores(table: Any) -> None:
-    ways = table["direction"].map(DIRECTIONS)
     rules = {name: column for name, column in BASELINES.items() if column in table}
     rows = [
-        ScoreRow(linked(str(line["relation"])), way, float(line["accuracy"]), tuple(line[list(rules.values())]))
-        for way, (_, line) in zip(ways, table.iterrows(), strict=True)
+        ScoreRow(
+            linked(f"{line['relation']} {line['direction']}"),
+            DIRECTIONS[line["direction"]],
+            float(line["accuracy"]),
+            tuple(line[list(rules.values())]),
+        )
+        for _, line in table.iterrows()
     ]
     score_rows.draw("Relation", rules, rows, second="Direction", bar="this head")
 

@@ -16,7 +16,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
-from mha_viz.figures.glosses import asked_for, gloss, labelled, linked
+from mha_viz.figures.glosses import asked_for, labelled, link
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.numerals import signed
@@ -85,7 +85,7 @@ def _syntax(evidence: Evidence) -> None:
         "part-of-speech rule": "part of speech",
         "best untrained head": "untrained",
     }
-    score_rows.draw("Relation", columns, _rows(table, table["relation"].map(linked), tuple(columns.values())))
+    score_rows.draw("Relation", columns, _rows(table, _linked(table), tuple(columns.values())))
     with st.expander("All numbers of the relations"):
         shown = percentages(table, SHARES)
         st.dataframe(shown, hide_index=True, width="stretch", column_config=_columns(), key="relations")
@@ -96,6 +96,11 @@ def _syntax(evidence: Evidence) -> None:
             + ", ".join(plain(labelled(name)) for name in beaten["relation"])
             + "."
         )
+
+
+def _linked(table: Any) -> list[str]:
+    """ "its verb → subject (nsubj)" for each row."""
+    return [f"{words} ({relation})" for words, relation in zip(table["in words"], table["relation"], strict=True)]
 
 
 @lasting(TABLES)
@@ -110,7 +115,7 @@ def readable(evidence: Evidence, level: str) -> Any:
     table = pd.DataFrame(
         {
             "relation": chosen["relation"],
-            "in words": [meaning.link if (meaning := gloss(name)) else "" for name in chosen["relation"]],
+            "in words": [link(" ".join(pair)) for pair in zip(chosen["relation"], chosen["direction"], strict=True)],
             "best head": [both(Head(*pair)) for pair in zip(chosen["layer"], chosen["head"], strict=True)],
             "direction": chosen["direction"].map(DIRECTIONS),
             "score": chosen["accuracy_odd"],

@@ -315,6 +315,23 @@ def test_explore_draws_gradients_of_an_answer(no_hub: None) -> None:
 
 
 @pytest.mark.app
+@pytest.mark.parametrize("path", [None, COMPARE])
+def test_weights_in_place_of_gradients_are_called_weights(path: str | None, minilm: Encoder, no_hub: None) -> None:
+    url = {"text": TEXT, "shown": "gradient", "off": "L0H1", "show": "layer"}
+    page = PageSession(url, path)
+    assert "The drawing below shows attention weights." in page.said
+    if path is None:
+        assert page.shown().header["key"] == ablation.without(minilm, ["L0H1"], TEXT).key, "the head stays off"
+
+
+@pytest.mark.app
+def test_compare_says_which_heads_are_off_in_all_its_panels(no_hub: None) -> None:
+    pins = [Pin(TEXT, "", "minilm", Head(3, head), off=(Head(0, 1),), how="uniform") for head in (1, 2)]
+    page = PageSession({"tray": tray.write(pins) or ""}, COMPARE)
+    assert "minilm, without L0H1: uniform" in "".join(element.proto.body for element in page.at.get("html"))
+
+
+@pytest.mark.app
 def test_a_gradient_that_cannot_be_asked_for_is_said_once(no_hub: None) -> None:
     page = PageSession({"text": TEXT, "shown": "gradient"})
     assert page.said.count("cannot predict words") == 1

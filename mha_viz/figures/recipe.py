@@ -63,7 +63,7 @@ def _reading(name: str, attention: Attention) -> str:
 
 def _opened(name: str, attention: Attention) -> str:
     file = f"{attention.key[:8]}.npz"
-    return f"# The reading, as it was saved with save({file!r})\n{name} = mv.open_attention({file!r})"
+    return f"# From the archive of all files, or from save({file!r})\n{name} = mv.open_attention({file!r})"
 
 
 def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:

@@ -71,6 +71,9 @@ def read_shown(text: str, where: Address) -> Attention | None:
                 return _shown(model, text, where)
         except MhaVizError as error:
             complain(error)
+            if where.quantity != DEFAULTS["shown"]:
+                remark("The drawing below shows attention weights.")
+                return read_shown(text, replace(where, quantity=DEFAULTS["shown"]))
     return requested_reading(text, where)
 
 

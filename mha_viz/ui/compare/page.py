@@ -10,10 +10,10 @@ from html import escape
 import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.switched_off import written
+from mha_viz.attention.switched_off import off_in, written
 from mha_viz.browser.view import LONG_TOKENS
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import both, steps
 from mha_viz.figures.compare import MOST, As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
@@ -78,6 +78,7 @@ def show(what: PageRequest) -> None:
 def _about(attention: Attention, head: Head | None = None) -> None:
     """Say whose heads these are, with a control to change it."""
     whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
+    whose += f", {steps(attention)}" if off_in(attention).heads else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
     pair = f"{' → ' * attention.is_cross} <q>{escape(second)}</q>" if second else ""

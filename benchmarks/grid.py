@@ -15,7 +15,7 @@ from mha_viz.attention import Attention
 SHAPES = ((6, 12), (12, 12))
 COMPARED = {16: None, 64: Target("faster", 50), 128: Target("faster", 200)}  # n: target
 ALONE = {256: (300, 1.0), 512: (300, 1.0), 1024: (1000, 1.5)}  # n: milliseconds and megabytes sent, at most
-LARGE, LARGE_N = (32, 32), 256  # a model of 1,024 heads: as 1,024 tokens
+LARGE, LARGE_N = (32, 32), 256  # a model of 1,024 heads has the targets of 1,024 tokens
 WARM = 12  # tokens of the text that an open page shows before
 
 
@@ -34,7 +34,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 def _rows(desk: Bench, attention: Attention, quick: bool) -> list[Row]:
     n, is_large = len(attention.text), (attention.layers, attention.heads) == LARGE
-    milliseconds, megabytes = ALONE.get(max(ALONE) if is_large else n, (0, 0.0))
+    milliseconds, megabytes = ALONE[max(ALONE)] if is_large else ALONE.get(n, (0, 0.0))
     what = f"{attention.layers * attention.heads} heads, n = {n}"
     rows = []
     for where, warm in (("open page", random_attention(attention.layers, attention.heads, WARM)), ("new page", None)):

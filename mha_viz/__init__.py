@@ -4,7 +4,7 @@
 >>> a = mv.load("minilm").encode("The animal didn't cross the street because it was too tired.")
 >>> a["L3H1"].shape  # [query, key], each row sums to 1
 (16, 16)
->>> it = a.links("L3H1", pin="q10")  # shows itself in Jupyter; .save("links.svg") writes a file
+>>> links = a.links("L3H1", pin="q10")  # shows itself in Jupyter; .save("links.svg") writes a file
 >>> len(a.measures())  # a DataFrame, one row per head
 72
 >>> both = mv.compare([(a, "L3H1"), (a, "L5H11")])

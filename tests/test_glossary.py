@@ -57,13 +57,13 @@ def assigned(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def vague(source: str) -> list[str]:
-    """The vague names in a source text, as "line: name"; leading underscores are ignored."""
+    """The vague names in a source text, as "line: name"; leading underscores and capitals are ignored."""
     names = [(line, name) for name, line in assigned(ast.parse(source)) if is_vague(name)]
     return [f"{line}: {name}" for line, name in sorted(names)]
 
 
 def is_vague(name: str) -> bool:
-    return name in VAGUE_FUNCTIONS or name.lstrip("_") in VAGUE_NAMES
+    return name in VAGUE_FUNCTIONS or name.lstrip("_").lower() in VAGUE_NAMES
 
 
 def entries() -> list[tuple[str, str]]:
@@ -125,6 +125,7 @@ def test_a_room_reads_like_plain_english(room: str) -> None:
         "for it in rows: pass",
         "def _each(rows): pass",
         "def _asked(): pass",
+        "KEPT = 1",
     ],
 )
 def test_a_vague_name_is_noticed(source: str) -> None:

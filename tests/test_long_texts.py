@@ -14,7 +14,7 @@ from tests.readings import long_reading
 NAMES = ("unit", "special", "links", "scale", "side")
 SHORT = {name: DEFAULTS[name] for name in NAMES}
 LONG = SHORT | dict(LONG_DEFAULTS)
-ASKED = ("", "links=all", "special=keep&scale=fixed&links=all", "scale=log", "links=min0.10&special=rescale")
+QUERIES = ("", "links=all", "special=keep&scale=fixed&links=all", "scale=log", "links=min0.10&special=rescale")
 
 
 def _parameters(query: str) -> dict[str, str]:
@@ -24,9 +24,9 @@ def _parameters(query: str) -> dict[str, str]:
 @pytest.mark.parametrize(("tokens", "first"), [(LONG_TOKENS, SHORT), (LONG_TOKENS + 1, LONG)])
 def test_what_the_address_says_wins_over_how_a_text_begins(tokens: int, first: dict[str, str]) -> None:
     raw = packet(long_reading(1, 2, tokens), [Head(0, 0)])
-    questions = [{"packet": raw, "ask": ask, "query": query} for ask in ("view", "address") for query in ASKED]
+    questions = [{"packet": raw, "ask": ask, "query": query} for ask in ("view", "address") for query in QUERIES]
     answers = ask_packet(*questions)
-    for query, view, address in zip(ASKED, answers[: len(ASKED)], answers[len(ASKED) :], strict=True):
+    for query, view, address in zip(QUERIES, answers[: len(QUERIES)], answers[len(QUERIES) :], strict=True):
         expected = first | _parameters(query)
         assert {name: view[name] for name in NAMES} == expected
         drawn = view_of(_parameters(query), tokens=tokens)

@@ -247,15 +247,15 @@ def _lines(folder: Path, table: str) -> list[list[str]]:
 
 def read_profile(folder: Path) -> Profile:
     """The profile in ``folder``. Raises CorpusMissing if there is none, CorpusError if it is damaged."""
-    _check_there(folder)
+    _check_is_profile(folder)
     try:
-        there = [name for name in (FACTS, SENTENCES, *_every_table()) if (folder / name).is_file()]
-        return profile_of({name: (folder / name).read_bytes().decode() for name in there})
+        names = [name for name in (FACTS, SENTENCES, *_every_table()) if (folder / name).is_file()]
+        return profile_of({name: (folder / name).read_bytes().decode() for name in names})
     except (OSError, ValueError) as error:
         raise CorpusError(f"{folder} holds no profile that can be read: {error}.", REMAKE) from error
 
 
-def _check_there(folder: Path) -> None:
+def _check_is_profile(folder: Path) -> None:
     """Raise CorpusMissing for a folder without a profile, saying what it contains instead."""
     remedy = "Give the folder that `mha-viz profile CORPUS --out FOLDER` has written."
     name = quoted(str(folder), MOST_OF_PATH)

@@ -42,5 +42,5 @@ def step(heads: Iterable[Head], method: str, means: str = "") -> str:
 
 def off_in(attention: Attention) -> Off:
     """The heads that were off while a text was read."""
-    match = _STEP.fullmatch("".join(attention.made[1:2]))
+    match = _STEP.fullmatch(attention.made[1]) if len(attention.made) > 1 else None
     return Off(tuple(map(Head.parse, match[1].split())), match[2]) if match else Off()

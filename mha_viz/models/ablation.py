@@ -228,8 +228,8 @@ class Forked(NamedTuple):
 
 # A cache of the latest texts per model, because every head is tried on them; two texts may be compared. Long texts are
 # not cached.
-KEPT = 2
-MOST_KEPT = 80_000_000  # bytes of the weights of one text
+CACHED_TEXTS = 2
+MOST_CACHED_BYTES = 80_000_000  # bytes of the weights of one text
 _one_whole = threading.Lock()
 _wholes: WeakKeyDictionary[Encoder, dict[tuple[str, str], Whole]] = WeakKeyDictionary()
 
@@ -243,10 +243,10 @@ def whole(encoder: Encoder, text: str, pair: str = "") -> Whole:
     states, tap = encoder.last_states(encoder.pieces(text, pair), _Entering)
     assert isinstance(tap, _Entering)
     computed = Whole(tap.weights.cpu().numpy(), states[0].cpu().numpy(), tuple(tap.entering))
-    if computed.weights.nbytes > MOST_KEPT:
+    if computed.weights.nbytes > MOST_CACHED_BYTES:
         return computed
     with _one_whole:
-        newest = list(_wholes[encoder].items())[1 - KEPT :]
+        newest = list(_wholes[encoder].items())[1 - CACHED_TEXTS :]
         _wholes[encoder] = {**dict(newest), (text, pair): computed}
     return computed
 

@@ -84,7 +84,7 @@ class Tap:
 
     @property
     def only_weights(self) -> bool:
-        """True where nobody looks at what the heads of a layer put out, or asks for gradients."""
+        """True if neither the outputs of heads nor gradients are needed."""
         return type(self).layer is Tap.layer and not self.differentiable
 
     def enters(self, x: torch.Tensor) -> None:

@@ -1,8 +1,8 @@
-"""The model families that can be read, of one stack of layers or of two: one row for each, and what is particular to a
-family stands nowhere else.
+"""The model families that can be read, of one stack of layers or of two: one row for each, the only place for what is
+particular to a family.
 
-No torch, no transformers: menus open and folders are checked before either is there. A new family is a row here and a
-tiny model in ``tests/tiny_models.py``, whose attention is held against transformers' own.
+Imports neither torch nor transformers, so that menus open and folders are checked before these are loaded. A new family
+needs a row here and a tiny model in ``tests/tiny_models.py``, whose attention is compared with that of transformers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Family(NamedTuple):
     out. ``gelu``: a linear layer and the activation after it, which become one operation where that is the exact GELU.
     ``opaque``: why the steps inside a head cannot be shown; empty where they can. ``interleaved``: one layer holds all
     three group by group: the queries of the heads that share a key, that key and their value, before those of the next
-    group. ``probabilities``: where transformers lets nobody replace the attention of the family, the path below
+    group. ``probabilities``: where the attention of the family cannot be replaced in transformers, the path below
     ``holder`` of the module that is given the weights before they average values; ``per_head``: the argument of such a
     holder that has a row for each head of each sentence. ``rewritten``: where there is no such module, either, this
     package computes the attention (:mod:`mha_viz.models.rewritten`), and the paths are those of its own modules.

@@ -37,7 +37,7 @@ MAX_MAP_BYTES = 4_000_000
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _CASED = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
-_KNOWN = frozenset(
+_IMPLEMENTED = frozenset(
     {_WORDS + digits + _REST for digits in (r"\p{N}{1,3}", r"\p{N}")}
     | {r"\w+(?=n't\b)|n't\b|'s\b|\w+|[^\w\s]"}
     | {
@@ -188,7 +188,7 @@ def _pattern(pattern: Any) -> int:
     """The number of conditions in a pattern that can match in two ways; for these, time may grow with the square of the
     text."""
     plain, expression = pattern.get("String"), pattern.get("Regex")
-    if (expression is None and isinstance(plain, str) and plain) or expression in _KNOWN:
+    if (expression is None and isinstance(plain, str) and plain) or expression in _IMPLEMENTED:
         return 0
     if not isinstance(expression, str) or len(expression) > _MAX_EXPRESSION or not _SIMPLE.fullmatch(expression):
         raise _Odd(f"uses the regular expression “{str(expression)[:40]}”")

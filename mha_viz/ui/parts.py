@@ -108,7 +108,7 @@ def picked_head(picked: Any) -> Head | None:
 
 
 def remark(text: str) -> None:
-    """Show a sentence about the picture: what was cut, or what is shown instead of what."""
+    """Show a sentence about the picture: what was cut, or what is shown in place of what was asked for."""
     _aside("remark", "status", text)
 
 

@@ -38,7 +38,7 @@ from mha_viz.ui.shelves import Once, Shelf, lasting
 
 CHILD = "mha_viz.study.child"
 AT_A_TIME = 50  # built-in sentences that are read without a pause
-KEPT_BYTES = 200_000_000  # in memory, for each kind of object
+CACHE_BYTES = 200_000_000  # in memory, for each kind of object
 UNWRITTEN_BYTES = 20_000_000  # of profiles that could not be written to the disk, when all visitors have left
 SOURCE_BYTES = 60_000_000  # of uploaded files
 BYTES_OF_WORD = 500  # per annotated word in memory
@@ -164,9 +164,9 @@ class Studies:
         self._desk: Desk[str] = Desk(STUDIES)
         self._reading: Desk[str] = Desk(FILES)
         self._pointing: Desk[str] = Desk(POINTERS)
-        self._profiles: Shelf[str, Profile] = Shelf(KEPT_BYTES, _size)
-        self._unwritten: Shelf[str, Unwritten] = Shelf(KEPT_BYTES, lambda one: _size(one.profile), UNWRITTEN_BYTES)
-        self._pointers: Shelf[str, Any] = Shelf(KEPT_BYTES, lambda every: sum(p.row.nbytes * 2 for p in every if p))
+        self._profiles: Shelf[str, Profile] = Shelf(CACHE_BYTES, _size)
+        self._unwritten: Shelf[str, Unwritten] = Shelf(CACHE_BYTES, lambda one: _size(one.profile), UNWRITTEN_BYTES)
+        self._pointers: Shelf[str, Any] = Shelf(CACHE_BYTES, lambda every: sum(p.row.nbytes * 2 for p in every if p))
         self._sources: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
         self._measured: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
         self._excerpts: Shelf[str, Mapping[Span, Sentence]] = Shelf(

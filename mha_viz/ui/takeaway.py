@@ -226,7 +226,7 @@ def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None =
 
 
 def _rows(panels: int) -> dict[str, int]:
-    """The setting for the number of panels in a row; empty where as many as fit stand in a row."""
+    """The setting for the number of panels in a row; empty if each row has as many as fit."""
     if panels < 2:
         return {}
     given = st.selectbox("Panels in a row", [AS_FIT, *range(1, panels + 1)], key="take_columns", width=160)

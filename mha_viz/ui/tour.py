@@ -15,7 +15,7 @@ from mha_viz.ui.components.tour import lead
 from mha_viz.ui.parts import formulas, guarded
 
 PARAMETER = "tour"
-KEPT = ("tray",)  # the compared heads; every other parameter of a step's address is set by the step
+STAYING = ("tray",)  # the compared heads; every other parameter of a step's address is set by the step
 READ = ("text", "pair", "model", "head")  # what the words of a step refer to
 
 
@@ -119,7 +119,7 @@ def _to(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:
     """A control that leads to a step: a link if the step is on another page, a button if it is on this one. A link to
     the open page would leave the address bar unchanged, and a button that switches pages would add two entries to the
     browser's history."""
-    staying = {name: value for name, value in st.query_params.to_dict().items() if name in KEPT}
+    staying = {name: value for name, value in st.query_params.to_dict().items() if name in STAYING}
     parameters = {**staying, **steps()[at - 1].parameters, PARAMETER: str(at)}
     if here.title == _page(pages, at).title:
         st.button(label, key=f"tour_{key}", type="tertiary", on_click=_on, args=(parameters,))

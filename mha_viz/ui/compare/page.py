@@ -42,7 +42,7 @@ SHOWS = {
 SIMILAR = 5
 OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # comparisons of two panels that open with their difference
 OF_WEIGHTS = ("similar", "map", "models", "off")  # need divergences of rows, or the whole model
-TWIN = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
+MINIMAL_PAIR = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
 
 
 def show(what: PageRequest) -> None:
@@ -279,7 +279,7 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     """The sentence, and the same sentence with a word replaced, which is edited in place."""
     second = what.where.second
     if second is None:
-        second = what.text.replace(*TWIN[1:]) if what.text == TWIN[0] else what.text
+        second = what.text.replace(*MINIMAL_PAIR[1:]) if what.text == MINIMAL_PAIR[0] else what.text
     st.session_state["second"] = second
     st.text_input(
         "Change a word, then press Enter",

@@ -18,7 +18,7 @@ from mha_viz.ui import address, takeaway
 from mha_viz.ui.parts import guarded
 
 REMARKS = "publish_remarks"  # in the session: the typed texts by field, which are stored nowhere else
-MOST_KEPT = 64  # remarks per visit
+MOST_REMARKS = 64  # remarks per visit
 
 
 def show(panels: Sequence[Panel], view: View, pin_of: int) -> None:
@@ -78,5 +78,5 @@ def _keep(field: str) -> None:
     texts = _texts()
     texts.pop(field, None)
     texts[field] = str(st.session_state.get(f"publish_{field}", ""))[:MOST_REMARK]
-    while len(texts) > MOST_KEPT:
+    while len(texts) > MOST_REMARKS:
         del texts[next(iter(texts))]

@@ -17,7 +17,7 @@ from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.ui import two_stacks
 from mha_viz.ui.cache import office
-from mha_viz.ui.explore.gold import word_block
+from mha_viz.ui.explore.gold import block_of_words
 from mha_viz.ui.studies import studies
 
 LINKING = ("syntax", "coreference")
@@ -97,7 +97,7 @@ def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | No
     syntactic = [f for f in findings if f.role == "syntax"]
     if gold is None or not syntactic:
         return {}
-    block = word_block(attention, [f.head for f in syntactic])
+    block = block_of_words(attention, [f.head for f in syntactic])
     if block.shape[-1] != len(gold.words):
         return {}
     pointed = pointers(block)

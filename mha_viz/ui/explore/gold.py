@@ -125,14 +125,14 @@ def _known_for(attention: Attention, head: Head) -> list[Finding]:
     ]
 
 
-def word_block(attention: Attention, heads: Sequence[Head]) -> Weights:
+def block_of_words(attention: Attention, heads: Sequence[Head]) -> Weights:
     """The weights of some heads, [head, word, word], without special tokens and not rescaled."""
     block: Weights = attention.only(heads).by_words().content().weights[0].copy()
     return block
 
 
 def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
-    block = word_block(attention, [head])
+    block = block_of_words(attention, [head])
     weights, pointed = block[0].copy(), pointers(block)
     spans = []
     for arc in arcs(sentence, pointed, 0, relation, way):
@@ -148,7 +148,7 @@ def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation
 
 def _chosen(sentence: Sentence, attention: Attention, head: Head) -> list[tuple[Anaphor, int, float]]:
     """For each anaphor, the candidate with the largest weight, and that weight."""
-    block = word_block(attention, [head])[0]
+    block = block_of_words(attention, [head])[0]
     choices = []
     for anaphor in chunk([sentence], [0]).anaphors:
         weights = block[anaphor.word, list(anaphor.candidates)]
@@ -239,7 +239,7 @@ def _best(attention: Attention) -> list[Finding]:
 
 
 def _proposed(attention: Attention, best: Sequence[Finding]) -> list[Span]:
-    block = word_block(attention, [finding.head for finding in best])
+    block = block_of_words(attention, [finding.head for finding in best])
     pointed = pointers(block.copy())
     words = attention.by_words().without_special().tokens
     spans: dict[tuple[int, int], Span] = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from mha_viz.training.record import EXPERIMENTS, Settings
 
-_ASKED = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]{1,8})?)", re.ASCII)
+_PARAMETERS = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]{1,8})?)", re.ASCII)
 
 
 def read(experiment: str, run: str | None) -> Settings:
@@ -16,7 +16,7 @@ def read(experiment: str, run: str | None) -> Settings:
     default = EXPERIMENTS[experiment].default
     changes: dict[str, Any] = {}
     for part in (run or "").split("_and_"):
-        setting = _ASKED.fullmatch(part)
+        setting = _PARAMETERS.fullmatch(part)
         if setting and (setting[1] == "weight" or "." not in setting[2]):
             changes[setting[1]] = (
                 float(setting[2]) + 0.0 if setting[1] == "weight" else int(setting[2])

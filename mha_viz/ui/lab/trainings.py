@@ -11,7 +11,7 @@ from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.shelves import Once, Shelf
 
 FORGOTTEN = 5.0  # seconds without polling after which a visitor counts as gone
-KEPT = 64 * 1024 * 1024  # bytes of finished results…
+CACHE_BYTES = 64 * 1024 * 1024  # bytes of finished results…
 AT_REST = 8 * 1024 * 1024  # …and of those that stay when all visitors have left
 RULES = Rules(
     one="training",
@@ -28,7 +28,7 @@ class Trainings:
 
     def __init__(self) -> None:
         self._desk: Desk[Settings] = Desk(RULES)
-        self._done: Shelf[Settings, Result] = Shelf(KEPT, size, AT_REST)
+        self._done: Shelf[Settings, Result] = Shelf(CACHE_BYTES, size, AT_REST)
         self._pace: float | None = None
 
     def result(self, settings: Settings) -> Result | None:

@@ -169,6 +169,7 @@ NPZ: list[tuple[str, Any, str]] = [
     ("another model", lambda: changed_heading(model="gpt2"), "was changed after it was saved"),
     ("another history", lambda: changed_heading(made=["typed"]), "was changed after it was saved"),
     ("a later version", lambda: changed_heading(version=99), "by a later version of mha_viz. Install"),
+    ("an earlier version", lambda: changed_heading(version=1), "by an earlier version of mha_viz. Install"),
     (
         "an unknown quantity",
         lambda: changed_heading(quantity="mood"),

@@ -7,11 +7,9 @@ its help text in the app.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +19,9 @@ from mha_viz.analysis.distance import entropy as nats_of
 from mha_viz.analysis.reduce import Ordinary, largest_ordinary
 from mha_viz.analysis.roles import share
 from mha_viz.attention import Attention, Weights
-from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.attention.tensors import QUANTITIES, each_layer
 from mha_viz.text import is_punctuation
 
-MANY = 4_000_000  # weights: from here on all cores share the layers
-
-T = TypeVar("T")
 PerHead = npt.NDArray[np.float64]  # [layer, head]
 Measure = Callable[[Attention], PerHead]
 
@@ -145,14 +140,6 @@ def entropy(attention: Attention) -> PerHead:
         return _undefined(attention)
     flat = attention.weights.reshape(attention.layers, attention.heads, -1)
     return _shared(attention, np.stack(each_layer(nats_of, flat)))
-
-
-def each_layer(of: Callable[[Weights], T], weights: Weights) -> list[T]:
-    """``of`` applied to the weights of each layer; all cores share the layers if there are many weights."""
-    if weights.size < MANY:
-        return [of(layer) for layer in weights]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(of, weights))
 
 
 def measure_all(attention: Attention) -> dict[str, PerHead]:

@@ -275,8 +275,7 @@ class Attention:
         identity += [{"quantity": self.quantity}] if self.quantity != "weight" else []
         digest = hashlib.blake2b(json.dumps(identity).encode(), digest_size=12)
         if self.made[:1] not in READ:
-            digest.update(np.ascontiguousarray(self.weights).data)
-            digest.update(np.ascontiguousarray(self.hidden).data)
+            digest.update(tensors.digest(self.weights) + tensors.digest(self.hidden))
         return digest.hexdigest()
 
     @property

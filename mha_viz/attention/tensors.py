@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +15,26 @@ import numpy.typing as npt
 from mha_viz.errors import ShapeError
 
 Weights = npt.NDArray[np.float32]
+T = TypeVar("T")
+
+MANY = 4_000_000  # weights: from here on all cores share the layers
 
 ROW_SUM_TOLERANCE = 1e-3
 HALF_TOLERANCE = 0.02  # largest deviation of a row computed in float16 or bfloat16
 STACKS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")  # fields of a model's output
+
+
+def each_layer(of: Callable[[Weights], T], weights: Weights) -> list[T]:
+    """``of`` applied to the weights of each layer; all cores share the layers if there are many weights."""
+    if weights.size < MANY:
+        return [of(layer) for layer in weights]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(of, weights))
+
+
+def digest(numbers: Weights) -> bytes:
+    """A digest of the numbers of every layer."""
+    return b"".join(each_layer(lambda layer: hashlib.sha256(np.ascontiguousarray(layer).data).digest(), numbers))
 
 
 class Quantity(NamedTuple):

@@ -23,12 +23,12 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
-from mha_viz.attention import Attention, Weights
+from mha_viz.attention import Attention, Weights, tensors
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.errors import ExportError, MhaVizError, OpenError
 from mha_viz.text import TokenizedText, parse_text
 
-VERSION = 1
+VERSION = 2
 LARGEST = 1 << 35  # the largest file in bytes: 32 GiB
 LARGEST_HEADING = 1 << 26  # the most bytes of the JSON
 LONGEST_NAME = 100_000  # the most characters of a model's name, a revision, a step
@@ -159,15 +159,16 @@ def _foreign(file: Path) -> OpenError:
 
 
 def _fields(head: bytes) -> dict[str, Any]:
-    """The JSON of a heading, checked. Raises OpenError for a file written by a later version, ValueError for other
+    """The JSON of a heading, checked. Raises OpenError for a file written by another version, ValueError for other
     problems."""
     if len(head) > LARGEST_HEADING:
         raise ValueError("the heading is too long")
     fields = json.loads(head)
     if not isinstance(fields, dict) or type(fields.get("version")) is not int:
         raise ValueError("not the heading of a reading")
-    if fields["version"] > VERSION:
-        raise OpenError("The file was saved by a later version of mha_viz.", "Install that version.")
+    if fields["version"] != VERSION:
+        which = "a later" if fields["version"] > VERSION else "an earlier"
+        raise OpenError(f"The file was saved by {which} version of mha_viz.", "Install that version.")
     if set(fields) != FIELDS or not isinstance(fields["made"], list):
         raise ValueError("not the heading of a reading")
     names = (fields["model"], fields["revision"], fields["quantity"], fields["digest"], *fields["made"])
@@ -200,10 +201,8 @@ def _texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
 def _digest(attention: Attention) -> str:
     """The digest of key and numbers, because the key alone does not tell whether the numbers in a file are those of the
     model."""
-    digest = hashlib.blake2b(attention.key.encode(), digest_size=16)
-    for array in (attention.weights, attention.hidden):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+    numbers = tensors.digest(attention.weights) + tensors.digest(attention.hidden)
+    return hashlib.blake2b(attention.key.encode() + numbers, digest_size=16).hexdigest()
 
 
 def _name(file: Path) -> str:

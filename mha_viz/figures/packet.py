@@ -30,11 +30,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.metrics import METRICS, each_layer, measure_all
+from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.encoder_decoder import request_of
 from mha_viz.attention.switched_off import off_in, written
-from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.attention.tensors import QUANTITIES, each_layer
 from mha_viz.attention.words import between
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.text import TokenizedText

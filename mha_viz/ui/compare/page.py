@@ -132,6 +132,8 @@ def _tray(pins: Tray, where: Address) -> None:
             "No heads chosen yet. Press **+ Compare** on Explore, or the key **c** on a head of the grid. Up to eight "
             "heads of any layer, sentence and model are shown side by side."
         )
+        label = ":primary[Choose heads on Explore]"
+        st.page_link(navigation.page("explore"), label=label, query_params=st.query_params.to_dict())
         return
     if where.quantity in inference.WHOLE and any(pin.off for pin in pins):
         remark(f"{inference.WHOLE[where.quantity]} is shown with all heads on.")

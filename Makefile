@@ -47,9 +47,7 @@ test-deploy: $(VENV)/.dev-installed
 check: check-types check-python check-javascript
 
 check-types: $(VENV)/.dev-installed
-	$(PY) -m mypy --strict mha_viz app.py pages
-	$(PY) -m mypy --strict --explicit-package-bases tools benchmarks
-	$(PY) -m mypy tests
+	$(PY) -m mypy --strict mha_viz app.py pages tools benchmarks tests
 
 check-python: $(VENV)/.dev-installed
 	$(PY) -m ruff check .

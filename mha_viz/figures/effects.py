@@ -110,7 +110,7 @@ def _draws(places: Sequence[int], random: Numbers, unit: str, theme: Theme) -> l
         "y": middle,
         "name": "their median",
         "mode": "markers",
-        "marker": {"color": theme.ink, "size": 5},
+        "marker": {"color": theme.ink, "size": 4},
         "hovertext": [f"{low:.5f} to {high:.5f}" for low, high in zip(least, most, strict=True)],
         "hovertemplate": f"random directions, %{{hovertext}} {escape(unit)}<extra></extra>",
     }

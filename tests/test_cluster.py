@@ -4,6 +4,7 @@ workers."""
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import socket
@@ -26,11 +27,8 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.errors import ClusterError, ClusterMissing, CorpusError, SettingError, SumsUnsavedWarning
 from mha_viz.models.encoder import Encoder, load
-from mha_viz.study.cluster import engine
-from mha_viz.study.cluster.connection import connected, in_words
-from mha_viz.study.cluster.effects import ClusterMeasurement
+from mha_viz.study.cluster.connection import client_error, connected, task_error
 from mha_viz.study.cluster.engine import SUMS_FOLDER, OnCluster
-from mha_viz.study.corpus_effects import EffectSettings, Measurement
 from mha_viz.study.run import Progress, study
 from tests.shards import treebank
 from tests.waiting import until
@@ -153,22 +151,6 @@ def limit_files(most: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
-def test_effects_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path) -> None:
-    cluster = OnCluster(client, size=SHARD)
-    layout = cluster.open(corpus)
-    for settings in (EffectSettings(["L1H1"], most=70), EffectSettings(["L1H1", "L0H2"], relation="nsubj", most=50)):
-        here = Measurement(toy, mv.open_corpus(corpus), *settings)
-        *_, last = here.sentences()
-        there = ClusterMeasurement(cluster, toy, layout, settings)
-        *_, done = there.sentences()
-        assert done == last
-        one, other = here.result(), there.result()
-        assert (one.cases, one.sentences, one.documents, one.left_out) == (
-            *(other.cases, other.sentences, other.documents, other.left_out),
-        )
-        pd.testing.assert_frame_equal(one.table(), other.table(), check_exact=False, rtol=1e-9, atol=1e-12)
-
-
 def test_the_commands_measure_by_a_cluster_that_runs(
     client: Any, corpus: Path, whole: Profile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -271,21 +253,6 @@ def test_workers_that_join_have_work_at_once(client: Any, monkeypatch: pytest.Mo
         assert submitted == [*range(expected)]
 
 
-def test_time_left_is_told_by_what_is_measured_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, seen = [0.0], list[Progress]()
-    monkeypatch.setattr(engine.time, "monotonic", lambda: now[0])
-    reporter = engine._Reporter(10_000, seen.append)
-    for _ in range(90):  # read from the folder, in a second
-        now[0] += 1 / 90
-        reporter.add("a", 100, 0)
-    assert seen[-1].rate > 8000
-    for _ in range(9):
-        now[0] += 20
-        reporter.add("b", 100, 0)
-    assert (seen[-1].done, seen[-1].by_worker) == (9900, {"a": 9000, "b": 900})
-    assert (seen[-1].rate, seen[-1].seconds_left) == (pytest.approx(5), pytest.approx(20))
-
-
 def test_workers_of_this_machine_spend_no_time_on_a_profile_of_themselves(client: Any) -> None:
     import dask
 
@@ -302,16 +269,40 @@ def test_the_dashboard_is_for_this_machine_alone(client: Any) -> None:
     assert at == {"127.0.0.1"}
 
 
+def test_an_error_of_a_task_is_named_and_is_not_one_of_the_connection(client: Any, tmp_path: Path) -> None:
+    cluster = OnCluster(client)
+    cluster.folder = tmp_path
+    for error, words in (
+        (RuntimeError("not enough memory: you tried to allocate 9 GB."), "RuntimeError: not enough memory: .* 9 GB.$"),
+        (PermissionError(13, "Permission denied", "/shared/a.txt"), "Permission denied: '/shared/a.txt'.$"),
+        (OSError(), "A worker could not do its part: OSError.$"),
+    ):
+        with pytest.raises(ClusterError) as raised:
+            [*cluster.answers(fail, [(error,)])]
+        assert re.search(words, raised.value.problem)
+        assert raised.value.remedy.endswith(f"The measured parts are in {tmp_path}.")
+        with pytest.raises(ClusterError, match="could not do its part"):
+            cluster._result(client.submit(fail, error, pure=False))
+    with pytest.raises(CorpusError, match="refused"):
+        [*cluster.answers(fail, [(CorpusError("refused", "Give another."),)])]
+
+
+def fail(error: Exception) -> None:
+    """A task that ends with an error."""
+    raise error
+
+
 def test_faults_of_workers_are_errors_of_the_family() -> None:
     import distributed
 
     killed = distributed.KilledWorker("measure-1", None, 3)
-    assert "killed its worker 4 times" in str(in_words(killed, "Kept."))
-    assert in_words(CorpusError("a", "b"), "").problem == "a"
+    assert "killed its worker 4 times" in str(task_error(killed, "Kept."))
+    assert task_error(CorpusError("a", "b"), "").problem == "a"
     cancelled = distributed.client.FutureCancelledError("measure-1", "scheduler-connection-lost")
-    for gone in (None, cancelled, distributed.client.ClosedClientError(), OSError()):
-        assert "stopped answering" in str(in_words(gone, "Kept."))
-    fault = in_words(ModuleNotFoundError("No module named 'mha_viz'"), "")
+    for gone in (None, cancelled, distributed.client.ClosedClientError(), OSError(), RuntimeError("IOLoop is closed")):
+        assert "stopped answering" in str(client_error(gone, "Kept."))
+    assert "stopped answering" in str(task_error(cancelled, ""))
+    fault = task_error(ModuleNotFoundError("No module named 'mha_viz'"), "")
     assert "No module named" in fault.problem
     assert "same version of mha-viz" in fault.remedy
 
@@ -343,12 +334,11 @@ def started(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-@pytest.mark.slow
-def test_a_study_whose_scheduler_goes_away_is_resumed(
-    toy: Encoder, corpus: Path, whole: Profile, tmp_path: Path
+def test_a_study_whose_scheduler_goes_away_is_resumed_by_another(
+    client: Any, toy: Encoder, corpus: Path, whole: Profile, tmp_path: Path
 ) -> None:
-    with scheduler() as (address, process), worker(address), connected(address) as client:
-        cluster = OnCluster(client, size=SHARD)
+    with scheduler() as (address, process), worker(address), connected(address) as its_client:
+        cluster = OnCluster(its_client, size=SHARD)
         layout = cluster.open(corpus)
 
         def progress(so_far: Progress) -> None:
@@ -359,9 +349,8 @@ def test_a_study_whose_scheduler_goes_away_is_resumed(
             cluster.study(toy, layout, tmp_path, progress=progress)
         assert str(tmp_path) in raised.value.remedy
     before = files_in(tmp_path)
-    assert len(before) > 0
-    with scheduler() as (address, _), worker(address), connected(address) as client:
-        cluster = OnCluster(client, size=SHARD)
-        assert_equal(cluster.study(toy, cluster.open(corpus), tmp_path), whole)
+    assert 0 < len(before) < len(layout.parts)
+    cluster = OnCluster(client, size=SHARD)
+    assert_equal(cluster.study(toy, cluster.open(corpus), tmp_path), whole)
     after = files_in(tmp_path)
     assert {name: after[name] for name in before} == before

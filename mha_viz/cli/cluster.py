@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from statistics import median
 from typing import Any
 
 from mha_viz.cli.options import Parser, whole
@@ -14,6 +16,7 @@ from mha_viz.errors import SettingError
 from mha_viz.numerals import counted, duration
 
 MOST_WORKERS = 1000
+LISTED = 8  # workers whose sentences are shown one by one
 workers_number = whole(1, MOST_WORKERS, f"a number of workers; expected 1 to {MOST_WORKERS}")
 
 
@@ -22,7 +25,7 @@ def cluster_options(command: Parser) -> None:
     words = (
         "measure on the Dask cluster with this scheduler, such as tcp://10.0.0.5:8786; its workers read the files, and "
     )
-    words += "store what they have measured in the results folder, under the same paths as here"
+    words += "store what they have measured beside the results, under the same paths as here"
     command.add_argument("--cluster", default="", metavar="ADDRESS", help=words)
     words = "measure with this many worker processes on this machine, each with one thread"
     command.add_argument("--workers", default=0, type=workers_number, metavar="N", help=words)
@@ -49,18 +52,25 @@ def cluster_for(args: argparse.Namespace) -> Iterator[Any]:
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[Any], None]]:
-    """A function that shows the progress of a study on a cluster."""
+    """A function that shows the progress of a study on a cluster, on a terminal without breaking the line."""
     with changing_line() as show:
-        yield lambda so_far: show(in_words(so_far))
+        columns = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None
+        yield lambda so_far: show(in_words(so_far)[:columns].ljust(columns or 0))
 
 
 def in_words(so_far: Any) -> str:
     """The progress of a study on a cluster, as one line."""
     left = "" if so_far.seconds_left is None else f", {duration(so_far.seconds_left)} left"
-    of_workers = so_far.by_worker.values()
-    shares = f" (each {min(of_workers):,} to {max(of_workers):,})" if len(of_workers) > 1 else ""
     lost = f"; {counted(so_far.lost, 'worker')} lost, whose parts are measured again" if so_far.lost else ""
     return (
-        f"{so_far.done:,} of {so_far.total:,} sentences, {so_far.rate:,.0f} per second{left}, "
-        f"{counted(len(of_workers), 'worker')}{shares}{lost}"
+        f"{so_far.done:,} of {so_far.total:,} sentences, {so_far.rate:,.0f} per second{left}{lost}; "
+        f"{_shares([*so_far.by_worker.values()])}"
     )
+
+
+def _shares(sentences: list[int]) -> str:
+    """The sentences of each worker, in the order in which the workers answered first."""
+    if len(sentences) <= LISTED:
+        return " · ".join(f"w{number} {count:,}" for number, count in enumerate(sentences))
+    least, most = min(sentences), max(sentences)
+    return f"{len(sentences)} workers, each {least:,} to {most:,}, median {round(median(sentences)):,}"

@@ -83,21 +83,32 @@ def check_client(client: Any) -> None:
         ) from error
 
 
-def in_words(error: BaseException | None, saved: str) -> MhaVizError:
-    """The error of a task, or of the connection, as one of the family. ``saved``: a sentence on what is not lost."""
-    distributed = library()
+def client_error(error: BaseException | None, saved: str) -> MhaVizError:
+    """An exception of the client, None for a lost task, as one of the family. ``saved``: a sentence on what is not
+    lost."""
+    if error is None or isinstance(error, (OSError, TimeoutError, RuntimeError, *_cancellations())):
+        return ClusterError("The cluster stopped answering.", f"Start it and try again. {saved}".rstrip())
+    return task_error(error, saved)
+
+
+def task_error(error: BaseException, saved: str) -> MhaVizError:
+    """The exception that a task ended with as one of the family."""
     if isinstance(error, MhaVizError):
         return error
-    if isinstance(error, distributed.KilledWorker):
+    if isinstance(error, library().KilledWorker):
         return ClusterError(
             f"A part of the corpus killed its worker {error.allowed_failures + 1} times.",
-            f"The log of the worker says why; most often it needs more memory. {saved}",
+            f"The log of the worker says why; most often it needs more memory. {saved}".rstrip(),
         )
-    gone = (asyncio.CancelledError, CancelledError, distributed.client.ClosedClientError)
-    if error is None or isinstance(error, (OSError, TimeoutError, RuntimeError, *gone)):
-        return ClusterError("The cluster stopped answering.", f"Start it and try again. {saved}")
-    words = " ".join(f"{type(error).__name__}: {error}".split())
+    if isinstance(error, _cancellations()):
+        return client_error(None, saved)
+    words = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".: ")
     return ClusterError(
-        f"A worker could not do its part: {words[:300]}.",
-        f"Every machine needs the same version of mha-viz, and the files under the same paths. {saved}",
+        f"A worker could not do its part: {words}.",
+        "Its log says where. Every worker needs the same version of mha-viz, enough memory, and the files under the "
+        f"same paths. {saved}".rstrip(),
     )
+
+
+def _cancellations() -> tuple[type[BaseException], ...]:
+    return asyncio.CancelledError, CancelledError, library().client.ClosedClientError

@@ -7,13 +7,11 @@ again, and nothing is counted twice; sums of shards that are in the folder for s
 
 from __future__ import annotations
 
-import time
-from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mha_viz.analysis.examples import spans
 from mha_viz.analysis.profile import Profile
@@ -21,11 +19,12 @@ from mha_viz.corpus.cutting import cut
 from mha_viz.corpus.excerpts import Span
 from mha_viz.corpus.sources import Source, files_of_source, name_of
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.errors import CorpusError, SumsUnsavedWarning, warn
+from mha_viz.errors import CorpusError, MhaVizError, SumsUnsavedWarning, warn
 from mha_viz.models.encoder import Encoder
 from mha_viz.numerals import counted as counted_in_words
 from mha_viz.study.cluster import connection, tasks
 from mha_viz.study.cluster.layout import Layout, Part, documents_of, lay_out, rows_of, survey
+from mha_viz.study.cluster.progress import Reporter, Workers
 from mha_viz.study.cluster.sums import Sums, gold_of, merged, remove_left, tally_of
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import PASSES, SEED, Progress
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 SUMS_FOLDER = ".parts"  # the folder of sums, beside the tables
 FAN = 8  # sums that are merged in one task
-RATE_SECONDS = 60
 AHEAD = 2  # tasks per thread that are submitted before one of them has ended
 COUNTED = ("sentences", "words", "pieces", "chunks", "anaphors")
 
@@ -53,7 +51,7 @@ class OnCluster:
         self.client = cast(Any, client)  # Dask's own types are incomplete
         self.batch, self.size = batch, size
         self.folder: Path | None = None  # the folder for the sums of parts, which all workers can access
-        self._workers = {*self.client.nthreads()}
+        self._workers = Workers(client)
 
     def open(self, source: Source, name: str | None = None) -> Layout:
         """A corpus of files in shards; ``source`` and ``name`` as for :func:`mha_viz.open_corpus`, except for the
@@ -80,9 +78,7 @@ class OnCluster:
         if self.folder:
             remove_left(self.folder)
         total = self.measure(self._orders(encoder, layout, passes), progress)
-        if total.unsaved:
-            parts = counted_in_words(total.counted["unsaved"], "part")
-            warn(SumsUnsavedWarning, f"The sums of {parts} could not be saved: {'; '.join(total.unsaved)[:300]}.")
+        warn_unsaved(total.counted.get("unsaved", 0), total.unsaved)
         if not total.counted["sentences"]:
             lines = "; ".join(line for *_, line in total.left_out[:3])
             raise CorpusError(f"Nothing of {layout.corpus.name} can be read.", lines)
@@ -114,15 +110,13 @@ class OnCluster:
         """The merged sums of all parts, which are merged as soon as they arrive, so that no worker holds many."""
         tree = _Tree(self.client)
         sentences = {order.key: order.part.sentences for order in orders}
-        reporter = _Reporter(sum(sentences.values()), progress)
+        reporter = Reporter(sum(sentences.values()))
         submit = (
             lambda order=order: self.client.submit(tasks.measure, order, key=f"measure-{order.key}", pure=True)
             for order in orders
         )
         for future in self._completed(submit):
-            with self._reached():
-                worker, lost = next(iter(self._where(future)), ""), self._lost_workers()
-            reporter.add(worker, sentences[str(future.key).removeprefix("measure-")], lost)
+            progress(self.reported(reporter, future, sentences[str(future.key).removeprefix("measure-")]))
             with self._reached():
                 tree.add(future)
         with self._reached():
@@ -147,6 +141,10 @@ class OnCluster:
 
     def answers(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Any]:
         """The results of a function for each call, in order, each as soon as it and those before it are done."""
+        return (result for arrival in self.arrivals(function, calls) for result in arrival.due)
+
+    def arrivals(self, function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[Arrival]:
+        """The same calls, each as soon as it is done."""
         places: dict[str, int] = {}
 
         def submitted(place: int, call: Sequence[Any]) -> Future[Any]:
@@ -158,10 +156,19 @@ class OnCluster:
         due = 0
         submit = (lambda place=place, call=call: submitted(place, call) for place, call in enumerate(calls))
         for future in self._completed(submit):
-            early[places.pop(str(future.key))] = self._result(future)
+            place = places.pop(str(future.key))
+            early[place] = self._result(future)
+            before = due
             while due in early:
-                yield early.pop(due)
                 due += 1
+            yield Arrival(place, future, [early.pop(at) for at in range(before, due)])
+
+    def reported(self, reporter: Reporter, future: Future[Any], sentences: int) -> Progress:
+        """The progress, now that a task on this many sentences is done."""
+        with self._reached():
+            worker = next(iter(self.client.who_has([future]).get(future.key, ())), "")
+            lost = self._workers.lost()
+        return reporter.add(worker, sentences, lost)
 
     def _completed(self, submit: Iterable[Callable[[], Future[Any]]]) -> Iterator[Future[Any]]:
         """The futures as they finish; at most AHEAD per thread of the cluster are submitted at a time."""
@@ -171,7 +178,7 @@ class OnCluster:
             with self._reached():
                 future = next(running)
             if future.status != "finished":
-                raise connection.in_words(_error_of(future), self._saved())
+                raise self._failure(future)
             yield future
             del future
 
@@ -189,24 +196,38 @@ class OnCluster:
         try:
             yield
         except Exception as error:
-            raise connection.in_words(error, self._saved()) from error
+            raise connection.client_error(error, self._saved()) from error
 
     def _result(self, future: Future[Any]) -> Any:
-        with self._reached():
+        try:
             return future.result()
+        except Exception as error:
+            raise self._failure(future, error) from error
 
-    def _where(self, future: Future[Any]) -> Sequence[str]:
-        workers: Sequence[str] = self.client.who_has([future]).get(future.key, ())
-        return workers
-
-    def _lost_workers(self) -> int:
-        """How many of the workers that were ever seen are gone."""
-        present = {*self.client.nthreads()}
-        self._workers |= present
-        return len(self._workers - present)
+    def _failure(self, future: Future[Any], error: Exception | None = None) -> MhaVizError:
+        """Why a future has no result: the error of its task or, if it was lost with the connection, of the client."""
+        if future.status == "error":
+            return connection.task_error(cast(Any, future).exception(), self._saved())
+        return connection.client_error(error, self._saved())
 
     def _saved(self) -> str:
         return f"The measured parts are in {self.folder}." if self.folder else ""
+
+
+def warn_unsaved(parts: int, reasons: Iterable[str]) -> None:
+    """Warn if the results of some parts could not be saved."""
+    if parts:
+        of_parts, why = counted_in_words(parts, "part"), "; ".join(dict.fromkeys(reasons))[:300]
+        warn(SumsUnsavedWarning, f"The results of {of_parts} could not be saved: {why}.")
+
+
+class Arrival(NamedTuple):
+    """A call that is done: its place among the calls, its future, and the results that are now due: those after which
+    none before them is missing, in order."""
+
+    place: int
+    future: Future[Any]
+    due: list[Any]
 
 
 class _Tree:
@@ -234,30 +255,3 @@ class _Tree:
         key = tasks.digest([future.key for future in futures])
         together: Future[Any] = self._client.submit(merged, futures, key=f"merge-{key}", pure=True, priority=10)
         return together
-
-
-class _Reporter:
-    """Reports the progress of a study. The rate is that of the last RATE_SECONDS, because sums read from the folder
-    arrive much faster than those measured after them."""
-
-    def __init__(self, total: int, progress: Callable[[Progress], None]) -> None:
-        self._total, self._progress = total, progress
-        self._by_worker: Counter[str] = Counter()
-        self._recent = deque([(time.monotonic(), 0)])  # time and how many were done then
-
-    def add(self, worker: str, sentences: int, lost: int) -> None:
-        self._by_worker[worker] += sentences
-        done, now = self._by_worker.total(), time.monotonic()
-        self._recent.append((now, done))
-        while len(self._recent) > 2 and self._recent[1][0] < now - RATE_SECONDS:
-            self._recent.popleft()
-        began, before = self._recent[0]
-        rate = (done - before) / max(1e-9, now - began)
-        left = (self._total - done) / rate if rate else None
-        self._progress(Progress(done, self._total, rate, left, dict(self._by_worker), lost))
-
-
-def _error_of(future: Future[Any]) -> BaseException | None:
-    """The error that a future ended with; None if it was lost with the connection."""
-    error: BaseException | None = future.exception() if future.status == "error" else None  # type: ignore[no-untyped-call]
-    return error

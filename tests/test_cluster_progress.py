@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from mha_viz.cli.cluster import LISTED, in_words
+from mha_viz.cli.cluster import LISTED, in_words, progress_line
 from mha_viz.study.cluster import progress
 from mha_viz.study.cluster.connection import connected
 from mha_viz.study.cluster.progress import Reporter, Workers
@@ -58,3 +58,16 @@ def test_the_line_has_the_sentences_of_each_worker() -> None:
     assert in_words(so_far._replace(lost=1)) == f"{line}; {lost}; w0 1,012 · w1 398"
     many = {str(number): 100 + number for number in range(LISTED + 1)}
     assert in_words(so_far._replace(by_worker=many)) == f"{line}; 9 workers, each 100 to 108, median 104"
+
+
+def test_on_a_terminal_the_line_is_as_long_as_the_terminal_is_wide(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    workers = {str(number): 1000 + number for number in range(LISTED)}
+    with progress_line() as show:
+        show(Progress(8000, 9000, 82.5, 7.2, workers))
+        show(Progress(9000, 9000, 82.5, 0, {}))
+    lines = capsys.readouterr().err.rstrip("\n").split("\r")[1:]
+    assert [len(line) for line in lines] == [99, 99]

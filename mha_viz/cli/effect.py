@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from mha_viz.analysis.corpus_effects import CorpusEffect, EffectRow
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.cli.cluster import cluster_for, cluster_options
+from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, model_option, output_options, whole
 from mha_viz.cli.output import TABLES, Destination, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.quantities import head_names, off_options
-from mha_viz.cli.terminal import bar, one_line
+from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
+from mha_viz.files import make_folder
 from mha_viz.models.catalog import Model
 from mha_viz.models.methods import METHODS
 from mha_viz.numerals import counted, decimal
@@ -48,21 +52,30 @@ def run(args: argparse.Namespace) -> None:
     to = table_destination(args.out, args.format)
     model = choose_model(args.model)
     check_heads(model, [*args.heads, *args.same_role])
-    with cluster_for(args) as cluster:
-        measuring = _run(args, model, cluster)
+    folder = to.path.with_name(f".{to.path.name}.parts") if to and to.path else None
+    with cluster_for(args) as cluster, warnings_as_lines():
+        measuring = _run(args, model, cluster, folder)
         try:
-            with bar("sentences") as show:
-                for done in measuring.sentences():
-                    show(done.done, done.total)
+            with progress_line() if cluster else _sentences_bar() as progress:
+                for so_far in measuring.sentences():
+                    progress(so_far)
         except KeyboardInterrupt:
-            print("mha-viz: Stopped; these are the results for the sentences read so far.", file=sys.stderr)
+            again = "; run the same command again to continue" if cluster and folder else ""
+            print(f"mha-viz: Stopped; these are the results for the sentences read so far{again}.", file=sys.stderr)
             _write(measuring.result(), to)
             raise
         _write(measuring.result(), to)
 
 
-def _run(args: argparse.Namespace, model: Model, cluster: Any) -> Any:
-    """The measurement, in this process or on a cluster. Raises CorpusError, ModelError's family."""
+@contextmanager
+def _sentences_bar() -> Iterator[Callable[[Any], None]]:
+    with bar("sentences") as show:
+        yield lambda so_far: show(so_far.done, so_far.total)
+
+
+def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:
+    """The measurement, in this process, or on a cluster, which stores the results of parts in ``folder``. Raises
+    CorpusError, ExportError, ModelError's family."""
     corpus = read_corpus(args.corpus, cluster=cluster)
     from mha_viz.study.corpus_effects import EffectSettings, Measurement  # imports torch
 
@@ -73,7 +86,9 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any) -> Any:
         return Measurement(encoder, corpus, *settings)
     from mha_viz.study.cluster.effects import ClusterMeasurement
 
-    return ClusterMeasurement(cluster, encoder, corpus, settings)
+    if folder is not None:
+        make_folder(folder)
+    return ClusterMeasurement(cluster, encoder, corpus, settings, folder)
 
 
 def _write(result: CorpusEffect, to: Destination | None) -> None:

@@ -1,64 +1,110 @@
 """The effect of switching heads off over a corpus, measured by the workers of a cluster: the same cases in the same
-order as in one process."""
+order as in one process.
+
+The cases of each part are saved under a digest of everything they depend on, which does not include the part's place in
+the corpus.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
+
+import numpy as np
 
 from mha_viz.attention import Weights
 from mha_viz.corpus.sources import Source
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import TextError
+from mha_viz.files import arrays_in
+from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.cluster.engine import OnCluster
+from mha_viz.study.cluster import sums
+from mha_viz.study.cluster.engine import OnCluster, warn_unsaved
 from mha_viz.study.cluster.layout import Layout, Part, corpus_of
-from mha_viz.study.cluster.tasks import Model, encoder_of
+from mha_viz.study.cluster.progress import Reporter
+from mha_viz.study.cluster.tasks import Model, digest, encoder_of, why_unsaved
 from mha_viz.study.corpus_effects import SEED, WORD, EffectSettings, Measurement, Taken, built_in_means, single_words
 from mha_viz.study.run import Progress
+from mha_viz.version import __version__
+
+FORMAT = 1  # version of the cases on disk and of how they are measured
 
 
 class Order(NamedTuple):
-    """A part to measure. ``settings.most``: how many of its sentences; ``chosen``: as for Measurement."""
+    """A part to measure. ``settings.most``: how many of its sentences; ``chosen``: as for Measurement; ``folder``:
+    where the cases of parts are stored, "" for nowhere."""
 
     part: Part
     annotated: Corpus
     model: Model
     settings: EffectSettings
     chosen: tuple[int, ...] | None
+    folder: str
+
+    @property
+    def content_key(self) -> str:
+        """The digest of everything that the cases of the part depend on."""
+        model, shard = self.model, self.part.shard
+        what = [FORMAT, __version__, model.name, model.revision, shard.digest, self.part.kind]
+        return digest([*what, self.settings, self.chosen])
+
+
+class Measured(NamedTuple):
+    """What was measured of a part; ``unsaved``: why it could not be saved."""
+
+    taken: Taken
+    unsaved: tuple[str, ...]
 
 
 class ClusterMeasurement(Measurement):
-    """A measurement by the workers of a cluster; there is a result for the parts that came back so far, in order."""
+    """A measurement by the workers of a cluster; there is a result for the parts that came back so far, in order. The
+    cases of parts are stored in ``folder``, from which later measurements read them."""
 
-    def __init__(self, cluster: OnCluster, encoder: Encoder, source: Source | Layout, settings: EffectSettings) -> None:
+    def __init__(
+        self,
+        cluster: OnCluster,
+        encoder: Encoder,
+        source: Source | Layout,
+        settings: EffectSettings,
+        folder: Path | None = None,
+    ) -> None:
         self._layout = source if isinstance(source, Layout) else cluster.open(source)
         super().__init__(encoder, self._layout.corpus, *settings)
-        self._cluster, self._settings, self._model = cluster, settings, Model.opened_by(encoder)
+        heads, same_role = (ablation.existing(encoder, heads) for heads in (settings.heads, settings.same_role))
+        self._settings = settings._replace(heads=heads, same_role=same_role)
+        self._cluster, self._model = cluster, Model.opened_by(encoder)
+        cluster.folder = folder
+        if folder:
+            sums.remove_left(folder)
 
     def sentences(self) -> Iterator[Progress]:
         """Add one part after the other."""
+        orders = self._orders()
+        reporter = Reporter(sum(order.settings.most for order in orders))
+        unsaved: list[str] = []
+        for arrival in self._cluster.arrivals(measure, [(order,) for order in orders]):
+            for measured in arrival.due:
+                self.add(measured.taken)
+                unsaved += measured.unsaved
+            yield self._cluster.reported(reporter, arrival.future, orders[arrival.place].settings.most)
+        warn_unsaved(len(unsaved), unsaved)
+
+    def _orders(self) -> list[Order]:
         parts = [(part, min(part.sentences, self._settings.most - part.first)) for part in self._layout.parts]
         parts = [(part, most) for part, most in parts if most > 0]
-        chosen = self._chosen_words(parts) if self.measure == WORD and not self._settings.relation else None
-        orders = [
-            Order(
-                part,
-                self._layout.corpus,
-                self._model,
-                self._settings._replace(most=most),
-                None if chosen is None else chosen[number],
-            )
-            for number, (part, most) in enumerate(parts)
+        of_words = self.measure == WORD and not self._settings.relation
+        chosen = self._chosen_words(parts) if of_words else [None] * len(parts)
+        folder = str(self._cluster.folder.resolve()) if self._cluster.folder else ""
+        return [
+            Order(part, self._layout.corpus, self._model, self._settings._replace(most=most), words, folder)
+            for (part, most), words in zip(parts, chosen, strict=True)
         ]
-        total, done = sum(most for _, most in parts), 0
-        for (_, most), taken in zip(parts, self._cluster.answers(measure, [(order,) for order in orders]), strict=True):
-            self.add(taken)
-            done += most
-            yield Progress(done, total)
 
     def _chosen_words(self, parts: list[tuple[Part, int]]) -> list[tuple[int, ...]]:
         """For each part, which word of each sentence is masked; drawn in the order of the corpus, as in one process."""
@@ -83,17 +129,51 @@ def _single(encoder: Encoder, forms: tuple[str, ...]) -> int:
         return 0
 
 
-def measure(order: Order) -> Taken:
-    """The cases of a part. Raises the errors of :func:`mha_viz.effect`."""
+def measure(order: Order) -> Measured:
+    """The cases of a part, measured unless they are on disk. Raises the errors of :func:`mha_viz.effect`."""
+    path = Path(order.folder, f"{order.content_key}.npz") if order.folder else None
+    taken = _read(path) if path else None
+    unsaved: tuple[str, ...] = ()
+    if taken is None:
+        taken = _measured(order)
+        unsaved = why_unsaved(partial(_save, taken), path)
+    return Measured(_placed(taken, order.part), unsaved)
+
+
+def _measured(order: Order) -> Taken:
+    """The cases of a part as if it were the whole corpus."""
     corpus = corpus_of(order.part)
     annotated = order.annotated  # a part may lack a relation that the corpus has
     corpus = replace(corpus, has_trees=annotated.has_trees, has_chains=annotated.has_chains)
     means = _means(order.model) if order.settings.method == "mean" else None
-    encoder = encoder_of(order.model)
-    run = Measurement(encoder, corpus, *order.settings, first=order.part.first, chosen=order.chosen, means=means)
+    run = Measurement(encoder_of(order.model), corpus, *order.settings, chosen=order.chosen, means=means)
     for _ in run.sentences():
         pass
     return run.taken()
+
+
+def _placed(taken: Taken, part: Part) -> Taken:
+    """The same cases under the numbers that their documents and sentences have in the corpus."""
+    documents = [str(number) for number, count in part.documents for _ in range(count)]
+    sentences = [int(sentence) for _, sentence in taken.units]
+    return taken._replace(units=tuple((documents[at], str(part.first + at)) for at in sentences))
+
+
+def _save(taken: Taken, path: Path) -> None:
+    """Write the cases of a part. Raises OSError."""
+    units = [sentence for _, sentence in taken.units]
+    sums.write({"cases": np.array(taken.cases)}, {"units": units, "read": taken.read, "left_out": taken.left_out}, path)
+
+
+def _read(path: Path) -> Taken | None:
+    """What :func:`_save` wrote; None if there is no file, or no complete one."""
+    try:
+        arrays = arrays_in(path)
+        facts = json.loads(str(arrays["facts"]))
+        units = tuple(("", sentence) for sentence in facts["units"])
+        return Taken(tuple(arrays["cases"]), units, facts["read"], facts["left_out"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 @lru_cache(maxsize=1)

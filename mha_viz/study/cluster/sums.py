@@ -207,10 +207,15 @@ def gold_of(sums: Sums, documents: Documents) -> GoldCases | None:
 def save(sums: Sums, path: Path) -> None:
     """Write sums to one file atomically. Raises OSError."""
     facts = {name: getattr(sums, name) for name in ("relations", "upos", "counted", "left_out")}
+    write({**sums.arrays, "documents": sums.documents}, facts, path)
+
+
+def write(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path) -> None:
+    """Write arrays, and facts that JSON can hold, to one file atomically. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
-        arrays: dict[str, Any] = {**sums.arrays, "documents": sums.documents, "facts": np.array(json.dumps(facts))}
-        np.savez_compressed(file, **arrays)
+        with_facts: dict[str, Any] = {**arrays, "facts": np.array(json.dumps(facts))}
+        np.savez_compressed(file, **with_facts)
 
 
 def remove_left(folder: Path) -> None:

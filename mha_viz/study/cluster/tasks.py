@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,7 +88,7 @@ def measure(order: Order) -> Sums:
     model = encoder_of(order.model)
     if part_sums is None:
         part_sums = _measured(order)
-        unsaved = _saved(part_sums, path)
+        unsaved = why_unsaved(partial(sums.save, part_sums), path)
         counted = {**part_sums.counted, "unsaved": len(unsaved)}
         part_sums = replace(part_sums, unsaved=unsaved, counted=counted)
     relations = Relations((), order.relations, order.upos)
@@ -111,12 +111,12 @@ def _measured(order: Order) -> Sums:
         return sums.sums_of(run, {name: run.measure(name, models[name], workers) for name in order.passes})
 
 
-def _saved(part_sums: Sums, path: Path | None) -> tuple[str, ...]:
-    """Save the sums of a part. If that fails, returns why: the study continues without saving."""
+def why_unsaved(save: Callable[[Path], None], path: Path | None) -> tuple[str, ...]:
+    """Save what was measured of a part. If that fails, returns why: the work continues without saving."""
     if path is None:
         return ()
     try:
-        sums.save(part_sums, path)
+        save(path)
         return ()
     except OSError as error:
         return (f"{path.parent}: {error.strerror or error}",)

@@ -1,0 +1,244 @@
+"""The effect of switching heads off, measured by a cluster of real processes, stored and resumed."""
+
+from __future__ import annotations
+
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.analysis.corpus_effects import CorpusEffect
+from mha_viz.cli import main, terminal
+from mha_viz.errors import SumsUnsavedWarning
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.study.cluster import effects
+from mha_viz.study.cluster.connection import connected
+from mha_viz.study.cluster.effects import ClusterMeasurement, Order
+from mha_viz.study.cluster.engine import OnCluster
+from mha_viz.study.cluster.tasks import Model
+from mha_viz.study.corpus_effects import EffectSettings, Measurement
+from mha_viz.study.run import Progress
+from tests.shards import laid_out, treebank
+from tests.waiting import until
+
+pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
+
+SHARD = 6000  # bytes: about ten sentences
+SENTENCES = EffectSettings(["L1H1"], most=70)
+WORDS = EffectSettings(["L1H1", "L0H2"], relation="nsubj", most=50)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """A cluster of two worker processes, one for all tests. A worker starts with the main module of this process, which
+    a test that ran a page has replaced by the app."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+        with connected(workers=2) as client:
+            yield client
+
+
+@pytest.fixture(scope="module")
+def toy() -> Encoder:
+    return load("toy")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("corpus") / "c.conllu"
+    path.write_text(treebank(150, 5), "utf-8")
+    return path
+
+
+def of_one_process(toy: Encoder, corpus: Path, settings: EffectSettings) -> CorpusEffect:
+    run = Measurement(toy, mv.open_corpus(corpus), *settings)
+    for _ in run.sentences():
+        pass
+    return run.result()
+
+
+def assert_equal(ours: CorpusEffect, theirs: CorpusEffect) -> None:
+    for name in ("cases", "sentences", "documents", "left_out"):
+        assert getattr(ours, name) == getattr(theirs, name)
+    pd.testing.assert_frame_equal(ours.table(), theirs.table(), check_exact=False, rtol=1e-9, atol=1e-12)
+
+
+def files_in(folder: Path) -> dict[str, int]:
+    """The stored files, with their modification times."""
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.npz")}
+
+
+@pytest.mark.parametrize("settings", [SENTENCES, WORDS], ids=["sentences", "words"])
+def test_a_second_run_reads_what_the_first_has_stored(
+    client: Any, toy: Encoder, corpus: Path, tmp_path: Path, settings: EffectSettings
+) -> None:
+    expected = of_one_process(toy, corpus, settings)
+    cluster = OnCluster(client, size=SHARD)
+    layout = cluster.open(corpus)
+    stopped = ClusterMeasurement(cluster, toy, layout, settings, tmp_path)
+    so_far = next(reports := stopped.sentences())
+    assert 0 < so_far.done < so_far.total == settings.most
+    assert so_far.rate > 0
+    assert [*so_far.by_worker.values()] == [so_far.done]
+    reports.close()
+    before = files_in(tmp_path)
+    assert before
+
+    resumed = ClusterMeasurement(cluster, toy, layout, settings, tmp_path)
+    *_, last = resumed.sentences()
+    assert (last.done, last.total, last.seconds_left, last.lost) == (settings.most, settings.most, 0, 0)
+    assert_equal(resumed.result(), expected)
+    after = files_in(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert len(after) > len(before)
+
+    client.run(forbid_measuring)
+    try:
+        again = ClusterMeasurement(cluster, toy, layout, settings, tmp_path)
+        assert len([*again.sentences()]) == len(after)
+    finally:
+        client.run(allow_measuring)
+    assert_equal(again.result(), expected)
+    assert files_in(tmp_path) == after
+
+
+def forbid_measuring() -> None:
+    """From now on, a worker that measures fails."""
+    effects.forbidden, effects._measured = effects._measured, None  # type: ignore[attr-defined, assignment]
+
+
+def allow_measuring() -> None:
+    """Undo that."""
+    effects._measured = effects.forbidden  # type: ignore[attr-defined]
+
+
+def test_files_before_others_leave_what_was_measured_of_a_relation(
+    client: Any, toy: Encoder, corpus: Path, tmp_path: Path
+) -> None:
+    cluster = OnCluster(client)
+    sums, settings = tmp_path / "sums", WORDS._replace(most=1000)
+    for _ in ClusterMeasurement(cluster, toy, corpus, settings, sums).sentences():
+        pass
+    before = files_in(sums)
+    other = tmp_path / "a.conllu"
+    other.write_text(treebank(20, 4, seed=1), "utf-8")
+    both = ClusterMeasurement(cluster, toy, [other, corpus], settings, sums)
+    for _ in both.sentences():
+        pass
+    after = files_in(sums)
+    assert {name: after[name] for name in before} == before
+    assert len(after) == len(before) + 1
+    here = Measurement(toy, mv.open_corpus([other, corpus]), *settings)
+    for _ in here.sentences():
+        pass
+    assert_equal(both.result(), here.result())
+
+
+def test_a_command_that_is_killed_is_resumed(
+    client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, table = tmp_path / "corpus", tmp_path / "effect.csv"
+    folder.mkdir()
+    for number in range(40):
+        (folder / f"{number}.conllu").write_text(treebank(10, 5, seed=number), "utf-8")
+    command = ["effect", str(folder), "--model", "toy", "--heads", "L1H1", "--out", str(table)]
+    on_cluster = [*command, "--cluster", client.scheduler.address]
+    parts = tmp_path / ".effect.csv.parts"
+    process = subprocess.Popen([sys.executable, "-m", "mha_viz.cli", *on_cluster], stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: len(files_in(parts)) > 0)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    until(lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+    before = files_in(parts)
+    assert 0 < len(before) < 40
+    assert not table.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(terminal, "SECONDS_BETWEEN_LINES", 0)
+        assert main(on_cluster) == 0
+    after = files_in(parts)
+    assert len(after) == 40
+    assert {name: after[name] for name in before} == before
+    resumed, printed = pd.read_csv(table), capsys.readouterr()
+    assert re.search(r"mha-viz: 400 of 400 sentences, \d+ per second, .*; w0 \d+ · w1 \d+\n", printed.err)
+    assert main(command) == 0
+    assert capsys.readouterr().out == printed.out
+    pd.testing.assert_frame_equal(resumed, pd.read_csv(table))
+
+    all_sentences = ClusterMeasurement.sentences
+
+    def stopped(self: ClusterMeasurement) -> Iterator[Progress]:
+        yield from islice(all_sentences(self), 9)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ClusterMeasurement, "sentences", stopped)
+    assert main(on_cluster) == 130
+    printed = capsys.readouterr()
+    assert "the sentences read so far; run the same command again to continue." in printed.err
+    assert "L1H1" in printed.out
+
+
+def test_a_full_disk_costs_nothing_but_time(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
+    cluster = OnCluster(client, size=SHARD)
+    run = ClusterMeasurement(cluster, toy, corpus, WORDS, tmp_path)
+    client.run(limit_files, 100)
+    try:
+        with pytest.warns(SumsUnsavedWarning, match="results of . parts could not be saved: .*File too large"):
+            [*run.sentences()]
+    finally:
+        client.run(limit_files, resource.RLIM_INFINITY)
+    assert_equal(run.result(), of_one_process(toy, corpus, WORDS))
+    assert files_in(tmp_path) == {}
+
+
+def limit_files(most: int) -> None:
+    """Limit the size of this process's files, which refuses writes like a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
+    layout = laid_out("a", [corpus], SHARD)
+    part, model = layout.parts[1], Model.opened_by(toy)
+    order = Order(part, layout.corpus, model, WORDS, None, "")
+    changed = [
+        order._replace(model=model._replace(revision="other")),
+        order._replace(part=part._replace(shard=part.shard._replace(digest="other"))),
+        order._replace(chosen=(0, 1)),
+        *(
+            order._replace(settings=WORDS._replace(**{name: value}))
+            for name, value in {
+                "heads": ["L0H0"],
+                "method": "mean",
+                "relation": "obj",
+                "direction": "head_to_dep",
+                "same_role": ["L0H0"],
+                "most": 3,
+            }.items()
+        ),
+    ]
+    assert len({order.content_key, *(one.content_key for one in changed)}) == 10
+    elsewhere = part._replace(shard=part.shard._replace(path="/b.conllu"), first=7, prefix="1:", documents=((9, 10),))
+    assert order._replace(part=elsewhere, folder="/elsewhere").content_key == order.content_key
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut off", None])
+def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: Path, damage: bytes | None) -> None:
+    layout = laid_out("a", [corpus], SHARD)
+    order = Order(layout.parts[1], layout.corpus, Model.opened_by(toy), WORDS._replace(most=9), None, str(tmp_path))
+    first = effects.measure(order).taken
+    (path,) = tmp_path.glob("*.npz")
+    path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
+    assert effects._read(path) is None
+    assert [*map(list, effects.measure(order).taken.cases)] == [*map(list, first.cases)]
+    assert effects.measure(order).taken.units == first.units

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "Busy",
@@ -188,6 +192,15 @@ class Fault(MhaVizError):
 
 class SettingError(MhaVizError):
     """A setting (URL, environment, command line) has a value outside its range."""
+
+
+LOADED = ("a loaded model", "Give what mv.load('minilm') returns.")
+
+
+def check_kind(given: object, kind: Any, expected: str, remedy: str) -> None:
+    """Raise SettingError unless ``given`` is of the ``kind``, which ``expected`` names: "a reading"."""
+    if not isinstance(given, kind):
+        raise SettingError(f"{str(given)[:60]!r} is {type(given).__name__}, not {expected}.", remedy)
 
 
 class MissingGlyphWarning(UserWarning):

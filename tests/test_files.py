@@ -35,6 +35,21 @@ def test_what_breaks_off_changes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with whole_file(path) as file:
+            file.write(b"content")
+        assert os.read(end, 100) == b"content"
+    finally:
+        os.close(end)
+    assert path.is_fifo()
+    with pytest.raises(IsADirectoryError), whole_file(tmp_path):
+        pass
+
+
 def test_a_passing_folder_goes_with_what_killed_processes_left(tmp_path: Path) -> None:
     place = tmp_path / "place"
     for name in ("partial-old", "partial-fresh", "other"):

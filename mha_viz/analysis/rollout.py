@@ -8,7 +8,7 @@ import numpy as np
 
 from mha_viz.attention import Attention
 from mha_viz.attention.encoder_decoder import read_back
-from mha_viz.errors import ShapeError
+from mha_viz.errors import ShapeError, check_kind
 
 
 def rollout(attention: Attention) -> Attention:
@@ -19,6 +19,7 @@ def rollout(attention: Attention) -> Attention:
     from weights alone, so it ignores values and feed-forward layers. Raises ShapeError for readings without the
     complete weights of all heads from a text to itself, and for a decoder that also reads a source.
     """
+    check_kind(attention, Attention, "a reading", "Give what a model returned: mv.load('minilm').encode('…').")
     if attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
         raise ShapeError(
             "Rollout follows whole attention weights of a text to itself; these are not.",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from mha_viz import exports
-from mha_viz.errors import SettingError
+from mha_viz.errors import ExportError, SettingError
 from mha_viz.exports.page import Part, published
 from mha_viz.figure.kinds import compare, panel_from, settings
 from mha_viz.figures.caption import both
@@ -39,6 +39,8 @@ def publish(
     Raises SettingError for more remarks than heads, or texts that are too long; ExportError for a file that cannot be
     written.
     """
+    if isinstance(path, str | os.PathLike) and Path(path).suffix.lower() != ".html":
+        raise ExportError(f"{Path(path).name[:60]!r} does not end in .html.", "A published page is one HTML file.")
     data = publication(panels, title=title, introduction=introduction, remarks=remarks, pin_of=pin_of, **options)
     return exports.write_bytes(path, lambda: data)
 

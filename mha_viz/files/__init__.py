@@ -20,8 +20,12 @@ OLD_SECONDS = 24 * 60 * 60
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file beside ``path`` to write to, which replaces it atomically at the end of the block.
 
-    If the block raises, ``path`` is unchanged. Raises OSError.
+    If the block raises, ``path`` is unchanged. A pipe or a device is written to as it is. Raises OSError.
     """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            yield stream
+        return
     unfinished = path.parent / f".{uuid4().hex}.part"
     try:
         with unfinished.open("xb") as file:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights, switched_off
-from mha_viz.errors import EmptyText, SettingError
+from mha_viz.errors import LOADED, EmptyText, SettingError, check_kind
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.methods import METHODS
@@ -205,8 +205,12 @@ _of_one_head = lru_cache(maxsize=20)(_directions)
 
 
 def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
-    """The heads in order, each once. Raises UnknownHead for one that the model does not have."""
-    return tuple(sorted({Head.among(head, encoder.layers, encoder.heads, encoder.name) for head in heads}))
+    """The heads in order, each once; one alone need not be in a list. Raises UnknownHead for one that the model does
+    not have, SettingError for what is not a model or not a list."""
+    check_kind(encoder, Encoder, *LOADED)
+    check_kind(heads, Iterable, "a list of heads", "Give ['L3H1', …].")
+    listed = [heads] if isinstance(heads, str | Head) else heads
+    return tuple(sorted({Head.among(head, encoder.layers, encoder.heads, encoder.name) for head in listed}))
 
 
 class Whole(NamedTuple):

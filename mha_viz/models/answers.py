@@ -19,7 +19,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 
 from mha_viz.attention.answers import COSINE, FIRST, MASK, NEXT, Numbers, Question
-from mha_viz.errors import EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError
+from mha_viz.errors import LOADED, EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError, check_kind
 from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
@@ -54,6 +54,8 @@ def question_about(
     several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked;
     EmptyText, and as :meth:`Encoder.encode`.
     """
+    check_kind(encoder, Encoder, *LOADED)
+    check_kind(word, str, "a word", "Give it as text.")
     if other:
         encoder.pieces(other)
         return Question(COSINE, other=other)

@@ -25,6 +25,7 @@ from mha_viz.errors import (
     ShapeError,
     TextCutWarning,
     TextError,
+    check_kind,
     warn,
 )
 from mha_viz.models import budget, capture, catalog, cores, hub, linear, many
@@ -192,11 +193,11 @@ class Encoder:
         which has an example. ``words``: the sentence as words, in place of ``text``. Returns the reading, with the
         numbers that the tap left, and the tap.
         """
+        check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
         read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
-        tokens = read.tokenized()
         made = ("given words" if words else "typed",) if tap is Tap else ()
-        return Attention(self.name, self.revision, tokens, weights, made=made), used
+        return Attention(self.name, self.revision, read.tokenized(), weights, made=made), used
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
         """Every number between the input of one layer's attention and its output.

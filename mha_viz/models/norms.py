@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from mha_viz.attention import Attention
+from mha_viz.errors import LOADED, check_kind
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 
@@ -26,6 +27,7 @@ def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[s
     It says how much a key contributes to a query, which is little if a large weight meets a short vector. It does not
     say what later layers do with it. ``words``: the sentence as words, in place of ``text``. Raises as ``encode``.
     """
+    check_kind(encoder, Encoder, *LOADED)
     reading, norms = encoder.through(text, pair, _Norms, words)
     assert isinstance(norms, _Norms)
     lengths = [torch.bmm(*each).norm(dim=-1) for each in zip(norms.values, _turned(encoder), strict=True)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mha_viz.analysis.places import check_places, folder_for
 from mha_viz.analysis.profile import Profile, profile_of
 from mha_viz.corpus.sources import Source
-from mha_viz.errors import ExportError, SettingError
+from mha_viz.errors import ExportError, SettingError, check_kind
 from mha_viz.files import make_folder, whole_file
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.plan import BATCH
@@ -94,6 +94,10 @@ def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
     them, and a column for each profile, "MODEL on CORPUS"; empty where a profile lacks the candidate."""
     import pandas as pd
 
+    for one in measured:
+        check_kind(one, Profile, "a profile", "Give what mv.profile(…) or mv.open_profile(…) returned.")
+    if not measured:
+        raise SettingError("No profile was given.", "Give two or more: mv.side_by_side([first, second]).")
     columns = [
         profile.tables["candidates"].set_index(ROLE)["score"].rename(f"{profile.model} on {profile.corpus}")
         for profile in measured

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Context
 
-__all__ = ["MINUS", "counted", "decimal", "done", "duration", "percent", "signed", "small", "weight"]
+__all__ = ["MINUS", "counted", "decimal", "done", "duration", "percent", "signed", "small", "three_digits", "weight"]
 
 MINUS = "−"  # U+2212, as wide as a plus sign; a hyphen is too short and breaks lines
+_THREE = Context(prec=3, rounding=ROUND_HALF_UP)
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -33,6 +35,16 @@ def weight(value: float) -> str:
     return "<.001" if 0 < value < 0.0005 else f"{math.floor(value * 1000 + 0.5) / 1000:.3f}"
 
 
+def three_digits(value: float, signed: bool = False) -> str:
+    """A number of any size with three significant digits: "0.00123", "−12.0"; with ``signed``, also "+0.00123"."""
+    if not value:
+        return "0"
+    rounded = _THREE.create_decimal_from_float(abs(value))
+    power = rounded.adjusted()
+    text = f"{rounded:,.{max(0, 2 - power)}f}" if -4 <= power <= 5 else _raised(f"{rounded:.2e}")
+    return (MINUS if value < 0 else "+" if signed else "") + text
+
+
 def signed(value: int) -> str:
     """A whole number with its sign: "+1", "−3", "0"."""
     return f"+{value}" if value > 0 else decimal(value, 0)
@@ -42,8 +54,12 @@ def small(value: float) -> str:
     """A number so small that only its size matters: "0", "5 · 10⁻⁷" in one line."""
     if not value:
         return "0"
-    digit, exponent = f"{value:.0e}".split("e")
-    return f"{digit.replace('-', MINUS)}\u00a0·\u00a010{str(int(exponent)).translate(_RAISED)}"
+    return _raised(f"{value:.0e}")
+
+
+def _raised(exponential: str) -> str:
+    digits, exponent = exponential.split("e")
+    return f"{digits.replace('-', MINUS)}\u00a0·\u00a010{str(int(exponent)).translate(_RAISED)}"
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

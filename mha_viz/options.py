@@ -17,12 +17,12 @@ class Options(TypedDict, total=False):
     """Options of every figure.
 
     ``unit``: words or pieces. ``special``: special tokens are kept, hidden, or hidden with rows that sum to 1 again.
-    ``links``: all, "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1),
-    head (to the largest weight shown), row, log. ``side``, for pairs: all, or from and to, as "ab". ``pin``: "q10"
-    holds query token 10, "k1" key token 1, "q10k1" one link. ``width_mm`` or ``width_in``: the width of the figure (85
-    mm fits one column, 178 two). ``max_height_mm``: how high it may be (220 leaves room for a caption on A4); a longer
-    link diagram is set in columns, or shows the part around the pin. ``font_pt``: the size of its labels in points.
-    ``transparent``: no background.
+    ``links``: all, "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1,
+    the default for shares), head (to the largest weight shown, the default for other numbers), row, log. ``side``, for
+    pairs: all, or from and to, as "ab". ``pin``: "q10" holds query token 10, "k1" key token 1, "q10k1" one link.
+    ``width_mm`` or ``width_in``: the width of the figure (85 mm fits one column, 178 two). ``max_height_mm``: how high
+    it may be (220 leaves room for a caption on A4); a longer link diagram is set in columns, or shows the part around
+    the pin. ``font_pt``: the size of its labels in points. ``transparent``: no background.
     """
 
     unit: Literal["words", "pieces"]

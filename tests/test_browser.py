@@ -203,7 +203,7 @@ def test_a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: BrowserTab)
     visitor.asked(head="L5H2")
     visitor.drawn()
     expect(visitor.title).to_have_text("L5H2 (6-3)")
-    assert visitor.readout.inner_text().startswith("Strongest link: ")
+    assert visitor.readout.inner_text().startswith("Strongest link between words: ")
 
 
 # ---- Opening heads -------------------------------------------------------------------------------------------

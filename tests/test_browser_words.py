@@ -96,7 +96,7 @@ def test_the_drawing_stays_under_the_pointer_whatever_is_said_of_it(
 def test_a_click_pins_a_word_and_escape_frees_it(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1")
     free = visitor.pixels(visitor.links)[0]
-    assert visitor.readout.inner_text().startswith("Strongest link: ")
+    assert visitor.readout.inner_text().startswith("Strongest link between words: ")
     readout = visitor.hover_word("street")
     page.mouse.down()
     page.mouse.up()
@@ -108,7 +108,7 @@ def test_a_click_pins_a_word_and_escape_frees_it(visitor: BrowserTab) -> None:
     assert visitor.readout.inner_text() == readout
     page.keyboard.press("Escape")
     visitor.asked(pin=None)
-    assert visitor.readout.inner_text().startswith("Strongest link: ")
+    assert visitor.readout.inner_text().startswith("Strongest link between words: ")
     assert visitor.pixels(visitor.links)[0] == free
 
 
@@ -278,3 +278,15 @@ def test_heads_are_ranked_by_the_link_between_two_words(visitor: BrowserTab) -> 
     expect(visitor.title).to_contain_text(f"L{best[1] // 12}H{best[1] % 12} ")
     page.get_by_role("button", name="Show all 72").click()
     expect(ranks).to_have_count(72)
+
+
+def test_numbers_that_are_no_shares_are_read_by_sign_and_size(visitor: BrowserTab) -> None:
+    page = visitor.explore(model="toy", text="The dog [MASK] the girl .", shown="gradient", head="L0H0")
+    assert re.match(r"Strongest link between words: \[MASK\] → dog \+0\.0\d{3} ", visitor.readout.inner_text())
+    expect(page.locator(".choice", has_text="Colour").locator("select")).to_have_value("head")
+    measures = page.locator("dl > div")
+    assert "entropy" not in measures.all_inner_texts()
+    same = measures.filter(has_text="same token")
+    assert re.fullmatch(r"−0\.00\d{3}", same.locator("dd").last.inner_text())
+    share = same.locator(".bar").evaluate("bar => parseFloat(bar.style.getPropertyValue('--share'))")
+    assert 0 < share < 90  # another head has a larger one

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.numerals import counted, decimal, done, duration, percent, small, weight
+from mha_viz.numerals import counted, decimal, done, duration, percent, small, three_digits, weight
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,25 @@ def test_a_share_has_one_decimal_and_no_space() -> None:
 
 def test_a_weight_has_three_decimals_and_is_zero_only_where_it_is() -> None:
     assert [weight(value) for value in (0, 0.0004, 0.0625, 1)] == ["0.000", "<.001", "0.063", "1.000"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.0010449, "0.00104"),
+        (-0.0625, "−0.0625"),
+        (1.125, "1.13"),
+        (0.9996, "1.00"),
+        (-12, "−12.0"),
+        (123456, "123,000"),
+        (2.5e-7, "2.50\u00a0·\u00a010⁻⁷"),
+        (4e6, "4.00\u00a0·\u00a010⁶"),
+    ],
+)
+def test_a_number_of_any_size_has_three_significant_digits(value: float, text: str) -> None:
+    assert three_digits(value) == text
+    assert three_digits(value, signed=True) == ("+" * (value > 0) + text)
 
 
 def test_a_rounding_error_shows_its_size() -> None:

@@ -4,6 +4,7 @@ hand."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,8 +14,12 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
+import mha_viz as mv
+from mha_viz.analysis.metrics import METRICS
 from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.browser.view import NOT_SHARES, scale_of
 from mha_viz.drawing.marks import Curve
 from mha_viz.errors import EmptyText, ShapeError
 from mha_viz.exports import open_attention
@@ -31,8 +36,10 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.gradients import gradient_weighted
 from mha_viz.models.norms import norm_weighted
 from mha_viz.ui import tray
+from mha_viz.ui.takeaway import view_of
 from mha_viz.ui.tray import Pin
 from tests.packets import unpack, unpack_panels
+from tests.page_scripts import ask_packet
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
 
@@ -378,7 +385,7 @@ def test_numbers_with_a_sign_diverge_from_the_paper() -> None:
     assert (pixels[0, 1] == stops[1]).all()  # the largest, below 0
     assert (pixels[1, 0] == stops[128]).all()
     assert (pixels[0, 0] == stops[128 + 64]).all()
-    assert span("head", 1.0, signed=True) == "0 to ±1.000"
+    assert span("head", [part]) == "0 to ±1.00"
 
 
 def test_links_of_numbers_with_a_sign_have_two_colours_and_rank_by_size() -> None:
@@ -386,7 +393,36 @@ def test_links_of_numbers_with_a_sign_have_two_colours_and_rank_by_size() -> Non
     colours = {mark.colour for mark in drawn.marks if isinstance(mark, Curve)}
     assert colours == {LIGHT.signed[1], LIGHT.signed[-2]}
     assert chosen(signed_reading()["L0H0"], "top1").tolist() == [[False, True], [False, True]]
-    assert "−1.000" in drawn.alt
+    assert drawn.alt.endswith("−1.00.")
+
+
+@pytest.mark.parametrize(("quantity", "scale"), [("weight", "fixed"), ("norm", "head"), ("gradient", "head")])
+def test_numbers_that_are_no_shares_have_a_scale_per_head_unless_the_view_states_one(quantity: str, scale: str) -> None:
+    reading = replace(signed_reading(), weights=np.full((1, 1, 2, 2), 0.5, np.float32), quantity=quantity)
+    raw = packet(reading, [Head(0, 0)])
+    queries = ("", "scale=fixed", "scale=row")
+    asked = [{"packet": raw, "ask": ask, "query": query} for ask in ("view", "address") for query in queries]
+    views, addresses = (answers := ask_packet(*asked))[:3], answers[3:]
+    assert [view["scale"] for view in views] == [scale, "fixed", "row"]
+    assert [one["scale"] for one in addresses] == [None, None if scale == "fixed" else "fixed", "row"]
+    figures = [reading.heatmap("L0H0"), reading.links("L0H0"), reading.grid(), mv.compare([(reading, "L0H0")])]
+    assert {figure.drawing.about["scale"] for figure in figures} == {scale}
+    assert {figure.page.start["scale"] for figure in figures if figure.page} == {scale}
+    assert reading.heatmap("L0H0", scale="fixed").drawing.about["scale"] == "fixed"
+    assert scale_of(quantity) == view_of({}).of([reading]).scale == scale
+
+
+def test_both_languages_know_which_quantities_are_no_shares() -> None:
+    assert {name for name, quantity in QUANTITIES.items() if not quantity.is_share} == NOT_SHARES
+
+
+def test_measures_of_numbers_that_are_no_shares_are_plain_numbers_without_entropy() -> None:
+    metrics = {one["name"]: one for one in unpack(packet(signed_reading(), [Head(0, 0)])).header["metrics"]}
+    assert {one["unit"] for one in metrics.values()} == {"number"}
+    assert set(metrics) == {*METRICS} - {"entropy"}
+    assert metrics["following"]["values"] == [-1.0]
+    tiny = replace(signed_reading(), weights=signed_reading().weights * np.float32(1.23456e-7))
+    assert unpack(packet(tiny, [Head(0, 0)])).header["metrics"][1]["values"] == [-1.2346e-07]
 
 
 def test_a_packet_keeps_signs() -> None:

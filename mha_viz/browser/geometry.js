@@ -1,6 +1,6 @@
 // Numbers and positions only: no page, no colours. Tested with `node --test`.
 import { eachRow, gathered, greatest, heaviest, piecesOf, sumShown } from "./rows.js";
-import { LONG, defaultsOf, patternsOf } from "./view.js";
+import { LONG, defaultsFor, defaultsOf, patternsOf } from "./view.js";
 
 // Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
 /** @type {(bytes: Uint8Array) => Reading} */
@@ -52,7 +52,7 @@ const PATTERNS = patternsOf(Object.keys(DEFAULTS));
 export const isLong = (reading) => Math.max(reading.n, keysOf(reading).n) > LONG.tokens;
 // The default view of a reading: for a long text only the strongest links.
 /** @type {(reading: Reading) => Record<string, string>} */
-export const firstView = (reading) => (isLong(reading) ? { ...DEFAULTS, ...LONG.defaults } : DEFAULTS);
+export const firstView = (reading) => ({ ...defaultsFor(DEFAULTS, [reading]), ...(isLong(reading) && LONG.defaults) });
 
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
 /** @type {(params: URLSearchParams, reading: Reading) => ReadingView} */
@@ -158,7 +158,8 @@ export const isPair = (reading) => hasSecond(reading) || hasSecond(keysOf(readin
 /** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => Required<Block> | null} */
 export function block(reading, head, view, axes = units(reading, view)) {
   const part = shownBlock(reading, head, view, axes);
-  return part && Object.assign(part, { signed: reading.signed, hidden: hiddenShares(reading, head, axes) });
+  const { quantity, signed } = reading;
+  return part && Object.assign(part, { quantity, signed, hidden: hiddenShares(reading, head, axes) });
 }
 
 // The same without what is hidden. To a word: the sum over its pieces; from a word: the mean (Clark et al. 2019, 4.1).

@@ -2,6 +2,7 @@
 import { linksLayout, spanWeight, within } from "./geometry.js";
 import { number } from "./numerals.js";
 import { fit, widest, write } from "./ink.js";
+import { isShare } from "./view.js";
 
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
 const LEVELS = 24; // the number of line strengths; all lines of one strength are one stroke
@@ -124,7 +125,7 @@ function weightAt({ part, mask, shade }, isQuery, i, { row, col, rows = 1, cols 
 function weights(context, scene, isQuery, i, y, layout, look) {
   const size = Math.max(9, Math.min(12, layout.rowHeight - 6));
   context.font = look.numberFont(size);
-  const wide = size * 3.2;
+  const wide = size * (isShare(scene.heads[0].part) ? 3.2 : 7.2);
   scene.heads.slice(0, 3).forEach((head, slot) => {
     const { weight, shown } = weightAt(head, isQuery, i, scene.focus);
     if (!shown) return;
@@ -134,6 +135,6 @@ function weights(context, scene, isQuery, i, y, layout, look) {
     context.fillStyle = scene.heads.length > 1 ? head.colour : look.ink;
     context.textAlign = "center";
     context.textBaseline = "middle";
-    context.fillText(number(weight), x + wide / 2, y + 0.5);
+    context.fillText(number(weight, head.part), x + wide / 2, y + 0.5);
   });
 }

@@ -1,4 +1,5 @@
 // Numbers in every drawing, note and table: one rule for each kind, the same as in mha_viz/numerals.py.
+import { isShare } from "./view.js";
 
 const MINUS = "−";
 
@@ -15,21 +16,38 @@ export const decimal = (value, digits) =>
 /** @type {(value: number) => string} */
 export function small(value) {
   if (!value) return "0";
-  const [digit, exponent] = value.toExponential(0).replace("+", "").split("e");
-  const raised = [...exponent].map((one) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(one)]).join("");
-  return `${digit.replace("-", MINUS)}\u00a0·\u00a010${raised}`;
+  return timesPower(value.toExponential(0));
 }
 
-// A weight in pictures: three decimals, and a sign if it is negative.
-/** @type {(weight: number) => string} */
-export const number = (weight) => {
-  if (weight <= -0.0005) return MINUS + number(-weight);
-  return weight > 0 && weight < 0.0005 ? "<.001" : Math.abs(weight).toFixed(3);
+/** @type {(exponential: string) => string} */
+function timesPower(exponential) {
+  const [digits, exponent] = exponential.replace("+", "").split("e");
+  const power = [...exponent].map((one) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(one)]).join("");
+  return `${digits.replace("-", MINUS)}\u00a0·\u00a010${power}`;
+}
+
+// A number of any size with three significant digits, and its sign if it is negative or `isSigned`: "+0.00123".
+/** @type {(value: number, isSigned?: boolean) => string} */
+export function threeDigits(value, isSigned = false) {
+  if (!value) return "0";
+  const rounded = Math.abs(value).toExponential(2);
+  const power = +rounded.split("e")[1];
+  const text = power < -4 || power > 5 ? timesPower(rounded) : decimal(+rounded, Math.max(0, 2 - power));
+  return (value < 0 ? MINUS : isSigned ? "+" : "") + text;
+}
+
+// A number of a reading in pictures: a share with three decimals, any other as `threeDigits`.
+/** @type {(value: number, kind?: Kind) => string} */
+export const number = (value, kind = {}) => {
+  if (!isShare(kind)) return threeDigits(value, kind.signed);
+  if (value <= -0.0005) return MINUS + number(-value);
+  return value > 0 && value < 0.0005 ? "<.001" : Math.abs(value).toFixed(3);
 };
 
-// A difference of weights, with its sign.
-/** @type {(value: number) => string} */
-export const signed = (value) => (value < 0 ? MINUS : "+") + number(Math.abs(value));
+// A difference of such numbers, with its sign.
+/** @type {(value: number, kind?: Kind) => string} */
+export const signed = (value, kind = {}) =>
+  isShare(kind) ? (value < 0 ? MINUS : "+") + number(Math.abs(value)) : threeDigits(value, true);
 
 // A share of 1: "58.3%".
 /** @type {(share: number) => string} */

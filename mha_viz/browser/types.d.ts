@@ -62,14 +62,19 @@ interface Axes {
   cols: Unit[];
 }
 
+/** What numbers are: the quantity, by default the weight, and whether they have signs. */
+interface Kind {
+  quantity?: string;
+  signed?: boolean;
+}
+
 /** What a view shows of one head: w[row * C + col]; hidden[row] is the share of the row that is not shown. */
-interface Block {
+interface Block extends Kind {
   w: Float32Array;
   R: number;
   C: number;
   max?: number;
   hidden?: Float32Array;
-  signed?: boolean;
 }
 
 type ShownBlock = Block & { max: number };
@@ -189,6 +194,7 @@ interface Difference {
   top?: number;
   first?: Float32Array;
   second?: Float32Array;
+  kind?: Kind;
   head?: Pictured;
   largest?: number[];
   ours?: Unit[];

@@ -8,6 +8,14 @@ export const defaultsOf = (names) => pick(names, (name) => GRAMMAR.defaults[name
 /** @type {{ tokens: number, defaults: Record<string, string> }} */
 export const LONG = GRAMMAR.long;
 
+/** @type {(kind: Kind) => boolean} */
+export const isShare = ({ quantity }) => !GRAMMAR.not_shares.quantities.includes(quantity);
+
+// Defaults for readings of these kinds: numbers that are no shares of 1 have no common scale.
+/** @type {(defaults: Record<string, string>, kinds: Kind[]) => Record<string, string>} */
+export const defaultsFor = (defaults, kinds) =>
+  kinds.every(isShare) ? defaults : { ...defaults, ...GRAMMAR.not_shares.defaults };
+
 // The quantities that can be drawn, with what the page calls them.
 export const QUANTITIES = Object.entries(GRAMMAR.quantities);
 

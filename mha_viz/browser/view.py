@@ -23,8 +23,10 @@ LABELS: Mapping[str, str] = MappingProxyType(_GRAMMAR["quantities"])  # what the
 DEFAULTS: Mapping[str, str] = MappingProxyType(_GRAMMAR["defaults"])
 LONG_TOKENS: int = _GRAMMAR["long"]["tokens"]
 LONG_DEFAULTS: Mapping[str, str] = MappingProxyType(_GRAMMAR["long"]["defaults"])
+NOT_SHARES: frozenset[str] = frozenset(_GRAMMAR["not_shares"]["quantities"])
 
 
-def defaults_of(tokens: int) -> Mapping[str, str]:
-    """The default view of a text with this many tokens: only the strongest links if it is long."""
-    return {**DEFAULTS, **LONG_DEFAULTS} if tokens > LONG_TOKENS else DEFAULTS
+def scale_of(*quantities: str) -> str:
+    """The default colour scale of these quantities: per head if the numbers of any are no shares of 1."""
+    defaults: Mapping[str, str] = _GRAMMAR["not_shares"]["defaults"]
+    return DEFAULTS["scale"] if NOT_SHARES.isdisjoint(quantities) else defaults["scale"]

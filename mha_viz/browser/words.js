@@ -2,6 +2,7 @@
 import { headName, isPair, mean, paperName } from "./geometry.js";
 import { number, percent } from "./numerals.js";
 import { make, typedText } from "./dom.js";
+import { isShare } from "./view.js";
 
 const TABLE_UNITS = 40; // larger matrices are listed by weight
 const LISTED = 300;
@@ -11,32 +12,38 @@ const strong = (text) => make("b", {}, typedText(text));
 const soft = (text) => make("span", { class: "soft" }, text);
 
 // The strongest link, or the sentence on the focused token or cell, with exact weights.
-/** @type {(head: ShownHead, axes: Axes, focus: Spot | null) => Children} */
-export function readout({ part }, { rows, cols }, focus) {
+/** @type {(head: ShownHead, axes: Axes, focus: Spot | null, unit: string) => Children} */
+export function readout({ part }, { rows, cols }, focus, unit) {
   if (!rows.length || !cols.length) return ["Nothing is left to draw: this text has only special tokens here."];
   if (!focus) {
     const { row, col, weight } = strongest(part, rows, cols);
+    const isOrdinary = !rows[row].special && !cols[col].special;
     const hint = soft(" Point at a word to see only its links; click to hold.");
-    return ["Strongest link: ", ...linkWords(rows[row], cols[col], weight), hint];
+    return [
+      `Strongest link${isOrdinary ? ` between ${unit}` : ""}: `,
+      ...linkWords(rows[row], cols[col], weight, part),
+      hint,
+    ];
   }
   const { row, col } = focus;
-  if (row !== null && col !== null) return linkWords(rows[row], cols[col], part.w[row * part.C + col]);
+  if (row !== null && col !== null) return linkWords(rows[row], cols[col], part.w[row * part.C + col], part);
   return reachedWords(part, rows, cols, focus);
 }
 
-/** @type {(from: Unit, to: Unit, weight: number) => Children} */
-const linkWords = (from, to, weight) => [strong(from.text), " → ", strong(to.text), ` ${number(weight)}`];
+/** @type {(from: Unit, to: Unit, weight: number, kind: Kind) => Children} */
+const linkWords = (from, to, weight, kind) => [strong(from.text), " → ", strong(to.text), ` ${number(weight, kind)}`];
 
 // What one token attends to, or what attends to it: the four largest.
 /** @type {(part: Block, rows: Unit[], cols: Unit[], focus: Spot) => Children} */
-function reachedWords({ w, C }, rows, cols, { row, col }) {
+function reachedWords(part, rows, cols, { row, col }) {
+  const { w, C } = part;
   const isQuery = row !== null;
   const weightOf = (i) => w[isQuery ? row * C + i : i * C + col];
   const reached = (isQuery ? cols : rows).map(({ text }, i) => ({ text, weight: weightOf(i) }));
   reached.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
   const words = reached
     .slice(0, 4)
-    .flatMap(({ text, weight }, i) => [i ? ", " : "", typedText(text), ` ${number(weight)}`]);
+    .flatMap(({ text, weight }, i) => [i ? ", " : "", typedText(text), ` ${number(weight, part)}`]);
   return [strong((isQuery ? rows[row] : cols[col]).text), isQuery ? " attends to " : " is attended to by ", ...words];
 }
 
@@ -90,11 +97,11 @@ const tableWith = (caption, top, body) =>
   make("table", {}, caption, make("thead", {}, tableLine(top)), make("tbody", {}, ...body));
 
 /** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement} */
-function wholeTable(caption, { w, C }, { rows, cols }) {
+function wholeTable(caption, part, { rows, cols }) {
   const top = [tableCell("td", ""), ...cols.map((unit) => tableCell("th", unit.text, "col"))];
   const line = (unit, r) => [
     tableCell("th", unit.text, "row"),
-    ...cols.map((_, c) => tableCell("td", number(w[r * C + c]))),
+    ...cols.map((_, c) => tableCell("td", number(part.w[r * part.C + c], part))),
   ];
   return tableWith(
     caption,
@@ -104,13 +111,15 @@ function wholeTable(caption, { w, C }, { rows, cols }) {
 }
 
 /** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement[]} */
-function largestWeights(caption, { w, C }, { rows, cols }) {
+function largestWeights(caption, part, { rows, cols }) {
+  const { w, C } = part;
+  const least = isShare(part) ? 0.05 : Number.MIN_VALUE;
   const largest = Array.from(w.keys())
-    .filter((i) => Math.abs(w[i]) >= 0.05)
+    .filter((i) => Math.abs(w[i]) >= least)
     .sort((a, b) => Math.abs(w[b]) - Math.abs(w[a]))
     .slice(0, LISTED);
   const line = (i) =>
-    [rows[Math.floor(i / C)].text, cols[i % C].text, number(w[i])].map((text) => tableCell("td", text));
+    [rows[Math.floor(i / C)].text, cols[i % C].text, number(w[i], part)].map((text) => tableCell("td", text));
   const top = ["from", "to", "weight"].map((text) => tableCell("th", text, "col"));
   const note = `The ${largest.length} largest of ${w.length} weights.`;
   return [

@@ -6,8 +6,7 @@ import argparse
 from typing import Any
 
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.tensors import QUANTITIES
-from mha_viz.browser.view import LABELS
+from mha_viz.browser.view import LABELS, scale_of
 from mha_viz.cli.options import Parser, head_name, whole
 from mha_viz.errors import SettingError
 from mha_viz.models.families import ENCODER, PARTS
@@ -109,4 +108,4 @@ def means(encoder: Any, method: str) -> Any:
 
 def default_scale(quantity: str) -> str:
     """The default colour scale of a quantity: only shares lie between 0 and 1."""
-    return "fixed" if QUANTITIES[quantity].is_share else "head"
+    return scale_of(quantity)

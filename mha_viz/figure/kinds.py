@@ -125,7 +125,7 @@ def compare(
     check(made, view, pin_of)
     check_kind(kind, columns)
     check_diff(diff, len(made))
-    start = caption.settings(view) | {"as": kind, "at": str(pin_of)}
+    start = caption.settings(view.of([panel.attention for panel in made])) | {"as": kind, "at": str(pin_of)}
     start |= {"diff": f"{diff[0]}-{diff[1]}"} if diff else {}
     return Figure(
         lambda size: compare_drawing(made, view, size, kind, columns, pin_of, diff),
@@ -144,7 +144,7 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Op
     one, two = panel_from(first), panel_from(second)
     view, size, look = settings(options)
     check((one, two), replace(view, scale="fixed"), pin_of)
-    start = caption.settings(view) | {"diff": "0-1", "at": str(pin_of)}
+    start = caption.settings(view.of([one.attention, two.attention])) | {"diff": "0-1", "at": str(pin_of)}
     return Figure(
         lambda size: difference_drawing(one, two, view, size, pin_of),
         Page("compare", lambda: pack([one, two], editable=False), start, "compare"),
@@ -162,7 +162,7 @@ def _subtracted(one: Panel, two: Panel, view: View) -> Subtracted:
 
 
 def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
-    start = caption.settings(view) | {"head": str(heads[0])}
+    start = caption.settings(view.of([attention])) | {"head": str(heads[0])}
     beside = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
     start |= {"on": ".".join(beside)} if beside else {}
     return Page("explorer", lambda: packet(attention, heads, everything=True, bits=12), start, show)

@@ -173,11 +173,9 @@ def held(attention: Attention, view: View) -> str:
 
 def scale_range(view: View, parts: Sequence[Block], kind: str) -> str:
     """The range of the colours, or of the lines' opacity."""
-    top = max((part.top for part in parts), default=0.0)
-    signed = any(part.signed for part in parts)
-    words = span(view.scale, top, signed)
+    words = span(view.scale, parts)
     if view.scale == "head" and len(parts) > 1:
-        words = f"0 to {'±' * signed}each head’s largest weight"
+        words = f"0 to {'±' * any(part.signed for part in parts)}each head’s largest weight"
     return f"{'Opacity' if kind == 'links' else 'Colour'}: {words}."
 
 
@@ -211,4 +209,4 @@ def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: S
     size = np.abs(w)
     row, col = divmod(int(np.where(words, size, size - 1 - size.max()).argmax()), w.shape[1])
     which = f"Strongest link{f' between {view.unit}' if words[row, col] else ''}"
-    return f"{which}: “{axes.rows[row].text}” to “{axes.cols[col].text}”, {numerals.weight(float(w[row, col]))}."
+    return f"{which}: “{axes.rows[row].text}” to “{axes.cols[col].text}”, {parts[0].written(float(w[row, col]))}."

@@ -47,7 +47,7 @@ def compare(
     corresponding word, if there is one; for the two panels that ``diff`` names, whose difference is drawn beside this
     figure, a replaced word corresponds too. Raises SettingError, UnknownHead.
     """
-    view, size = view or View(), size or Size()
+    view, size = (view or View()).of([panel.attention for panel in panels]), size or Size()
     check(panels, view, pin_of)
     check_kind(kind, columns)
     check_diff(diff, len(panels))
@@ -62,7 +62,7 @@ def compare(
     )
     parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
     hardly_seen = faint_links if kind == "links" else faint_cells
-    scale = span(view.scale, max(part.top for part in parts), any(part.signed for part in parts))
+    scale = span(view.scale, parts)
     whole_width = across * width + (across - 1) * GAP
     drawn = Drawing(
         whole_width,

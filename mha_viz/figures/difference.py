@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz import numerals
 from mha_viz.attention import Attention, called
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
@@ -55,7 +54,7 @@ def difference(
     ``pin_of`` 1 of the second. Raises SettingError if the rows and columns of the two do not correspond one to one,
     UnknownHead.
     """
-    view, size = view or View(), size or Size()
+    view, size = (view or View()).of([first.attention, second.attention]), size or Size()
     theme = THEMES[size.look]
     check((first, second), replace(view, scale="fixed"), pin_of)
     subtracted = signed(first, second, view)
@@ -63,9 +62,10 @@ def difference(
     matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
     lines, most_high = not size.transparent, size.tallest - FOOT - _above(first, second, size.pixels)
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, fade=BESIDE, height=most_high)
-    words = f"−{numerals.weight(top)} to +{numerals.weight(top)}"
+    end = parts[0].size(top)
+    words = f"−{end} to +{end}"
     marks += foot(layout, theme, theme.signed, words)
-    marked = f"−{numerals.weight(FAINT * top)}" if layout.cell >= MARKED and top else ""
+    marked = f"−{parts[0].size(FAINT * top)}" if layout.cell >= MARKED and top else ""
     title = _minus(first, second, layout.width, theme, marked)
     one, two = told_apart(first, second)
     scale = f"Colour: {two} minus {one}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mha_viz import numerals
 from mha_viz.drawing.marks import Note
 from mha_viz.figures.view import Block, View, chosen
 
@@ -24,7 +23,7 @@ def faint_links(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
     """The same for links, or a note that the rule of the view leaves none."""
     if any(chosen(part.w, view.links).any() for part in parts) or not any(part.w.size for part in parts):
         return faint_cells(view, parts)
-    remedy = f'The largest weight shown is {numerals.weight(_largest(parts))}: ask for less than links="{view.links}".'
+    remedy = f'The largest weight shown is {parts[0].size(_largest(parts))}: ask for less than links="{view.links}".'
     return (Note("No weight is large enough for a link.", remedy),)
 
 

@@ -27,7 +27,7 @@ TALLEST = 1.15  # the highest grid of more layers than heads that fits a page, i
 
 def grid(attention: Attention, view: View | None = None, size: Size | None = None) -> Drawing:
     """Every head at a glance."""
-    view, size = view or View(), size or Size()
+    view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)
     largest = size.pixels if attention.heads >= attention.layers else TALLEST * size.pixels / attention.layers
@@ -41,7 +41,7 @@ def grid(attention: Attention, view: View | None = None, size: Size | None = Non
     signed = any(part.signed for part in every)
     words = f"0 to {'±' * signed}each head's largest"
     if view.scale != "head":
-        words = span(view.scale, max(part.top for part in every), signed)
+        words = span(view.scale, every)
     marks.append(Text(0, layout.height + FOOT / 2, "rows: layers   columns: heads", 11, theme.muted))
     marks += scale_bar(layout.width, layout.height + FOOT / 2, 60, theme, scale_colours(every, theme), words)
     drawn = Drawing(

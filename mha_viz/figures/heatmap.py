@@ -65,7 +65,7 @@ BESIDE = Fade(0.5, 0.5)  # lighter than in a figure of one head, because the oth
 
 def heatmap(attention: Attention, head: Head, view: View | None = None, size: Size | None = None) -> Drawing:
     """One head's matrix. Raises UnknownHead."""
-    view, size = view or View(), size or Size()
+    view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)
     part = block(attention, head, view, axes)
@@ -73,7 +73,7 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     lines, most_high = not size.transparent, size.tallest - FOOT
     matrix, notes = _window(every, part.w, min(size.pixels, most_high))
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
-    marks += foot(layout, theme, scale_colours([part], theme), span(view.scale, part.top, part.signed))
+    marks += foot(layout, theme, scale_colours([part], theme), span(view.scale, [part]))
     drawn = Drawing(
         layout.width,
         layout.height + FOOT,

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz import numerals
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Curve, Drawing, Mark, Note, Rect, Strength, Text, moved
@@ -63,7 +62,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     without a head."""
     if not heads:
         raise SettingError("No head was named.", "Name one, as in L3H1.")
-    view, size = view or View(), size or Size()
+    view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)
     strands = [strand(attention, head, view, axes, theme, place=place) for place, head in enumerate(heads)]
@@ -104,8 +103,8 @@ def _on_page(
 def _cut(strand: Strand, part: Excerpt) -> Strand:
     """A head with an excerpt of its weights."""
     some = np.ix_(*part)
-    w = Block(strand.part.w[some], strand.part.hidden[part.rows], strand.part.signed)
-    return strand._replace(part=w, mask=strand.mask[some], shade=strand.shade[some])
+    shown = strand.part._replace(w=strand.part.w[some], hidden=strand.part.hidden[part.rows])
+    return strand._replace(part=shown, mask=strand.mask[some], shade=strand.shade[some])
 
 
 def strand(
@@ -265,7 +264,7 @@ def _weights(
 ) -> list[Mark]:
     """Exact weights on a chip inside the end of the lines: one number per head."""
     size = max(9, min(12, layout.row_height - 6))
-    wide = size * 3.2
+    wide = size * (3.2 if strands[0].part.is_share else 7.2)
     marks: list[Mark] = []
     for slot, strand in enumerate(strands[:WRITTEN]):
         weight, shown = _at(strand, is_query, i, other)
@@ -274,5 +273,7 @@ def _weights(
         x = layout.left + 2 + slot * wide if is_query else layout.right - 2 - (slot + 1) * wide
         colour = strand.colour if len(strands) > 1 else theme.ink
         marks.append(Rect(x - 2, y - size * 0.7, wide + 4, size * 1.4, fill=theme.paper))
-        marks.append(Text(x + wide / 2, y + 0.5, numerals.weight(weight), size, colour, weight=600, anchor="middle"))
+        marks.append(
+            Text(x + wide / 2, y + 0.5, strand.part.written(weight), size, colour, weight=600, anchor="middle")
+        )
     return marks

@@ -90,10 +90,7 @@ class Overview(NamedTuple):
 
 def overview(attention: Attention) -> Overview:
     """Numbers of every head, and thumbnails unless all heads are sent in full."""
-    metrics: list[dict[str, object]] = [
-        {"name": m.name, "label": m.label, "unit": m.unit, "help": m.help, "values": _five_decimals(values)}
-        for m, values in zip(METRICS.values(), measure_all(attention).values(), strict=True)
-    ]
+    metrics = _measures(attention)
     if _all_fit(attention):
         return Overview(metrics, {}, b"")
     side = _thumb_side(attention)
@@ -105,6 +102,23 @@ def overview(attention: Attention) -> Overview:
     return Overview(
         metrics, rows | {"keys": {"starts": columns, "special": special}}, thumbnails(attention, starts, columns)
     )
+
+
+def _measures(attention: Attention) -> list[dict[str, object]]:
+    """The numbers of every head. If the reading has no shares, a mean weight is a plain number, and rows have no
+    entropy."""
+    is_share = QUANTITIES[attention.quantity].is_share
+    return [
+        {
+            "name": metric.name,
+            "label": metric.label,
+            "unit": metric.unit if is_share else "number",
+            "help": metric.help,
+            "values": _five_digits(values),
+        }
+        for metric, values in zip(METRICS.values(), measure_all(attention).values(), strict=True)
+        if is_share or metric.unit == "share"
+    ]
 
 
 def packet(
@@ -134,9 +148,9 @@ def packet(
     parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
     header = _header(attention, full, start or Start(), summary) | ({"coarse": True} if bits == COARSE_BITS else {})
     if attention.hidden.any():  # hidden before: the page states how much in any case
-        header["hidden"] = [_five_decimals(attention.hidden[head]) for head in full]
+        header["hidden"] = [_five_digits(attention.hidden[head]) for head in full]
     if summary.bins and link is not None:
-        header["link"] = {**asdict(link), "weights": _five_decimals(link_weights(attention, link))}
+        header["link"] = {**asdict(link), "weights": _five_digits(link_weights(attention, link))}
     return _packed(header, parts)
 
 
@@ -316,8 +330,8 @@ def _packed(header: dict[str, object], parts: list[bytes]) -> bytes:
     return b"".join([struct.pack("<I", len(head)), head, *parts])
 
 
-def _five_decimals(values: npt.NDArray[Any]) -> list[float | None]:
-    return [None if math.isnan(v) else round(v, 5) for v in values.ravel().tolist()]
+def _five_digits(values: npt.NDArray[Any]) -> list[float | None]:
+    return [None if math.isnan(v) else float(f"{v:.5g}") for v in values.ravel().tolist()]
 
 
 def _group_of(text: TokenizedText, index: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from mha_viz import numerals
 from mha_viz.attention import Attention, Head, Shown, Weights
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.attention.words import averaged, between
-from mha_viz.browser.view import DEFAULTS, VALUES
+from mha_viz.browser.view import DEFAULTS, VALUES, scale_of
 from mha_viz.errors import SettingError
 from mha_viz.text import TokenizedText
 
@@ -42,8 +42,9 @@ class View:
 
     ``unit``: words or pieces. ``special``: keep, hide, or rescale (hide, then rows sum to 1 again). ``links``: all,
     "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1), head (to the
-    largest weight shown), row, log. ``side``, for pairs: all, or from and to, as "ab". ``pin``: "q10" holds query
-    token 10, "k1" key token 1, "q10k1" one link; tokens count pieces, whatever the unit.
+    largest weight shown), row, log; by default fixed for shares of 1 and head for other numbers. ``side``, for pairs:
+    all, or from and to, as "ab". ``pin``: "q10" holds query token 10, "k1" key token 1, "q10k1" one link; tokens count
+    pieces, whatever the unit.
 
     Raises SettingError for any other value.
     """
@@ -51,15 +52,21 @@ class View:
     unit: str = DEFAULTS["unit"]
     special: str = DEFAULTS["special"]
     links: str = DEFAULTS["links"]
-    scale: str = DEFAULTS["scale"]
+    scale: str = ""
     side: str = DEFAULTS["side"]
     pin: str = ""
 
     def __post_init__(self) -> None:
         for name, pattern in SETTINGS.items():
             value = getattr(self, name)
+            if (name, value) == ("scale", ""):
+                continue
             if not isinstance(value, str) or not re.fullmatch(pattern, value, flags=re.ASCII):
                 raise SettingError(f"{name} is {str(value)[:40]!r}.", f"Expected one of: {GRAMMAR[name]}.")
+
+    def of(self, attentions: Sequence[Attention]) -> View:
+        """The view of these readings: with the default scale of their quantities unless it states one."""
+        return replace(self, scale=self.scale or scale_of(*(attention.quantity for attention in attentions)))
 
     @property
     def pinned(self) -> tuple[int | None, int | None]:
@@ -93,11 +100,21 @@ class Focus(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The part of one head's matrix that a view shows. ``signed``: its numbers can be below 0."""
+    """The part of one head's matrix that a view shows. ``signed``: its numbers can be below 0; ``is_share``: they are
+    shares of 1."""
 
     w: Weights  # [row, column]
     hidden: Weights  # [row]: share of the row that is not shown
     signed: bool = False
+    is_share: bool = True
+
+    def written(self, number: float) -> str:
+        """One of its numbers in words."""
+        return numerals.weight(number) if self.is_share else numerals.three_digits(number, self.signed)
+
+    def size(self, number: float) -> str:
+        """The same without its sign."""
+        return self._replace(signed=False).written(abs(number))
 
     @property
     def top(self) -> float:
@@ -176,7 +193,7 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     if view.special == "rescale" and w.size and not quantity.is_signed:
         left = shown[:, None]
         w = np.where(left > 1e-12, w / np.maximum(left, 1e-12), 1 / w.shape[1])
-    return Block(w.astype(np.float32), hidden.astype(np.float32), quantity.is_signed)
+    return Block(w.astype(np.float32), hidden.astype(np.float32), quantity.is_signed, quantity.is_share)
 
 
 def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
@@ -246,11 +263,12 @@ def shades(w: Weights, scale: str, top: float | None = None) -> Shades:
     return np.clip(np.rint(level), 0, 255).astype(np.uint8)
 
 
-def span(scale: str, top: float, signed: bool = False) -> str:
-    """The range of a colour scale in words, for captions and legends."""
-    if signed:
-        ends = {"fixed": "1", "head": numerals.weight(top), "row": "each row's largest size"}
+def span(scale: str, parts: Sequence[Block]) -> str:
+    """The range of the colour scale of ``parts`` in words, for captions and legends."""
+    largest = max(parts, key=lambda part: part.top).size(max(part.top for part in parts)) if parts else "0"
+    if any(part.signed for part in parts):
+        ends = {"fixed": "1", "head": largest, "row": "each row's largest size"}
         return "logarithmic, from ±0.001 to ±1" if scale == "log" else f"0 to ±{ends[scale]}"
     if scale == "log":
         return f"{10**-LOG_DECADES:g} to 1, logarithmic"
-    return {"fixed": "0 to 1", "head": f"0 to {numerals.weight(top)}", "row": "0 to each row's largest weight"}[scale]
+    return {"fixed": "0 to 1", "head": f"0 to {largest}", "row": "0 to each row's largest weight"}[scale]

@@ -15,7 +15,7 @@ import streamlit as st
 
 from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head
-from mha_viz.browser.view import defaults_of
+from mha_viz.browser.view import LONG_DEFAULTS, LONG_TOKENS
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figure import Figure
@@ -186,7 +186,7 @@ def _pinned(pin_of: int) -> dict[str, Any]:
 def view_of(parameters: Mapping[str, str], pin: str | None = None, tokens: int = 0) -> View:
     """The view that the URL describes for a text of ``tokens`` tokens; invalid values are replaced by their
     defaults."""
-    good = {name: value for name, value in defaults_of(tokens).items() if name in SETTINGS} | {
+    good = dict(LONG_DEFAULTS if tokens > LONG_TOKENS else {}) | {
         name: parameters[name]
         for name, pattern in SETTINGS.items()
         if name in parameters and re.fullmatch(pattern, parameters[name], flags=re.ASCII)

@@ -37,8 +37,9 @@ export function drawDifference(app) {
   part.diffText.replaceChildren(...(result.partner ? meaning(set, diff) : refusal(app, diff, result)));
   if (!result.partner) return;
   part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
-  part.diffLess.replaceChildren(`more in panel ${diff[0] + 1}, marked −  `, amount(`−${number(result.top)}`));
-  part.diffMore.replaceChildren(amount(`+${number(result.top)}`), `  more in panel ${diff[1] + 1}`);
+  const end = number(result.top, { quantity: result.kind.quantity });
+  part.diffLess.replaceChildren(`more in panel ${diff[0] + 1}, marked −  `, amount(`−${end}`));
+  part.diffMore.replaceChildren(amount(`+${end}`), `  more in panel ${diff[1] + 1}`);
   part.list.replaceChildren(...result.largest.map((cell) => listed(app, diff, result, cell)));
   if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are the same."));
 }
@@ -91,10 +92,10 @@ function remedyWords({ unit, special }) {
 }
 
 /** @type {(app: CompareApp, diff: [number, number], result: Difference, cell: number) => HTMLElement} */
-function listed({ stage }, [at], { rows, cols, d, C, first, second, top }, cell) {
+function listed({ stage }, [at], { rows, cols, d, C, first, second, top, kind }, cell) {
   const spot = { at, row: Math.floor(cell / C), col: cell % C };
   const [come, leave] = [() => stage.hover(spot), () => stage.hover(null)];
-  const numbers = [number(first[cell]), number(second[cell]), signed(d[cell])];
+  const numbers = [number(first[cell], kind), number(second[cell], kind), signed(d[cell], kind)];
   const on = {
     onclick: () => stage.press(spot),
     onpointerenter: come,

@@ -3,6 +3,7 @@ import { block, chosen, heatmapLayout, heatmapSpotAt, keysOf, linksSpotAt } from
 import { heatmapLabel } from "../heatmap.js";
 import { linksLabel } from "../links.js";
 import { pointOn, reveal } from "../stage.js";
+import { isShare } from "../view.js";
 import { hiddenNote } from "../words.js";
 import { refreshDifference, subtracted } from "./difference.js";
 import { drawPlate } from "./plate.js";
@@ -42,6 +43,13 @@ export function derive(app) {
   app.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
 }
 
+// What the numbers of all panels are: with signs if any has, and no shares if any are none.
+/** @type {(heads: ShownHead[]) => Kind} */
+const kindOf = (heads) => {
+  const parts = heads.map(({ part }) => part);
+  return parts.find(({ signed }) => signed) ?? parts.find((part) => !isShare(part)) ?? {};
+};
+
 /** @type {(app: CompareApp) => void} */
 export function drawScale({ set, derived, part, look, stage }) {
   const { as, scale } = stage.view;
@@ -50,7 +58,7 @@ export function drawScale({ set, derived, part, look, stage }) {
   part.ramp.style.background = `linear-gradient(90deg, ${stops})`;
   const whose = set.panels.length > 1 ? "One scale for all panels" : "Scale";
   const how = as === "links" ? ", as strength of the line" : "";
-  part.scaleText.textContent = `${whose}: ${scaleWords(scale, derived.top, isSigned)}${how}`;
+  part.scaleText.textContent = `${whose}: ${scaleWords(scale, derived.top, kindOf(derived.heads))}${how}`;
 }
 
 // All panels have one size and one layout, whatever they show, so that cells can be compared by position.

@@ -2,6 +2,7 @@
 import { SPECIALS, UNITS, begin, choice, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
 import { keysOf } from "../geometry.js";
+import { defaultsFor } from "../view.js";
 import { plate } from "./plate.js";
 import { START, areAlike, called, nameOf, readingOf, sameText, sideOf, startOf } from "./together.js";
 
@@ -116,7 +117,7 @@ export function setControls(p, set, view) {
 // Long texts begin with only what is strongest: one line says so.
 /** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
 export function setBegun(p, set, view, on) {
-  begin(p.begun, startOf(set), START, view, on.change, [
+  begin(p.begun, startOf(set), defaultsFor(START, set.readings), view, on.change, [
     "A long text: special tokens hidden, colours up to the largest weight shown, three links of each word.",
     "Show the strongest only",
   ]);

@@ -29,7 +29,7 @@ export function panelSays({ set, derived, stage }, index, spot) {
   if (!axes.rows.length || !axes.cols.length) return ["Only special tokens are here."];
   if (spot?.missing) return lacking(stage.view, spot.missing);
   if (!spot) return strongestSays(part, axes, stage.view);
-  if (spot.row !== null && spot.col !== null) return linkSays(axes, spot, spanWeight(part, spot));
+  if (spot.row !== null && spot.col !== null) return linkSays(axes, spot, spanWeight(part, spot), part);
   return wordSays(part, axes, spot);
 }
 
@@ -37,13 +37,13 @@ export function panelSays({ set, derived, stage }, index, spot) {
 function strongestSays(part, axes, view) {
   const best = strongest(part, axes.rows, axes.cols);
   const isOrdinary = !axes.rows[best.row].special && !axes.cols[best.col].special;
-  return [softly(`strongest ${isOrdinary ? `between ${view.unit} ` : ""}`), ...linkSays(axes, best, best.weight)];
+  return [softly(`strongest ${isOrdinary ? `between ${view.unit} ` : ""}`), ...linkSays(axes, best, best.weight, part)];
 }
 
-/** @type {(axes: Axes, spot: Span, weight: number) => Children} */
-function linkSays(axes, { row, rows, col, cols }, weight) {
+/** @type {(axes: Axes, spot: Span, weight: number, kind: Kind) => Children} */
+function linkSays(axes, { row, rows, col, cols }, weight, kind) {
   const link = linkText(bold(textOf(axes.rows, row, rows)), " → ", bold(textOf(axes.cols, col, cols)));
-  return [link, " ", amount(number(weight))];
+  return [link, " ", amount(number(weight, kind))];
 }
 
 /** @type {(part: Block, axes: Axes, spot: Span) => Children} */
@@ -56,7 +56,7 @@ function wordSays(part, axes, spot) {
   const others = topThree(weights).flatMap((i, at) => [
     at ? ", " : "",
     typedText(units[i].text),
-    ` ${number(weights[i])}`,
+    ` ${number(weights[i], part)}`,
   ]);
   return [linkText(bold(word), isQuery ? " → " : " ← ", ...others)];
 }
@@ -87,11 +87,12 @@ export const allSay = ({ part, set }) =>
 
 /** @type {(app: CompareApp, spot: Place | null) => Children} */
 export function differenceSays({ derived, stage }, spot) {
-  const { rows, cols, d, C, first, second } = derived.diff;
+  const { rows, cols, d, C, first, second, kind } = derived.diff;
   if (spot?.missing) return lacking(stage.view, spot.missing);
   if (!spot) return [softly("Point at a cell: every panel shows that link.")];
   if (spot.row === null || spot.col === null) return [softly("Point at a cell for its numbers.")];
   const cell = spot.row * C + spot.col;
   const link = linkText(bold(rows[spot.row].text), " → ", bold(cols[spot.col].text));
-  return [link, " ", softly(`${number(first[cell])} → ${number(second[cell])}`), " ", amount(signed(d[cell]))];
+  const both = `${number(first[cell], kind)} → ${number(second[cell], kind)}`;
+  return [link, " ", softly(both), " ", amount(signed(d[cell], kind))];
 }

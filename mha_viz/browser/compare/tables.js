@@ -42,7 +42,7 @@ function tableOfPanel({ set, derived }, index) {
 
 /** @type {(set: Panels, diff: [number, number], result: Difference) => HTMLElement} */
 function tableOfDifference(set, diff, result) {
-  const { rows, cols, d, C, first, second } = result;
+  const { rows, cols, d, C, first, second, kind } = result;
   const named = (panel) => {
     const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
     return `${headName(reading, head)} (${paperName(reading, head)})`;
@@ -51,7 +51,7 @@ function tableOfDifference(set, diff, result) {
   const cells = largest(result, TABLED);
   const line = (cell) => {
     const words = [rows[Math.floor(cell / C)].text, cols[cell % C].text];
-    return [...words, number(first[cell]), number(second[cell]), signed(d[cell])];
+    return [...words, number(first[cell], kind), number(second[cell], kind), signed(d[cell], kind)];
   };
   return differenceTable(`${q} minus ${p}: the ${cells.length} largest of ${d.length} differences`, cells.map(line));
 }

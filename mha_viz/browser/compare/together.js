@@ -2,7 +2,7 @@
 // `node --test`.
 import { block, headName, isLong, keysOf, pinName, shades, units, unpack } from "../geometry.js";
 import { number } from "../numerals.js";
-import { LONG, defaultsOf, patternsOf } from "../view.js";
+import { LONG, defaultsFor, defaultsOf, patternsOf } from "../view.js";
 
 // Bytes of figures/panels.py -> its header, with each reading unpacked and its words' numbers by token.
 /** @type {(bytes: Uint8Array) => Panels} */
@@ -49,7 +49,8 @@ const PANEL_PATTERNS = patternsOf(Object.keys(START));
 // If any of the texts is long, the panels begin with its strongest links, on one scale.
 const { special, links } = LONG.defaults;
 /** @type {(set: Panels) => Record<string, string>} */
-export const startOf = (set) => (set.readings.some(isLong) ? { ...START, special, links, scale: "head" } : START);
+export const startOf = (set) =>
+  set.readings.some(isLong) ? { ...START, special, links, scale: "head" } : defaultsFor(START, set.readings);
 
 /** @type {(value: string) => boolean} */
 const isShared = (value) => value !== "row"; // a separate scale for each row is not a common scale
@@ -267,11 +268,11 @@ export const topOf = (parts) => parts.reduce((top, part) => Math.max(top, part ?
 export const sharedShades = (part, scale, top) => shades({ ...part, max: top }, scale);
 
 // The scale in words; the same as `span` in figures/view.py.
-/** @type {(scale: string, top: number, isSigned?: boolean) => string} */
-export const scaleWords = (scale, top, isSigned = false) => {
-  const end = `${isSigned ? "±" : ""}${scale === "fixed" ? "1" : number(top)}`;
+/** @type {(scale: string, top: number, kind?: Kind) => string} */
+export const scaleWords = (scale, top, { quantity, signed } = {}) => {
+  const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : number(top, { quantity })}`;
   if (scale !== "log") return `0 to ${end}`;
-  return isSigned ? "logarithmic, from ±0.001 to ±1" : "0.001 to 1, logarithmic";
+  return signed ? "logarithmic, from ±0.001 to ±1" : "0.001 to 1, logarithmic";
 };
 
 // ---- What differs -------------------------------------------------------------------------------------------
@@ -295,7 +296,8 @@ export function difference(set, view, [p, q]) {
   }
   const first = block(a, set.panels[p].head, view, { rows: down.units, cols: across.units });
   const other = block(b, set.panels[q].head, view, { rows: down.others, cols: across.others });
-  return { ...minus(first, other, down.partner, across.partner), rows: joined(down), cols: joined(across) };
+  const kind = { quantity: a.quantity, signed: a.signed };
+  return { ...minus(first, other, down.partner, across.partner), rows: joined(down), cols: joined(across), kind };
 }
 
 // The units of two readings along one axis, and which of them correspond.

@@ -17,6 +17,7 @@ import {
 import { drawHeatmap, labelStep } from "../heatmap.js";
 import { drawLinks } from "../links.js";
 import { pointOn, reveal } from "../stage.js";
+import { defaultsFor } from "../view.js";
 import { hiddenNote, readout, table } from "../words.js";
 import { drawn, headColour, headDash, isComparable, layerOf, showAlone, toggleHead } from "./heads.js";
 import { setControls } from "./page.js";
@@ -97,10 +98,17 @@ export function drawControls(app) {
 // A long text begins with only its strongest links: one line says so.
 /** @type {(app: ExplorerApp) => void} */
 function drawBegun({ reading, part, stage }) {
-  begin(part.begun, firstView(reading), DEFAULTS, stage.view, (settings) => stage.change(settings), [
-    "A long text: the three strongest links of each word, special tokens hidden, colours per row.",
-    "Show the strongest links only",
-  ]);
+  begin(
+    part.begun,
+    firstView(reading),
+    defaultsFor(DEFAULTS, [reading]),
+    stage.view,
+    (settings) => stage.change(settings),
+    [
+      "A long text: the three strongest links of each word, special tokens hidden, colours per row.",
+      "Show the strongest links only",
+    ],
+  );
 }
 
 /** @type {(app: ExplorerApp) => void} */
@@ -181,7 +189,7 @@ function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height)
 
 /** @type {(app: ExplorerApp, focus: Spot | null, head: ShownHead, axes: Axes) => void} */
 function drawWords({ reading, part, stage, layouts }, focus, head, axes) {
-  part.readout.replaceChildren(...readout(head, axes, focus));
+  part.readout.replaceChildren(...readout(head, axes, focus, stage.view.unit));
   const every = labelStep(layouts.heat.cell);
   const sparse =
     every > 1 ? " One in " + every + " of the heatmap’s words is written; point at a cell to read its words." : "";

@@ -1,6 +1,6 @@
 // Which heads are open, and how a head is described.
 import { headName } from "../geometry.js";
-import { inNats, percent } from "../numerals.js";
+import { inNats, number, percent } from "../numerals.js";
 import { shownRoles, spoken } from "./roles.js";
 
 /** @type {(reading: Reading, head: number) => number} */
@@ -17,8 +17,21 @@ export const headDash = (look, view, head) => look.dashes[drawn(view).indexOf(he
 export function measured(reading, metric, head) {
   const value = metric.values[head];
   if (value === null) return "–";
-  return metric.unit === "nats" ? inNats(value, 2) : percent(value);
+  if (metric.unit === "nats") return inNats(value, 2);
+  return metric.unit === "share" ? percent(value) : number(value, reading);
 }
+
+// The length of a bar is the number's share of `top`; signed numbers have the colours of their cells.
+/** @type {(app: ExplorerApp, bar: HTMLElement, value: number, top: number) => HTMLElement} */
+export function drawBar({ reading, look }, bar, value, top) {
+  bar.style.setProperty("--share", `${Math.min(100, (100 * Math.abs(value)) / (top || 1))}%`);
+  if (reading.signed) bar.style.setProperty("--colour", value < 0 ? look.signed[1] : look.signed.at(-2));
+  return bar;
+}
+
+// The largest size of numbers, one per head, that are no shares of 1.
+/** @type {(values: (number | null)[]) => number} */
+export const largest = (values) => Math.max(...values.map(Math.abs));
 
 // The roles and numbers of a head for screen readers.
 /** @type {(app: ExplorerApp, head: number) => string} */

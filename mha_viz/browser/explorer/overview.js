@@ -4,7 +4,7 @@ import { gridCellAt, headName, keysOf, paperName } from "../geometry.js";
 import { resolution } from "../ink.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
-import { headColour, heard, layerOf, measured, openHead, setAside } from "./heads.js";
+import { drawBar, headColour, heard, largest, layerOf, measured, openHead, setAside } from "./heads.js";
 import { drawBadges, drawChips, drawKinds } from "./roles.js";
 
 /** @type {(app: ExplorerApp) => void} */
@@ -81,15 +81,14 @@ function drawPreview(app) {
   part.previewName.replaceChildren(name, ` (${paperName(reading, head)})`, make("span", { class: "soft" }, hint));
   part.rolesHere.hidden = head === stage.view.head; // they are already shown beside its name
   drawChips(part.rolesHere, app, head);
-  part.numbers.replaceChildren(...reading.metrics.map((metric) => bar(reading, metric, head)));
+  part.numbers.replaceChildren(...reading.metrics.map((metric) => numberOf(app, metric, head)));
 }
 
-/** @type {(reading: Reading, metric: Metric, head: number) => HTMLElement} */
-function bar(reading, metric, head) {
-  const top = metric.unit === "nats" ? Math.log(keysOf(reading).n) : 1;
-  const share = (100 * (metric.values[head] ?? 0)) / (top || 1);
-  const line = make("dd", { class: "bar", "aria-hidden": true });
-  line.style.setProperty("--share", `${Math.min(100, share)}%`);
+/** @type {(app: ExplorerApp, metric: Metric, head: number) => HTMLElement} */
+function numberOf(app, metric, head) {
+  const { reading } = app;
+  const tops = { nats: Math.log(keysOf(reading).n), share: 1, number: largest(metric.values) };
+  const line = drawBar(app, make("dd", { class: "bar", "aria-hidden": true }), metric.values[head], tops[metric.unit]);
   const value = make("dd", {}, measured(reading, metric, head));
   const help = reading.keys && metric.values[head] === null ? "Not defined between two texts." : metric.help;
   return make("div", { title: help }, make("dt", {}, metric.label), line, value);

@@ -2,8 +2,9 @@
 import { make } from "../dom.js";
 import { headName, paperName, ranking, units } from "../geometry.js";
 import { number } from "../numerals.js";
+import { isShare } from "../view.js";
 import { held, opened } from "./head.js";
-import { openHead } from "./heads.js";
+import { drawBar, largest, openHead } from "./heads.js";
 
 const RANKS = 6; // heads that are shown until the user asks for all
 
@@ -72,23 +73,23 @@ function drawMenus(part, reading, view, link, all) {
 /** @type {(app: ExplorerApp, ranked: Rank[]) => void} */
 function drawRanks(app, ranked) {
   const { ranks, ask: box } = app.part;
+  const top = isShare(app.reading) ? 1 : largest(ranked.map(({ weight }) => weight));
   const hasKeyboard = ranks.contains(ranks.getRootNode().activeElement);
-  ranks.replaceChildren(...ranked.slice(0, box.all ? undefined : RANKS).map((entry) => rank(app, entry)));
+  ranks.replaceChildren(...ranked.slice(0, box.all ? undefined : RANKS).map((entry) => rank(app, entry, top)));
   if (hasKeyboard) ranks.querySelector('[aria-current="true"]')?.focus(); // it keeps its place
 }
 
-/** @type {(app: ExplorerApp, entry: Rank) => HTMLElement} */
-function rank(app, { head, weight }) {
+/** @type {(app: ExplorerApp, entry: Rank, top: number) => HTMLElement} */
+function rank(app, { head, weight }, top) {
   const { reading, stage } = app;
-  const bar = make("i", { class: "bar" });
-  bar.style.setProperty("--share", `${100 * Math.abs(weight)}%`);
+  const bar = drawBar(app, make("i", { class: "bar" }), weight, top);
   const button = make(
     "button",
     { type: "button", onclick: () => openHead(app, head), "aria-current": head === stage.view.head },
     make("b", {}, headName(reading, head)),
     make("span", { class: "soft" }, ` (${paperName(reading, head)})`),
     bar,
-    make("span", { class: "value" }, number(weight)),
+    make("span", { class: "value" }, number(weight, reading)),
   );
   return make("li", {}, button);
 }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from mha_viz.cli.cluster import LISTED, in_words, progress_line
+from mha_viz.cli.cluster import LISTED, folder_beside, in_words, progress_line
+from mha_viz.cli.output import Destination
 from mha_viz.study.cluster import progress
 from mha_viz.study.cluster.connection import connected
 from mha_viz.study.cluster.progress import Reporter, Workers
@@ -71,3 +73,10 @@ def test_on_a_terminal_the_line_is_as_long_as_the_terminal_is_wide(
         show(Progress(9000, 9000, 82.5, 0, {}))
     lines = capsys.readouterr().err.rstrip("\n").split("\r")[1:]
     assert [len(line) for line in lines] == [99, 99]
+
+
+def test_what_is_measured_is_stored_beside_files_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert folder_beside(Destination(tmp_path / "new.csv", ".csv"), "parts") == tmp_path / ".new.csv.parts"
+    for to in (None, Destination(None, ".csv"), Destination(tmp_path / "pipe.csv", ".csv")):
+        assert folder_beside(to, "parts") is None

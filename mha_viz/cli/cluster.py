@@ -7,10 +7,12 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 from mha_viz.cli.options import Parser, whole
+from mha_viz.cli.output import Destination
 from mha_viz.cli.terminal import changing_line
 from mha_viz.errors import SettingError
 from mha_viz.numerals import counted, duration
@@ -31,6 +33,15 @@ def cluster_options(command: Parser) -> None:
     command.add_argument("--workers", default=0, type=workers_number, metavar="N", help=words)
 
 
+def folder_beside(to: Destination | None, ending: str) -> Path | None:
+    """The folder beside an output file for what is measured of parts of a corpus; None for stdout, a pipe or a
+    device."""
+    path = to.path if to else None
+    if path is None or (path.exists() and not path.is_file()):
+        return None
+    return path.with_name(f".{path.name}.{ending}")
+
+
 @contextmanager
 def cluster_for(args: argparse.Namespace) -> Iterator[Any]:
     """The cluster that the options name, as an engine of studies; None if they name none. Raises ClusterError."""
@@ -45,9 +56,23 @@ def cluster_for(args: argparse.Namespace) -> Iterator[Any]:
     from mha_viz.study.cluster.engine import OnCluster
     from mha_viz.study.plan import BATCH
 
+    _check_files(args.corpus)
     with connected(args.cluster, args.workers) as client:
         print(f"mha-viz: The cluster’s dashboard: {client.dashboard_link}", file=sys.stderr)
         yield OnCluster(client, getattr(args, "batch", None) or BATCH)
+
+
+def _check_files(corpora: str | list[str]) -> None:
+    """Raise CorpusError for files that cannot be opened, before a cluster is started."""
+    from mha_viz.cli.profile import suggesting
+    from mha_viz.corpus.sources import files_of_source
+    from mha_viz.corpus.stored import opened
+
+    for source in [corpora] if isinstance(corpora, str) else corpora:
+        with suggesting(source):
+            for file in files_of_source(source):
+                with opened(file) as stream:
+                    stream.read(1)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 
 from mha_viz.analysis.corpus_effects import CorpusEffect, EffectRow
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
+from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, model_option, output_options, whole
 from mha_viz.cli.output import TABLES, Destination, table_destination
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
     to = table_destination(args.out, args.format)
     model = choose_model(args.model)
     check_heads(model, [*args.heads, *args.same_role])
-    folder = to.path.with_name(f".{to.path.name}.parts") if to and to.path else None
+    folder = folder_beside(to, "parts")
     with cluster_for(args) as cluster, warnings_as_lines():
         measuring = _run(args, model, cluster, folder)
         try:

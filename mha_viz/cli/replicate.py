@@ -9,7 +9,7 @@ from pathlib import Path
 from mha_viz.analysis.established import check
 from mha_viz.analysis.profile import FACTS, Profile, read_profile
 from mha_viz.analysis.replication import replicate
-from mha_viz.cli.cluster import cluster_for, cluster_options
+from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name, output_options
 from mha_viz.cli.outcomes import lines
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
     findings = there.findings()
     if not findings:
         raise CorpusError(f"The profile in {args.profile} has no roles.", "Name the profile of a treebank or of text.")
-    sums = to.path.with_name(f".{to.path.name}.sums") if to and to.path else None
+    sums = folder_beside(to, "sums")
     if (Path(args.corpus) / FACTS).is_file():
         here = read_profile(Path(args.corpus))
         check(here.facts, there.facts)

@@ -249,3 +249,21 @@ def test_a_gpu_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> 
     else:
         with pytest.raises(opening.SettingError, match="No GPU was found"):
             opening.torch_device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("corpus", "cluster", "words"),
+    [
+        ("nofile.conllu", "tcp://127.0.0.1:1", "does not exist"),
+        ("grammar", "tcp://127.0.0.1:1", "not in a file"),
+        ("nofile.conllu", "banana", "does not exist"),
+        (__file__, "banana", "“banana” is not the address of a scheduler. Write it as tcp://HOST:PORT."),
+        (__file__, "tcp://host:99:1", "is not the address of a scheduler"),
+    ],
+)
+def test_what_a_cluster_cannot_use_is_refused_before_one_is_asked(
+    corpus: str, cluster: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ["--model", "toy", "--cluster", cluster, "--out", str(tmp_path / "out")]
+    assert main(["profile", corpus, *options]) in (2, 3, 5)
+    assert words in capsys.readouterr().err

@@ -220,8 +220,8 @@ def test_what_is_no_cluster_is_refused(
     command = ["profile", str(corpus), "--model", "toy", "--out", str(tmp_path)]
     assert main([*command, "--cluster", "tcp://127.0.0.1:9", "--workers", "2"]) == 2
     assert "both given" in capsys.readouterr().err
-    assert main([*command, "--cluster", "nonsense://x"]) == 4
-    assert "No Dask scheduler answers at “nonsense://x”" in capsys.readouterr().err
+    assert main([*command, "--cluster", "nonsense://x:1"]) == 4
+    assert "No Dask scheduler answers at “nonsense://x:1”" in capsys.readouterr().err
     assert main([command[0], "grammar", *command[1:], "--name", "x"]) == 2
     assert "--name goes with one corpus" in capsys.readouterr().err
 

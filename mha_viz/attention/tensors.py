@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 MANY = 4_000_000  # weights: from here on all cores share the layers
 
+NOT_NUMBERS = "They come from an overflow, or from damaged files of the model."
 ROW_SUM_TOLERANCE = 1e-3
 HALF_TOLERANCE = 0.02  # largest deviation of a row computed in float16 or bfloat16
 STACKS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")  # fields of a model's output
@@ -53,18 +54,19 @@ def _shares(weights: Weights) -> None:
     """Check that rows sum to 1 and that no weight is below 0."""
     sums = weights.sum(axis=3)
     if not np.isfinite(sums).all():
-        raise ShapeError("The weights contain values that are not numbers.", "The model's files may be damaged.")
+        raise ShapeError("The weights contain values that are not numbers.", NOT_NUMBERS)
     if weights.min() < -ROW_SUM_TOLERANCE:
         raise ShapeError(f"A weight is {weights.min():.3g}.", "Attention is a share: no weight is below 0.")
-    worst = float(np.abs(sums - 1).max())
-    if worst > ROW_SUM_TOLERANCE:
-        raise ShapeError(f"A row of weights sums to 1 ± {worst:.3g}.", "Attention rows must sum to 1 within 0.001.")
+    deviations = np.abs(sums - 1)
+    if deviations.max() > ROW_SUM_TOLERANCE:
+        total = sums.flat[deviations.argmax()]
+        raise ShapeError(f"A row of weights sums to {total:.5g}.", "Attention rows must sum to 1 within 0.001.")
 
 
 def _lengths(norms: Weights) -> None:
     """Check that no number is negative; rows may have any sum."""
     if not np.isfinite(norms).all():
-        raise ShapeError("The norms contain values that are not numbers.", "The model's files may be damaged.")
+        raise ShapeError("The norms contain values that are not numbers.", NOT_NUMBERS)
     if norms.min() < 0:
         raise ShapeError(f"A norm is {norms.min():.3g}.", "A norm is a length: none is below 0.")
 
@@ -72,7 +74,7 @@ def _lengths(norms: Weights) -> None:
 def _finite(products: Weights) -> None:
     """Check that numbers are finite; they may have either sign."""
     if not np.isfinite(products).all():
-        raise ShapeError("The gradients contain values that are not numbers.", "The model's files may be damaged.")
+        raise ShapeError("The gradients contain values that are not numbers.", NOT_NUMBERS)
 
 
 _ROWS = (

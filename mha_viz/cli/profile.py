@@ -174,8 +174,15 @@ def read_corpus(source: str, name: str | None = None, cluster: Any = None) -> An
     """The corpus in a file, or the built-in one; for a ``cluster``, in shards. Raises CorpusError."""
     from mha_viz.corpus.sources import open_corpus
 
-    try:
+    with suggesting(source):
         return cluster.open(source, name) if cluster else open_corpus(source, name)
+
+
+@contextmanager
+def suggesting(source: str) -> Iterator[None]:
+    """Suggests similar names if the corpus is missing."""
+    try:
+        yield
     except CorpusMissing as error:
         question = did_you_mean(source, [BUILT_IN, *_names_beside(Path(source))])
         raise CorpusMissing(error.problem, f"{question} {error.remedy}".strip()) from error

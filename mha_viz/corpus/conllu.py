@@ -16,7 +16,7 @@ from mha_viz.corpus.rows import Block, WordLine, blocks, new_document, word_line
 from mha_viz.corpus.treebank import START, Corpus, Mention, Sentence, Start, Word, text_digest
 from mha_viz.errors import CorpusError
 
-WITHOUT_TREE = "Its words are read without their dependencies."
+WITHOUT_TREE = "Its words count; its dependencies do not."
 WITHOUT_SENTENCE = "The sentence is left out."
 
 

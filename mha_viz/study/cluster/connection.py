@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.errors import ClusterError, ClusterMissing, MhaVizError
+from mha_viz.errors import ClusterError, ClusterMissing, MhaVizError, SettingError
 from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
     from distributed import Client
 
 SECONDS_TO_ANSWER = 10
+_ADDRESS = re.compile(r"(\w+://)?(\[[\da-f:.]+\]|[^\s/:\[\]]+):\d{1,5}", re.ASCII | re.IGNORECASE)
 SECONDS_FOR_WORKERS = 60
 
 
@@ -24,8 +26,11 @@ def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
     """A client of the scheduler at ``address``, such as "tcp://10.0.0.5:8786", or, without an address, of a cluster of
     ``workers`` processes with one thread each on this machine, which ends with the block.
 
-    Raises ClusterMissing if Dask is not installed, and ClusterError if no scheduler answers.
+    Raises ClusterMissing if Dask is not installed, ClusterError if no scheduler answers, and SettingError for what is
+    not an address.
     """
+    if address and not _ADDRESS.fullmatch(address):
+        raise SettingError(f"{quoted(address)} is not the address of a scheduler.", "Write it as tcp://HOST:PORT.")
     distributed = library()
     for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.scheduler"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported in one sentence instead

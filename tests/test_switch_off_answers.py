@@ -15,6 +15,8 @@ from mha_viz.analysis.removal import order_of
 from mha_viz.attention import Head
 from mha_viz.drawing.table import Table
 from mha_viz.figures import effects as charts
+from mha_viz.figures.answers import looks_and_effects
+from mha_viz.figures.theme import LIGHT
 from mha_viz.models.answers import question_about
 from mha_viz.models.contributions import direct
 from mha_viz.models.encoder import Encoder, load
@@ -77,7 +79,7 @@ def test_before_and_after_heads_are_off(toy: Encoder) -> None:
     assert bars["data"][1]["customdata"] == list(answer.words)
     before, after = answer.followed
     assert f"the probability of **sees** goes from {percent(before)} to {percent(after)}" in page.said
-    assert f"{decimal(answer.divergence, 3)} nats (KL)" in page.said
+    assert f"{decimal(1000 * answer.divergence, 1)} thousandths of a nat (KL)" in page.said
     assert "The effect on the answer is" in page.said
 
 
@@ -148,8 +150,16 @@ def test_every_head_is_a_point_of_looks_and_effects(toy: Encoder) -> None:
     assert drawn is not None
     names = [name for trace in drawn["data"] for name in trace["customdata"]]
     assert names == [f"L{layer}H{head}" for layer in range(2) for head in range(4)]
+    assert drawn["layout"]["yaxis"]["title"]["text"] == "thousandths of a nat"
     page.pick("looks", {"customdata": "L1H2"})
     assert page.url["off"] == "L1H2"
+
+
+def test_no_point_is_cut_by_the_edge_of_its_chart() -> None:
+    looks, effects = np.array([[0.1, 0.9]]), np.array([[0.0, 0.004]])
+    layout = looks_and_effects(looks, effects, "1 − normalised entropy", "thousandths of a nat", LIGHT).layout
+    assert layout.yaxis.range == pytest.approx((-0.24, 4.24))
+    assert layout.xaxis.range == pytest.approx((0.052, 0.948))
 
 
 # ---- All heads, ranked -----------------------------------------------------------------------------------------------

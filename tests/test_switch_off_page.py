@@ -86,11 +86,11 @@ def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(who
     page = visit(off="L5H11")
     effect = study.together(minilm, [Head(5, 11)], study.Case(TEXT))
     rank = whole.ranked().index(Head(5, 11)) + 1
-    assert f"changes by **{1000 * effect.sentence:.1f} thousandths**" in page.said
+    assert f"changes by **{1000 * effect.sentence:.1f} thousandths (1 − cosine)**" in page.said
     assert f"Each head switched off alone, it ranks {rank} of 72." in page.said
     weaker = int((effect.random < effect.sentence).sum())
     low, high = 1000 * effect.random.min(), 1000 * effect.random.max()
-    assert f"{low:.1f} to {high:.1f} thousandths: less than that in {weaker} of 20 draws" in page.said
+    assert f"{low:.1f} to {high:.1f} thousandths (1 − cosine): less than that in {weaker} of 20 draws" in page.said
 
 
 def test_without_a_whole_layer_there_are_no_other_directions_to_remove() -> None:
@@ -325,9 +325,9 @@ def test_the_divergence_of_readings_of_different_texts_is_refused(minilm: Encode
 def test_numbers_of_cells() -> None:
     written = [charts.in_thousandths(value) for value in (np.nan, 0.0, 0.00004, 0.0021, 0.00996, 0.079, 1.9999)]
     assert written == ["", "0.0", "0.0", "2.1", "10", "79", "2,000"]
-    figure = charts.head_grid(np.array([[np.nan, 0.5], [0.0, 1.0]]), "nats", [Head(1, 1)], LIGHT)
+    figure = charts.head_grid(np.array([[np.nan, 0.5], [0.0, 1.0]]), "thousandths of a nat", [Head(1, 1)], LIGHT)
     assert figure.data[1].text == ("", "500", "0.0", "off")
-    assert "1.00000 nats" in figure.data[1].hovertext[3]
+    assert "1,000 thousandths of a nat" in figure.data[1].hovertext[3]
     assert len(figure.layout.shapes) == 1
 
 

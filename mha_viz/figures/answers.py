@@ -69,9 +69,9 @@ def _marked(word: str, is_followed: bool) -> str:
 
 
 def removal_curve(removal: Removal, what: str, unit: str, theme: Theme) -> go.Figure:
-    """The effect on ``what``, "sentence" or "answer", while one more head is off at each step; the first step at which
-    another word is the answer is marked."""
-    values = removal.answer if what == "answer" else removal.sentence
+    """The effect on ``what``, "sentence" or "answer", in thousandths, as ``unit`` says, while one more head is off at
+    each step; the first step at which another word is the answer is marked."""
+    values = 1000 * (removal.answer if what == "answer" else removal.sentence)
     names = ["no head", *(both(head) for head in removal.order)]
     trace = {
         "type": "scatter",
@@ -81,7 +81,7 @@ def removal_curve(removal: Removal, what: str, unit: str, theme: Theme) -> go.Fi
         "line": {"color": theme.heads[0], "width": 2},
         "marker": {"size": 5},
         "customdata": names,
-        "hovertemplate": f"%{{x}} off, the last one %{{customdata}}: %{{y:.4f}} {escape(unit)}<extra></extra>",
+        "hovertemplate": f"%{{x}} off, the last one %{{customdata}}: %{{y:,.1f}} {escape(unit)}<extra></extra>",
     }
     layout: dict[str, Any] = {
         "height": 280,
@@ -119,7 +119,7 @@ def _first_change(first: int | None, steps: int, theme: Theme) -> dict[str, Any]
 
 def looks_and_effects(looks: Numbers, effects: Numbers, title: str, unit: str, theme: Theme) -> go.Figure:
     """Every head as a point: how specialised its attention looks, ``looks`` [layer, head], against how much it matters,
-    ``effects`` [layer, head]. A point's ``customdata`` is the head's name."""
+    ``effects`` [layer, head], drawn in thousandths, as ``unit`` says. A point's ``customdata`` is the head's name."""
     layers, heads = effects.shape
     traces = list[dict[str, Any]]()
     for layer in range(layers):
@@ -128,24 +128,31 @@ def looks_and_effects(looks: Numbers, effects: Numbers, title: str, unit: str, t
             {
                 "type": "scatter",
                 "x": looks[layer],
-                "y": effects[layer],
+                "y": 1000 * effects[layer],
                 "mode": "markers",
                 "name": f"layer {layer}",
                 "marker": {"size": 10, "color": theme.heads[layer % len(theme.heads)], "line": {"width": 0}},
                 "customdata": [str(head) for head in every],
                 "hovertext": [both(head) for head in every],
-                "hovertemplate": f"<b>%{{hovertext}}</b><br>%{{x:.2f}}; %{{y:.4f}} {escape(unit)}<extra></extra>",
+                "hovertemplate": f"<b>%{{hovertext}}</b><br>%{{x:.2f}}; %{{y:,.2f}} {escape(unit)}<extra></extra>",
             }
         )
     layout: dict[str, Any] = {
         "height": 380,
         "margin": {"l": 60, "r": 15, "t": 10, "b": 45},
         **paper(theme, 12),
-        "xaxis": _axis(title, theme),
-        "yaxis": {**_axis(unit, theme), "rangemode": "tozero", "nticks": 6},
+        "xaxis": {**_axis(title, theme), "range": _padded(looks)},
+        "yaxis": {**_axis(unit, theme), "range": _padded(1000 * np.append(effects, 0)), "nticks": 6},
         "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
     }
     return go.Figure(traces, layout)
+
+
+def _padded(values: Numbers) -> list[float]:
+    """The range of an axis on which every point is whole."""
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    room = 0.06 * ((high - low) or 1)
+    return [low - room, high + room]
 
 
 def _axis(title: str, theme: Theme) -> dict[str, Any]:

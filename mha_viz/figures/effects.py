@@ -13,6 +13,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.charts import go
 from mha_viz.figures.theme import Theme, grid_colour, palette, paper, readable
+from mha_viz.numerals import three_digits
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
 LABELS = 24  # names of heads below a chart, as many as fit on a phone
@@ -29,7 +30,7 @@ def head_grid(
 ) -> go.Figure:
     """One number for each head, ``values`` [layer, head], as it is ``written`` (in thousandths by default); the larger,
     the stronger its colour. Cells with NaN are empty. Heads that are off are framed. A cell's ``customdata`` is the
-    head's name; ``unit`` appears in its hover text."""
+    head's name; ``unit`` appears in its hover text: a number of thousandths where they are written so."""
     layers, heads = values.shape
     top = float(np.nanmax(values, initial=0.0)) or 1.0
     traces = [_colours(values, top, theme), _numbers(values, top, unit, off, theme, written or in_thousandths)]
@@ -37,15 +38,15 @@ def head_grid(
 
 
 def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figure:
-    """One bar for each token."""
+    """One bar for each token, in thousandths."""
     names = [f"{place} {token}" for place, token in enumerate(tokens)]  # keeps equal tokens separate
     trace = {
         "type": "bar",
         "x": names,
-        "y": values,
+        "y": 1000 * values,
         "marker": {"color": theme.heads[0]},
         "customdata": [escape(token) for token in tokens],
-        "hovertemplate": "%{customdata}: %{y:.4f}<extra></extra>",
+        "hovertemplate": "%{customdata}: %{y:,.1f} thousandths<extra></extra>",
     }
     layout: dict[str, Any] = {
         "height": 250,
@@ -57,7 +58,13 @@ def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figur
             "tickangle": -45,
             "fixedrange": True,
         },
-        "yaxis": {"rangemode": "tozero", "gridcolor": grid_colour(theme), "fixedrange": True, "nticks": 5},
+        "yaxis": {
+            "title": "thousandths",
+            "rangemode": "tozero",
+            "gridcolor": grid_colour(theme),
+            "fixedrange": True,
+            "nticks": 5,
+        },
         "bargap": 0.3,
         "showlegend": False,
     }
@@ -66,18 +73,18 @@ def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figur
 
 def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: str, theme: Theme) -> go.Figure:
     """A bar per head in the given order, ``effects`` [head], and beside it the median of the same after removing random
-    directions, ``random`` [head, draw], with a line from the smallest to the largest draw. A bar's ``customdata`` is
-    the head's name."""
+    directions, ``random`` [head, draw], with a line from the smallest to the largest draw. All are drawn in
+    thousandths, as ``unit`` says. A bar's ``customdata`` is the head's name."""
     places, every = range(1, len(heads) + 1), -(-len(heads) // LABELS)
     bars = {
         "type": "bar",
         "x": [*places],
-        "y": effects,
+        "y": 1000 * effects,
         "name": "without the head",
         "marker": {"color": theme.heads[0]},
         "customdata": [str(head) for head in heads],
         "hovertext": [both(head) for head in heads],
-        "hovertemplate": f"<b>%{{hovertext}}</b>, number %{{x}}<br>%{{y:.5f}} {escape(unit)}<extra></extra>",
+        "hovertemplate": f"<b>%{{hovertext}}</b>, number %{{x}}<br>%{{y:,.2f}} {escape(unit)}<extra></extra>",
     }
     names = {"tickvals": [*places[::every]], "ticktext": [str(head) for head in heads[::every]], "tickangle": -90}
     layout: dict[str, Any] = {
@@ -89,7 +96,7 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
         "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
         "bargap": 0.25,
     }
-    return go.Figure([bars, *_draws(places, random, unit, theme)], layout)
+    return go.Figure([bars, *_draws(places, 1000 * random, unit, theme)], layout)
 
 
 def _draws(places: Sequence[int], random: Numbers, unit: str, theme: Theme) -> list[dict[str, Any]]:
@@ -111,7 +118,7 @@ def _draws(places: Sequence[int], random: Numbers, unit: str, theme: Theme) -> l
         "name": "their median",
         "mode": "markers",
         "marker": {"color": theme.ink, "size": 4},
-        "hovertext": [f"{low:.5f} to {high:.5f}" for low, high in zip(least, most, strict=True)],
+        "hovertext": [f"{low:,.2f} to {high:,.2f}" for low, high in zip(least, most, strict=True)],
         "hovertemplate": f"random directions, %{{hovertext}} {escape(unit)}<extra></extra>",
     }
     return [ranges, medians]
@@ -144,6 +151,7 @@ def _numbers(
     """The number on each square, with its hover text and the data that a click on it sends."""
     layers, heads = values.shape
     every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    per_unit = 1000 if written is in_thousandths else 1
     ink = [_ink(values[head] / top, theme) for head in every]
     return {
         "type": "scatter",
@@ -154,7 +162,7 @@ def _numbers(
         "textfont": {"size": 11 if heads <= 12 else 9, "color": ink},
         "marker": {"symbol": "square", "size": 28, "opacity": 0},
         "customdata": [str(head) for head in every],
-        "hovertext": [_hover(head, values[head], unit, head in off) for head in every],
+        "hovertext": [_hover(head, values[head] * per_unit, unit, head in off) for head in every],
         "hovertemplate": "%{hovertext}<extra></extra>",
         "showlegend": False,
     }
@@ -189,7 +197,7 @@ def numbered_axis(letter: str, places: int, theme: Theme) -> dict[str, Any]:
 
 
 def _hover(head: Head, value: float, unit: str, is_off: bool) -> str:
-    number = "" if np.isnan(value) else f"<br>{value:.5f} {escape(unit)}"
+    number = "" if np.isnan(value) else f"<br>{three_digits(value)} {escape(unit)}"
     return f"<b>{both(head)}</b>{' is off' if is_off else ''}{number}"
 
 

@@ -64,7 +64,7 @@ def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:
     stays = f"{without} the answer stays **{then}**" if first == then else f"{without} the answer is **{then}**"
     return (
         f"{sentence} {stays}; the probability of **{followed}** goes from {percent(before)} to {percent(after)}. The "
-        f"probabilities of all words diverge by {decimal(answer.divergence, 3)} nats (KL)."
+        f"probabilities of all words diverge by {thousandths(answer.divergence)} thousandths of a nat (KL)."
     )
 
 
@@ -99,10 +99,15 @@ def _on_effect(key: str) -> None:
 
 
 def unit(question: Question | None, effect: str) -> str:
-    """The unit of an effect."""
+    """The unit of an effect, on axes and after numbers."""
     if effect == "sentence" or question is None:
-        return "1 − cosine"
-    return "change of the cosine" if question.kind == COSINE else "nats"
+        return "thousandths (1 − cosine)"
+    return "thousandths (change of the cosine)" if question.kind == COSINE else "thousandths of a nat"
+
+
+def thousandths(value: float) -> str:
+    """An effect as a number for :func:`unit`."""
+    return decimal(1000 * value, 1)
 
 
 def explained(question: Question | None, effect: str) -> str:
@@ -120,12 +125,13 @@ def explained(question: Question | None, effect: str) -> str:
     )
 
 
-def beside_random(effects: Effects, effect: Together, off: tuple[Head, ...]) -> str:
+def beside_random(effects: Effects, effect: Together, off: tuple[Head, ...], question: Question | None) -> str:
     """The effect on the answer, its rank for a single head, and beside it that of random directions; empty if there is
     no question."""
     if effect.answer != effect.answer:
         return ""
-    sentence = f"The effect on the answer is {decimal(effect.answer, 4)}"
+    of_answer = unit(question, "answer")
+    sentence = f"The effect on the answer is {thousandths(effect.answer)} {of_answer}"
     if len(off) == 1:
         sentence += f", rank {effects.ranked('answer').index(off[0]) + 1} of {effects.answer.size}"
     if is_all_there_is(effect.random_answer, effect.answer):
@@ -133,8 +139,8 @@ def beside_random(effects: Effects, effect: Together, off: tuple[Head, ...]) -> 
     weaker = int((effect.random_answer < effect.answer).sum())
     return (
         f"{sentence}; removing as much in random directions gives "
-        f"{decimal(effect.random_answer.min(), 4)} to {decimal(effect.random_answer.max(), 4)}: less in {weaker} of "
-        f"{len(effect.random_answer)} draws."
+        f"{thousandths(effect.random_answer.min())} to {thousandths(effect.random_answer.max())} {of_answer}: less in "
+        f"{weaker} of {len(effect.random_answer)} draws."
     )
 
 

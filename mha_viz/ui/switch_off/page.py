@@ -76,9 +76,9 @@ def show(what: PageRequest) -> None:
         effect = together.effect(model, attention, ablation, off) if off else None
         with st.container(width=900):
             if effect is None:
-                _most(effects, on)
+                _most(effects, on, question)
             else:
-                _summary(effects, effect, off)
+                _summary(effects, effect, off, question)
         about, alone = (_about(attention, ablation.method, heads) for heads in (off, ()))
         drawn = [_effects_chart(effects, off, question, on, alone)]
         if question is not None:
@@ -174,14 +174,14 @@ def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | Liter
     )
 
 
-def _most(effects: Effects, on: str) -> None:
+def _most(effects: Effects, on: str, question: Question | None) -> None:
     """While no head is off, name the heads with the largest effects."""
-    values, every = effects.on(on), effects.ranked(on)
+    values, every, unit = effects.on(on), effects.ranked(on), answering.unit(question, on)
     first, last = every[0], every[-1]
     st.subheader("No head is off")
     st.markdown(
-        f"Without **{both(first)}** {answering.ON[on]} changes most ({_thousandths(values[first])}), "
-        f"without **{both(last)}** least ({_thousandths(values[last])}). {CAUTION}"
+        f"Without **{both(first)}** {answering.ON[on]} changes most ({answering.thousandths(values[first])} {unit}), "
+        f"without **{both(last)}** least ({answering.thousandths(values[last])} {unit}). {CAUTION}"
     )
     flips = int(np.nansum(effects.changed))
     if not np.isnan(effects.changed).any():
@@ -190,7 +190,7 @@ def _most(effects: Effects, on: str) -> None:
         )
 
 
-def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
+def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question: Question | None) -> None:
     """Say the effect in words: its rank among heads, and how it compares with removing as much at random."""
     st.subheader(f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads")
     if len(off) == 1:
@@ -207,10 +207,10 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...]) -> None:
         )
     else:
         st.markdown(
-            f"Removing as much in random directions changes it by {1000 * effect.random.min():.1f} to "
+            f"Removing as much in random directions changes it by {answering.thousandths(effect.random.min())} to "
             f"{_thousandths(effect.random.max())}: less than that in {weaker} of {len(effect.random)} draws."
         )
-    st.markdown(answering.beside_random(effects, effect, off))
+    st.markdown(answering.beside_random(effects, effect, off, question))
     st.markdown(CAUTION)
 
 
@@ -238,7 +238,7 @@ def _looks(
 
 
 def _thousandths(value: float) -> str:
-    return f"{1000 * value:,.1f} thousandths"
+    return f"{answering.thousandths(value)} {answering.unit(None, 'sentence')}"
 
 
 def _changes(
@@ -255,7 +255,7 @@ def _changes(
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Which tokens change")
-        st.markdown("1 − cosine of each token’s state after the last layer.")
+        st.markdown("1 − cosine of each token’s state after the last layer, in thousandths.")
         tokens = [token.text for token in attention.text.tokens]
         _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
     drawn = [Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about)]
@@ -282,6 +282,8 @@ def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: s
         "693."
     )
     label = "Change of each later head"
-    head_grid(charts.head_grid(moved, "nats", off, theme()), "later_heads", f"{label}’s attention.")
-    drawn = Chart(label, "later-heads", lambda theme: charts.head_grid(moved, "nats", off, theme), about)
+    head_grid(charts.head_grid(moved, "thousandths of a nat", off, theme()), "later_heads", f"{label}’s attention.")
+    drawn = Chart(
+        label, "later-heads", lambda theme: charts.head_grid(moved, "thousandths of a nat", off, theme), about
+    )
     return [drawn], Head(*map(int, np.unravel_index(np.nanargmax(moved), moved.shape)))

@@ -232,3 +232,10 @@ def test_what_is_typed_survives_a_click_that_follows_at_once(visitor: BrowserTab
     page.get_by_role("button", name="syntax").click()
     visitor.asked(relation="mod", kinds="syntax")
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
+
+
+def test_the_squares_of_the_map_keep_their_words_on_a_phone(newcomer: Callable[..., BrowserTab]) -> None:
+    page = newcomer(viewport=PHONE).visit("/roles")
+    words = page.locator(".st-key-wide_role_map .textpoint text")
+    expect(words.filter(has_text="+1").first).to_be_visible()
+    expect(words.filter(has_text="prev").first).to_have_css("font-size", "9px")

@@ -171,8 +171,9 @@ def test_the_label_of_a_cell_is_what_people_look_for() -> None:
     drawn = role_map(roles, (6, 12), None, LIGHT).data[-1]
     assert "pronoun → what it refers to, as “it” → “dog” in" in drawn.hovertext[2 * 12 + 4].replace("<br>", " ")
     cells = drawn.text
-    assert cells[2 * 12 + 4] == "coref +1"  # and not [CLS], to which it gives more of its attention
+    assert cells[2 * 12 + 4] == "coref<br>+1"  # and not [CLS], to which it gives more of its attention
     assert cells[0 * 12 + 2] == "prev"
+    assert max(len(line) for cell in cells for line in cell.split("<br>")) <= 6  # fits on a phone
 
 
 def test_sentences_begin_with_a_relation_that_has_some() -> None:

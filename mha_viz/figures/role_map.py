@@ -17,6 +17,7 @@ from mha_viz.figures.theme import Theme, grid_colour, paper, readable
 from mha_viz.numerals import signed
 
 CELL, TOP, LEFT, RIGHT = (60, 40), 30, 30, 4  # pixels
+LETTERS = 6  # of a role in its cell, so that it fits on a phone
 FAINTEST = 0.18  # opacity of a role without a gain, or that a simple rule matches
 
 
@@ -102,7 +103,9 @@ def _cell(findings: Sequence[Finding]) -> str:
     if not findings:
         return "·"
     more = len({(f.role, short(f)) for f in findings}) - 1
-    return escape(short(findings[0])) + (f" +{more}" if more else "")
+    name = short(findings[0])
+    cut = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
+    return escape(cut) + (f"<br>+{more}" if more else "")
 
 
 def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:

@@ -12,7 +12,8 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.ui.classroom import legible
 
 TAP = 24  # pixels of the smallest square, as WCAG 2.2 asks (2.5.8)
-ROOM_FOR_WORDS = 48  # pixels of a square in which a word is readable
+ROOM_FOR_WORDS = 48  # pixels of a square in which a word has its usual size
+SMALL = 9  # pixels of letters in narrower squares
 
 
 def head_grid(
@@ -24,8 +25,7 @@ def head_grid(
     words: bool = False,
 ) -> None:
     """Draw a chart of layers × heads in a container whose key is ``wide_`` followed by ``name``. ``key``: the chart's
-    key, if it is not ``name``. ``words``: the squares contain words, which are left out if the squares are too narrow.
-    """
+    key, if it is not ``name``. ``words``: the squares contain words, which are small if the squares are narrow."""
     chart = legible(chart)
     layout = chart.layout
     around, heads = layout.margin.l + layout.margin.r, len(layout.xaxis.tickvals)
@@ -36,7 +36,10 @@ def head_grid(
     ]
     if words:
         narrow = f"@container (max-width: {around + ROOM_FOR_WORDS * heads}px)"
-        rules += [f"{box} {{ container-type: inline-size; }}", f"{narrow} {{ {box} .textpoint {{ display: none; }} }}"]
+        rules += [
+            f"{box} {{ container-type: inline-size; }}",
+            f"{narrow} {{ {box} .textpoint text {{ font-size: {SMALL}px !important; }} }}",
+        ]
     st.html(f"<style>{' '.join(rules)}</style>")
     with st.container(key=f"wide_{name}", gap=None):
         st.html(_layers(layout))

@@ -161,6 +161,13 @@ def test_what_cannot_be_looked_for_is_said(tiny: Callable[[str], Encoder]) -> No
                                (tagged, {"dependent_word": "cat"}), (tagged, {"key_relation": "obj"})):  # fmt: skip
         with pytest.raises(CorpusError, match="cannot be looked for"):
             search(corpus, "L0H0", bert, **conditions)  # type: ignore[arg-type]
+    full = read_conllu("1\tDogs\t_\tNOUN\t_\t_\t2\tnsubj:pass\t_\t_\n2\tbark\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n")
+    for conditions in ({"relation": "nsubj"}, {"key_relation": "nsubj:pass"}, {"query_pos": "noun"}):
+        search(full, "L0H0", bert, **conditions)  # type: ignore[arg-type]
+    with pytest.raises(CorpusError, match=r"no word with relation “nsbj”\. Did you mean nsubj"):
+        search(full, "L0H0", bert, relation="nsbj")
+    with pytest.raises(CorpusError, match=r"no word with query_pos “QQQQ”\. It has NOUN and VERB\."):
+        search(full, "L0H0", bert, query_pos="QQQQ")
     with pytest.raises(UnknownHead):
         search(plain, "L9H0", bert)
     with pytest.raises(SettingError):

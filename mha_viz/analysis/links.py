@@ -13,12 +13,14 @@ from mha_viz.attention import Head
 from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.treebank import Corpus, Sentence, Word
 from mha_viz.errors import CorpusError
+from mha_viz.quotes import did_you_mean, quoted, series
 
 if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ("weight", "query", "key", "query_pos", "key_pos", "relation", "direction", "number", "sentence")
 TOTALS = ("matches", "links_read", "matching_sentences", "sentences_read", "sentences")
+LISTED = 12  # names that an error lists
 TO_HEAD, TO_DEPENDENT = "dep_to_head", "head_row"  # directions of syntax that use the largest weight of a row
 
 
@@ -67,7 +69,8 @@ class Conditions(NamedTuple):
         )
 
     def check(self, corpus: Corpus) -> None:
-        """Raise CorpusError if the corpus lacks the annotation that the conditions need."""
+        """Raise CorpusError if the corpus lacks the annotation that the conditions need, or a relation or part of
+        speech that they name."""
         wanted = {name for name, value in self._asdict().items() if value and not name.endswith("_word")}
         wanted |= {name for name in ("dependent_word", "governor_word") if getattr(self, name)}
         tagged = corpus.has_trees or any(word.upos for sentence in corpus.sentences for word in sentence.words)
@@ -76,6 +79,16 @@ class Conditions(NamedTuple):
             if missing:
                 name = min(missing)
                 raise CorpusError(f"{corpus.name} has no {what}, so {name} cannot be looked for.", "Give CoNLL-U.")
+        words = [word for sentence in corpus.sentences for word in sentence.words]
+        relations = {name for word in words if word.head is not None for name in (word.relation, word.base)}
+        self._check_names(corpus, "_pos", {word.upos.casefold(): word.upos for word in words if word.upos})
+        self._check_names(corpus, "relation", {name: name for name in relations})
+
+    def _check_names(self, corpus: Corpus, ending: str, names: Mapping[str, str]) -> None:
+        for field, value in self._asdict().items():
+            if field.endswith(ending) and value and (value.casefold() if ending == "_pos" else value) not in names:
+                nearest = did_you_mean(value, names.values()) or f"It has {series(sorted(names.values())[:LISTED])}."
+                raise CorpusError(f"{corpus.name} has no word with {field} {quoted(value)}.", nearest)
 
 
 def _equal(value: str, wanted: str) -> bool:

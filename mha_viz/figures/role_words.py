@@ -21,6 +21,11 @@ SHORT = {
     "previous": "prev",
     "entropy": "broad",
     "third_person": "coref",
+    "compound": "comp.",
+    "discourse": "disc.",
+    "dislocated": "disl.",
+    "parataxis": "parat.",
+    "vocative": "voc.",
 }
 NO_BETTER = "no better than a simple rule"
 HELD_OUT = "held-out"  # cases on which the head was not chosen
@@ -38,7 +43,8 @@ DIRECTIONS = {
 
 def short(finding: Finding) -> str:
     """A word that fits into a cell of the map."""
-    return SHORT.get(finding.detail, finding.detail.split()[0])
+    name = finding.detail.split()[0]
+    return SHORT.get(name, name)
 
 
 def plain_name(finding: Finding) -> str:

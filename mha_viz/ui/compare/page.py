@@ -370,7 +370,7 @@ def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[Vi
     tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)
     view = takeaway.view_of(compared, tokens=tokens)
     if view.scale == "row":  # a separate scale for each row is not a common scale
-        view = replace(view, scale="head" if tokens > LONG_TOKENS else "fixed")
+        view = replace(view, scale="head" if tokens > LONG_TOKENS else "")
     at = parameters.get("at", "")
     pin_of = int(at) if re.fullmatch(address.COMPARED["at"], at, flags=re.ASCII) else 0
     if view.pin and pin_of < len(panels):

@@ -214,6 +214,14 @@ def test_a_head_of_a_sentence_that_has_changed_is_not_added(no_hub: None) -> Non
 
 
 @pytest.mark.app
+def test_a_head_is_added_before_the_session_has_drawn_anything(no_hub: None) -> None:
+    page = PageSession({"text": TEXT})
+    del page.at.session_state["explorer_drawn"]
+    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H1"})
+    assert tray.read(page.url["tray"]) == ((Pin(TEXT, "", "minilm", Head(3, 1)),), True)
+
+
+@pytest.mark.app
 def test_a_compared_head_that_cannot_be_read_can_be_removed(no_hub: None) -> None:
     pins = [Pin(TEXT, "", "minilm", Head(3, 1)), Pin(TEXT, "", "minilm", Head(3, 1), off=(Head(9, 9),))]
     page = PageSession({"tray": tray.write(pins) or ""}, COMPARE)

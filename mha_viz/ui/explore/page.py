@@ -191,7 +191,7 @@ def _on_tray() -> None:
     """Add the head of the reading on screen to the compared heads."""
     event = message("explorer", "tray")
     what = page_request()
-    if not _is_drawn(event, what):
+    if DRAWN in st.session_state and not _is_drawn(event, what):  # a browser may draw before its session has
         st.toast("The sentence has changed. Press **+ Compare** again once it is drawn.")
         return
     try:

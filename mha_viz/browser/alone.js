@@ -20,6 +20,7 @@ export async function openAlone(create) {
   const root = document.getElementById("root");
   let changed = "";
   const locate = () => changed || location.hash.slice(1) || content.start;
+  /** @type {Send} */
   const send = (name, value) => {
     if (name !== "view") return;
     changed = addressOf(value);
@@ -45,6 +46,7 @@ export async function openParts(create) {
   for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-alone]"))) {
     const content = JSON.parse(root.nextElementSibling.textContent);
     let changed = content.start;
+    /** @type {Send} */
     const send = (name, value) => {
       if (name === "view") changed = addressOf(value);
     };

@@ -17,7 +17,9 @@ const LINKS = [
   ["min", "weight ≥ t"],
   ["mass", "cumulative mass"],
 ];
+/** @type {Record<string, string>} */
 const FIRST_LINKS = { all: "all", top: "top3", min: "min0.10", mass: "mass0.70" };
+/** @type {Record<string, number[]>} */
 const RANGES = { all: [0, 1, 1], top: [1, 10, 1], min: [0.02, 0.9, 0.01], mass: [0.1, 0.99, 0.01] };
 
 // Radio buttons side by side with a caption; `change` is called with {name: value}.
@@ -60,6 +62,7 @@ export function linksChoice(change) {
     const [rule, value] = [mode.select.value, +slider.value];
     change({ links: rule + (rule === "top" ? value : value.toFixed(2)) }, 300);
   };
+  /** @type {(links: string) => void} */
   const set = (links) => {
     const rule = linkRule(links);
     mode.select.value = rule.mode;
@@ -73,11 +76,13 @@ export function linksChoice(change) {
 
 // The settings with which a view begins, if they are not the `usual` ones: one line says what is left out, with a
 // button to show all, and one back. Hidden as soon as anything else is chosen.
-/** @type {(line: HTMLElement, first: Record<string, string>, usual: Record<string, string>, view: object,
+/** @type {(line: HTMLElement, first: Record<string, string>, usual: Record<string, string>, view: Settings,
  *   change: (settings: Record<string, string>) => void, words: string[]) => void} */
 export function begin(line, first, usual, view, change, [says, back]) {
   const names = Object.keys(first).filter((name) => first[name] !== usual[name]);
-  const isAs = (settings) => names.every((name) => view[name] === settings[name]);
+  /** @type {(settings: Record<string, string>) => boolean} */
+  const isAs = (settings) => names.every((name) => view[/** @type {Setting} */ (name)] === settings[name]);
+  /** @type {(settings: Record<string, string>, words: string) => HTMLElement} */
   const turn = (settings, words) => {
     const onclick = () => change(Object.fromEntries(names.map((name) => [name, settings[name]])));
     return make("button", { type: "button", class: "quiet", onclick }, words);

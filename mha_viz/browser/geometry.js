@@ -15,7 +15,7 @@ export function unpack(bytes) {
   const levels = new Levels(body, scales.byteLength, n * m * full.length);
   const zero = reading.signed ? 2 ** (8 * Levels.BYTES_PER_ELEMENT - 1) : 0; // the level in the middle
   reading.matrices = new Map(
-    full.map((head, i) => {
+    full.map((/** @type {number} */ head, /** @type {number} */ i) => {
       const rowScales = scales.subarray(2 * n * i, 2 * n * (i + 1));
       return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special, zero)];
     }),
@@ -60,10 +60,11 @@ export function parseView(params, reading) {
   const start = reading.start || {};
   const first = firstView(reading);
   const view = /** @type {ReadingView} */ ({});
+  /** @type {(name: string) => string | null} */
   const last = (name) => params.getAll(name).at(-1) ?? null; // the last value of a repeated parameter, as on the server
   for (const [name, pattern] of Object.entries(PATTERNS)) {
     const value = last(name);
-    view[name] = value !== null && pattern.test(value) ? value : first[name];
+    view[/** @type {Setting} */ (name)] = value !== null && pattern.test(value) ? value : first[name];
   }
   view.head = headIndex(last("head"), reading) ?? headIndex(start.head, reading) ?? 0;
   const layer = Math.floor(view.head / reading.heads) * reading.heads;
@@ -98,7 +99,8 @@ export function encodeView(view, reading) {
   const start = reading.start || {};
   const first = firstView(reading);
   const fields = /** @type {Record<string, string | null>} */ ({});
-  for (const name of Object.keys(PATTERNS)) fields[name] = view[name] === first[name] ? null : view[name];
+  for (const name of /** @type {Setting[]} */ (Object.keys(PATTERNS)))
+    fields[name] = view[name] === first[name] ? null : view[name];
   const head = headName(reading, view.head);
   const pin = pinName(view.pin);
   const atStart = head === (start.head || "L0H0") && pin === (start.pin || null);
@@ -209,6 +211,7 @@ export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.leng
 // The same for the grid if only pooled thumbnails were sent: first the rows and columns of a view…
 /** @type {(reading: Reading, view: Settings) => { rows: number[], cols: number[] }} */
 export function pooledUnits(reading, view) {
+  /** @type {(axis: Axis, bins: Bins, letter: string) => number[]} */
   const along = (axis, { starts, special }, letter) => {
     const shown = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
     if (view.side === "all" || !hasSecond(axis)) return shown;
@@ -310,6 +313,7 @@ export function ranking(reading, view) {
   if (sent && sent.query === query && sent.key === key && sent.words === words) return ranked(sent.weights);
   if (reading.matrices.size < reading.layers * reading.heads) return null;
   const columns = keysOf(reading);
+  /** @type {(axis: Axis, token: number) => number[]} */
   const group = (axis, token) => (words ? axis.groups.find((g) => g.includes(token)) : [token]);
   const [queries, keys] = [group(reading, query), group(columns, key)];
   const weights = [];
@@ -324,77 +328,3 @@ export function ranking(reading, view) {
 
 /** @type {(weights: number[]) => Rank[]} */
 const ranked = (weights) => weights.map((weight, head) => ({ head, weight })).sort((a, b) => b.weight - a.weight);
-
-// ---- Layouts ------------------------------------------------------------------------------------------
-
-const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid that is higher than `tall` scrolls
-
-// Grid of all heads: layers down, heads across. `step` is the distance between cells, `size` a cell's side.
-/** @type {(width: number, layers: number, heads: number, height: number) => GridLayout} */
-export function gridLayout(width, layers, heads, height) {
-  const [left, top] = [30, 22];
-  const fit = Math.min((width - left) / heads, Math.max(STEP.tall, (height - top) / layers));
-  const step = Math.max(STEP.least, Math.min(STEP.most, Math.floor(fit)));
-  const gap = step >= 30 ? 4 : 3;
-  return { left, top, step, size: step - gap, width: left + heads * step, height: top + layers * step };
-}
-
-/** @type {(layout: GridLayout, layers: number, heads: number, x: number, y: number) => number | null} */
-export function gridCellAt({ left, top, step }, layers, heads, x, y) {
-  const [layer, head] = [Math.floor((y - top) / step), Math.floor((x - left) / step)];
-  return layer >= 0 && layer < layers && head >= 0 && head < heads ? layer * heads + head : null;
-}
-
-// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart.
-/** @type {(width: number, R: number, C: number, height: number, label: number) => LinksLayout} */
-export function linksLayout(width, R, C, height, label) {
-  const rowHeight = Math.max(17, Math.min(34, Math.floor(height / Math.max(R, C))));
-  const column = Math.max(40, Math.min(label, Math.floor(width * 0.34)));
-  return { rowHeight, left: column + 8, right: width - column - 8, column, width, height: rowHeight * Math.max(R, C) };
-}
-
-// Heatmap: square cells of at least 2 pixels with labels above and beside them; long texts scroll instead of blurring.
-/** @type {(width: number, R: number, C: number, height: number, label: number) => HeatmapLayout} */
-export function heatmapLayout(width, R, C, height, label) {
-  const fits = Math.max(2, Math.min(44, (width - label) / C, (height - label) / R));
-  const cell = fits >= 4 ? Math.floor(fits) : Math.floor(fits * 2) / 2;
-  return { cell, left: label, top: label, width: label + cell * C, height: label + cell * R };
-}
-
-/** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */
-export function heatmapCellAt({ cell, left, top }, R, C, x, y) {
-  const [row, col] = [Math.floor((y - top) / cell), Math.floor((x - left) / cell)];
-  return row >= 0 && row < R && col >= 0 && col < C ? { row, col } : null;
-}
-
-// What a point of a heatmap is on: a cell, a label (its whole row or column), or null.
-/** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */
-export function heatmapSpotAt(layout, R, C, x, y) {
-  const { cell, left, top } = layout;
-  const [row, col] = [Math.floor((y - top) / cell), Math.floor((x - left) / cell)];
-  if (x < left && row >= 0 && row < R) return { row, col: null };
-  if (y < top && col >= 0 && col < C) return { row: null, col };
-  return heatmapCellAt(layout, R, C, x, y);
-}
-
-// What a point of a link diagram is on: a query on the left, a key on the right, or null.
-/** @type {(layout: LinksLayout, R: number, C: number, x: number, y: number) => Spot | null} */
-export function linksSpotAt({ rowHeight, left, right }, R, C, x, y) {
-  const i = Math.floor(y / rowHeight);
-  if (x < left + 40) return i >= 0 && i < R ? { row: i, col: null } : null;
-  if (x > right - 40) return i >= 0 && i < C ? { row: null, col: i } : null;
-  return null;
-}
-
-// ---- Focus: {row, col}, either may be null; `rows` and `cols` are their counts, 1 by default ---------
-
-/** @type {(i: number, from: number | null, count?: number) => boolean} */
-export const within = (i, from, count = 1) => from !== null && i >= from && i < from + count;
-
-// The weight of a focused link: the sum over several columns, the mean over several rows.
-/** @type {(part: Block, span: Span) => number} */
-export function spanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
-  let sum = 0;
-  for (let r = row; r < row + rows; r++) for (let c = col; c < col + cols; c++) sum += w[r * C + c];
-  return sum / rows;
-}

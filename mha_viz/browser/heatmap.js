@@ -1,5 +1,5 @@
 // The matrix of one head: rows are queries, columns are keys, the first row is at the top.
-import { heatmapLayout, within } from "./geometry.js";
+import { heatmapLayout, within } from "./layouts.js";
 import { diverging, fit, widest, write } from "./ink.js";
 
 const LABEL = 96; // the greatest width of labels, pixels
@@ -113,6 +113,7 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell, wi
   const { R, C } = part;
   context.fillStyle = look.paper;
   context.globalAlpha = look.veil ?? 0.62;
+  /** @type {(x: number, y: number, w: number, h: number) => void} */
   const veil = (x, y, w, h) => w > 0 && h > 0 && context.fillRect(x, y, w, h);
   const { row, col, rows = 1, cols = 1 } = focus;
   if (row !== null) {

@@ -90,6 +90,7 @@ export function cutText(context, text, width) {
     cut = text;
     if (context.measureText(text).width > width) {
       const letters = Array.from(text);
+      /** @type {(count: number) => string} */
       const shortened = (count) => letters.slice(0, count).join("") + "…";
       let [fits, exceeds] = [0, letters.length]; // halved each time, because a token may be thousands of letters long
       while (exceeds - fits > 1) {

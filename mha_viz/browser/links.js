@@ -1,5 +1,5 @@
 // Token links: queries on the left, keys on the right, one line per weight, whose opacity is the shade of the weight.
-import { linksLayout, spanWeight, within } from "./geometry.js";
+import { linksLayout, spanWeight, within } from "./layouts.js";
 import { number } from "./numerals.js";
 import { fit, widest, write } from "./ink.js";
 import { isShare } from "./view.js";
@@ -46,8 +46,10 @@ function shiftsOf(heads, layout) {
  */
 function strokes(context, { focus }, { part, mask, shade, colour, dash, below: negative }, layout, band, shift) {
   const [above, below] = band;
-  const paths = Array.from({ length: 2 * LEVELS + 1 }, () => null); // the first value that is not below 0
+  /** @type {(Path2D | null)[]} */
+  const paths = new Array(2 * LEVELS + 1).fill(null);
   const { R, C } = part;
+  /** @type {(i: number) => number} */
   const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
   const bend = (layout.right - layout.left) * 0.42;
   for (let r = 0; r < R; r++) {
@@ -84,6 +86,7 @@ function strokes(context, { focus }, { part, mask, shade, colour, dash, below: n
 function tokens(context, scene, layout, look, [above, below]) {
   const size = Math.max(10, Math.min(16, layout.rowHeight - 6));
   const { focus } = scene;
+  /** @type {(list: Unit[], isQuery: boolean) => void} */
   const side = (list, isQuery) =>
     list.forEach((unit, i) => {
       const y = (i + 0.5) * layout.rowHeight;

@@ -69,6 +69,7 @@ export function eachRow(raw, m, rows, visit) {
 // The places of the largest numbers, at most `count`, the largest first; of equal ones the first.
 /** @type {(row: Float32Array, count: number) => number[]} */
 export function heaviest(row, count) {
+  /** @type {number[]} */
   const places = [];
   for (let c = 0; c < row.length; c++) {
     if (places.length === count && !(row[c] > row[places[count - 1]])) continue;

@@ -5,6 +5,7 @@ import { post } from "./post.js";
 
 const TELL_AFTER = 80; // milliseconds of quiet before the server is told of a view: quick clicks are one message
 const COUNTS_ROWS = ["unit", "special", "side"]; // settings of a view that decide which rows there are
+/** @type {Record<string, readonly [number, number]>} */
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 /** @type {(event: KeyboardEvent) => readonly [number, number] | undefined} */
@@ -46,6 +47,7 @@ export function pointOn(element, event) {
 /** @type {(look: Partial<Look>, root: Element, themes: Reading["themes"], quiet: Element) => void} */
 export function readLook(look, root, themes, quiet) {
   const style = getComputedStyle(root);
+  /** @type {(name: string, other: string) => string} */
   const value = (name, other) => style.getPropertyValue(name).trim() || other;
   const theme = themes[isDark(root) ? "dark" : "light"];
   const name = theme.ramp.join();
@@ -223,7 +225,7 @@ export class Stage {
  * @template {{ stop: () => void }} App
  * @param {StreamlitComponent} component
  * @param {string} selector
- * @param {{ create: (root: any, send: Send) => App, show: (app: App, data: any) => void, failure: string }} drawing
+ * @param {InStreamlit<App>} drawing
  */
 export function mounted({ data, parentElement, setTriggerValue }, selector, { create, show, failure }) {
   const root = /** @type {any} */ (parentElement.querySelector(selector));

@@ -11,6 +11,8 @@ interface Settings {
   as?: string;
 }
 
+type Setting = keyof Settings;
+
 /** Tokens that a view holds, null for none; `at`: the panel that they are counted in. */
 interface Pin {
   query: number | null;
@@ -614,6 +616,13 @@ interface SearchApp {
 interface SearchOnPage {
   show: (data: SearchData) => void;
   stop: () => void;
+}
+
+/** A drawing as Streamlit's pages use it: `show` gets what the server sent, `failure` stands in its place. */
+interface InStreamlit<OnPage> {
+  create: (root: HTMLElement, send: Send) => OnPage;
+  show: (app: OnPage, data: any) => void;
+  failure: string;
 }
 
 /** What Streamlit gives to a component. */

@@ -2,7 +2,7 @@
 import GRAMMAR from "./view.json" with { type: "json" };
 
 /** @type {(names: string[]) => Record<string, string>} */
-export const defaultsOf = (names) => pick(names, (name) => GRAMMAR.defaults[name]);
+export const defaultsOf = (names) => pick(names, (name) => GRAMMAR.defaults[/** @type {Setting} */ (name)]);
 
 // A view of more tokens than this begins with these settings, unless the address states others, so that it is readable.
 /** @type {{ tokens: number, defaults: Record<string, string> }} */
@@ -21,7 +21,8 @@ export const QUANTITIES = Object.entries(GRAMMAR.quantities);
 
 // The pattern for the complete value of each setting.
 /** @type {(names: string[]) => Record<string, RegExp>} */
-export const patternsOf = (names) => pick(names, (name) => new RegExp(`^(${GRAMMAR.values[name]})$`));
+export const patternsOf = (names) =>
+  pick(names, (name) => new RegExp(`^(${GRAMMAR.values[/** @type {keyof typeof GRAMMAR.values} */ (name)]})$`));
 
 /** @type {<T>(names: string[], valueOf: (name: string) => T) => Record<string, T>} */
 function pick(names, valueOf) {

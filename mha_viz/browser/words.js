@@ -38,6 +38,7 @@ const linkWords = (from, to, weight, kind) => [strong(from.text), " → ", stron
 function reachedWords(part, rows, cols, { row, col }) {
   const { w, C } = part;
   const isQuery = row !== null;
+  /** @type {(i: number) => number} */
   const weightOf = (i) => w[isQuery ? row * C + i : i * C + col];
   const reached = (isQuery ? cols : rows).map(({ text }, i) => ({ text, weight: weightOf(i) }));
   reached.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
@@ -99,6 +100,7 @@ const tableWith = (caption, top, body) =>
 /** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement} */
 function wholeTable(caption, part, { rows, cols }) {
   const top = [tableCell("td", ""), ...cols.map((unit) => tableCell("th", unit.text, "col"))];
+  /** @type {(unit: Unit, r: number) => HTMLElement[]} */
   const line = (unit, r) => [
     tableCell("th", unit.text, "row"),
     ...cols.map((_, c) => tableCell("td", number(part.w[r * part.C + c], part))),
@@ -118,6 +120,7 @@ function largestWeights(caption, part, { rows, cols }) {
     .filter((i) => Math.abs(w[i]) >= least)
     .sort((a, b) => Math.abs(w[b]) - Math.abs(w[a]))
     .slice(0, LISTED);
+  /** @type {(i: number) => HTMLElement[]} */
   const line = (i) =>
     [rows[Math.floor(i / C)].text, cols[i % C].text, number(w[i], part)].map((text) => tableCell("td", text));
   const top = ["from", "to", "weight"].map((text) => tableCell("th", text, "col"));

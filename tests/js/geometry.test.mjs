@@ -6,15 +6,10 @@ import {
   block,
   chosen,
   encodeView,
-  gridCellAt,
-  gridLayout,
   headIndex,
   headName,
-  heatmapCellAt,
-  heatmapLayout,
   isPair,
   linkRule,
-  linksLayout,
   mean,
   paperName,
   parseView,
@@ -26,6 +21,7 @@ import {
   units,
   unpack,
 } from "../../mha_viz/browser/geometry.js";
+import { gridCellAt, gridLayout, heatmapCellAt, heatmapLayout, linksLayout } from "../../mha_viz/browser/layouts.js";
 import { labelled } from "../../mha_viz/browser/heatmap.js";
 import { inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";

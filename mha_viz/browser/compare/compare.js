@@ -123,6 +123,7 @@ function subtract({ part, stage }, ofSecond) {
   part.diff.scrollIntoView({ block: "nearest" });
 }
 
+/** @type {InStreamlit<CompareOnPage>} */
 const IN_STREAMLIT = {
   create: compare,
   show: (app, data) => app.show(data),

@@ -1,6 +1,6 @@
 // Two panels subtracted: the second minus the first, as a signed heatmap and as the largest differences.
 import { make, typedText } from "../dom.js";
-import { heatmapSpotAt } from "../geometry.js";
+import { heatmapSpotAt } from "../layouts.js";
 import { inNats, number, signed } from "../numerals.js";
 import { pointOn } from "../stage.js";
 import { entry } from "./parts.js";
@@ -46,6 +46,7 @@ export function drawDifference(app) {
 
 /** @type {(set: Panels, diff: [number, number]) => Children} */
 function title(set, diff) {
+  /** @type {(panel: { name: string, more: string }) => Children} */
   const named = ({ name, more }) => [make("code", {}, name), ...(more ? [" ", typedText(more)] : [])];
   const [first, second] = toldApart(set, diff).map(named);
   return [...second, " minus ", ...first, softly(` panel ${diff[1] + 1} minus panel ${diff[0] + 1}`)];
@@ -118,10 +119,11 @@ export function refreshDifference(app, spot, all) {
   if (!all && key === part.drawn) return;
   part.drawn = key;
   const focus = here?.missing ? null : here;
+  /** @type {HeatScene} */
   const scene = { rows: result.rows, cols: result.cols, head: result.head, focus: null };
   const width = all ? Math.min(680, part.map.box.clientWidth - 12) : 0;
-  const size = { width, height: Math.max(380, look.height), label: undefined, most: 0 };
-  drawPlate(part.map, scene, focus, all, { ...look, colours: look.signedColours, ...size });
+  const size = { width, height: Math.max(380, look.height), most: 0 };
+  drawPlate(part.map, scene, focus, all, { ...look, colours: look.signedColours, label: undefined, ...size });
   part.diffSays.replaceChildren(...differenceSays(app, here));
   part.map.canvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
   markEntries(part.list, result, focus);
@@ -139,6 +141,7 @@ function markEntries(list, { largest: cells, C }, focus) {
 /** @type {(app: CompareApp) => void} */
 export function listenToDifference(app) {
   const { part, stage } = app;
+  /** @type {(event: MouseEvent) => Spot | null} */
   const cell = (event) => {
     const result = app.derived?.diff;
     if (!part.map.layout || !result?.partner) return null;

@@ -1,5 +1,6 @@
 // The panels: one size, one layout and one scale for all, and the focus of any panel shown in each.
-import { block, chosen, heatmapLayout, heatmapSpotAt, keysOf, linksSpotAt } from "../geometry.js";
+import { block, chosen, keysOf } from "../geometry.js";
+import { heatmapLayout, heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { heatmapLabel } from "../heatmap.js";
 import { linksLabel } from "../links.js";
 import { pointOn, reveal } from "../stage.js";
@@ -37,7 +38,7 @@ export function derive(app) {
     colour: parts[index].signed
       ? look.signed.at(-2)
       : look.heads[(head % set.readings[reading].heads) % look.heads.length],
-    dash: [],
+    dash: /** @type {number[]} */ ([]),
     ...(parts[index].signed ? { below: look.signed[1] } : {}),
   }));
   app.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
@@ -124,6 +125,7 @@ export function listenTo(app, panel, index) {
   const isLinks = () => stage.view.as === "links";
   /** @type {() => [number, number]} */
   const counts = () => [app.derived.units[reading].length, app.derived.columns[reading].length];
+  /** @type {(event: MouseEvent) => Spot | null} */
   const where = (event) => {
     if (!panel.layout || !app.derived) return null;
     const [x, y] = pointOn(panel.canvas, event);
@@ -138,6 +140,7 @@ export function listenTo(app, panel, index) {
     const [R, C] = counts();
     return { from, isHeat: !isLinks(), R, C, start: { at: index }, walked };
   };
+  /** @type {(spot: Spot) => void} */
   const walked = (spot) => {
     app.part.announcement.textContent = allSay(app);
     if (isLinks()) reveal(panel.box, (spot.row ?? spot.col) * panel.layout.rowHeight);

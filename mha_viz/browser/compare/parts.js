@@ -4,6 +4,7 @@ import { make, typedText } from "../dom.js";
 import { keysOf } from "../geometry.js";
 import { defaultsFor } from "../view.js";
 import { plate } from "./plate.js";
+import { icon, toolbar } from "./tools.js";
 import { START, areAlike, called, nameOf, readingOf, sameText, sideOf, startOf } from "./together.js";
 
 const AS = [
@@ -15,18 +16,6 @@ const SCALES = [
   ["head", "0 to the largest shown"],
   ["log", "logarithmic"],
 ];
-const SVG = "http://www.w3.org/2000/svg";
-const ICONS = {
-  // strokes in a square of 16 × 16
-  left: "M10 3 5 8l5 5",
-  right: "m6 3 5 5-5 5",
-  duplicate: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
-  remove: "m4 4 8 8M12 4l-8 8",
-  open: "M9 3h4v4M13 3 7.5 8.5M6.5 4H3v9h9V9.5",
-  pin: "M8 3v10M3 8h10",
-  rename: "m3 13 .6-2.8L10.5 3.3l2.2 2.2-6.9 6.9z",
-};
-
 /** @type {(text: string) => HTMLElement} */
 const quiet = (text) => make("span", { class: "soft" }, text);
 
@@ -62,13 +51,17 @@ function controlsOf(p, on) {
     links: linksChoice(on.change),
     scale: {
       box: scale.box,
-      set: (value) => {
+      set: (/** @type {string} */ value) => {
         scale.select.value = value;
       },
     },
   };
+  /** @type {(label: string) => HTMLSelectElement} */
   const pick = (label) =>
-    make("select", { "aria-label": label, onchange: (event) => on.subtract(event.target === p.second) });
+    make("select", {
+      "aria-label": label,
+      onchange: (/** @type {Event} */ event) => on.subtract(event.target === p.second),
+    });
   [p.second, p.first] = [pick("The panel to subtract from"), pick("The panel that is subtracted")];
   p.subtract = make(
     "fieldset",
@@ -97,7 +90,7 @@ function scaleOf(p) {
 
 /** @type {(p: Parts, set: Panels, view: PanelsView) => void} */
 export function setControls(p, set, view) {
-  for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[name]);
+  for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[/** @type {Setting} */ (name)]);
   p.choices.links.box.hidden = view.as !== "links";
   p.subtract.hidden = set.panels.length < 2;
   const options = () => [
@@ -189,6 +182,7 @@ function nameParts(p, set, index, on) {
 function askName(p, button, name, done) {
   const field = make("input", { type: "text", value: name, maxLength: 60, "aria-label": "Name of this panel" });
   let open = true;
+  /** @type {(value: string) => void} */
   const close = (value) => {
     if (!open) return;
     open = false;
@@ -205,69 +199,6 @@ function askName(p, button, name, done) {
   button.replaceWith(field);
   field.focus();
   field.select();
-}
-
-/** @type {(set: Panels, index: number, on: Actions) => HTMLElement} */
-function toolbar(set, index, on) {
-  const buttons = toolsOf(set, index).map((tool) => toolButton(tool, index, on));
-  const bar_ = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
-  roving(bar_, buttons);
-  return bar_;
-}
-
-/** @type {(set: Panels, index: number) => Tool[]} */
-function toolsOf({ panels, editable }, index) {
-  const open = { name: "open", label: "Open in Explore", change: { action: "open" } };
-  if (!editable) return [open, { name: "pin", label: "Compare", change: { action: "pin" } }];
-  const moveTo = (to) => (panels[to] ? { action: "move", to } : undefined);
-  return [
-    { name: "left", label: "Move left", change: moveTo(index - 1) },
-    { name: "right", label: "Move right", change: moveTo(index + 1) },
-    { name: "duplicate", label: "Duplicate", change: { action: "duplicate" } },
-    open,
-    { name: "remove", label: "Remove", change: { action: "remove" } },
-  ];
-}
-
-/** @type {(tool: Tool, index: number, on: Actions) => HTMLElement} */
-function toolButton({ name, label, change }, index, on) {
-  const named = { type: "button", title: label, "aria-label": `${label}: panel ${index + 1}` };
-  const button = make("button", named, icon(name), ...(name === "pin" ? [label] : []));
-  button.dataset.tool = name;
-  if (change) button.onclick = () => on.edit({ ...change, index });
-  else button.setAttribute("aria-disabled", "true");
-  return button;
-}
-
-/** @type {(event: Event) => HTMLElement} */
-const buttonAt = (event) => /** @type {Element} */ (event.target).closest("button");
-
-// One tab stop; arrow keys move inside.
-/** @type {(bar_: HTMLElement, buttons: HTMLElement[]) => void} */
-function roving(bar_, buttons) {
-  const stop = (button) =>
-    buttons.forEach((other) => {
-      other.tabIndex = other === button ? 0 : -1;
-    });
-  stop(buttons[0]);
-  bar_.addEventListener("focusin", (event) => stop(buttonAt(event)));
-  bar_.onkeydown = (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const at = buttons.indexOf(buttonAt(event));
-    buttons[(at + step + buttons.length) % buttons.length].focus();
-  };
-}
-
-/** @type {(name: string) => Element} */
-function icon(name) {
-  const [svg, path] = [document.createElementNS(SVG, "svg"), document.createElementNS(SVG, "path")];
-  const field = { viewBox: "0 0 16 16", width: "16", height: "16", "aria-hidden": "true" };
-  for (const [key, value] of Object.entries(field)) svg.setAttribute(key, value);
-  path.setAttribute("d", ICONS[name]);
-  svg.append(path);
-  return svg;
 }
 
 // The model, the sentence and the steps applied, if panels differ in them; words that other panels lack are
@@ -299,6 +230,7 @@ function sentenceOf(set, number) {
   const alike = set.readings.flatMap((other, j) =>
     j !== number && !sameText(other, reading) && areAlike(set, number, j) ? [j] : [],
   );
+  /** @type {(word: number) => boolean} */
   const differs = (word) => alike.some((j) => (set.aligned[number][j][word] ?? null) === null);
   const unlike = reading.groups.flatMap((tokens, word) => {
     const spans = tokens.map((t) => reading.spans[t]).filter((span) => span);
@@ -385,6 +317,7 @@ export function entry(from, to, numbers, share, on) {
 
 /** @type {(caption: string, rows: string[][]) => HTMLElement} */
 export function differenceTable(caption, rows) {
+  /** @type {(tag: "th" | "td", cells: string[]) => HTMLElement} */
   const line = (tag, cells) =>
     make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, typedText(cell))));
   return make(

@@ -1,6 +1,6 @@
 // The sentences of a panel and of the difference about the spot under the pointer.
 import { make, typedText } from "../dom.js";
-import { spanWeight } from "../geometry.js";
+import { spanWeight } from "../layouts.js";
 import { number, signed } from "../numerals.js";
 import { strongest } from "../words.js";
 import { nameOf } from "./together.js";
@@ -49,6 +49,7 @@ function linkSays(axes, { row, rows, col, cols }, weight, kind) {
 /** @type {(part: Block, axes: Axes, spot: Span) => Children} */
 function wordSays(part, axes, spot) {
   const isQuery = spot.row !== null;
+  /** @type {(i: number) => Span} */
   const linked = (i) => (isQuery ? { ...spot, col: i, cols: 1 } : { ...spot, row: i, rows: 1 });
   const units = isQuery ? axes.cols : axes.rows;
   const weights = units.map((_, i) => spanWeight(part, linked(i)));
@@ -63,6 +64,7 @@ function wordSays(part, axes, spot) {
 
 /** @type {(weights: number[]) => number[]} */
 function topThree(weights) {
+  /** @type {number[]} */
   const best = [];
   weights.forEach((weight, i) => {
     let at = best.length;

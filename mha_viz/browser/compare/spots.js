@@ -13,6 +13,7 @@ function standing({ set, derived, stage }, side, i, j) {
   const key = `${side} ${i}-${j}`;
   if (derived.standing[key]) return derived.standing[key];
   const [ours, theirs] = [i, j].map((reading) => unitsOn(derived, side)[reading]);
+  /** @type {(reading: number) => boolean} */
   const isSubtracted = (reading) => stage.view.diff.some((panel) => set.panels[panel].reading === reading);
   const replaces = derived.diff?.partner && i !== j && isSubtracted(i) && isSubtracted(j);
   const { partner } = replaces ? partners(sideOf(set, side), i, j, ours, theirs, stage.view) : {};
@@ -40,6 +41,7 @@ export function held({ set, derived, stage }) {
   const [rows, cols] = [unitsOn(derived, "rows"), unitsOn(derived, "cols")].map(
     (units) => units[set.panels[at].reading],
   );
+  /** @type {(units: Unit[], token: number | null) => number | null} */
   const find = (units, token) => (token === null ? null : units.findIndex((unit) => unit.tokens.includes(token)));
   const spot = { at, row: find(rows, query), col: find(cols, key) };
   return spot.row === -1 || spot.col === -1 ? null : spot;
@@ -48,6 +50,7 @@ export function held({ set, derived, stage }) {
 /** @type {(app: CompareApp, spot: Spot) => Pin} */
 export function pinAt({ set, derived }, { at, row, col }) {
   const { reading } = set.panels[at];
+  /** @type {(units: Unit[], unit: number | null) => number | null} */
   const token = (units, unit) => (unit === null ? null : units[unit].tokens[0]);
   const [query, key] = [token(derived.units[reading], row), token(derived.columns[reading], col)];
   return { at, query, key };

@@ -43,12 +43,14 @@ function tableOfPanel({ set, derived }, index) {
 /** @type {(set: Panels, diff: [number, number], result: Difference) => HTMLElement} */
 function tableOfDifference(set, diff, result) {
   const { rows, cols, d, C, first, second, kind } = result;
+  /** @type {(panel: number) => string} */
   const named = (panel) => {
     const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
     return `${headName(reading, head)} (${paperName(reading, head)})`;
   };
   const [p, q] = diff.map(named);
   const cells = largest(result, TABLED);
+  /** @type {(cell: number) => string[]} */
   const line = (cell) => {
     const words = [rows[Math.floor(cell / C)].text, cols[cell % C].text];
     return [...words, number(first[cell], kind), number(second[cell], kind), signed(d[cell], kind)];

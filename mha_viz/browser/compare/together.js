@@ -10,7 +10,7 @@ export function unpackPanels(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const set = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   let from = 4 + length;
-  set.readings = set.sizes.map((size) => {
+  set.readings = set.sizes.map((/** @type {number} */ size) => {
     const reading = unpack(bytes.subarray(from, from + size));
     from += size;
     for (const axis of [reading, reading.keys]) if (axis) axis.wordOf = wordsByToken(axis);
@@ -22,6 +22,7 @@ export function unpackPanels(bytes) {
 
 /** @type {(axis: Axis) => number[]} */
 function wordsByToken({ groups }) {
+  /** @type {number[]} */
   const words = [];
   groups.forEach((tokens, word) => tokens.forEach((token) => (words[token] = word)));
   return words;
@@ -58,10 +59,12 @@ const isShared = (value) => value !== "row"; // a separate scale for each row is
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
 /** @type {(params: URLSearchParams, set: Panels) => PanelsView} */
 export function parseTogether(params, set) {
+  /** @type {(name: string) => string} */
   const last = (name) => params.getAll(name).at(-1) ?? ""; // the last value of a repeated parameter, as on the server
   const view = /** @type {PanelsView} */ ({ pin: null, diff: null });
   for (const [name, first] of Object.entries(startOf(set))) {
-    view[name] = PANEL_PATTERNS[name].test(last(name)) && isShared(last(name)) ? last(name) : first;
+    view[/** @type {Setting} */ (name)] =
+      PANEL_PATTERNS[name].test(last(name)) && isShared(last(name)) ? last(name) : first;
   }
   const count = set.panels.length;
   const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff) || [];
@@ -81,7 +84,9 @@ export function parseTogether(params, set) {
 /** @type {(view: PanelsView, set: Panels) => Record<string, string | null>} */
 export function encodeTogether(view, set) {
   const fields = /** @type {Record<string, string | null>} */ ({});
-  for (const [name, first] of Object.entries(startOf(set))) fields[name] = view[name] === first ? null : view[name];
+  const first = startOf(set);
+  for (const name of /** @type {Setting[]} */ (Object.keys(first)))
+    fields[name] = view[name] === first[name] ? null : view[name];
   fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
   fields.pin = pinName(view.pin);
   fields.at = view.pin && view.pin.at ? String(view.pin.at) : null;
@@ -143,6 +148,7 @@ function bySpan(a, b, aligned) {
     const typed = tokens.map((t) => a.spans[t]).filter((span) => span);
     if (!typed.length) return b.groups[aligned[a.wordOf[tokens[0]]] ?? -1] || [];
     const [start, end] = [Math.min(...typed.map((s) => s[0])), Math.max(...typed.map((s) => s[1]))];
+    /** @type {(span: [number, number] | null, t: number) => boolean} */
     const meets = (span, t) => span && b.segments[t] === segment && span[0] < end && start < span[1];
     return b.spans.flatMap((span, t) => (meets(span, t) ? [t] : []));
   };
@@ -255,6 +261,7 @@ export function partners(set, i, j, ours, theirs, view) {
 function cutTheSame(a, b, ours, theirs) {
   if (ours.length !== theirs.length) return false;
   if (sameText(a, b)) return ours.every((t, at) => String(a.spans[t]) === String(b.spans[theirs[at]]));
+  /** @type {(reading: TypedAxis, tokens: number[]) => string} */
   const word = (reading, tokens) => reading.words[reading.wordOf[tokens[0]]];
   return !alike(word(a, ours), word(b, theirs)) || cutAlike(a, b, ours, theirs) || !!a.special[ours[0]];
 }

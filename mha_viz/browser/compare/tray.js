@@ -2,6 +2,7 @@
 import { encodeTogether, nameOf, placeAfter, readingOf, viewAfter } from "./together.js";
 
 const ANSWER_AFTER = 4000; // milliseconds after which a change counts as lost
+/** @type {Record<string, string>} */
 const DONE = { remove: "Removed. The Back button restores it.", duplicate: "Duplicated.", rename: "Renamed." };
 
 // One change at a time, because a second one would count places that no longer exist. `index` and `to` are places among
@@ -29,6 +30,7 @@ function whatStands(set, index) {
 
 /** @type {(set: Panels, change: Edit) => Edit} */
 function inTray(set, change) {
+  /** @type {(panel: number) => number} */
   const place = (panel) => set.panels[panel].source ?? panel;
   const to = change.to === undefined ? {} : { to: place(change.to) };
   return { ...change, index: place(change.index), ...to };

@@ -119,6 +119,7 @@ function apart(data) {
   return [data.subarray(0, begin), JSON.parse(new TextDecoder().decode(data.subarray(begin, end)))];
 }
 
+/** @type {InStreamlit<ExplorerOnPage>} */
 const IN_STREAMLIT = {
   create: explorer,
   show: (app, data) => app.show(...apart(data)),

@@ -1,5 +1,6 @@
 // All heads at a glance: one canvas, one small picture per head.
-import { gridLayout, pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
+import { pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
+import { gridLayout } from "../layouts.js";
 import { diverging, fit, paint, resolution } from "../ink.js";
 
 // Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.

@@ -1,19 +1,8 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
 import { begin } from "../controls.js";
 import { make } from "../dom.js";
-import {
-  DEFAULTS,
-  block,
-  chosen,
-  firstView,
-  headName,
-  heatmapSpotAt,
-  isPair,
-  linksSpotAt,
-  paperName,
-  shades,
-  units,
-} from "../geometry.js";
+import { DEFAULTS, block, chosen, firstView, headName, isPair, paperName, shades, units } from "../geometry.js";
+import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawHeatmap, labelStep } from "../heatmap.js";
 import { drawLinks } from "../links.js";
 import { pointOn, reveal } from "../stage.js";
@@ -61,6 +50,7 @@ export const opened = (app) => derive(app).heads.find(({ head }) => head === app
 export function held({ derived, stage }) {
   const { pin } = stage.view;
   if (!pin || !derived) return null;
+  /** @type {(list: Unit[], token: number | null) => number | null} */
   const find = (list, token) => (token === null ? null : list.findIndex((unit) => unit.tokens.includes(token)));
   const spot = { row: find(derived.axes.rows, pin.query), col: find(derived.axes.cols, pin.key) };
   return spot.row === -1 || spot.col === -1 ? null : spot;
@@ -68,6 +58,7 @@ export function held({ derived, stage }) {
 
 /** @type {(app: ExplorerApp, spot: Spot) => Pin} */
 export function pinAt({ derived }, { row, col }) {
+  /** @type {(list: Unit[], index: number | null) => number | null} */
   const token = (list, index) => (index === null ? null : list[index].tokens[0]);
   return { query: token(derived.axes.rows, row), key: token(derived.axes.cols, col) };
 }
@@ -135,6 +126,7 @@ function drawHeadBar(app) {
 function headSwitch(app, i) {
   const button = make("button", { type: "button", textContent: String(i) });
   const head = () => layerOf(app.reading, app.stage.view.head) * app.reading.heads + i;
+  /** @type {ReadingView | null} */
   let before = null; // the view before the first click of a double click, which must not remove the heads
   button.onclick = (event) => {
     if (event.detail > 1) return;
@@ -216,12 +208,15 @@ export function listenToHead(app) {
     const { rows, cols } = derive(app).axes;
     return [rows.length, cols.length];
   };
+  /** @type {(event: MouseEvent) => Spot | null} */
   const cell = (event) =>
     layouts.heat ? heatmapSpotAt(layouts.heat, ...counts(), ...pointOn(part.heat, event)) : null;
+  /** @type {(event: MouseEvent) => Spot | null} */
   const end = (event) => {
     const [x, y] = pointOn(part.links, event);
     return layouts.links ? linksSpotAt(layouts.links, ...counts(), x, y + part.scroller.scrollTop) : null;
   };
+  /** @type {(isHeat: boolean) => () => Walk} */
   const about = (isHeat) => () => {
     const [R, C] = counts();
     return { from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => walkedTo(app, spot, isHeat) };

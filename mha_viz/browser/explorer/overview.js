@@ -1,6 +1,7 @@
 // The grid of all heads: which are open, what each is known for, and one head's numbers beside it.
 import { make } from "../dom.js";
-import { gridCellAt, headName, keysOf, paperName } from "../geometry.js";
+import { headName, keysOf, paperName } from "../geometry.js";
+import { gridCellAt } from "../layouts.js";
 import { resolution } from "../ink.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
@@ -87,6 +88,7 @@ function drawPreview(app) {
 /** @type {(app: ExplorerApp, metric: Metric, head: number) => HTMLElement} */
 function numberOf(app, metric, head) {
   const { reading } = app;
+  /** @type {Record<string, number>} */
   const tops = { nats: Math.log(keysOf(reading).n), share: 1, number: largest(metric.values) };
   const line = drawBar(app, make("dd", { class: "bar", "aria-hidden": true }), metric.values[head], tops[metric.unit]);
   const value = make("dd", {}, measured(reading, metric, head));
@@ -109,20 +111,21 @@ function bringIntoView(element) {
 /** @type {(app: ExplorerApp) => void} */
 export function listenToGrid(app) {
   const { grid } = app.part;
+  /** @type {(event: MouseEvent) => number | null} */
   const cell = (event) => {
     const { layouts, reading } = app;
     return layouts.grid ? gridCellAt(layouts.grid, reading.layers, reading.heads, ...pointOn(grid, event)) : null;
   };
-  grid.onpointermove = (event) => hoverHead(app, cell(event));
+  grid.onpointermove = (/** @type {PointerEvent} */ event) => hoverHead(app, cell(event));
   grid.onpointerleave = () => hoverHead(app, null);
-  grid.onclick = (event) => {
+  grid.onclick = (/** @type {MouseEvent} */ event) => {
     const head = cell(event);
     if (head === null) return;
     const isBeside = isWide(app);
     openHead(app, head);
     if (!isBeside) bringIntoView(app.part.one);
   };
-  grid.onkeydown = (event) => onGridKey(app, event);
+  grid.onkeydown = (/** @type {KeyboardEvent} */ event) => onGridKey(app, event);
 }
 
 /** @type {(app: ExplorerApp, head: number | null) => void} */

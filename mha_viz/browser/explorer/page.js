@@ -140,7 +140,7 @@ const ends = (left, right) => make("div", { class: "ends soft" }, make("span", {
 // Set the controls to the values of a view.
 /** @type {(p: Parts, view: ReadingView, pair: boolean) => void} */
 export function setControls(p, view, pair) {
-  for (const [name, control] of Object.entries(p.set)) control.set(view[name]);
+  for (const [name, control] of Object.entries(p.set)) control.set(view[/** @type {Setting} */ (name)]);
   p.scale.value = view.scale;
   p.side.value = view.side;
   p.shown.value = view.shown;

@@ -61,10 +61,13 @@ function drawMenus(part, reading, view, link, all) {
       [part.askQuery, all.rows],
       [part.askKey, all.cols],
     ]) {
-      const words = side.map((unit, i) => new Option(`${i} ${unit.text}`, String(unit.tokens[0])));
+      const words = side.map(
+        (/** @type {Unit} */ unit, /** @type {number} */ i) => new Option(`${i} ${unit.text}`, String(unit.tokens[0])),
+      );
       select.replaceChildren(new Option("choose…", ""), ...words);
     }
   }
+  /** @type {(side: Unit[], token: number | null) => number | string} */
   const unitOf = (side, token) => side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "";
   part.askQuery.value = link ? unitOf(all.rows, link.query) : "";
   part.askKey.value = link ? unitOf(all.cols, link.key) : "";

@@ -107,12 +107,12 @@ function chipOf(app, role, id) {
       type: "button",
       class: role.active ? "active" : "",
       "aria-describedby": id,
-      onpointerdown: (event) => (isTouch = event.pointerType === "touch"),
+      onpointerdown: (/** @type {PointerEvent} */ event) => (isTouch = event.pointerType === "touch"),
       onclick: () => {
         if (isTouch && !box.classList.contains("open")) box.classList.add("open");
         else app.send("card", headName(app.reading, role.head));
       },
-      onkeydown: (event) => hideTip(box, event),
+      onkeydown: (/** @type {KeyboardEvent} */ event) => hideTip(box, event),
       onblur: () => box.classList.remove("open", "shut"),
     },
     make("s", { class: role.active ? "active" : "" }),

@@ -44,6 +44,7 @@ function spoken(data, at) {
 /** @type {(high: number) => SVGElement[]} */
 function fixed(high) {
   const middle = (TOP + high) / 2;
+  /** @type {(x: number, first: string, second: string) => SVGElement[]} */
   const heading = (x, first, second) => [
     formula({ x, y: 16, class: "title" }, first),
     svg("text", { x, y: 34, class: "soft" }, second),
@@ -62,7 +63,7 @@ function fixed(high) {
 }
 
 // A text in which W_Q, W_K, W_V and W_O have lowered indices.
-/** @type {(place: object, text: string) => SVGElement} */
+/** @type {(place: Record<string, string | number>, text: string) => SVGElement} */
 function formula(place, text) {
   const [first, ...parts] = text.split(/_([QKVO])/);
   return svg("text", place, first, ...parts.map((part, i) => (i % 2 ? raised(part) : lowered(part))));
@@ -76,6 +77,7 @@ const raised = (rest) => svg("tspan", { dy: -4 }, rest);
 
 /** @type {(head: PlayerHead, y: number, row: number) => SVGElement[]} */
 function slicesOf(head, y, row) {
+  /** @type {(x: number, width: number) => SVGElement} */
   const slice = (x, width) => svg("rect", { x, y: y + 2, width, height: row - 4, fill: head.colour, rx: 2 });
   const middle = y + row / 2;
   return [
@@ -89,6 +91,7 @@ function slicesOf(head, y, row) {
 /** @type {(head: PlayerHead, y: number, row: number) => { arrow: SVGElement, norm: SVGElement, cosine: SVGElement }} */
 function rowOf(head, y, row) {
   const middle = y + row / 2;
+  /** @type {(x: number) => SVGElement} */
   const text = (x) => svg("text", { x, y: middle + 5, class: "number" });
   const arrow = svg("path", { d: `M 364 ${middle} H 590`, stroke: head.colour, class: "arrow" });
   const name = svg("title", {}, `To W_Q, W_K and W_V of ${head.name}`);

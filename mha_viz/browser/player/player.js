@@ -48,6 +48,7 @@ function build(root, state, send, data) {
   const step = make("output", { class: "step" });
   const caption = make("p", { class: "caption", "aria-live": "polite" });
   const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
+  /** @type {(text: string) => string} */
   const say = (text) => (pointed.textContent = text || " ");
   say("");
   const maps = mapsOf(data, say);

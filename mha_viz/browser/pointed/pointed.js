@@ -10,6 +10,7 @@ const heard = new WeakSet(); // charts with listeners
 
 /** @param {StreamlitComponent} component */
 export default function ({ data }) {
+  /** @type {(tokens: number[]) => void} */
   const point = (tokens) => markAll(new Set(tokens), data.tokens, data.colour);
   let frame = 0;
   const look = () => document.querySelectorAll(".js-plotly-plot").forEach((chart) => listenToChart(chart, point));
@@ -20,10 +21,12 @@ export default function ({ data }) {
   const changes = new MutationObserver(soon);
   changes.observe(document.body, { childList: true, subtree: true });
   soon(); // charts may have been drawn before this script ran
+  /** @type {(event: MouseEvent) => void} */
   const over = ({ target }) => {
     const word = target instanceof Element ? target.closest(WORDS) : null;
     if (word) point([Number(word.getAttribute("data-token"))]);
   };
+  /** @type {(event: MouseEvent) => void} */
   const out = ({ target }) => target instanceof Element && target.closest(WORDS) && point([]);
   document.addEventListener("pointerover", over);
   document.addEventListener("pointerout", out);
@@ -41,7 +44,9 @@ function listenToChart(chart, point) {
   chart.pointTo = point; // those of the latest run
   if (heard.has(chart)) return;
   heard.add(chart);
-  chart.on("plotly_hover", ({ points }) => chart.pointTo(tokensAt(chart.layout.meta, points[0])));
+  chart.on("plotly_hover", (/** @type {{ points: any[] }} */ { points }) =>
+    chart.pointTo(tokensAt(chart.layout.meta, points[0])),
+  );
   chart.on("plotly_unhover", () => chart.pointTo([]));
 }
 
@@ -69,9 +74,11 @@ function markAll(pointed, listed, colour) {
 /** @type {(chart: any, pointed: Set<number>, colour: string) => void} */
 function drawBands(chart, pointed, colour) {
   const sheet = chart.querySelector(".svg-container");
-  sheet?.querySelectorAll(".mha-band").forEach((drawn) => drawn.remove());
+  sheet?.querySelectorAll(".mha-band").forEach((/** @type {Element} */ drawn) => drawn.remove());
   const { tokens = [], axes = [] } = chart.layout?.meta ?? {};
-  const places = tokens.flatMap((token, i) => (pointed.has(token) ? [i] : []));
+  const places = tokens.flatMap((/** @type {number} */ token, /** @type {number} */ i) =>
+    pointed.has(token) ? [i] : [],
+  );
   for (const name of axes) {
     for (const place of places) sheet?.append(band(bandBox(chart._fullLayout, name, place), colour));
   }
@@ -80,6 +87,7 @@ function drawBands(chart, pointed, colour) {
 // The band at a position along an axis, which is as long as the other axis.
 /** @type {(layout: any, name: string, place: number) => Record<string, number>} */
 export function bandBox(layout, name, place) {
+  /** @type {(id: string) => any} */
   const axisOf = (id) => layout[`${id[0]}axis${id.slice(1)}`];
   const along = axisOf(name);
   const across = axisOf(along.anchor);

@@ -114,6 +114,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = /** @type {any} */ (parentElement.querySelector(".mha-scheme"));
   root.leave?.();
   const media = window.matchMedia("(prefers-color-scheme: dark)");
+  /** @type {ReturnType<typeof setTimeout>[]} */
   let timers = [];
   const look = () => {
     const type = isDark(root) ? "dark" : "light";

@@ -16,6 +16,7 @@ export function answersOf({ groups, problem }, open) {
 /** @type {(answer: SearchAnswer, open: (index: number) => void, index: number) => HTMLElement} */
 function linkOf(answer, open, index) {
   const { head, paper, does, score, baseline, rule, standing, href } = answer;
+  /** @type {(event: MouseEvent) => void} */
   const onclick = (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return; // another tab or window
     event.preventDefault();

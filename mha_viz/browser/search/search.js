@@ -13,7 +13,9 @@ const TYPED_INTO =
 export function search(root, send) {
   const app = /** @type {SearchApp} */ ({ root, send, data: null, timer: undefined, part: {} });
   page(app);
+  /** @type {(event: KeyboardEvent) => void} */
   const onKey = (event) => onAnyKey(app, event);
+  /** @type {(event: PointerEvent) => void} */
   const onPress = (event) => {
     if (!event.composedPath().includes(root)) close(app);
   };
@@ -41,10 +43,10 @@ function page(app) {
     autocomplete: "off",
   });
   p.field.oninput = () => typed(app);
-  p.field.onkeydown = (event) => onFieldKey(app, event);
+  p.field.onkeydown = (/** @type {KeyboardEvent} */ event) => onFieldKey(app, event);
   p.field.onfocus = () => app.data?.typed === wanted(app) && open(app);
   p.answers = make("div", { class: "answers", role: "region", "aria-label": "Heads that answer", hidden: true });
-  p.answers.onkeydown = (event) => onAnswerKey(app, event);
+  p.answers.onkeydown = (/** @type {KeyboardEvent} */ event) => onAnswerKey(app, event);
   p.status = make("p", { class: "status", role: "status" });
   p.keys = keyList();
   p.ask = make("button", { type: "button", class: "ask", "aria-label": "Keys", title: "Keys (?)" }, "?");

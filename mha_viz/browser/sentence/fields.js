@@ -49,11 +49,13 @@ function fieldsOf(p, on) {
 
 /** @type {(label: string, placeholder: string, on: Actions) => HTMLTextAreaElement} */
 function field(label, placeholder, on) {
+  /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     on.read();
   };
+  /** @type {(event: InputEvent) => void} */
   const oninput = (event) => on.typed(event.target);
   const typing = { rows: 1, spellcheck: false, dir: "auto", placeholder, onkeydown, oninput };
   return make("textarea", { ...typing, "aria-label": label });
@@ -62,6 +64,7 @@ function field(label, placeholder, on) {
 /** @type {(p: Parts, on: Actions) => void} */
 function examplesOf(p, on) {
   p.examples = quietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
+  /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
     if (event.key !== "Escape" || p.list.hidden) return;
     event.stopPropagation(); // handles one key press once: the held word stays
@@ -76,6 +79,7 @@ function examplesOf(p, on) {
 function historyOf(p, on) {
   const title = "Sentences that you typed; only this browser remembers them";
   p.history = quietButton({ title, "aria-expanded": false, hidden: true, onclick: on.history }, "History");
+  /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
     if (event.key !== "Escape" || p.past.hidden) return;
     event.stopPropagation();
@@ -89,6 +93,7 @@ function historyOf(p, on) {
 // Lists the sentences that were typed before, with a button to forget them.
 /** @type {(p: Parts, typed: Typed[], open: (typed: Typed) => void, clear: () => void) => void} */
 export function listPast(p, typed, open, clear) {
+  /** @type {(one: Typed) => HTMLElement} */
   const ofSentence = (one) => exampleOf({ ...one, look: "" }, () => open(one));
   const forget = make("li", {}, make("button", { type: "button", class: "soft", onclick: clear }, "Clear the history"));
   p.past.replaceChildren(...typed.map(ofSentence), forget);
@@ -111,8 +116,10 @@ export function exampleOf({ text, pair, look }, onclick) {
 /** @type {(p: Parts, on: Actions) => void} */
 function modelOf(p, on) {
   p.model = make("select", { onchange: on.choose, "aria-label": "Model" });
+  /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
-    if (event.key === "Enter" && event.target.value.trim()) on.model(event.target.value.trim());
+    const name = /** @type {HTMLInputElement} */ (event.target).value.trim();
+    if (event.key === "Enter" && name) on.model(name);
   };
   const text = { placeholder: "Hub id or folder, then Enter", "aria-label": "Hub id or folder of another model" };
   p.other = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });
@@ -130,6 +137,7 @@ export function showIntro(p, intro, type) {
 /** @type {(p: Parts, data: SentenceData) => void} */
 export function offerModels(p, data) {
   const { models, model, open } = data;
+  /** @type {(value: string, textContent: string) => HTMLOptionElement} */
   const option = (value, textContent) => make("option", { value, textContent });
   const isListed = models.some(({ name }) => name === model);
   p.model.replaceChildren(

@@ -68,6 +68,7 @@ const actions = (app) => ({
 /** @type {(app: SentenceApp, data: SentenceData) => void} */
 function show(app, data) {
   const { part, last } = app;
+  /** @type {(name: keyof SentenceData) => boolean} */
   const isOther = (name) => JSON.stringify(data[name]) !== JSON.stringify(last[name]);
   if (isOther("text")) take(part.text, data.text);
   if (isOther("pair")) {

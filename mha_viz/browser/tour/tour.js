@@ -11,6 +11,7 @@ export default function ({ data }) {
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
   const isSame = led().step === data.step;
   led().step = data.step;
+  /** @type {(left: number) => void} */
   const lead = (left) => {
     const [way, place] = [wayOn(), placeOf(data.place)];
     if ((!way || !place) && left > 0) timer = setTimeout(() => lead(left - 1), WAIT);

@@ -1,0 +1,72 @@
+// Where things stand in a drawing, in pixels, and what a point of it is on.
+const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid that is higher than `tall` scrolls
+
+// Grid of all heads: layers down, heads across. `step` is the distance between cells, `size` a cell's side.
+/** @type {(width: number, layers: number, heads: number, height: number) => GridLayout} */
+export function gridLayout(width, layers, heads, height) {
+  const [left, top] = [30, 22];
+  const fit = Math.min((width - left) / heads, Math.max(STEP.tall, (height - top) / layers));
+  const step = Math.max(STEP.least, Math.min(STEP.most, Math.floor(fit)));
+  const gap = step >= 30 ? 4 : 3;
+  return { left, top, step, size: step - gap, width: left + heads * step, height: top + layers * step };
+}
+
+/** @type {(layout: GridLayout, layers: number, heads: number, x: number, y: number) => number | null} */
+export function gridCellAt({ left, top, step }, layers, heads, x, y) {
+  const [layer, head] = [Math.floor((y - top) / step), Math.floor((x - left) / step)];
+  return layer >= 0 && layer < layers && head >= 0 && head < heads ? layer * heads + head : null;
+}
+
+// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart.
+/** @type {(width: number, R: number, C: number, height: number, label: number) => LinksLayout} */
+export function linksLayout(width, R, C, height, label) {
+  const rowHeight = Math.max(17, Math.min(34, Math.floor(height / Math.max(R, C))));
+  const column = Math.max(40, Math.min(label, Math.floor(width * 0.34)));
+  return { rowHeight, left: column + 8, right: width - column - 8, column, width, height: rowHeight * Math.max(R, C) };
+}
+
+// Heatmap: square cells of at least 2 pixels with labels above and beside them; long texts scroll instead of blurring.
+/** @type {(width: number, R: number, C: number, height: number, label: number) => HeatmapLayout} */
+export function heatmapLayout(width, R, C, height, label) {
+  const fits = Math.max(2, Math.min(44, (width - label) / C, (height - label) / R));
+  const cell = fits >= 4 ? Math.floor(fits) : Math.floor(fits * 2) / 2;
+  return { cell, left: label, top: label, width: label + cell * C, height: label + cell * R };
+}
+
+/** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */
+export function heatmapCellAt({ cell, left, top }, R, C, x, y) {
+  const [row, col] = [Math.floor((y - top) / cell), Math.floor((x - left) / cell)];
+  return row >= 0 && row < R && col >= 0 && col < C ? { row, col } : null;
+}
+
+// What a point of a heatmap is on: a cell, a label (its whole row or column), or null.
+/** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */
+export function heatmapSpotAt(layout, R, C, x, y) {
+  const { cell, left, top } = layout;
+  const [row, col] = [Math.floor((y - top) / cell), Math.floor((x - left) / cell)];
+  if (x < left && row >= 0 && row < R) return { row, col: null };
+  if (y < top && col >= 0 && col < C) return { row: null, col };
+  return heatmapCellAt(layout, R, C, x, y);
+}
+
+// What a point of a link diagram is on: a query on the left, a key on the right, or null.
+/** @type {(layout: LinksLayout, R: number, C: number, x: number, y: number) => Spot | null} */
+export function linksSpotAt({ rowHeight, left, right }, R, C, x, y) {
+  const i = Math.floor(y / rowHeight);
+  if (x < left + 40) return i >= 0 && i < R ? { row: i, col: null } : null;
+  if (x > right - 40) return i >= 0 && i < C ? { row: null, col: i } : null;
+  return null;
+}
+
+// ---- Focus: {row, col}, either may be null; `rows` and `cols` are their counts, 1 by default ---------
+
+/** @type {(i: number, from: number | null, count?: number) => boolean} */
+export const within = (i, from, count = 1) => from !== null && i >= from && i < from + count;
+
+// The weight of a focused link: the sum over several columns, the mean over several rows.
+/** @type {(part: Block, span: Span) => number} */
+export function spanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
+  let sum = 0;
+  for (let r = row; r < row + rows; r++) for (let c = col; c < col + cols; c++) sum += w[r * C + c];
+  return sum / rows;
+}

@@ -16,8 +16,8 @@ async function inflated(text) {
 // Unpack the data in the page and draw it with a component.
 /** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
 export async function openAlone(create) {
-  const content = JSON.parse(document.getElementById("said").textContent);
-  const root = document.getElementById("root");
+  const [root, data] = ["root", "said"].map((id) => /** @type {HTMLElement} */ (document.getElementById(id)));
+  const content = JSON.parse(data.textContent ?? "");
   let changed = "";
   const locate = () => changed || location.hash.slice(1) || content.start;
   /** @type {Send} */
@@ -44,7 +44,7 @@ export async function openAlone(create) {
 /** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
 export async function openParts(create) {
   for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-alone]"))) {
-    const content = JSON.parse(root.nextElementSibling.textContent);
+    const content = JSON.parse(root.nextElementSibling?.textContent ?? "");
     let changed = content.start;
     /** @type {Send} */
     const send = (name, value) => {

@@ -100,7 +100,7 @@ export function encodeView(view, reading) {
   const first = firstView(reading);
   const fields = /** @type {Record<string, string | null>} */ ({});
   for (const name of /** @type {Setting[]} */ (Object.keys(PATTERNS)))
-    fields[name] = view[name] === first[name] ? null : view[name];
+    fields[name] = view[name] === first[name] ? null : (view[name] ?? null);
   const head = headName(reading, view.head);
   const pin = pinName(view.pin);
   const atStart = head === (start.head || "L0H0") && pin === (start.pin || null);
@@ -131,13 +131,17 @@ function linkOf(value, reading) {
 // Rows and columns of a view. A unit is {text, tokens, special, segment}; words join their pieces.
 /** @type {(reading: Reading, view: Settings) => Axes} */
 export const units = (reading, view) => ({
-  rows: unitsAlong(reading, view, view.side[0]),
-  cols: unitsAlong(keysOf(reading), view, view.side[1]),
+  rows: unitsAlong(reading, view, sidesOf(view)[0]),
+  cols: unitsAlong(keysOf(reading), view, sidesOf(view)[1]),
 });
 
-// The units of one axis; `letter` is the sentence of a pair that `side` names.
-/** @type {(axis: Axis, view: Settings, letter: string) => Unit[]} */
-function unitsAlong(axis, view, letter) {
+// The sentences of a pair that rows and columns show: "a" or "b", "" for both.
+/** @type {(view: Settings) => string[]} */
+const sidesOf = ({ side = "all" }) => (side === "all" ? ["", ""] : [...side]);
+
+// The units of one axis.
+/** @type {(axis: Axis, view: Settings, side: string) => Unit[]} */
+function unitsAlong(axis, view, side) {
   const words = view.unit === "words";
   const groups = words ? axis.groups : axis.tokens.map((_, i) => [i]);
   const all = groups.map((tokens, i) => ({
@@ -147,8 +151,8 @@ function unitsAlong(axis, view, letter) {
     segment: axis.segments[tokens[0]],
   }));
   const shown = view.special === "keep" ? all : all.filter((u) => !u.special);
-  if (view.side === "all" || !hasSecond(axis)) return shown;
-  return shown.filter((u) => u.segment === (letter === "a" ? 0 : 1));
+  if (!side || !hasSecond(axis)) return shown;
+  return shown.filter((u) => u.segment === (side === "a" ? 0 : 1));
 }
 
 /** @type {(axis: Axis) => boolean} */
@@ -157,19 +161,22 @@ const hasSecond = (axis) => axis.segments.some((s) => s === 1);
 export const isPair = (reading) => hasSecond(reading) || hasSecond(keysOf(reading));
 
 // One head as a view shows it: w[row * C + column], and hidden[row]: the share of the row that is not shown.
-/** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => Required<Block> | null} */
+/** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => WholeBlock} */
 export function block(reading, head, view, axes = units(reading, view)) {
   const part = shownBlock(reading, head, view, axes);
   const { quantity, signed } = reading;
-  return part && Object.assign(part, { quantity, signed, hidden: hiddenShares(reading, head, axes) });
+  return Object.assign(part, { quantity, signed, hidden: hiddenShares(reading, head, axes) });
 }
+
+// The weights of a head that the browser has.
+/** @type {(reading: Reading, head: number) => Float32Array} */
+const matrixOf = (reading, head) => /** @type {Float32Array} */ (reading.matrices.get(head));
 
 // The same without what is hidden. To a word: the sum over its pieces; from a word: the mean (Clark et al. 2019, 4.1).
 // Where everything is shown as it is, w is the matrix itself.
-/** @type {(reading: Reading, head: number, view: Settings, axes: Axes) => ShownBlock | null} */
+/** @type {(reading: Reading, head: number, view: Settings, axes: Axes) => ShownBlock} */
 export function shownBlock(reading, head, view, { rows, cols }) {
-  const raw = reading.matrices.get(head);
-  if (!raw) return null;
+  const raw = matrixOf(reading, head);
   const [R, C] = [rows.length, cols.length];
   const { signed } = reading;
   const isRescaled = view.special === "rescale" && !signed;
@@ -189,11 +196,11 @@ export function shownBlock(reading, head, view, { rows, cols }) {
 function hiddenShares(reading, head, { rows, cols }) {
   const hidden = new Float32Array(rows.length);
   const before = reading.hidden?.[reading.full.indexOf(head)];
-  const { signed } = reading;
+  const { signed = false } = reading;
   const columns = piecesOf(cols);
   const { n: m } = keysOf(reading);
   if (cols.length === m && !before) return hidden;
-  eachRow(reading.matrices.get(head), m, rows, (row, begin, pieces, r) => {
+  eachRow(matrixOf(reading, head), m, rows, (row, begin, pieces, r) => {
     let total = 0;
     for (let i = begin; i < begin + m; i++) total += signed ? Math.abs(row[i]) : row[i];
     hidden[r] = total ? 1 - sumShown(row, begin, columns, signed) / total : 0;
@@ -211,29 +218,39 @@ export const mean = (values) => values.reduce((a, b) => a + b, 0) / (values.leng
 // The same for the grid if only pooled thumbnails were sent: first the rows and columns of a view…
 /** @type {(reading: Reading, view: Settings) => { rows: number[], cols: number[] }} */
 export function pooledUnits(reading, view) {
-  /** @type {(axis: Axis, bins: Bins, letter: string) => number[]} */
-  const along = (axis, { starts, special }, letter) => {
+  const bins = binsOf(reading);
+  /** @type {(axis: Axis, bins: Bins, side: string) => number[]} */
+  const along = (axis, { starts, special }, side) => {
     const shown = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
-    if (view.side === "all" || !hasSecond(axis)) return shown;
-    return shown.filter((i) => axis.segments[starts[i]] === (letter === "a" ? 0 : 1));
+    if (!side || !hasSecond(axis)) return shown;
+    return shown.filter((i) => axis.segments[starts[i]] === (side === "a" ? 0 : 1));
   };
   return {
-    rows: along(reading, reading.bins, view.side[0]),
-    cols: along(keysOf(reading), reading.bins.keys ?? reading.bins, view.side[1]),
+    rows: along(reading, bins.rows, sidesOf(view)[0]),
+    cols: along(keysOf(reading), bins.cols, sidesOf(view)[1]),
   };
 }
 
+// The pooled rows and columns, of a reading that has them.
+/** @type {(reading: Reading) => { rows: Bins, cols: Bins }} */
+function binsOf(reading) {
+  const bins = /** @type {NonNullable<Reading["bins"]>} */ (reading.bins);
+  return { rows: bins, cols: bins.keys ?? bins };
+}
+
 // …then the block of one head.
-/** @type {(reading: Reading, head: number, bins: { rows: number[], cols: number[] }) => Block & { max: number }} */
+/** @type {(reading: Reading, head: number, bins: { rows: number[], cols: number[] }) => ShownBlock} */
 export function pooled(reading, head, { rows, cols }) {
-  const [down, across] = [reading.bins, reading.bins.keys ?? reading.bins].map(({ starts }) => starts.length);
+  const bins = binsOf(reading);
+  const thumbs = /** @type {Uint8Array} */ (reading.thumbs);
+  const [down, across] = [bins.rows, bins.cols].map(({ starts }) => starts.length);
   const [R, C] = [rows.length, cols.length];
   const w = new Float32Array(R * C);
   let max = 0;
   for (let r = 0; r < R; r++) {
     const from = (head * down + rows[r]) * across;
     for (let c = 0; c < C; c++) {
-      const root = reading.thumbs[from + cols[c]] / 255;
+      const root = thumbs[from + cols[c]] / 255;
       w[r * C + c] = root * root;
       if (root * root > max) max = root * root;
     }
@@ -246,8 +263,8 @@ export function pooled(reading, head, { rows, cols }) {
 // links setting -> {mode, value}
 /** @type {(links: string) => { mode: string, value: number }} */
 export function linkRule(links) {
-  const match = /^(all|top|min|mass)(.*)$/.exec(links);
-  return { mode: match[1], value: match[2] ? +match[2] : 0 };
+  const [, mode = "all", value = ""] = /^(all|top|min|mass)(.*)$/.exec(links) ?? [];
+  return { mode, value: +value };
 }
 
 // 1 for each cell whose link is drawn. top: the k largest keys of a query; min: weight >= value; mass: the fewest keys
@@ -283,7 +300,7 @@ export function chosen({ w: values, R, C, signed }, links) {
 const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1
 
 // The shade of every cell, 0…255. fixed: 0–1; head: up to the largest weight shown; row: up to each row's.
-/** @type {(part: Block & { max: number }, scale: string) => Uint8ClampedArray} */
+/** @type {(part: ShownBlock, scale: string) => Uint8ClampedArray} */
 export function shades({ w: values, R, C, max, signed }, scale) {
   const w = signed ? values.map(Math.abs) : values;
   const out = new Uint8ClampedArray(R * C); // rounds and clips its values
@@ -314,11 +331,11 @@ export function ranking(reading, view) {
   if (reading.matrices.size < reading.layers * reading.heads) return null;
   const columns = keysOf(reading);
   /** @type {(axis: Axis, token: number) => number[]} */
-  const group = (axis, token) => (words ? axis.groups.find((g) => g.includes(token)) : [token]);
+  const group = (axis, token) => (words && axis.groups.find((g) => g.includes(token))) || [token];
   const [queries, keys] = [group(reading, query), group(columns, key)];
   const weights = [];
   for (let head = 0; head < reading.layers * reading.heads; head++) {
-    const raw = reading.matrices.get(head);
+    const raw = matrixOf(reading, head);
     let sum = 0;
     for (const q of queries) for (const k of keys) sum += raw[q * columns.n + k];
     weights.push(sum / queries.length);

@@ -1,9 +1,10 @@
 // The matrix of one head: rows are queries, columns are keys, the first row is at the top.
-import { heatmapLayout, within } from "./layouts.js";
 import { diverging, fit, widest, write } from "./ink.js";
+import { heatmapLayout, within } from "./layouts.js";
 
 const LABEL = 96; // the greatest width of labels, pixels
 const MARKED = 4; // from this cell size on, cells below 0 carry a minus
+const VEIL = 0.62; // how much of the paper covers what is not pointed at
 const FAINT = 0.1; // of the largest difference: smaller ones need no minus, because their colour is hardly visible
 const DEEP = 0.52; // of the largest difference: from here on a cell is nearer to the ink than to the paper
 
@@ -60,7 +61,7 @@ export function drawHeatmapFocus(canvas, scene, look, layout) {
   focusOn(context, scene, look, layout);
   for (const isRow of [true, false]) {
     if ((isRow ? scene.focus.row : scene.focus.col) === null) continue;
-    context.globalAlpha = look.veil;
+    context.globalAlpha = look.veil ?? VEIL;
     context.fillStyle = look.paper;
     if (isRow) context.fillRect(0, layout.top, layout.left - 3, layout.height - layout.top);
     else context.fillRect(layout.left, 0, layout.width - layout.left, layout.top - 3);
@@ -103,7 +104,8 @@ function picture({ part, shade }, look) {
   const target = new Uint32Array(image.data.buffer);
   for (let i = 0; i < R * C; i++) target[i] = colours[levels[i]];
   const pixels = new OffscreenCanvas(C, R);
-  pixels.getContext("2d").putImageData(image, 0, 0);
+  const context = /** @type {OffscreenCanvasRenderingContext2D} */ (pixels.getContext("2d"));
+  context.putImageData(image, 0, 0);
   return pixels;
 }
 
@@ -112,9 +114,11 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell, wi
   if (!focus) return;
   const { R, C } = part;
   context.fillStyle = look.paper;
-  context.globalAlpha = look.veil ?? 0.62;
+  context.globalAlpha = look.veil ?? VEIL;
   /** @type {(x: number, y: number, w: number, h: number) => void} */
-  const veil = (x, y, w, h) => w > 0 && h > 0 && context.fillRect(x, y, w, h);
+  const veil = (x, y, w, h) => {
+    if (w > 0 && h > 0) context.fillRect(x, y, w, h);
+  };
   const { row, col, rows = 1, cols = 1 } = focus;
   if (row !== null) {
     veil(left, top, C * cell, row * cell);

@@ -30,6 +30,10 @@ export function isDark(element) {
 /** @type {(canvas: HTMLCanvasElement) => number} */
 export const resolution = (canvas) => (window.devicePixelRatio || 1) * (canvas.currentCSSZoom || 1);
 
+// The colours of positive numbers and of those below 0.
+/** @type {(look: Look) => { colour: string, below: string }} */
+export const signColours = ({ signed }) => ({ colour: signed[signed.length - 2], below: signed[1] });
+
 // Fit a canvas to CSS pixels at the screen's resolution; returns its cleared context, in CSS pixels.
 /** @type {(canvas: HTMLCanvasElement, width: number, height: number) => CanvasRenderingContext2D} */
 export function fit(canvas, width, height) {
@@ -41,7 +45,7 @@ export function fit(canvas, width, height) {
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
   }
-  const context = canvas.getContext("2d");
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   return context;
@@ -119,15 +123,18 @@ export function write(context, text, x, y, width, align) {
 
 // Width of the widest text among rows and columns; measured once for each list of rows.
 const widths = new WeakMap();
-let ruler = /** @type {OffscreenCanvasRenderingContext2D | undefined} */ (undefined);
+/** @type {OffscreenCanvasRenderingContext2D | null} */
+let ruler = null;
 /** @type {(rows: Unit[], cols: Unit[], font: string) => number} */
 export function widest(rows, cols, font) {
   const byFont = widths.get(rows) || {};
   if (byFont[font] === undefined) {
-    ruler ??= new OffscreenCanvas(1, 1).getContext("2d");
-    ruler.font = font;
+    const pen = (ruler ??= /** @type {OffscreenCanvasRenderingContext2D} */ (
+      new OffscreenCanvas(1, 1).getContext("2d")
+    ));
+    pen.font = font;
     const texts = new Set([...rows, ...cols].map((unit) => unit.text.slice(0, 40)));
-    byFont[font] = Math.ceil(Math.max(0, ...Array.from(texts, (text) => ruler.measureText(text).width)));
+    byFont[font] = Math.ceil(Math.max(0, ...Array.from(texts, (text) => pen.measureText(text).width)));
     widths.set(rows, byFont);
   }
   return byFont[font];

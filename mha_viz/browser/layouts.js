@@ -64,7 +64,7 @@ export function linksSpotAt({ rowHeight, left, right }, R, C, x, y) {
 export const within = (i, from, count = 1) => from !== null && i >= from && i < from + count;
 
 // The weight of a focused link: the sum over several columns, the mean over several rows.
-/** @type {(part: Block, span: Span) => number} */
+/** @type {(part: Block, span: Cells) => number} */
 export function spanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
   let sum = 0;
   for (let r = row; r < row + rows; r++) for (let c = col; c < col + cols; c++) sum += w[r * C + c];

@@ -43,8 +43,8 @@ function whoCanOpen(host, file) {
 function openFiles() {
   const box = document.querySelector(".st-key-publish") ?? document.querySelector(".st-key-takeaway");
   const summary = /** @type {HTMLElement | null} */ (box?.querySelector("summary"));
-  if (!summary) return;
-  if (!summary.closest("details").open) summary.click();
+  if (!box || !summary) return;
+  if (!summary.closest("details")?.open) summary.click();
   summary.focus({ preventScroll: true });
   bringUp(box);
 }

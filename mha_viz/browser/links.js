@@ -1,7 +1,7 @@
 // Token links: queries on the left, keys on the right, one line per weight, whose opacity is the shade of the weight.
+import { fit, widest, write } from "./ink.js";
 import { linksLayout, spanWeight, within } from "./layouts.js";
 import { number } from "./numerals.js";
-import { fit, widest, write } from "./ink.js";
 import { isShare } from "./view.js";
 
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
@@ -56,7 +56,7 @@ function strokes(context, { focus }, { part, mask, shade, colour, dash, below: n
     if (focus && focus.row !== null && !within(r, focus.row, focus.rows)) continue;
     for (let c = 0; c < C; c++) {
       if (focus && focus.col !== null && !within(c, focus.col, focus.cols)) continue;
-      if (!mask[r * C + c]) continue;
+      if (!mask?.[r * C + c]) continue;
       const level = Math.round((shade[r * C + c] / 255) * LEVELS);
       if (!level) continue;
       const [y1, y2] = [mid(r), mid(c)];
@@ -70,7 +70,7 @@ function strokes(context, { focus }, { part, mask, shade, colour, dash, below: n
   paths.forEach((path, place) => {
     if (!path) return;
     const level = place > LEVELS ? place - LEVELS : place;
-    context.strokeStyle = place > LEVELS ? negative : colour;
+    context.strokeStyle = place > LEVELS ? (negative ?? colour) : colour;
     context.globalAlpha = level / LEVELS;
     context.lineWidth = 1 + (2.5 * level) / LEVELS;
     context.stroke(path);
@@ -102,7 +102,7 @@ function tokens(context, scene, layout, look, [above, below]) {
       context.font = look.textFont(size, held ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
       write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left");
-      if (linked) weights(context, scene, isQuery, i, y, layout, look);
+      if (linked) weights(context, { ...scene, focus }, isQuery, i, y, layout, look);
       context.globalAlpha = 1;
     });
   side(scene.rows, true);
@@ -110,13 +110,14 @@ function tokens(context, scene, layout, look, [above, below]) {
 }
 
 /** @type {(head: ShownHead, isQuery: boolean, i: number, focus: Span) => { weight: number, shown: boolean }} */
-function weightAt({ part, mask, shade }, isQuery, i, { row, col, rows = 1, cols = 1 }) {
-  const link = isQuery ? { row: i, col, cols } : { row, rows, col: i };
+function weightAt({ part, mask, shade }, isQuery, i, focus) {
+  const ofQuery = { row: i, col: focus.col ?? 0, cols: focus.cols };
+  /** @type {Cells} */
+  const link = isQuery ? ofQuery : { row: focus.row ?? 0, rows: focus.rows, col: i };
+  const { row, rows = 1, col, cols = 1 } = link;
   let shown = false;
-  for (let k = 0; k < (isQuery ? cols : rows); k++) {
-    const at = isQuery ? i * part.C + col + k : (row + k) * part.C + i;
-    shown ||= mask[at] && shade[at] > 2;
-  }
+  for (let r = row; r < row + rows; r++)
+    for (let at = r * part.C + col; at < r * part.C + col + cols; at++) shown ||= !!mask?.[at] && shade[at] > 2;
   return { weight: spanWeight(part, link), shown };
 }
 

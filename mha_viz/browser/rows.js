@@ -21,7 +21,7 @@ export function piecesOf(cols) {
     const tokens = Uint16Array.from(cols.flatMap((unit) => unit.tokens));
     piecesListed.set(cols, { tokens, ends: Uint16Array.from(cols, (unit) => (end += unit.tokens.length)) });
   }
-  return piecesListed.get(cols);
+  return /** @type {Columns} */ (piecesListed.get(cols));
 }
 
 // Write what the columns show of a row, times `share`, into w from a place on; returns their sum.

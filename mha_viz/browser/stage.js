@@ -24,8 +24,8 @@ export function moved(spot, [down, right], isHeat, R, C) {
   const { row, col } = spot;
   if (isHeat) return { ...spot, row: bounded((row ?? 0) + down, R), col: bounded((col ?? 0) + right, C) };
   const isQuery = right ? right < 0 : row !== null;
-  const next = (row ?? col) + down;
-  return { ...spot, row: isQuery ? bounded(next, R) : null, col: isQuery ? null : bounded(next, C) };
+  const next = (row ?? col ?? 0) + down;
+  return isQuery ? { ...spot, row: bounded(next, R), col: null } : { ...spot, row: null, col: bounded(next, C) };
 }
 
 // Scroll a box until a row that begins at `y` is visible.

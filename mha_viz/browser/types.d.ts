@@ -6,7 +6,7 @@ interface Settings {
   special: string;
   links: string;
   scale: string;
-  side?: string;
+  side?: string; // of a reading, not of panels
   shown?: string;
   as?: string;
 }
@@ -20,16 +20,18 @@ interface Pin {
   at?: number;
 }
 
-/** A row, a column or a cell that is pointed at or held, in units; `at`: the panel that it is counted in. */
-interface Spot {
-  row?: number | null;
-  col?: number | null;
-  at?: number;
-}
+/** A row, a column or a cell that is pointed at or held, in units; `at`: the panel that it is counted in, by default
+ * the first. */
+type Spot = { at?: number } & ({ row: number; col: number } | { row: number; col: null } | { row: null; col: number });
 
 /** A spot as it is in another panel: several units may stand for one. */
-interface Span extends Spot {
+type Span = Spot & { rows?: number; cols?: number };
+
+/** A cell, or the cells of one link where several units stand for one. */
+interface Cells {
+  row: number;
   rows?: number;
+  col: number;
   cols?: number;
 }
 
@@ -80,6 +82,8 @@ interface Block extends Kind {
 }
 
 type ShownBlock = Block & { max: number };
+/** With what it hides. */
+type WholeBlock = ShownBlock & { hidden: Float32Array };
 /** A row of a matrix, or of several added up; the pieces of all columns one after the other, and where each ends. */
 type Row = Float32Array | Float64Array;
 interface Columns {
@@ -89,7 +93,7 @@ interface Columns {
 
 interface ShownHead {
   head: number;
-  part: Block;
+  part: WholeBlock;
   shade: Uint8ClampedArray;
   mask: Uint8Array | null;
   colour: string;
@@ -184,24 +188,35 @@ interface Panels extends Sides {
   start?: { diff: string };
 }
 
-/** One panel minus another, ready to be drawn; without `partner` the units that have no counterpart, and a remedy. */
-interface Difference {
-  partner?: number[];
+/** Matrices subtracted: d[row * C + col] is `second` minus `first`, at most `top` in size. */
+interface Subtraction {
+  partner: number[];
+  d: Float32Array;
+  R: number;
+  C: number;
+  top: number;
+  first: Float32Array;
+  second: Float32Array;
+}
+
+/** One panel minus another, with the units and what the numbers are. */
+interface Difference extends Axes, Subtraction {
+  kind: Kind;
+}
+
+/** Why two panels cannot be subtracted: the units that have no counterpart, and a remedy. */
+interface Refusal {
+  partner?: undefined;
+  ours: Unit[];
+  theirs: Unit[];
+  remedy: Partial<Settings> | null;
   isMixed?: boolean;
-  rows?: Unit[];
-  cols?: Unit[];
-  d?: Float32Array;
-  R?: number;
-  C?: number;
-  top?: number;
-  first?: Float32Array;
-  second?: Float32Array;
-  kind?: Kind;
-  head?: Pictured;
-  largest?: number[];
-  ours?: Unit[];
-  theirs?: Unit[];
-  remedy?: Partial<Settings> | null;
+}
+
+/** A difference ready to be drawn, and its largest cells. */
+interface DrawnDifference extends Difference {
+  head: Pictured;
+  largest: number[];
 }
 
 /** Colours and fonts of the page, and of one drawing its size. */
@@ -372,7 +387,7 @@ interface CompareApp {
     heads: ShownHead[];
     top: number;
     standing: Record<string, ([number, number] | null)[]>;
-    diff: Difference | null;
+    diff: DrawnDifference | Refusal | null;
   };
   sent: {
     action: string;
@@ -431,9 +446,7 @@ interface Rank {
 }
 
 /** A spot as it is in one reading, or the unit that this reading lacks. */
-interface Place extends Span {
-  missing?: Unit;
-}
+type Place = (Span & { missing?: undefined }) | { missing: Unit };
 
 /** What is needed to tell where a spot is in other panels. */
 interface Pointed {
@@ -446,14 +459,11 @@ interface Pointed {
 }
 
 /** For each unit its one partner, or the units that have none. */
-interface Partners {
-  partner?: number[];
-  ours?: Unit[];
-  theirs?: Unit[];
-}
+type Partners =
+  { partner: number[]; ours?: undefined; theirs?: undefined } | { partner?: undefined; ours: Unit[]; theirs: Unit[] };
 
 /** What a heatmap is drawn from; of a difference also the largest of its numbers, for their sign is marked. */
-type Pictured = Pick<ShownHead, "part" | "shade" | "picture" | "largest">;
+type Pictured = Pick<ShownHead, "shade" | "picture" | "largest"> & { part: Block };
 
 interface HeatScene extends Axes {
   head: Pictured;
@@ -503,6 +513,12 @@ interface PlayerMatrix {
   legend: [number, string][];
 }
 
+/** The gradient at each head, [step][head]: its norm, and its cosine with that at the first head. */
+interface Flow {
+  norms: number[][];
+  cosines: number[][];
+}
+
 interface PlayerData {
   key: string;
   steps: number[];
@@ -515,7 +531,7 @@ interface PlayerData {
   captions: string[];
   titles: { flow: string; matrices: string };
   matrices: PlayerMatrix[];
-  flow: { norms: number[][]; cosines: number[][] } | null;
+  flow: Flow | null;
   ramp: string[];
   signed: string[];
 }
@@ -539,11 +555,11 @@ interface FlowView {
 
 /** `moment` is counted in recorded steps; `sent`: those that the server was told and has not answered. */
 interface PlayerState {
-  data: PlayerData | null;
+  data: PlayerData;
   moment: number;
   playing: number | null;
   sent: Set<number>;
-  parts: Parts | null;
+  parts: Parts;
 }
 
 interface Example {

@@ -9,7 +9,7 @@ export const defaultsOf = (names) => pick(names, (name) => GRAMMAR.defaults[/** 
 export const LONG = GRAMMAR.long;
 
 /** @type {(kind: Kind) => boolean} */
-export const isShare = ({ quantity }) => !GRAMMAR.not_shares.quantities.includes(quantity);
+export const isShare = ({ quantity }) => !GRAMMAR.not_shares.quantities.includes(quantity ?? "weight");
 
 // Defaults for readings of these kinds: numbers that are no shares of 1 have no common scale.
 /** @type {(defaults: Record<string, string>, kinds: Kind[]) => Record<string, string>} */

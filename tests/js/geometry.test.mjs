@@ -255,10 +255,6 @@ test("hidden tokens: the rest as it is and the share said, or the rest rescaled"
   }
 });
 
-test("a head whose matrix has not come yet has no block", () => {
-  assert.equal(block(reading(), 99, view()), null);
-});
-
 test("with nothing but special tokens nothing is left, and nothing breaks", () => {
   const r = reading({ special: [1, 1, 1, 1, 1] });
   const { R, C, max, w } = block(r, 0, view({ special: "rescale" }));

@@ -15,7 +15,8 @@ const ALONE =
 
 /** @type {(root: HTMLElement, send: Send, locate?: () => string) => CompareOnPage} */
 export function compare(root, send, locate = () => window.location.search) {
-  const app = /** @type {CompareApp} */ ({
+  /** @type {CompareApp} */
+  const app = /** @type {any} */ ({
     root,
     send,
     set: null,

@@ -16,7 +16,7 @@ const MIXED = "These two cannot be subtracted: one leads from one text to anothe
 const REPLACED = "Compare two sentences that differ only in words replaced one for one.";
 
 // The difference that a view asks for, ready to draw; null if it asks for none.
-/** @type {(set: Panels, view: PanelsView) => Difference | null} */
+/** @type {(set: Panels, view: PanelsView) => DrawnDifference | Refusal | null} */
 export function subtracted(set, view) {
   const result = view.diff && difference(set, view, view.diff);
   if (!result?.partner) return result;
@@ -32,7 +32,7 @@ export function drawDifference(app) {
   part.diff.hidden = !diff;
   if (!diff) return;
   part.diffTitle.replaceChildren(...title(set, diff));
-  const result = derived.diff;
+  const result = /** @type {DrawnDifference | Refusal} */ (derived.diff);
   part.diffBody.hidden = !result.partner;
   part.diffText.replaceChildren(...(result.partner ? meaning(set, diff) : refusal(app, diff, result)));
   if (!result.partner) return;
@@ -64,12 +64,11 @@ function meaning(set, [p, q]) {
 }
 
 // Why two panels cannot be subtracted, with a button that helps, if there is one.
-/** @type {(app: CompareApp, diff: [number, number], result: Difference) => Children} */
+/** @type {(app: CompareApp, diff: [number, number], result: Refusal) => Children} */
 function refusal({ stage }, [p, q], { ours, theirs, remedy, isMixed }) {
   if (isMixed) return [MIXED];
   if (!remedy) {
-    const only = [onlyIn(ours, p), onlyIn(theirs, q)].filter((span) => span);
-    const list = only.flatMap((span, i) => [i ? "; " : "", span]);
+    const list = [...onlyIn(ours, p), ...onlyIn(theirs, q)].flatMap((span, i) => [i ? "; " : "", span]);
     return ["These two cannot be subtracted: their words do not correspond one to one. ", ...list, `. ${REPLACED}`];
   }
   const [does, why] = remedyWords(remedy);
@@ -77,12 +76,12 @@ function refusal({ stage }, [p, q], { ours, theirs, remedy, isMixed }) {
   return [`As shown, these two cannot be subtracted: ${why}. `, button];
 }
 
-/** @type {(units: Unit[], panel: number) => HTMLElement | null} */
+/** @type {(units: Unit[], panel: number) => HTMLElement[]} */
 function onlyIn(units, panel) {
-  if (!units.length) return null;
+  if (!units.length) return [];
   const words = units.slice(0, 5).flatMap((unit, i) => [i ? ", " : "", "“", typedText(unit.text), "”"]);
   const rest = units.length > 5 ? ` and ${units.length - 5} more` : "";
-  return make("span", {}, ...words, rest, ` only in panel ${panel + 1}`);
+  return [make("span", {}, ...words, rest, ` only in panel ${panel + 1}`)];
 }
 
 /** @type {(remedy: Partial<Settings>) => [string, string]} */
@@ -92,7 +91,7 @@ function remedyWords({ unit, special }) {
   return unit ? ["Compare by words", pieces] : ["Hide special tokens", tokens];
 }
 
-/** @type {(app: CompareApp, diff: [number, number], result: Difference, cell: number) => HTMLElement} */
+/** @type {(app: CompareApp, diff: [number, number], result: DrawnDifference, cell: number) => HTMLElement} */
 function listed({ stage }, [at], { rows, cols, d, C, first, second, top, kind }, cell) {
   const spot = { at, row: Math.floor(cell / C), col: cell % C };
   const [come, leave] = [() => stage.hover(spot), () => stage.hover(null)];
@@ -109,12 +108,16 @@ function listed({ stage }, [at], { rows, cols, d, C, first, second, top, kind },
 
 // ---- What is pointed at ---------------------------------------------------------------------------------------
 
+// The panel whose rows and columns the difference has.
+/** @type {(app: CompareApp) => number} */
+const subtractedFrom = ({ stage }) => stage.view.diff?.[0] ?? 0;
+
 /** @type {(app: CompareApp, spot: Spot | null, all: boolean) => void} */
 export function refreshDifference(app, spot, all) {
   const { set, derived, part, look } = app;
   const result = derived?.diff;
   if (!result?.partner || part.diff.hidden) return;
-  const here = spotIn(app, set.panels[app.stage.view.diff[0]].reading, spot);
+  const here = spotIn(app, set.panels[subtractedFrom(app)].reading, spot);
   const key = JSON.stringify(here);
   if (!all && key === part.drawn) return;
   part.drawn = key;
@@ -129,7 +132,7 @@ export function refreshDifference(app, spot, all) {
   markEntries(part.list, result, focus);
 }
 
-/** @type {(list: HTMLElement, result: Difference, focus: Span | null) => void} */
+/** @type {(list: HTMLElement, result: DrawnDifference, focus: Span | null) => void} */
 function markEntries(list, { largest: cells, C }, focus) {
   const isCell = focus && focus.row !== null && focus.col !== null;
   const cell = isCell ? focus.row * C + focus.col : -1;
@@ -146,13 +149,13 @@ export function listenToDifference(app) {
     const result = app.derived?.diff;
     if (!part.map.layout || !result?.partner) return null;
     const spot = heatmapSpotAt(part.map.layout, result.R, result.C, ...pointOn(part.map.canvas, event));
-    return spot && { at: stage.view.diff[0], ...spot };
+    return spot && { ...spot, at: subtractedFrom(app) };
   };
   const about = () => {
-    const [at] = stage.view.diff;
+    const at = subtractedFrom(app);
     const spot = spotIn(app, app.set.panels[at].reading, stage.focused());
-    const from = spot && !spot.missing ? { at, row: spot.row, col: spot.col } : null;
-    const { R, C } = app.derived.diff;
+    const from = spot && !spot.missing ? /** @type {Spot} */ ({ at, row: spot.row, col: spot.col }) : null;
+    const { R, C } = /** @type {DrawnDifference} */ (app.derived.diff);
     return { from, isHeat: true, R, C, start: { at }, walked };
   };
   const walked = () => {

@@ -1,7 +1,8 @@
 // The panels: one size, one layout and one scale for all, and the focus of any panel shown in each.
 import { block, chosen, keysOf } from "../geometry.js";
-import { heatmapLayout, heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { heatmapLabel } from "../heatmap.js";
+import { signColours } from "../ink.js";
+import { heatmapLayout, heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { linksLabel } from "../links.js";
 import { pointOn, reveal } from "../stage.js";
 import { isShare } from "../view.js";
@@ -35,11 +36,9 @@ export function derive(app) {
     part: parts[index],
     shade: sharedShades(parts[index], scale, top),
     mask: as === "links" ? chosen(parts[index], links) : null,
-    colour: parts[index].signed
-      ? look.signed.at(-2)
-      : look.heads[(head % set.readings[reading].heads) % look.heads.length],
+    colour: look.heads[(head % set.readings[reading].heads) % look.heads.length],
     dash: /** @type {number[]} */ ([]),
-    ...(parts[index].signed ? { below: look.signed[1] } : {}),
+    ...(parts[index].signed ? signColours(look) : {}),
   }));
   app.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
 }
@@ -136,7 +135,7 @@ export function listenTo(app, panel, index) {
   };
   const about = () => {
     const here = spotIn(app, reading, stage.focused());
-    const from = here && !here.missing ? { at: index, row: here.row, col: here.col } : null;
+    const from = here && !here.missing ? /** @type {Spot} */ ({ at: index, row: here.row, col: here.col }) : null;
     const [R, C] = counts();
     return { from, isHeat: !isLinks(), R, C, start: { at: index }, walked };
   };

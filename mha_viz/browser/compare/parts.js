@@ -182,7 +182,7 @@ function nameParts(p, set, index, on) {
 function askName(p, button, name, done) {
   const field = make("input", { type: "text", value: name, maxLength: 60, "aria-label": "Name of this panel" });
   let open = true;
-  /** @type {(value: string) => void} */
+  /** @type {(value: string | null) => void} */
   const close = (value) => {
     if (!open) return;
     open = false;
@@ -233,8 +233,8 @@ function sentenceOf(set, number) {
   /** @type {(word: number) => boolean} */
   const differs = (word) => alike.some((j) => (set.aligned[number][j][word] ?? null) === null);
   const unlike = reading.groups.flatMap((tokens, word) => {
-    const spans = tokens.map((t) => reading.spans[t]).filter((span) => span);
-    return spans.length && differs(word) ? [[reading.segments[tokens[0]], spans[0][0], spans.at(-1)[1]]] : [];
+    const spans = tokens.flatMap((t) => reading.spans[t] ?? []); // where each piece begins and ends
+    return spans.length && differs(word) ? [[reading.segments[tokens[0]], spans[0], spans[spans.length - 1]]] : [];
   });
   const first = unlike.length ? unlike[0] : [0, 0, 0];
   const whole = [reading.text, reading.pair].map((text) => Array.from(text)); // spans count code points

@@ -40,7 +40,7 @@ function strongestSays(part, axes, view) {
   return [softly(`strongest ${isOrdinary ? `between ${view.unit} ` : ""}`), ...linkSays(axes, best, best.weight, part)];
 }
 
-/** @type {(axes: Axes, spot: Span, weight: number, kind: Kind) => Children} */
+/** @type {(axes: Axes, cells: Cells, weight: number, kind: Kind) => Children} */
 function linkSays(axes, { row, rows, col, cols }, weight, kind) {
   const link = linkText(bold(textOf(axes.rows, row, rows)), " → ", bold(textOf(axes.cols, col, cols)));
   return [link, " ", amount(number(weight, kind))];
@@ -49,8 +49,8 @@ function linkSays(axes, { row, rows, col, cols }, weight, kind) {
 /** @type {(part: Block, axes: Axes, spot: Span) => Children} */
 function wordSays(part, axes, spot) {
   const isQuery = spot.row !== null;
-  /** @type {(i: number) => Span} */
-  const linked = (i) => (isQuery ? { ...spot, col: i, cols: 1 } : { ...spot, row: i, rows: 1 });
+  /** @type {(i: number) => Cells} */
+  const linked = (i) => (spot.row === null ? { ...spot, row: i, rows: 1 } : { ...spot, col: i, cols: 1 });
   const units = isQuery ? axes.cols : axes.rows;
   const weights = units.map((_, i) => spanWeight(part, linked(i)));
   const word = isQuery ? textOf(axes.rows, spot.row, spot.rows) : textOf(axes.cols, spot.col, spot.cols);
@@ -89,7 +89,7 @@ export const allSay = ({ part, set }) =>
 
 /** @type {(app: CompareApp, spot: Place | null) => Children} */
 export function differenceSays({ derived, stage }, spot) {
-  const { rows, cols, d, C, first, second, kind } = derived.diff;
+  const { rows, cols, d, C, first, second, kind } = /** @type {DrawnDifference} */ (derived.diff);
   if (spot?.missing) return lacking(stage.view, spot.missing);
   if (!spot) return [softly("Point at a cell: every panel shows that link.")];
   if (spot.row === null || spot.col === null) return [softly("Point at a cell for its numbers.")];

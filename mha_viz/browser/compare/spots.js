@@ -14,7 +14,7 @@ function standing({ set, derived, stage }, side, i, j) {
   if (derived.standing[key]) return derived.standing[key];
   const [ours, theirs] = [i, j].map((reading) => unitsOn(derived, side)[reading]);
   /** @type {(reading: number) => boolean} */
-  const isSubtracted = (reading) => stage.view.diff.some((panel) => set.panels[panel].reading === reading);
+  const isSubtracted = (reading) => !!stage.view.diff?.some((panel) => set.panels[panel].reading === reading);
   const replaces = derived.diff?.partner && i !== j && isSubtracted(i) && isSubtracted(j);
   const { partner } = replaces ? partners(sideOf(set, side), i, j, ours, theirs, stage.view) : {};
   derived.standing[key] = partner?.map((unit) => [unit, 1]) ?? counterparts(sideOf(set, side), i, j, ours, theirs);
@@ -25,13 +25,13 @@ function standing({ set, derived, stage }, side, i, j) {
 /** @type {(app: Pointed, reading: number, spot: Spot | null) => Place | null} */
 export function spotIn(app, reading, spot) {
   if (!spot) return null;
-  const from = app.set.panels[spot.at].reading;
+  const from = app.set.panels[spot.at ?? 0].reading;
   /** @type {(side: "rows" | "cols", index: number | null) => [number | null, number] | null} */
   const place = (side, index) => (index === null ? [null, 1] : standing(app, side, from, reading)[index]);
   const [rows, cols] = [place("rows", spot.row), place("cols", spot.col)];
-  if (!rows) return { missing: unitsOn(app.derived, "rows")[from][spot.row] };
-  if (!cols) return { missing: unitsOn(app.derived, "cols")[from][spot.col] };
-  return { row: rows[0], rows: rows[1], col: cols[0], cols: cols[1] };
+  if (!rows) return { missing: unitsOn(app.derived, "rows")[from][spot.row ?? 0] };
+  if (!cols) return { missing: unitsOn(app.derived, "cols")[from][spot.col ?? 0] };
+  return /** @type {Span} */ ({ row: rows[0], rows: rows[1], col: cols[0], cols: cols[1] });
 }
 
 /** @type {(app: CompareApp) => Spot | null} */
@@ -39,16 +39,16 @@ export function held({ set, derived, stage }) {
   if (!stage.view.pin || !derived) return null;
   const { at, query, key } = stage.view.pin;
   const [rows, cols] = [unitsOn(derived, "rows"), unitsOn(derived, "cols")].map(
-    (units) => units[set.panels[at].reading],
+    (units) => units[set.panels[at ?? 0].reading],
   );
   /** @type {(units: Unit[], token: number | null) => number | null} */
   const find = (units, token) => (token === null ? null : units.findIndex((unit) => unit.tokens.includes(token)));
-  const spot = { at, row: find(rows, query), col: find(cols, key) };
+  const spot = /** @type {Spot} */ ({ at, row: find(rows, query), col: find(cols, key) });
   return spot.row === -1 || spot.col === -1 ? null : spot;
 }
 
 /** @type {(app: CompareApp, spot: Spot) => Pin} */
-export function pinAt({ set, derived }, { at, row, col }) {
+export function pinAt({ set, derived }, { at = 0, row, col }) {
   const { reading } = set.panels[at];
   /** @type {(units: Unit[], unit: number | null) => number | null} */
   const token = (units, unit) => (unit === null ? null : units[unit].tokens[0]);

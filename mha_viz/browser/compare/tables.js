@@ -40,7 +40,7 @@ function tableOfPanel({ set, derived }, index) {
   return rows.length && cols.length ? table(derived.heads[index], { rows, cols }, readingOf(set, index)) : [];
 }
 
-/** @type {(set: Panels, diff: [number, number], result: Difference) => HTMLElement} */
+/** @type {(set: Panels, diff: [number, number], result: DrawnDifference) => HTMLElement} */
 function tableOfDifference(set, diff, result) {
   const { rows, cols, d, C, first, second, kind } = result;
   /** @type {(panel: number) => string} */

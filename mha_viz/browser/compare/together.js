@@ -67,7 +67,7 @@ export function parseTogether(params, set) {
       PANEL_PATTERNS[name].test(last(name)) && isShared(last(name)) ? last(name) : first;
   }
   const count = set.panels.length;
-  const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff) || [];
+  const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff || "") || [];
   if (first !== undefined && +first !== +second && +first < count && +second < count) view.diff = [+first, +second];
   const at = /^\d{1,2}$/.test(last("at")) ? +last("at") : 0;
   const [whole, query, key] = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(last("pin")) || [];
@@ -86,7 +86,7 @@ export function encodeTogether(view, set) {
   const fields = /** @type {Record<string, string | null>} */ ({});
   const first = startOf(set);
   for (const name of /** @type {Setting[]} */ (Object.keys(first)))
-    fields[name] = view[name] === first[name] ? null : view[name];
+    fields[name] = view[name] === first[name] ? null : (view[name] ?? null);
   fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
   fields.pin = pinName(view.pin);
   fields.at = view.pin && view.pin.at ? String(view.pin.at) : null;
@@ -97,7 +97,7 @@ export function encodeTogether(view, set) {
 
 // The place of panel number `panel` after a change; null if it was removed.
 /** @type {(edit: Edit, panel: number) => number | null} */
-export function placeAfter({ action, index, to }, panel) {
+export function placeAfter({ action, index, to = index }, panel) {
   if (action === "remove") return panel === index ? null : panel - (panel > index ? 1 : 0);
   if (action === "duplicate") return panel + (panel > index ? 1 : 0);
   if (action !== "move") return panel;
@@ -108,11 +108,11 @@ export function placeAfter({ action, index, to }, panel) {
 // The view after a change of the compared heads: panel numbers in it follow the panels.
 /** @type {(edit: Edit, view: PanelsView) => PanelsView} */
 export function viewAfter(edit, view) {
-  const diff = /** @type {[number, number] | null} */ (view.diff?.map((panel) => placeAfter(edit, panel)) ?? null);
-  const at = view.pin && placeAfter(edit, view.pin.at);
+  const [first, second] = (view.diff ?? []).map((panel) => placeAfter(edit, panel));
+  const at = view.pin && placeAfter(edit, view.pin.at ?? 0);
   return {
     ...view,
-    diff: diff && !diff.includes(null) ? diff : null,
+    diff: typeof first === "number" && typeof second === "number" ? [first, second] : null,
     pin: view.pin && at !== null ? { ...view.pin, at } : null,
   };
 }
@@ -145,11 +145,11 @@ export function counterparts(set, i, j, ours, theirs) {
 /** @type {(a: TypedAxis, b: TypedAxis, aligned: (number | null)[]) => (unit: Unit) => number[]} */
 function bySpan(a, b, aligned) {
   return ({ tokens, segment }) => {
-    const typed = tokens.map((t) => a.spans[t]).filter((span) => span);
+    const typed = tokens.flatMap((t) => (a.spans[t] ? [a.spans[t]] : []));
     if (!typed.length) return b.groups[aligned[a.wordOf[tokens[0]]] ?? -1] || [];
     const [start, end] = [Math.min(...typed.map((s) => s[0])), Math.max(...typed.map((s) => s[1]))];
     /** @type {(span: [number, number] | null, t: number) => boolean} */
-    const meets = (span, t) => span && b.segments[t] === segment && span[0] < end && start < span[1];
+    const meets = (span, t) => !!span && b.segments[t] === segment && span[0] < end && start < span[1];
     return b.spans.flatMap((span, t) => (meets(span, t) ? [t] : []));
   };
 }
@@ -270,7 +270,7 @@ function cutTheSame(a, b, ours, theirs) {
 
 // The largest weight of all parts: the end of the common scale "0 to the largest shown".
 /** @type {(parts: (Block | null)[]) => number} */
-export const topOf = (parts) => parts.reduce((top, part) => Math.max(top, part ? part.max : 0), 0);
+export const topOf = (parts) => parts.reduce((top, part) => Math.max(top, part?.max ?? 0), 0);
 /** @type {(part: Block, scale: string, top: number) => Uint8ClampedArray} */
 export const sharedShades = (part, scale, top) => shades({ ...part, max: top }, scale);
 
@@ -289,22 +289,23 @@ const REMEDIES = [{ special: "hide" }, { unit: "words" }, { unit: "words", speci
 // Second minus first of two panels: {rows, cols, partner, d, R, C, top, first, second}. Rows and columns contain both
 // words if they differ: "tired / wide". If they do not correspond: {ours, theirs, remedy}, the units concerned, and the
 // change of the view that would help, if any.
-/** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference} */
+/** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference | Refusal} */
 export function difference(set, view, [p, q]) {
   const [i, j] = [set.panels[p].reading, set.panels[q].reading];
   const [a, b] = [set.readings[i], set.readings[j]];
   if (!a.keys !== !b.keys) return { ours: [], theirs: [], remedy: null, isMixed: true };
   const down = paired(set, i, j, view);
   const across = set.columns ? paired(set.columns, i, j, view) : down;
-  const unmatched = [down, across].find(({ partner }) => !partner);
-  if (unmatched) {
+  if (!down.partner || !across.partner) {
     const remedy = REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null;
-    return { ours: unmatched.ours, theirs: unmatched.theirs, remedy };
+    const { ours = [], theirs = [] } = down.partner ? across : down;
+    return { ours, theirs, remedy };
   }
   const first = block(a, set.panels[p].head, view, { rows: down.units, cols: across.units });
   const other = block(b, set.panels[q].head, view, { rows: down.others, cols: across.others });
   const kind = { quantity: a.quantity, signed: a.signed };
-  return { ...minus(first, other, down.partner, across.partner), rows: joined(down), cols: joined(across), kind };
+  const [rows, cols] = [joined(down, down.partner), joined(across, across.partner)];
+  return { ...minus(first, other, down.partner, across.partner), rows, cols, kind };
 }
 
 // The units of two readings along one axis, and which of them correspond.
@@ -314,7 +315,7 @@ function paired(side, i, j, view) {
   return { ...partners(side, i, j, ours, theirs, view), units: ours, others: theirs };
 }
 
-/** @type {(first: Block, other: Block, down: number[], across: number[]) => Difference} */
+/** @type {(first: Block, other: Block, down: number[], across: number[]) => Subtraction} */
 function minus(first, other, down, across) {
   const [R, C] = [down.length, across.length];
   const [d, second] = [new Float32Array(R * C), new Float32Array(R * C)];
@@ -331,14 +332,14 @@ function minus(first, other, down, across) {
 
 /** @type {(set: Panels, i: number, j: number, view: Settings) => boolean} */
 const corresponds = (set, i, j, view) => [set, sideOf(set, "cols")].every((side) => !!paired(side, i, j, view).partner);
-/** @type {(pairing: { units: Unit[], others: Unit[], partner?: number[] }) => Unit[]} */
-const joined = ({ units: ours, others, partner }) => ours.map((unit, at) => named(unit, others[partner[at]]));
+/** @type {(pairing: { units: Unit[], others: Unit[] }, partner: number[]) => Unit[]} */
+const joined = ({ units: ours, others }, partner) => ours.map((unit, at) => named(unit, others[partner[at]]));
 /** @type {(unit: Unit, other: Unit) => Unit} */
 const named = (unit, other) =>
   unit.special || alike(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
 
 // Each difference as a level on the signed scale, 0…255; 128 is none. The same as `levels` in figures/difference.py.
-/** @type {(difference: Difference) => Uint8ClampedArray} */
+/** @type {(difference: Subtraction) => Uint8ClampedArray} */
 export function signedShades({ d, top }) {
   const out = new Uint8ClampedArray(d.length);
   for (let i = 0; i < d.length; i++) out[i] = 128 + (127 * d[i]) / (top || 1);
@@ -346,7 +347,7 @@ export function signedShades({ d, top }) {
 }
 
 // The cells that differ most, largest first.
-/** @type {(difference: Difference, count: number) => number[]} */
+/** @type {(difference: Subtraction, count: number) => number[]} */
 export const largest = ({ d }, count) =>
   Array.from(d.keys())
     .filter((i) => d[i])

@@ -48,7 +48,7 @@ function toolButton({ name, label, change }, index, on) {
 }
 
 /** @type {(event: Event) => HTMLElement} */
-const buttonAt = (event) => /** @type {Element} */ (event.target).closest("button");
+const buttonAt = (event) => /** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest("button"));
 
 // One tab stop; arrow keys move inside.
 /** @type {(bar_: HTMLElement, buttons: HTMLElement[]) => void} */

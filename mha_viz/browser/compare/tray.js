@@ -40,7 +40,7 @@ function inTray(set, change) {
 /** @type {(set: Panels, change: Edit, view: PanelsView) => CompareApp["sent"]} */
 function expected(set, { action, index, to }, view) {
   const count = set.panels.length + ({ remove: -1, duplicate: 1 }[action] || 0);
-  const tool = action === "move" ? (to < index ? "left" : "right") : action;
+  const tool = action === "move" ? ((to ?? index) < index ? "left" : "right") : action;
   return { action, index, count, view, focused: { index, to, tool }, until: performance.now() + ANSWER_AFTER };
 }
 

@@ -14,7 +14,8 @@ const KEEP_BYTES = 64e6; // the most matrices that are cached for heads opened b
 
 /** @type {(root: HTMLElement, send: Send, locate?: () => string) => ExplorerOnPage} */
 export function explorer(root, send, locate = () => window.location.search) {
-  const app = /** @type {ExplorerApp} */ ({
+  /** @type {ExplorerApp} */
+  const app = /** @type {any} */ ({
     root,
     send,
     reading: null,

@@ -1,7 +1,7 @@
 // All heads at a glance: one canvas, one small picture per head.
 import { pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
-import { gridLayout } from "../layouts.js";
 import { diverging, fit, paint, resolution } from "../ink.js";
+import { gridLayout } from "../layouts.js";
 
 // Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
 /** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */

@@ -2,8 +2,9 @@
 import { begin } from "../controls.js";
 import { make } from "../dom.js";
 import { DEFAULTS, block, chosen, firstView, headName, isPair, paperName, shades, units } from "../geometry.js";
-import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawHeatmap, labelStep } from "../heatmap.js";
+import { signColours } from "../ink.js";
+import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks } from "../links.js";
 import { pointOn, reveal } from "../stage.js";
 import { defaultsFor } from "../view.js";
@@ -26,12 +27,11 @@ export function derive(app) {
   const axes = axesOf(app);
   const heads = here.map((head) => {
     const part = block(reading, head, view, axes);
-    const [colour, dash] = [headColour(look, reading, head), headDash(look, view, head)];
-    const signs = reading.signed ? { colour: look.signed.at(-2), below: look.signed[1] } : { colour };
+    const dash = headDash(look, view, head);
+    const signs = reading.signed ? signColours(look) : { colour: headColour(look, reading, head) };
     return { head, dash, part, mask: chosen(part, links), shade: shades(part, scale), ...signs };
   });
-  app.derived = { key, reading, shown: unit + special + side, axes, heads };
-  return app.derived;
+  return (app.derived = { key, reading, shown: unit + special + side, axes, heads });
 }
 
 // The rows and columns; the same objects while they are unchanged, so that what was measured of them is kept.
@@ -52,15 +52,16 @@ export function held({ derived, stage }) {
   if (!pin || !derived) return null;
   /** @type {(list: Unit[], token: number | null) => number | null} */
   const find = (list, token) => (token === null ? null : list.findIndex((unit) => unit.tokens.includes(token)));
-  const spot = { row: find(derived.axes.rows, pin.query), col: find(derived.axes.cols, pin.key) };
+  const spot = /** @type {Spot} */ ({ row: find(derived.axes.rows, pin.query), col: find(derived.axes.cols, pin.key) });
   return spot.row === -1 || spot.col === -1 ? null : spot;
 }
 
 /** @type {(app: ExplorerApp, spot: Spot) => Pin} */
-export function pinAt({ derived }, { row, col }) {
+export function pinAt(app, { row, col }) {
+  const { axes } = derive(app);
   /** @type {(list: Unit[], index: number | null) => number | null} */
   const token = (list, index) => (index === null ? null : list[index].tokens[0]);
-  return { query: token(derived.axes.rows, row), key: token(derived.axes.cols, col) };
+  return { query: token(axes.rows, row), key: token(axes.cols, col) };
 }
 
 // ---- Drawing --------------------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ function drawWords({ reading, part, stage, layouts }, focus, head, axes) {
 /** @type {(app: ExplorerApp) => void} */
 export function drawTable(app) {
   const head = app.part.table.open && opened(app);
-  if (head) app.part.tableBox.replaceChildren(...table(head, app.derived.axes, app.reading));
+  if (head) app.part.tableBox.replaceChildren(...table(head, derive(app).axes, app.reading));
 }
 
 // ---- Pointer and keys -----------------------------------------------------------------------------------------

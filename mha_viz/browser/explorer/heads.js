@@ -1,5 +1,6 @@
 // Which heads are open, and how a head is described.
 import { headName } from "../geometry.js";
+import { signColours } from "../ink.js";
 import { inNats, number, percent } from "../numerals.js";
 import { shownRoles, spoken } from "./roles.js";
 
@@ -25,13 +26,14 @@ export function measured(reading, metric, head) {
 /** @type {(app: ExplorerApp, bar: HTMLElement, value: number, top: number) => HTMLElement} */
 export function drawBar({ reading, look }, bar, value, top) {
   bar.style.setProperty("--share", `${Math.min(100, (100 * Math.abs(value)) / (top || 1))}%`);
-  if (reading.signed) bar.style.setProperty("--colour", value < 0 ? look.signed[1] : look.signed.at(-2));
+  const { colour, below } = signColours(look);
+  if (reading.signed) bar.style.setProperty("--colour", value < 0 ? below : colour);
   return bar;
 }
 
 // The largest size of numbers, one per head, that are no shares of 1.
 /** @type {(values: (number | null)[]) => number} */
-export const largest = (values) => Math.max(...values.map(Math.abs));
+export const largest = (values) => Math.max(...values.map((value) => Math.abs(value ?? 0)));
 
 // The roles and numbers of a head for screen readers.
 /** @type {(app: ExplorerApp, head: number) => string} */

@@ -1,8 +1,8 @@
 // The grid of all heads: which are open, what each is known for, and one head's numbers beside it.
 import { make } from "../dom.js";
 import { headName, keysOf, paperName } from "../geometry.js";
-import { gridCellAt } from "../layouts.js";
 import { resolution } from "../ink.js";
+import { gridCellAt } from "../layouts.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
 import { drawBar, headColour, heard, largest, layerOf, measured, openHead, setAside } from "./heads.js";
@@ -90,7 +90,12 @@ function numberOf(app, metric, head) {
   const { reading } = app;
   /** @type {Record<string, number>} */
   const tops = { nats: Math.log(keysOf(reading).n), share: 1, number: largest(metric.values) };
-  const line = drawBar(app, make("dd", { class: "bar", "aria-hidden": true }), metric.values[head], tops[metric.unit]);
+  const line = drawBar(
+    app,
+    make("dd", { class: "bar", "aria-hidden": true }),
+    metric.values[head] ?? 0,
+    tops[metric.unit],
+  );
   const value = make("dd", {}, measured(reading, metric, head));
   const help = reading.keys && metric.values[head] === null ? "Not defined between two texts." : metric.help;
   return make("div", { title: help }, make("dt", {}, metric.label), line, value);

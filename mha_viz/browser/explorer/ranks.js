@@ -3,7 +3,7 @@ import { make } from "../dom.js";
 import { headName, paperName, ranking, units } from "../geometry.js";
 import { number } from "../numerals.js";
 import { isShare } from "../view.js";
-import { held, opened } from "./head.js";
+import { derive, held, opened } from "./head.js";
 import { drawBar, largest, openHead } from "./heads.js";
 
 const RANKS = 6; // heads that are shown until the user asks for all
@@ -11,10 +11,10 @@ const RANKS = 6; // heads that are shown until the user asks for all
 // Draws the requested link, or else the one that the held word suggests.
 /** @type {(app: ExplorerApp) => void} */
 export function drawAsk(app) {
-  const { reading, part, derived } = app;
+  const { reading, part } = app;
   const { view } = app.stage;
   const all = units(reading, { ...view, special: "keep", side: "all" });
-  const link = view.link || suggestion(reading, opened(app), derived.axes, held(app));
+  const link = view.link || suggestion(reading, opened(app), derive(app).axes, held(app));
   drawMenus(part, reading, view, link, all);
   const ranked = link && ranking(reading, { ...view, link });
   drawRanks(app, ranked || []);
@@ -67,7 +67,7 @@ function drawMenus(part, reading, view, link, all) {
       select.replaceChildren(new Option("choose…", ""), ...words);
     }
   }
-  /** @type {(side: Unit[], token: number | null) => number | string} */
+  /** @type {(side: Unit[], token: number) => number | string} */
   const unitOf = (side, token) => side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "";
   part.askQuery.value = link ? unitOf(all.rows, link.query) : "";
   part.askKey.value = link ? unitOf(all.cols, link.key) : "";

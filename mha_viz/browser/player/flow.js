@@ -4,24 +4,24 @@ import { svg } from "./svg.js";
 
 const [WIDTH, TOP] = [760, 58];
 
-/** @type {(data: PlayerData) => FlowView} */
-export function flowOf(data) {
+/** @type {(data: PlayerData, flow: Flow) => FlowView} */
+export function flowOf(data, flow) {
   const row = data.heads.length <= 8 ? 34 : 20;
   const high = TOP + row * data.heads.length;
   const root = svg("svg", { class: "flow", viewBox: `0 0 ${WIDTH} ${high + 8}`, role: "img" });
   root.append(...fixed(high), ...data.heads.flatMap((head, h) => slicesOf(head, TOP + h * row, row)));
   const rows = data.heads.map((head, h) => rowOf(head, TOP + h * row, row));
   root.append(...rows.flatMap((one) => [one.arrow, one.norm, one.cosine]));
-  const largest = Math.max(...data.flow.norms.flat());
+  const largest = Math.max(...flow.norms.flat());
   /** @type {(at: number) => void} */
   const draw = (at) => {
     rows.forEach(({ arrow, norm, cosine }, h) => {
-      const [size, likeness] = [data.flow.norms[at][h], data.flow.cosines[at][h]];
+      const [size, likeness] = [flow.norms[at][h], flow.cosines[at][h]];
       arrow.setAttribute("stroke-width", String(thickness(size, largest, row)));
       norm.textContent = significant(size);
       cosine.textContent = decimal(likeness, 2);
     });
-    root.setAttribute("aria-label", spoken(data, at));
+    root.setAttribute("aria-label", spoken(data, flow, at));
   };
   return { root, draw };
 }
@@ -35,9 +35,9 @@ export const significant = (value) =>
 /** @type {(norm: number, largest: number, row: number) => number} */
 export const thickness = (norm, largest, row) => (largest ? 0.75 + (row - 14) * Math.sqrt(norm / largest) : 0.75);
 
-/** @type {(data: PlayerData, at: number) => string} */
-function spoken(data, at) {
-  const each = data.heads.map(({ name }, h) => `${name} ${significant(data.flow.norms[at][h])}`);
+/** @type {(data: PlayerData, flow: Flow, at: number) => string} */
+function spoken(data, flow, at) {
+  const each = data.heads.map(({ name }, h) => `${name} ${significant(flow.norms[at][h])}`);
   return `Gradient of the loss on its way back through W_O to each head. Norms: ${each.join(", ")}`;
 }
 

@@ -42,7 +42,8 @@ function canvasOf(head, n) {
 function paintCells(canvas, shades, colours, n) {
   const picture = new ImageData(n, n);
   new Uint32Array(picture.data.buffer).set(Array.from(shades, (shade) => colours[shade]));
-  canvas.getContext("2d").putImageData(picture, 0, 0);
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  context.putImageData(picture, 0, 0);
 }
 
 /** @type {(data: PlayerData, head: PlayerHead, canvas: HTMLCanvasElement) => HTMLElement} */
@@ -71,6 +72,7 @@ function signs(marks, n) {
 export function sign(relation, x, y, colour) {
   const line = { fill: "none", stroke: colour, "stroke-width": 0.13 };
   if (relation === 0) return svg("circle", { cx: x, cy: y, r: SIGN, ...line });
+  /** @type {Record<string, string>} */
   const turn = relation === 2 ? { transform: `rotate(45 ${x} ${y}) ` } : {};
   const [side, half] = relation === 2 ? [SIGN * 1.5, SIGN * 0.75] : [SIGN * 2.4, SIGN * 1.2];
   return svg("rect", { x: x - half, y: y - half, width: side, height: side, ...turn, ...line });

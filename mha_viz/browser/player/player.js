@@ -15,7 +15,7 @@ const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matche
 /** @type {(root: HTMLElement, send: Send) => { show: (data: PlayerData) => void }} */
 export function player(root, send) {
   /** @type {PlayerState} */
-  const state = { data: null, moment: 0, playing: null, sent: new Set(), parts: null };
+  const state = /** @type {any} */ ({ data: null, moment: 0, playing: null, sent: new Set(), parts: null });
   return { show: (data) => show(root, state, send, data) };
 }
 
@@ -52,7 +52,7 @@ function build(root, state, send, data) {
   const say = (text) => (pointed.textContent = text || " ");
   say("");
   const maps = mapsOf(data, say);
-  const flow = data.flow ? flowOf(data) : null;
+  const flow = data.flow ? flowOf(data, data.flow) : null;
   const matrices = data.matrices.length ? matricesOf(data, say) : null;
   const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
   const bar = make("div", { class: "bar", role: "group", "aria-label": "Training" }, button, slider, step);
@@ -141,7 +141,8 @@ function draw(state) {
   parts.maps.draw(moment, parts.colours.ramp);
   if (at === parts.drawn) return;
   parts.drawn = at;
-  parts.step.textContent = `step ${data.steps[at].toLocaleString("en")} of ${data.steps.at(-1).toLocaleString("en")}`;
+  const [step, last] = [data.steps[at], data.steps[data.steps.length - 1]];
+  parts.step.textContent = `step ${step.toLocaleString("en")} of ${last.toLocaleString("en")}`;
   parts.caption.textContent = data.captions[at];
   parts.flow?.draw(at);
   parts.matrices?.draw(at, parts.colours);

@@ -27,7 +27,9 @@ export default function ({ data }) {
     if (word) point([Number(word.getAttribute("data-token"))]);
   };
   /** @type {(event: MouseEvent) => void} */
-  const out = ({ target }) => target instanceof Element && target.closest(WORDS) && point([]);
+  const out = ({ target }) => {
+    if (target instanceof Element && target.closest(WORDS)) point([]);
+  };
   document.addEventListener("pointerover", over);
   document.addEventListener("pointerout", out);
   return () => {

@@ -30,7 +30,7 @@ function nameCurrent(at) {
     if (link.hasAttribute("aria-current")) return;
     link.setAttribute("aria-current", "page");
     const box = link.closest(PAGES);
-    box.scrollLeft += middle(link) - middle(box);
+    if (box) box.scrollLeft += middle(link) - middle(box);
   });
 }
 

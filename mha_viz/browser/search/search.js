@@ -108,7 +108,7 @@ function choose(app, index) {
   app.part.field.value = "";
   if (app.part.answers.querySelector(":focus-visible")) app.part.field.focus(); // the focused element is now hidden
   close(app);
-  post(app.send, "open", { typed: app.data.typed, index });
+  post(app.send, "open", { typed: app.data?.typed, index });
 }
 
 /** @type {(app: SearchApp, event: KeyboardEvent) => void} */

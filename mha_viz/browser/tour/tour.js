@@ -37,7 +37,7 @@ function placeOf(selector) {
 // The focused element was removed with the previous step, or was one of its buttons.
 /** @type {() => boolean} */
 const hasNoKeyboard = () =>
-  document.activeElement === document.body || !!document.activeElement.closest(".st-key-tour");
+  document.activeElement === document.body || !!document.activeElement?.closest(".st-key-tour");
 
 /** @type {(element: Element) => void} */
 function bring(element) {

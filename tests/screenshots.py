@@ -10,6 +10,18 @@ from PIL import Image
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from playwright.sync_api import Page
+
+
+def still(page: Page) -> bytes:
+    """A screenshot once the page has come to rest: two in a row are equal."""
+    earlier = page.screenshot()
+    for _ in range(50):
+        later = page.screenshot()
+        if later == earlier:
+            return later
+        earlier = later
+    raise AssertionError("The page does not come to rest.")
 
 
 def luminance(screenshot: bytes) -> NDArray[np.float64]:

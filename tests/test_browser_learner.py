@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from mha_viz.ui import tour
 from mha_viz.ui.lab import questions
 from tests.browser_tab import PHONE, BrowserTab
-from tests.screenshots import luminance
+from tests.screenshots import luminance, still
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -52,7 +52,7 @@ def points_at(page: Page, selectors: tuple[str, ...]) -> None:
     page.wait_for_function(FIRST_IS_SEEN, arg=selectors)
     search = page.locator(".st-key-search_box").bounding_box()
     assert search
-    dimmed = luminance(page.screenshot())
+    dimmed = luminance(still(page))
     bright = luminance(page.screenshot(style=f"{selectors[0]} {{ box-shadow: none !important }}"))
     darker = dimmed < bright - 0.05
     seen = page.evaluate(SEEN, selectors)

@@ -50,9 +50,9 @@ def points_at(page: Page, selectors: tuple[str, ...]) -> None:
     """Check that everything that a step points at has an outline, is seen, and is as bright as without the tour, and
     that the rest of the page is dimmed, the search field included."""
     page.wait_for_function(FIRST_IS_SEEN, arg=selectors)
+    dimmed = luminance(still(page))
     search = page.locator(".st-key-search_box").bounding_box()
     assert search
-    dimmed = luminance(still(page))
     bright = luminance(page.screenshot(style=f"{selectors[0]} {{ box-shadow: none !important }}"))
     darker = dimmed < bright - 0.05
     seen = page.evaluate(SEEN, selectors)

@@ -20,22 +20,29 @@ from mha_viz.errors import ShapeError
 Matrix = npt.NDArray[np.float64]
 
 CELLS = 1 << 20  # cells that are processed at a time: 4 MB
-NEAR = 1 << 16  # cells whose logarithms, in float32 and float64, fit into the cache of a core
+NEAR = 1 << 16  # cells that fit into the cache of a core together with their logarithms
+TOGETHER = 1 << 10  # about so many cells are added in float32; these sums are added in float64
 
 
 def entropy(shares: npt.NDArray[np.floating]) -> Sums:
     """[...]: −Σ p ln p along the last axis, in nats: 0 if one cell holds everything, ln n if all n cells are equal.
 
-    0 · ln 0 = 0. Logarithms are of the type of ``shares``, products and sums float64.
+    0 · ln 0 = 0. Logarithms, products and sums of up to TOGETHER cells are of the type of ``shares``, their sums
+    float64.
     """
     rows = shares.reshape(-1, shares.shape[-1])
-    nats = np.empty(len(rows))
+    bits = np.empty(len(rows))
     step = max(1, NEAR // max(1, rows.shape[1]))  # rows at a time
+    whole = rows.shape[1] // TOGETHER * TOGETHER
     for start in range(0, len(rows), step):
-        part = np.maximum(rows[start : start + step], 0)  # a weight may be a rounding error below 0
-        logs = np.log(np.maximum(part, TINY))
-        nats[start : start + step] = np.multiply(part, logs, dtype=np.float64).sum(axis=1)
-    return (0.0 - nats).reshape(shares.shape[:-1])  # the sign is changed without producing -0.0
+        part = rows[start : start + step]
+        if part.min(initial=0) < 0:  # a weight may be a rounding error below 0
+            part = np.maximum(part, 0)
+        logs = np.log2(part + TINY)
+        sums = (array[:, :whole].reshape(len(part), -1, TOGETHER) for array in (part, logs))
+        rest = np.vecdot(part[:, whole:], logs[:, whole:])
+        bits[start : start + step] = np.vecdot(*sums).sum(axis=1, dtype=np.float64) + rest
+    return (0.0 - bits * math.log(2)).reshape(shares.shape[:-1])  # the sign is changed without producing -0.0
 
 
 def jensen_shannon(mean: Sums, first: Sums, second: Sums) -> Sums:
@@ -115,7 +122,6 @@ class Distances:
     same ones; these sums are added in float64.
     """
 
-    TOGETHER = 1 << 10
     ROOM = 900_000  # cells of all heads that are processed at a time: enough that threads rarely wait for each other
 
     def __init__(self, heads: int) -> None:
@@ -129,7 +135,7 @@ class Distances:
         """Add a batch. Returns the sum of the entropies of its rows in nats, [head]."""
         before = self.sums["own"].copy()
         heads, sentences, n, _ = batch.weights.shape
-        rows = -(-n // -(-n * n // self.TOGETHER))  # rows per float32 sum: equally many, but for the last
+        rows = -(-n // -(-n * n // TOGETHER))  # rows per float32 sum: equally many, but for the last
         sums = self.ROOM // (heads * rows * n) or 1  # heads at a time
         many = max(1, sums * rows // n)  # sentences at a time
         room = np.empty((3, heads * sums * rows * n), np.float32)

@@ -123,19 +123,28 @@ export function write(context, text, x, y, width, align) {
 
 // Width of the widest text among rows and columns; measured once for each list of rows.
 const widths = new WeakMap();
-/** @type {OffscreenCanvasRenderingContext2D | null} */
-let ruler = null;
 /** @type {(rows: Unit[], cols: Unit[], font: string) => number} */
 export function widest(rows, cols, font) {
   const byFont = widths.get(rows) || {};
   if (byFont[font] === undefined) {
-    const pen = (ruler ??= /** @type {OffscreenCanvasRenderingContext2D} */ (
-      new OffscreenCanvas(1, 1).getContext("2d")
-    ));
-    pen.font = font;
     const texts = new Set([...rows, ...cols].map((unit) => unit.text.slice(0, 40)));
-    byFont[font] = Math.ceil(Math.max(0, ...Array.from(texts, (text) => pen.measureText(text).width)));
+    byFont[font] = Math.ceil(Math.max(0, ...widthsOf([...texts], font)));
     widths.set(rows, byFont);
   }
   return byFont[font];
+}
+
+const MEASURED = 16; // of many texts, only those are measured whose letters are the widest together
+/** @type {OffscreenCanvasRenderingContext2D | null} */
+let ruler = null;
+/** @type {(texts: string[], font: string) => number[]} */
+function widthsOf(texts, font) {
+  const pen = (ruler ??= /** @type {OffscreenCanvasRenderingContext2D} */ (new OffscreenCanvas(1, 1).getContext("2d")));
+  pen.font = font;
+  const width = (/** @type {string} */ text) => pen.measureText(text).width;
+  if (texts.length <= MEASURED) return texts.map(width);
+  const letters = new Map(Array.from(new Set(texts.join("")), (letter) => [letter, width(letter)]));
+  const sums = texts.map((text) => Array.from(text).reduce((sum, letter) => sum + (letters.get(letter) ?? 0), 0));
+  const order = Array.from(texts.keys()).sort((a, b) => sums[b] - sums[a]);
+  return order.slice(0, MEASURED).map((at) => width(texts[at]));
 }

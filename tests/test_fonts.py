@@ -174,6 +174,15 @@ def test_what_is_missing_is_said_once_a_script_with_what_to_install(search: Call
     assert "Noto Sans Phoenician" in sentences[2]
 
 
+def test_a_setting_that_names_no_font_is_told(search: Callable[..., None], tmp_path: Path) -> None:
+    named = "or name a font file in MHA_VIZ_FONTS, which now names a place without one."
+    for place in (tmp_path, tmp_path / "gone"):
+        search(place)
+        assert named in fonts.missing(["猫"])[0]
+    search(font_file(tmp_path / "letters.ttf", "a", "Letters"))
+    assert named not in fonts.missing(["猫"])[0]
+
+
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_any_text_is_measured_cut_ordered_and_judged(text: str) -> None:
     assert fonts.width(text[:5000], 10) >= 0

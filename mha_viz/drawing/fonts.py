@@ -72,8 +72,12 @@ def font_for(character: str, weight: int = 400) -> Font | None:
 def _others() -> tuple[Font, ...]:
     """Every other font file: those of MHA_VIZ_FONTS, then the system's. Of a collection, only the first face, since the
     others have the same characters."""
-    named = sorted(_files(Path(place) for place in os.environ.get(SETTING, "").split(os.pathsep) if place))
+    named = sorted(_files(_named_places()))
     return tuple(Font(str(path)) for path in [*named, *sorted(_files(_folders()), key=_preference)])
+
+
+def _named_places() -> list[Path]:
+    return [Path(place) for place in os.environ.get(SETTING, "").split(os.pathsep) if place]
 
 
 def _preference(path: Path) -> tuple[bool, bool, bool, str]:
@@ -335,4 +339,6 @@ def _named(script: str, characters: list[str]) -> str:
 def _advice_for(script: str, characters: list[str]) -> str:
     font = {"EMOJI": "Noto Emoji"}.get(script) or _ADVICE.get(script, f"Noto Sans {script.capitalize()}")
     advice = f"Install {font}, or name a font file in {SETTING}" if script != "UNNAMED" else f"Name a font in {SETTING}"
+    if not all(any(_files([place])) for place in _named_places()):
+        advice += ", which now names a place without one"
     return f"No font on this machine has {_named(script, characters)}: boxes are drawn instead. {advice}."

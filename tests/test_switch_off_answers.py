@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from streamlit.runtime.scriptrunner import StopException
 
 from mha_viz.analysis.removal import order_of
 from mha_viz.attention import Head
@@ -27,6 +29,9 @@ from mha_viz.study.effects import Case
 from mha_viz.study.removal import removal, smallest_switch
 from mha_viz.ui import takeaway
 from mha_viz.ui.address import read
+from mha_viz.ui.cache import Office
+from mha_viz.ui.jobs import Job
+from mha_viz.ui.switch_off.ranked import RANDOM
 from mha_viz.ui.takeaway import Chart, Offer
 from tests import tiny_models
 from tests.page_session import PageSession, press
@@ -212,6 +217,35 @@ def test_all_heads_are_ranked_beside_random_directions(on: str, how: str, toy: E
     assert f"For **{beyond}** of 8 heads" in page.said
     page.pick("ranking", {"customdata": "L1H2"})
     assert page.url["off"] == "L1H2"
+
+
+def test_the_comparison_with_random_directions_can_be_stopped_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual_wait, usual_loss, stopped = Job.wait, Office.lost_at_random, Event()
+
+    def wait(job: Job, seconds: float) -> bool:
+        if job._rules is not RANDOM or stopped.is_set():
+            return usual_wait(job, seconds)
+        job.let_go()
+        stopped.set()
+        raise StopException  # as if a visitor pressed Stop
+
+    def lost_at_random(*of: Any) -> Any:
+        stopped.wait(60)  # so that it is not done before
+        return usual_loss(*of)
+
+    monkeypatch.setattr(Job, "wait", wait)
+    monkeypatch.setattr(Office, "lost_at_random", lost_at_random)
+    page = visit(text="Somebody stops [MASK] ranking.")
+    page.at.session_state["ranked"] = True
+    page.at.run()
+    assert stopped.is_set()
+    page.at.run()
+    page.check()
+    assert "You stopped this." in page.said
+    assert chart(page, "ranking") is None
+    press(page, "go_on_at_random")
+    assert "You stopped this." not in page.said
+    assert chart(page, "ranking") is not None
 
 
 def test_a_ranking_has_direct_contributions_where_they_can_be_read_off(

@@ -14,6 +14,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis.links import COLUMNS, Conditions
+from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu, read_conllu
@@ -73,7 +74,10 @@ def test_a_search_is_a_plain_loop(
     tiny: Callable[[str], Encoder], tiny_folder: Callable[[str], Path], conditions: dict[str, str]
 ) -> None:
     text = as_conllu(grammar.corpus(25, seed=6).sentences) + "1\tYes\t_\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
-    result = search(read_conllu(text), "L1H2", tiny("bert"), most=5, **conditions)  # type: ignore[arg-type]
+    corpus, bert = read_conllu(text), tiny("bert")
+    heads = [Head(layer, head) for layer in range(bert.layers) for head in range(bert.heads)]
+    results = (search(corpus, head, bert, most=5, **conditions) for head in heads)  # type: ignore[arg-type]
+    result = next(result for result in results if result.matches)  # in a random head, nothing may match by chance
     model, strongest, counts = brute.Model(tiny_folder("bert")), [], Counter[tuple[str, ...]]()
     read = matching = 0
     wanted = Conditions(**conditions)
@@ -81,7 +85,7 @@ def test_a_search_is_a_plain_loop(
         reading = model.words(sentence.forms)
         if reading is None or len(sentence.forms) < 2:
             continue
-        w = brute.between_words(reading.attention[model.heads_a_layer + 2], reading.words)
+        w = brute.between_words(reading.attention[result.head.place(model.heads_a_layer)], reading.words)
         matches = []
         for query in range(len(w)):
             read += 1

@@ -4,7 +4,11 @@ const ANSWER_WAIT = 1500; // milliseconds; some messages change nothing in the a
 
 // The components of a page share one queue. Of messages with the same name, only the latest is sent.
 /** @type {() => Queue} */
-const queue = () => (globalThis.mhaVizQueue ??= { waiting: new Map(), busy: false, turn: 0 });
+const queue = () => (globalThis.mhaVizQueue ??= { waiting: new Map(), sent: "", turn: 0 });
+
+// Whether a message of this name waits to be sent, or for its answer.
+/** @type {(name: string) => boolean} */
+export const isUnanswered = (name) => queue().waiting.has(name) || queue().sent === name;
 
 /** @type {(send: Send, name: string, value: any) => void} */
 export function post(send, name, value) {
@@ -12,14 +16,14 @@ export function post(send, name, value) {
   if (name === "read" || name === "example") waiting.delete("view"); // it was set on the previous text
   waiting.delete(name);
   waiting.set(name, [send, value]);
-  if (!queue().busy) next();
+  if (!queue().sent) next();
 }
 
 /** @type {() => void} */
 function next() {
   const state = queue();
   const [first] = state.waiting;
-  state.busy = !!first;
+  state.sent = first?.[0] ?? "";
   if (!first) return;
   const [name, [send, value]] = first;
   state.waiting.delete(name);

@@ -1,7 +1,7 @@
 // What interactive drawings share: what the pointer is on and what is held, keys, the address, size and theme.
 import { make } from "./dom.js";
 import { isDark, palette } from "./ink.js";
-import { post } from "./post.js";
+import { isUnanswered, post } from "./post.js";
 
 const TELL_AFTER = 80; // milliseconds of quiet before the server is told of a view: quick clicks are one message
 const COUNTS_ROWS = ["unit", "special", "side"]; // settings of a view that decide which rows there are
@@ -84,6 +84,7 @@ export class Stage {
   view = /** @type {View} */ ({}); // none until there are data
   hovered = /** @type {Spot | null} */ (null); // what the pointer or an arrow key is on
   #telling = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
+  #changed = /** @type {Record<string, any>} */ ({}); // the last changes of the view
   #resizing = 0;
 
   /**
@@ -108,21 +109,33 @@ export class Stage {
     window.removeEventListener("resize", this.#onResize);
   }
 
+  // Changes of the view that the server may not know yet.
+  get #untold() {
+    return this.#telling || isUnanswered("view") ? this.#changed : {};
+  }
+
   /**
-   * Take over the view in the address, or `view` if it is known already. Changes that were not sent yet are dropped.
+   * Take over the view in the address, or `view` if it is known already. Changes that the server may not know yet are
+   * dropped, or made in this view too if it `keeps` them.
    *
    * @param {View} view
    */
-  adopt(view = this.drawing.parse(new URLSearchParams(this.locate()))) {
+  adopt(view = this.drawing.parse(new URLSearchParams(this.locate())), keeps = false) {
+    const untold = Object.entries(keeps ? this.#untold : {});
     this.quiet();
     this.view = view;
     this.hovered = null;
     this.drawing.adopted();
+    const now = /** @type {Record<string, any>} */ (view);
+    const lost = untold.filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(now[name]));
+    if (lost.length) this.change(Object.fromEntries(lost));
   }
 
   // Drop the changes of the view that wait to be sent.
   quiet() {
     clearTimeout(this.#telling);
+    this.#telling = undefined;
+    this.#changed = {};
   }
 
   /**
@@ -132,8 +145,13 @@ export class Stage {
   change(fields, delay = TELL_AFTER) {
     this.view = { ...this.view, ...fields };
     if (COUNTS_ROWS.some((name) => name in fields)) this.hovered = null;
+    const changed = { ...this.#untold, ...fields };
     this.quiet();
-    this.#telling = setTimeout(() => this.send("view", this.drawing.message(this.view)), delay);
+    this.#changed = changed;
+    this.#telling = setTimeout(() => {
+      this.#telling = undefined;
+      this.send("view", this.drawing.message(this.view));
+    }, delay);
     this.drawing.draw();
   }
 

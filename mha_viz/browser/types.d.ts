@@ -271,10 +271,11 @@ interface LinksLayout {
 /** Says something to the server. */
 type Send = (name: string, value: any) => void;
 
-/** Messages to the server that wait, by name. The components of a page share one queue. */
+/** Messages to the server that wait, by name, and the name of the one that waits for its answer, "" for none. The
+ * components of a page share one queue. */
 interface Queue {
   waiting: Map<string, [Send, any]>;
-  busy: boolean;
+  sent: string;
   turn: number;
 }
 

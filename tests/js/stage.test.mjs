@@ -8,6 +8,7 @@ const frames = [];
 
 beforeEach(() => {
   frames.length = 0;
+  delete globalThis.mhaVizQueue;
   mock.timers.reset();
   mock.timers.enable({ apis: ["setTimeout"] });
   Object.assign(globalThis, {
@@ -238,6 +239,33 @@ test("Back shows what the address says, and what was not sent yet never is", () 
   assert.deepEqual([stage.view, stage.hovered], [{ unit: "pieces", pin: null }, null]);
   mock.timers.tick(1000);
   assert.deepEqual([seen.sent, seen.drawn], [[], 2]);
+});
+
+test("another drawing of the same text keeps what the server may not know yet", () => {
+  const { stage, seen } = staged({ address: "?unit=words" });
+  stage.change({ unit: "pieces", pin: { row: 1, col: 1 } });
+  mock.timers.tick(79);
+  stage.adopt(undefined, true);
+  assert.deepEqual(stage.view, { unit: "pieces", pin: { row: 1, col: 1 } });
+  mock.timers.tick(80);
+  assert.deepEqual(seen.sent, [["view", { unit: "pieces", pin: { row: 1, col: 1 } }]]);
+  stage.adopt(undefined, true); // sent and answered: the address is right
+  assert.deepEqual(stage.view, { unit: "words", pin: null });
+});
+
+test("a change that waits for its answer is made again where the address does not have it", () => {
+  const { stage, seen } = staged({ address: "?unit=words" });
+  stage.change({ unit: "pieces" });
+  mock.timers.tick(80);
+  globalThis.mhaVizQueue = { waiting: new Map(), sent: "view", turn: 1 };
+  stage.adopt(undefined, true);
+  assert.equal(stage.view.unit, "pieces");
+  mock.timers.tick(80);
+  assert.equal(seen.sent.length, 2);
+  seen.address = "?unit=pieces";
+  stage.adopt(undefined, true);
+  mock.timers.tick(1000);
+  assert.deepEqual([stage.view.unit, seen.sent.length], ["pieces", 2]);
 });
 
 test("a view that is known already need not be read from the address", () => {

@@ -193,7 +193,8 @@ def test_the_shape_of_the_grid_stands_there_until_it_is_drawn(newcomer: Callable
     visitor = newcomer(alone=True)
     waiting: list[Route] = []
     visitor.page.route(f"**/{bundle.served_file('explorer')}", lambda route: waiting.append(route))
-    page = visitor.visit("/")
+    page = visitor.page
+    page.goto(visitor.url, wait_until="commit")  # a page is loaded only with the script that is held back
     shape = page.locator(".mha-skeleton")
     expect(shape).to_be_visible()
     for _ in range(100):

@@ -93,10 +93,12 @@ function show(app, bytes, headRoles) {
   const isLed = isStep || (headRoles && headRoles.opened !== app.opened); // the address contains another view
   if (headRoles) Object.assign(app, { roles: byHead(headRoles), tour: headRoles.tour, opened: headRoles.opened });
   const isSame = app.reading?.key === next.key;
-  const isOfSameText = app.reading?.of === next.of && app.reading.heads === next.heads;
+  const isOfSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(
+    (name) => app.reading?.[name] === next[name],
+  );
   if (isSame) keep(app, next);
   else Object.assign(app, { reading: next, hoveredHead: null });
-  if (!isSame || isLed) app.stage.adopt(undefined, isOfSameText && !isLed);
+  if (!isSame || isLed) app.stage.adopt(undefined, isOfSameTokens && !isLed);
   if (isStep && app.stage.view.roles) rememberRoles(true); // the tour has explained them
   draw(app);
 }

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from tests import lanes
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
@@ -64,8 +66,14 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_configure() -> None:
-    """A job that a shell starts in the background ignores Ctrl-C, and so would every process that a test starts."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="every case of what is multiplied: see tests/lanes.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before test modules are imported. A job that a shell starts in the background ignores Ctrl-C, and so would every
+    process that a test starts."""
+    lanes.everything = config.getoption("--all")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

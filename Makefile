@@ -1,4 +1,4 @@
-# make run: the app · make test: every test · make test-unit: a minute of it · make check: style, types, walls · make bench: speed · make docs: the documentation · make dist: wheel and sdist
+# make run: the app · make test: every behaviour once · make test-unit: seconds of it · make test-all: everything multiplied · make check: style, types, walls · make bench: speed · make docs: the documentation · make dist: wheel and sdist
 SHELL := /bin/sh
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -21,7 +21,7 @@ PYTEST_ARGS ?= $(WORKERS) 3
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1
 
-.PHONY: run test test-unit test-deploy check check-types check-python check-javascript bench docs dist clean help
+.PHONY: run test test-unit test-all test-deploy nginx coverage check check-types check-python check-javascript bench docs dist clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -30,18 +30,35 @@ test: $(VENV)/.dev-installed node_modules/.installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m pytest $(PYTEST_ARGS) && $(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs
 
-# The lane for every save: no pages, no servers, no second Python, no browser.
+# The lane for every save: the modules of tests/lanes.py that import neither torch nor Streamlit.
 test-unit: $(VENV)/.dev-installed
-	@$(PY) -m pytest $(WORKERS) 2 -m "unit and not slow and not deploy" --ignore-glob='*/test_browser*' --ignore-glob='*_page.py'
+	@$(PY) -m pytest $(WORKERS) 2 -m "unit and not slow and not deploy"
+
+# Before a release: every case of what is multiplied, what takes minutes, and the deployment; half an hour or more. The
+# result is written to tests/results/all.json.
+test-all: $(VENV)/.dev-installed node_modules/.installed nginx
+	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
+	$(PY) -m pytest -p tools.recorded_tests --record tests/results/all.json $(WORKERS) 3 --all -m "" && \
+	$(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs
 
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
-test-deploy: $(VENV)/.dev-installed
+test-deploy: $(VENV)/.dev-installed nginx
+	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
+	$(PY) -m pytest -m deploy tests/deploy
+
+nginx:
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin"; command -v nginx >/dev/null || { \
 	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update >&2 && \
 	  DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y --no-install-recommends nginx >&2; } || { \
 	  echo "nginx is needed and could not be installed. Install it, then run this again." >&2; exit 1; }
-	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
-	$(PY) -m pytest -m deploy tests/deploy
+
+# What `make test` runs of the product, in this process and in all that it starts, and how long each test takes:
+# build/coverage and build/times.*, which tools/mutants.py reads.
+coverage: $(VENV)/.bench-installed node_modules/.installed
+	@rm -rf build/coverage* build/times.*; mkdir -p build
+	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; TIMES=build/times \
+	$(PY) -m pytest -p tools.timed_tests --cov --cov-config=tools/coverage.ini --cov-context=test --cov-report= $(PYTEST_ARGS)
+	@$(PY) -m coverage report --rcfile=tools/coverage.ini --format=total
 
 # Three parts that need nothing of each other: make -j2 check runs two at a time.
 check: check-types check-python check-javascript

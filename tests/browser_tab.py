@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from playwright.sync_api import (
@@ -15,15 +15,17 @@ from playwright.sync_api import (
     Locator,
     Page,
     Position,
+    TimeoutError,
     ViewportSize,
     expect,
 )
 
-PATIENCE = 30_000  # milliseconds after which something that does not happen counts as missing
+PATIENCE = 180_000  # milliseconds after which something that does not happen counts as missing: as in waiting.py
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 OF_A_TAB = ("viewport", "color_scheme", "reduced_motion", "forced_colors")  # other options belong to its whole profile
 USUAL_MEDIA = {"color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
+PAPER = {"light": "rgb(255, 254, 251)", "dark": "rgb(20, 23, 26)"}  # the background of a page
 IDLE = "/_stcore/health"  # the page of an unused tab
 LOOPBACK = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")
 expect.set_options(timeout=PATIENCE)
@@ -37,6 +39,28 @@ DRAWN = """() => {
     const { data } = heat.getContext("2d").getImageData(0, 0, heat.width, heat.height);
     return new Set(new Uint32Array(data.buffer)).size > 4;
 }"""
+STATE = """() => {
+    const host = [...document.querySelectorAll(".st-key-explorer *")].find((part) => part.shadowRoot);
+    return [document.querySelector(".stApp")?.dataset.testScriptState, host?.shadowRoot.querySelector(".panels")?.className,
+        host?.shadowRoot.querySelector(".readout")?.innerText, document.body.innerText.slice(0, 2000)];
+}"""
+
+# A fingerprint of what is painted on a canvas, and its number of colours.
+FINGERPRINT = """(canvas) => {
+    const {width, height} = canvas;
+    const words = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer);
+    let hash = 2166136261;
+    for (const word of words) hash = Math.imul(hash ^ word, 16777619) >>> 0;
+    return [`${width}x${height}:${hash}`, new Set(words).size];
+}"""
+HAS_COLOUR = """(canvas, [r, g, b]) => {
+    const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    for (let i = 0; i < data.length; i += 4) {
+        if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) return true;
+    }
+    return false;
+}"""
+FRAMES = "new Promise((frame) => requestAnimationFrame(() => requestAnimationFrame(frame)))"
 
 
 class BrowserTab:
@@ -124,7 +148,10 @@ class BrowserTab:
 
     def drawn(self) -> None:
         """Wait until the script has run and an opened head is painted."""
-        self.page.wait_for_function(DRAWN)
+        try:
+            self.page.wait_for_function(DRAWN)
+        except TimeoutError as error:
+            raise AssertionError(f"not drawn: {self.page.evaluate(STATE)}") from error
 
     def read(self, text: str) -> None:
         self.field.fill(text)
@@ -186,36 +213,43 @@ class BrowserTab:
 
     def pixels(self, canvas: Locator) -> tuple[str, int]:
         """A fingerprint of what is painted, and its number of colours."""
-        hash_, colours = canvas.evaluate(
-            """canvas => {
-                const {width, height} = canvas;
-                const words = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer);
-                let hash = 2166136261;
-                for (const word of words) hash = Math.imul(hash ^ word, 16777619) >>> 0;
-                return [`${width}x${height}:${hash}`, new Set(words).size];
-            }"""
-        )
+        hash_, colours = canvas.evaluate(FINGERPRINT)
         return hash_, colours
 
     def has_colour(self, canvas: Locator, colour: str) -> bool:
-        is_painted: bool = canvas.evaluate(
-            """(canvas, [r, g, b]) => {
-                const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-                for (let i = 0; i < data.length; i += 4) {
-                    if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) return true;
-                }
-                return false;
-            }""",
-            [int(colour[i : i + 2], 16) for i in (1, 3, 5)],
-        )
+        is_painted: bool = canvas.evaluate(HAS_COLOUR, _bytes(colour))
         return is_painted
 
+    def shows_colour(self, canvas: Locator, colour: str) -> None:
+        """Wait until ``colour`` is painted."""
+        self._once(canvas, f"({HAS_COLOUR})(canvas, given)", _bytes(colour))
+
     def redraws(self, canvas: Locator, act: Callable[[], object]) -> None:
-        """Check that ``act`` changes what is painted."""
+        """Wait until ``act`` has changed what is painted."""
         before = self.pixels(canvas)[0]
         act()
-        self.page.wait_for_timeout(60)  # a few frames; nothing from the server is needed
-        assert self.pixels(canvas)[0] != before
+        self._once(canvas, f"({FINGERPRINT})(canvas)[0] !== given", before)
+
+    def paints(self, canvas: Locator, fingerprint: str) -> None:
+        """Wait until what is painted has this fingerprint."""
+        self._once(canvas, f"({FINGERPRINT})(canvas)[0] === given", fingerprint)
+
+    def _once(self, canvas: Locator, true: str, given: object) -> None:
+        """Wait until something is ``true`` of ``canvas``; checked in every frame."""
+        self.page.wait_for_function(f"([canvas, given]) => {true}", arg=[canvas.element_handle(), given])
+
+    def resize(self, viewport: ViewportSize) -> None:
+        """Give the window another size, and wait until the page is drawn in it."""
+        self.page.set_viewport_size(viewport)
+        self.page.wait_for_function(
+            "({ width, height }) => innerWidth === width && innerHeight === height", arg=dict(viewport)
+        )
+        self.page.evaluate(FRAMES)  # drawings follow in the next frame
+
+    def in_colours(self, scheme: Literal["light", "dark"]) -> None:
+        """Switch this tab to a colour scheme, and wait until the page has its colours."""
+        self.page.emulate_media(color_scheme=scheme)
+        expect(self.page.locator(".stApp")).to_have_css("background-color", PAPER[scheme])
 
     # ---- The pointer
 
@@ -252,6 +286,11 @@ class BrowserTab:
         assert height
         down = ((20.0, float(y)) for y in range(4, int(height["height"]), 8))
         return self.hover_until(self.links, down, re.compile(rf"^{re.escape(word)} attends to "))
+
+
+def _bytes(colour: str) -> list[int]:
+    """Red, green and blue of "#rrggbb"."""
+    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
 
 
 def open_by_search(page: Page, head: str) -> None:

@@ -45,6 +45,7 @@ def work(order: bytes, tell: Tell, stop: Stop) -> bytes:
         case "refuse":
             raise CorpusError("line 3: no.", "Mend it.")
         case "hold":  # holds the interpreter, inside one call of a library
+            tell(0.0)
             sum(range(10**12))
         case "keep":  # until told to stop, then takes time to save its work
             tell(0.25)

@@ -1,7 +1,9 @@
-"""Runs of the command line in a separate process, and the form of its error messages."""
+"""Runs of the command line in a separate process or with another standard input, and the form of its error
+messages."""
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -18,6 +20,11 @@ def run(
     command = [sys.executable, "-m", "mha_viz.cli", *arguments]
     place = {**os.environ, **(environment or {})}
     return subprocess.run(command, input=given, cwd=ROOT, capture_output=True, check=False, env=place)
+
+
+def stdin(data: bytes) -> io.TextIOWrapper:
+    """A standard input from which this can be read."""
+    return io.TextIOWrapper(io.BytesIO(data), "utf-8")
 
 
 def assert_one_line(stderr: str, *words: str) -> None:

@@ -9,13 +9,14 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, Route
+from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
 
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
 from mha_viz.figures.correspondence import Panel
-from mha_viz.figures.panels import pack
+from mha_viz.figures.panels import opened, pack
 from mha_viz.ui.cache import first_reading
+from tests.browser_tab import PATIENCE
 
 ORIGIN = "http://compare.test/"
 TIRED = "The animal didn't cross the street because it was too tired."
@@ -28,6 +29,14 @@ MOUNT = """
 globalThis.sent = [];
 globalThis.draw = (coded) => mount({ data: Uint8Array.from(atob(coded), (c) => c.charCodeAt(0)),
   parentElement: document.getElementById("host"), setTriggerValue: (name, value) => sent.push([name, value]) });
+globalThis.planning = (act) => {
+  const own = setTimeout;
+  let planned = 0;
+  globalThis.setTimeout = (...all) => (planned++, own(...all));
+  act();
+  globalThis.setTimeout = own;
+  return planned;
+};
 """
 # The sentence of a panel in the next frame.
 SAYS_NEXT = """panel => new Promise((done) => requestAnimationFrame(() => done(
@@ -35,37 +44,53 @@ SAYS_NEXT = """panel => new Promise((done) => requestAnimationFrame(() => done(
 
 
 class Sheet:
-    """One comparison on an empty page, and its messages to the server."""
+    """Comparisons on an empty page, one after the other, and their messages to the server."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self.faults: list[str] = []
         self.asked: list[str] = []
+        self._html = ""
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("dialog", self._dismiss)
+        page.route(f"{ORIGIN}**", lambda route: route.fulfill(body=self._html, content_type="text/html"))
 
     def open(
-        self, panels: Sequence[Panel], editable: bool | Sequence[int] = False, scheme: str = "light", **query: str
+        self,
+        panels: Sequence[Panel],
+        editable: bool | Sequence[int] = False,
+        *,
+        size: tuple[int, int] = (1440, 900),
+        scheme: str = "light",
+        opens: str = "",
+        **query: str,
     ) -> Sheet:
+        """A new comparison in place of the last one; ``query`` is its address."""
         source = script("compare").replace("export default function", "globalThis.mount = function") + MOUNT
-        html = PAGE.format(*SCHEMES[scheme], style("compare"), source)
-
-        def serve(route: Route) -> None:
-            route.fulfill(body=html, content_type="text/html")
-
-        self.page.route(f"{ORIGIN}**", serve)
+        self._html = PAGE.format(*SCHEMES[scheme], style("compare"), source)
+        self.page.set_viewport_size({"width": size[0], "height": size[1]})
         self.page.goto(f"{ORIGIN}?{urlencode(query)}")
-        self.draw(panels, editable)
+        self.draw(panels, editable, opens)
         return self
 
     def _dismiss(self, dialog: Dialog) -> None:
         self.faults.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def draw(self, panels: Sequence[Panel], editable: bool | Sequence[int] = False) -> None:
-        self.page.evaluate("coded => draw(coded)", base64.b64encode(pack(panels, editable=editable)).decode())
+    def draw(self, panels: Sequence[Panel], editable: bool | Sequence[int] = False, opens: str = "") -> int:
+        """Draw the panels, which open with the difference ``opens``; returns how many messages to the server this has
+        planned."""
+        bytes_ = pack(panels, editable=editable)
+        coded = base64.b64encode(opened(bytes_, opens) if opens else bytes_).decode()
+        planned: int = self.page.evaluate("coded => planning(() => draw(coded))", coded)
+        return planned
+
+    def unharmed(self) -> None:
+        """Check that there was no error, and that nothing was requested."""
+        assert self.faults == []
+        assert [url for url in self.asked if not url.startswith(ORIGIN)] == []
 
     def panel(self, number: int) -> Locator:
         return self.page.locator(".panel").nth(number - 1)
@@ -132,20 +157,19 @@ def open_profile(browser: Browser) -> Iterator[BrowserContext]:
 
 @contextmanager
 def sheets(profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
-    """Makes sheets, and checks afterwards that none of them met an error or requested anything."""
+    """Opens comparisons on one sheet, and checks afterwards that none of them met an error or requested anything."""
     made: list[Sheet] = []
 
-    def come(panels: Sequence[Panel], size: tuple[int, int] = (1440, 900), **more: Any) -> Sheet:
-        page = profile.new_page()
-        page.set_viewport_size({"width": size[0], "height": size[1]})
-        page.set_default_timeout(20_000)
-        made.append(Sheet(page))
-        return made[-1].open(panels, **more)
+    def come(panels: Sequence[Panel], editable: bool | Sequence[int] = False, **more: Any) -> Sheet:
+        if not made:
+            page = profile.new_page()
+            page.set_default_timeout(PATIENCE)
+            made.append(Sheet(page))
+        return made[0].open(panels, editable, **more)
 
     yield come
     for one in made:
-        assert one.faults == []
-        assert [url for url in one.asked if not url.startswith(ORIGIN)] == []
+        one.unharmed()
         one.page.close()
 
 

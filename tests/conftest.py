@@ -6,12 +6,12 @@ import gc
 import logging
 import os
 import platform
-import re
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,21 +37,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-RUN_THE_APP = {"AppTest", "PageSession", "AppServer", "WebSession"}
-# A module with this mark is in the lane "app" as a whole.
-ALL_APP = re.compile(
-    rf"^from .* import .*\b({'|'.join(RUN_THE_APP)})\b|^pytestmark = (\[\s*)?pytest\.mark\.app\b", re.MULTILINE
-)
-# Modules whose tests together take too long for the fast lane: studies of corpora, documents that are run, files that
-# are read in child processes, every hostile text in every format, servers that stay silent, trainings, every family
-# without some of its heads, questions to every family, and packets that node reads.
-TAKE_SECONDS = {
-    f"test_{name}"
-    for name in (
-        *("ablation", "answers", "cli_figure", "cli_profile", "cli_replicate", "docs", "evidence", "hub", "packet"),
-        *("panels", "preview", "python", "readme", "stored_runs", "study", "toy", "training", "uploads"),
-    )
-}
+LOADED = pytest.StashKey[set[str]]()  # the large libraries that were loaded before a test
 
 settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("untimed")
@@ -68,6 +54,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="every case of what is multiplied: see tests/lanes.py")
+    parser.addoption("--shuffle", type=int, default=0, metavar="SEED", help="modules, and tests in each, in this order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -79,53 +66,101 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The fast lane does not load modules that are in another lane as a whole."""
+    """The lane for every save does not load modules of other lanes."""
     if collection_path.suffix != ".py" or not config.getoption("markexpr").startswith("unit"):
         return None
-    is_app = collection_path.stem in TAKE_SECONDS or ALL_APP.search(collection_path.read_text("utf-8"))
-    return True if is_app else None
+    return None if collection_path.stem in lanes.UNIT else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    before = lanes.loaded()
+    report = yield
+    if isinstance(collector, pytest.Module) and collector.path.stem in lanes.UNIT and (new := lanes.loaded() - before):
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid} is in lanes.UNIT and imports {', '.join(sorted(new))}"
+    return report
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> Generator[None, None, None]:
-    """Every test is in one lane, ``browser``, ``app`` or ``unit``: see the markers in pyproject.toml.
+    """Every test is in one lane: see the markers in pyproject.toml.
 
-    Tests that run pages or servers are recognised by the imports of their module; others in ``app`` are marked
-    explicitly.
+    Tests that run pages or servers are recognised by the imports of their module, and pure modules by lanes.UNIT;
+    others in ``app`` are marked explicitly.
     """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-        elif item.get_closest_marker("app") or item.path.stem in TAKE_SECONDS or RUN_THE_APP & vars(item.module).keys():
+        elif item.get_closest_marker("app") or lanes.RUN_THE_APP & vars(item.module).keys():
             item.add_marker(pytest.mark.app)
-        else:
+        elif item.path.stem in lanes.UNIT:
             item.add_marker(pytest.mark.unit)
+        else:
+            item.add_marker(pytest.mark.models)
     yield  # -m chooses
+    if seed := config.getoption("--shuffle"):
+        items[:] = shuffled(items, seed)
     items[:] = in_shares(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
+def shuffled(items: list[pytest.Function], seed: int) -> list[pytest.Function]:
+    """The modules in random order, and the tests of each; the same order in every process."""
+    random = Random(seed)
+    modules: dict[Path, list[pytest.Function]] = {}
+    for item in items:
+        modules.setdefault(item.path, []).append(item)
+    paths = list(modules)
+    random.shuffle(paths)
+    for path in paths:
+        random.shuffle(modules[path])
+    return [item for path in paths for item in modules[path]]
+
+
 def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Function]:
-    """The order from which workers take equal shares. Modules that need the shared server or the browser are in the
-    first share, so that these are started once; those that start processes are dealt to the others. The fastest tests
-    come last in each share, so that no worker waits for another's last long test."""
+    """The order from which workers take equal shares.
+
+    Modules that need the shared server or the browser are in the first share, so that these are started once. The
+    others are dealt to the other shares, those that take longest first. Pure modules, whose tests are the fastest, fill
+    every share, so that no worker waits for another's last long test.
+    """
     kinds: dict[Path, str] = {}
     for item in items:
         if {"server", "browser"} & set(item.fixturenames):
             kinds[item.path] = "shared"
         elif not item.get_closest_marker("unit"):
-            kinds.setdefault(item.path, "app")
-    shared, app, unit = (
-        [item for item in items if kinds.get(item.path, "unit") == kind] for kind in ("shared", "app", "unit")
+            kinds.setdefault(item.path, "dealt")
+    shared, dealt, unit = (
+        [item for item in items if kinds.get(item.path, "unit") == kind] for kind in ("shared", "dealt", "unit")
     )
-    modules = list(dict.fromkeys(item.path for item in app))
+    modules = sorted(dict.fromkeys(item.path for item in dealt), key=lambda path: path.stem not in lanes.LONG)
+    place = {path: number for number, path in enumerate(modules)}
+    dealt.sort(key=lambda item: place[item.path])
     others = max(1, workers - 1)
-    dealt = [[item for item in app if modules.index(item.path) % others == number] for number in range(others)]
+    shares = [[item for item in dealt if place[item.path] % others == number] for number in range(others)]
+    shares = [shared, *shares] if workers > 1 else [shared + dealt]
     ordered: list[pytest.Function] = []
-    for first in (shared, *dealt):
+    for first in shares:
         room = max(0, len(items) // workers - len(first))
         ordered += [*first, *unit[:room]]
         del unit[:room]
     return ordered + unit
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    item.stash[LOADED] = lanes.loaded()
+    yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """A test of the lane for every save, and its fixtures, must load no large library."""
+    yield
+    if item.get_closest_marker("unit") and (new := lanes.loaded() - item.stash[LOADED]):
+        pytest.fail(f"{', '.join(sorted(new))} was loaded by a test of a module in lanes.UNIT", pytrace=False)
 
 
 @pytest.fixture

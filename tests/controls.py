@@ -110,6 +110,12 @@ def every_two(things: Sequence[T]) -> list[T]:
     return [*circle, circle[0]]
 
 
+def there_and_back(things: Sequence[T]) -> list[T]:
+    """A walk in which each item comes twice, once at an even and once at an odd place, and follows each of its
+    neighbours."""
+    return [*things, *reversed(things)]
+
+
 def _drawn(visit: PageSession, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
     """Control, id, field of the message and values of everything on the page that reacts."""
     for element in _elements(visit.at._tree):

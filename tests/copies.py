@@ -1,44 +1,55 @@
 """Copies of this process, which already have all libraries; a new Python process would import them for seconds.
 
-They are for behaviour that is visible only from outside a process, such as its end by a signal, and not for what
-happens at its start.
+They are for behaviour that is visible only from outside a process, such as its end by a signal, and for processes that
+a test asks something, but not for what happens at the start of a process.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 RAISED = 70  # the exit code of a copy whose work raised an exception
 
 
-class Copy:
-    """A copy of this process that does ``work`` and ends with its return value as the exit code; it prints to
-    ``log``."""
+def _fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 warns about locks of other threads; those here wait for work
+        return os.fork()
 
-    def __init__(self, work: Callable[[], int], log: Path) -> None:
-        self.log = log
-        log.touch()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python 3.12 warns about locks of other threads; those here wait for work
-            self.pid = os.fork()
-        if not self.pid:
-            _do(work, log)
+
+class _Child:
+    """A child process of this one."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
         self.returncode: int | None = None
+        self._looking = threading.Lock()
 
     def poll(self) -> int | None:
         """The exit code, or minus the number of the signal that ended it; None while it runs."""
-        return self._look(os.WNOHANG)
+        with self._looking:
+            if self.returncode is None:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+            return self.returncode
 
     def wait(self) -> int:
         """Wait for the end; the exit code."""
-        code = self._look(0)
-        assert code is not None
+        while (code := self.poll()) is None:
+            time.sleep(0.002)
         return code
 
     def kill(self) -> int:
@@ -47,11 +58,18 @@ class Copy:
             os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
-    def _look(self, options: int) -> int | None:
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, options)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
+
+class Copy(_Child):
+    """A copy of this process that does ``work`` and ends with its return value as the exit code; it prints to
+    ``log``."""
+
+    def __init__(self, work: Callable[[], int], log: Path) -> None:
+        self.log = log
+        log.touch()
+        pid = _fork()
+        if not pid:
+            _do(work, log)
+        super().__init__(pid)
 
 
 def _do(work: Callable[[], int], log: Path) -> None:
@@ -66,3 +84,56 @@ def _do(work: Callable[[], int], log: Path) -> None:
                 traceback.print_exc()
     finally:
         os._exit(code)
+
+
+# ---- Copies that are asked ----------------------------------------------------------------------------------------
+
+
+class Piped(_Child):
+    """A copy of this process that does ``work`` with a pipe for its standard input and one for its standard output, and
+    holds nothing else that is open here: in place of a ``subprocess.Popen``."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        (their_input, our_input), (our_output, their_output) = os.pipe(), os.pipe()
+        pid = _fork()
+        if not pid:
+            _do_piped(work, their_input, their_output)
+        super().__init__(pid)
+        os.close(their_input)
+        os.close(their_output)
+        self.stdin, self.stdout = os.fdopen(our_input, "wb"), os.fdopen(our_output, "rb")
+
+    def communicate(self) -> None:
+        """Close the pipes and wait for the end."""
+        with suppress(BrokenPipeError):  # something was not read
+            self.stdin.close()
+        self.stdout.close()
+        self.wait()
+
+
+def _do_piped(work: Callable[[], object], given: int, written: int) -> None:
+    code = RAISED
+    try:
+        os.dup2(given, 0)
+        os.dup2(written, 1)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
+            if number > 2:
+                os.dup2(nothing, number)  # not closed: an object of this process may still close it
+        sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def readers_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes with models that begin from now on are copies of this one, which have the libraries already."""
+    from mha_viz.reader import client
+    from mha_viz.reader.__main__ import serve
+
+    copying = SimpleNamespace(PIPE=subprocess.PIPE, Popen=lambda *_, **__: Piped(serve))
+    monkeypatch.setattr(client, "subprocess", copying)

@@ -38,6 +38,7 @@ class Repository:
     file_status: int = 200  # status of each file
     code: str = ""  # X-Error-Code that goes with a status
     stall: Literal["", "metadata", "headers", "body"] = ""  # where the server stops answering, with the connection open
+    held: bool = False  # as a stall in the body, until the Hub's ``go_on`` is set
     chunk_pause: float = 0.0  # seconds between two pieces of a large file
     cut: bool = False  # the connection breaks in the middle of a large file
     page: bytes = b""  # answer with this instead of JSON, like a captive portal
@@ -56,6 +57,7 @@ class FakeHub:
         self.tokens: list[str] = []
         self.stalled = threading.Semaphore(0)  # one event for each request that is not answered
         self.closing = threading.Event()
+        self.go_on = threading.Event()  # for files that are held
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -71,6 +73,7 @@ class FakeHub:
 
     def __exit__(self, *_: object) -> None:
         self.closing.set()
+        self.go_on.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -141,6 +144,9 @@ class _Handler(BaseHTTPRequestHandler):
         for number, start in enumerate(range(0, len(body), step)):
             if number == CHUNKS // 2 and repository.stall == "body":
                 return self._go_silent()
+            if number == CHUNKS // 2 and repository.held:
+                self.hub.stalled.release()
+                self.hub.go_on.wait()
             if number == CHUNKS // 2 and repository.cut:
                 self.close_connection = True
                 return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from html.parser import HTMLParser
 from xml.etree import ElementTree as Tree
 from zipfile import ZipFile
 
@@ -15,6 +16,7 @@ from PIL import Image
 from safetensors.numpy import load as load_tensors
 
 from mha_viz.exports.formats import FORMULA_STARTS
+from tests.hostile import FOREIGN_HOST
 
 FORMATS = (".svg", ".pdf", ".png", ".html", ".csv", ".npz", ".safetensors", ".json")
 TEXTS = ("name", "model", "query_token", "key_token")  # columns of a table that contain typed text
@@ -30,14 +32,13 @@ def code_in(png: bytes) -> str:
 def opens(suffix: str, data: bytes) -> None:
     """Raises the error of the format's reader, or AssertionError for content that could run or calculate."""
     if suffix == ".svg":
-        tags = {element.tag.rpartition("}")[2] for element in Tree.fromstring(data).iter()}
-        assert not tags & {"script", "foreignObject", "a", "iframe", "style"}
+        _is_a_picture(data)
     elif suffix == ".pdf":
         assert pypdfium2.PdfDocument(data)[0].render(scale=0.3).to_pil().size[0] > 10
     elif suffix == ".png":
         Image.open(io.BytesIO(data), formats=["PNG"]).load()
     elif suffix == ".html":
-        assert data.count(b"<script") == 2  # the page's own script
+        _is_a_page(data.decode())
     elif suffix == ".csv":
         _is_a_table(data.decode())
     elif suffix == ".npz":
@@ -49,6 +50,46 @@ def opens(suffix: str, data: bytes) -> None:
         assert json.loads(data)
     else:
         _is_whole(data)
+
+
+def _is_a_picture(data: bytes) -> None:
+    elements = list(Tree.fromstring(data).iter())
+    assert not {element.tag.rpartition("}")[2] for element in elements} & {
+        "script",
+        "foreignObject",
+        "a",
+        "iframe",
+        "style",
+    }
+    for element in elements:
+        names = [name.rpartition("}")[2] for name in element.attrib]
+        assert not [name for name in names if name.startswith("on")]
+        links = [value for name, value in zip(names, element.attrib.values(), strict=True) if name == "href"]
+        assert all(link.startswith(("data:", "#")) for link in links)
+
+
+class _Page(HTMLParser):
+    """Collects the tags of a page, and what each of them would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href", "data", "action", "style")]
+        assert not [name for name, _ in attrs if name.startswith("on")]
+
+
+def _is_a_page(text: str) -> None:
+    assert text.count("<script") == 2  # the page's own script
+    page = _Page()
+    page.feed(text)
+    page.close()
+    assert page.tags.count("script") == 2
+    assert not {"iframe", "object", "embed", "base", "a", "svg", "s"} & set(page.tags)
+    assert FOREIGN_HOST not in "".join(page.loads)
 
 
 def _is_a_table(text: str) -> None:

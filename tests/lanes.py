@@ -6,6 +6,7 @@ through every module, every step of every family, every order of every two contr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -13,6 +14,78 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 everything = False  # set by conftest.py before any test module is imported
+
+HEAVY = frozenset({"torch", "transformers", "streamlit"})  # libraries that take seconds to import
+RUN_THE_APP = frozenset({"AppTest", "PageSession", "AppServer", "WebSession"})  # a module that imports one is in `app`
+# The modules for every save: none imports a library of HEAVY, not even in a function. tests/test_lanes.py compares this
+# list with the imports.
+UNIT: tuple[str, ...] = (
+    "test_align",
+    "test_attention",
+    "test_benchmark_results",
+    "test_bundle",
+    "test_cli_refused",
+    "test_distance",
+    "test_dockerfile",
+    "test_drawings",
+    "test_established",
+    "test_excerpt",
+    "test_exports",
+    "test_figures",
+    "test_figures_compared",
+    "test_files",
+    "test_fonts",
+    "test_glossary",
+    "test_glosses",
+    "test_golden",
+    "test_grammar",
+    "test_head_search",
+    "test_house",
+    "test_intervals",
+    "test_lanes",
+    "test_metrics",
+    "test_node",
+    "test_numerals",
+    "test_packet",
+    "test_panels",
+    "test_patterns",
+    "test_plots",
+    "test_preview",
+    "test_printed",
+    "test_protobuf",
+    "test_public",
+    "test_quotes",
+    "test_reduce",
+    "test_repository",
+    "test_roles",
+    "test_saved",
+    "test_shards",
+    "test_static_chart",
+    "test_syntax",
+    "test_tags",
+    "test_text",
+    "test_treebank",
+    "test_wheel",
+    "test_wording",
+)
+# The modules that take longest, which workers begin with.
+LONG = (
+    "test_ablation",
+    "test_cli_figure",
+    "test_cli_profile",
+    "test_evidence",
+    "test_families",
+    "test_python",
+    "test_stored_runs",
+    "test_study",
+    "test_toy",
+    "test_training",
+)
+
+
+def loaded() -> set[str]:
+    """The libraries of HEAVY that this process has loaded."""
+    return {name for name in HEAVY if name in sys.modules}
 
 
 def some(cases: Sequence[T], *chosen: T) -> list[T]:

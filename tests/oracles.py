@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import AutoModel, AutoTokenizer
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.models.probe import place
@@ -14,6 +19,13 @@ from mha_viz.text import Token, TokenizedText
 SENTENCE = "The animal didn't cross the street because it was too tired."
 SECOND = "Zoë's café isn't far, is it?"
 EQUAL = 1e-5
+
+
+@cache
+def plain(folder: Path) -> tuple[Any, Any]:
+    """Transformers' own eager model of a folder, and its tokenizer. All tests share them: take your hooks off again."""
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    return model, AutoTokenizer.from_pretrained(folder)
 
 
 def attentions(model: Any, outputs: Any) -> list[torch.Tensor]:
@@ -34,15 +46,36 @@ def unfolded(rows: torch.Tensor) -> torch.Tensor:
     return whole
 
 
-def silence(model: Any, layer: int, head: int, heads: int) -> None:
-    """Make a head of a transformers model output zero, by setting its slice of W_O to zero."""
-    with torch.no_grad():
-        if model.config.model_type == "xlnet":  # [d_model, head, d_head]
-            model.get_submodule(f"layer.{layer}.rel_attn").o[:, head] = 0
-            return
-        output = place(model, layer).output
-        weight = output.weight if isinstance(output, Conv1D) else output.weight.T  # [head · d_head, d_model]
-        weight.unflatten(0, (heads, -1))[head] = 0
+@contextmanager
+def silenced(model: Any, heads: Iterable[tuple[int, int]], of: int) -> Iterator[None]:
+    """Within this block, heads of a transformers model, which has ``of`` in each layer, output zero: their slices of
+    W_O are zero."""
+    changed = list(heads)
+    before = {layer: _w_o(model, layer).detach().clone() for layer, _ in changed}
+    try:
+        for layer, head in changed:
+            _of_heads(model, layer, of)[head] = 0
+        yield
+    finally:
+        for layer, weight in before.items():
+            _w_o(model, layer).detach().copy_(weight)
+
+
+def _w_o(model: Any, layer: int) -> torch.Tensor:
+    if model.config.model_type == "xlnet":
+        o: torch.Tensor = model.get_submodule(f"layer.{layer}.rel_attn").o  # [d_model, head, d_head]
+        return o
+    weight: torch.Tensor = place(model, layer).output.weight
+    return weight
+
+
+def _of_heads(model: Any, layer: int, heads: int) -> torch.Tensor:
+    """A view of W_O with the heads on its first axis."""
+    weight = _w_o(model, layer).detach()
+    if model.config.model_type == "xlnet":
+        return weight.transpose(0, 1)
+    is_turned = isinstance(place(model, layer).output, Conv1D)  # [head · d_head, d_model]
+    return (weight if is_turned else weight.T).unflatten(0, (heads, -1))
 
 
 def check_text(text: TokenizedText) -> None:

@@ -1,15 +1,29 @@
-"""Treebanks with documents, and corpora cut into shards in this process, for tests."""
+"""Treebanks with documents, corpora cut into shards in this process, and clusters, for tests."""
 
 from __future__ import annotations
 
+import multiprocessing
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from multiprocessing import forkserver
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.cutting import cut
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.study.cluster.layout import Layout, lay_out, survey
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+# What takes a worker seconds to import.
+LARGE = ("distributed", "pandas", "torch", "transformers.modeling_utils", "transformers.models.bert.modeling_bert")
 
 
 def document_sentences(count: int, per_document: int, seed: int = 0) -> list[Sentence]:
@@ -31,3 +45,24 @@ def laid_out(name: str, files: list[Path], size: int) -> Layout:
     """A corpus of these files in shards of at least ``size`` bytes."""
     cuts = [cut(str(file), size) for file in files]
     return lay_out(name, cuts, [[survey(shard, one.kind) for shard in one.shards] for one in cuts])
+
+
+@contextmanager
+def cluster_of(count: int = 2) -> Iterator[Client]:
+    """A client of a cluster of worker processes, which are forked from one that has the large libraries: each would
+    import them for seconds. A worker starts with the main module of this process, which a test that ran a page has
+    replaced by the app."""
+    import dask
+    from distributed.utils import get_mp_context
+
+    from mha_viz.study.cluster.connection import connected
+
+    with (
+        patch.dict(sys.modules, {"__main__": ModuleType("__main__")}),
+        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
+    ):
+        get_mp_context()  # after this, Dask leaves the list alone
+        multiprocessing.set_forkserver_preload([*LARGE])
+        forkserver.ensure_running()
+        with connected(workers=count) as client:
+            yield client

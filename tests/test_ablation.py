@@ -4,13 +4,14 @@ compared with single ones."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer
 
 from mha_viz.analysis import effects as analysis
 from mha_viz.attention import Head
@@ -22,7 +23,8 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.probe import place
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
-from tests.oracles import attentions, silence
+from tests import lanes, oracles, tiny_models
+from tests.oracles import attentions, silenced
 from tests.tiny_models import HEADS, LAYERS
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -36,27 +38,26 @@ Tiny = Callable[[str], Encoder]
 
 def plain(folder: Path, text: str, off: dict[Head, Any]) -> tuple[list[Any], Any]:
     """Attentions and last states of transformers' own eager model, with the columns of heads replaced by ``off``."""
-    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
-    inputs = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
-    for layer in range(LAYERS):
-
-        def hook(_: Any, arguments: Any, layer: int = layer) -> Any:
-            joined = arguments[0].clone().unflatten(-1, (HEADS, -1))
-            for head, columns in off.items():
-                if head.layer == layer:
-                    joined[:, :, head.head] = columns
-            return (joined.flatten(-2),)
-
+    model, tokenizer = oracles.plain(folder)
+    with ExitStack() as stack, torch.no_grad():
         if model.config.model_type == "xlnet":  # it has no module for W_O
             assert not any(off.values())
-            for head in off:
-                if head.layer == layer:
-                    silence(model, layer, head.head, HEADS)
-            continue
-        place(model, layer).output.register_forward_pre_hook(hook)
-    with torch.no_grad():
-        outputs = model(**inputs, output_attentions=True)
+            stack.enter_context(silenced(model, off, HEADS))
+        else:
+            for layer in {head.layer for head in off}:
+                replacing = partial(
+                    _replaced, {head.head: columns for head, columns in off.items() if head[0] == layer}
+                )
+                stack.callback(place(model, layer).output.register_forward_pre_hook(replacing).remove)
+        outputs = model(**tokenizer(text, return_tensors="pt"), output_attentions=True)
     return [layer[0].numpy() for layer in attentions(model, outputs)], outputs.last_hidden_state
+
+
+def _replaced(off: dict[int, Any], _: Any, arguments: Any) -> Any:
+    joined = arguments[0].clone().unflatten(-1, (HEADS, -1))
+    for head, columns in off.items():
+        joined[:, :, head] = columns
+    return (joined.flatten(-2),)
 
 
 @families
@@ -79,7 +80,7 @@ def test_variants_that_part_at_a_layer_are_those_of_transformers(family: str, ti
                 assert np.abs(ours[:, variant] - theirs).max() <= 1e-5
 
 
-@families
+@pytest.mark.parametrize("family", lanes.some(tiny_models.TRACED, "bert", "electra", "falcon", "gpt2", "roberta"))
 def test_a_text_through_the_model_as_it_is(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny(family)
     whole = ablation.whole(encoder, SENTENCE)
@@ -124,12 +125,13 @@ def test_uniform_is_the_mean_of_the_values_a_head_may_see(
 
 def test_uniform_stays_within_the_window_of_a_layer(tiny: Tiny, tiny_folder: Folder) -> None:
     folder, head = tiny_folder("mistral"), Head(0, 1)
-    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    model, tokenizer = oracles.plain(folder)
     shared, window = HEADS // model.config.num_key_value_heads, model.config.sliding_window
     seen: list[torch.Tensor] = []
-    model.layers[0].self_attn.v_proj.register_forward_hook(lambda _, __, result: seen.append(result[0]))
+    hook = model.layers[0].self_attn.v_proj.register_forward_hook(lambda _, __, result: seen.append(result[0]))
     with torch.no_grad():
-        model(**AutoTokenizer.from_pretrained(folder)(SENTENCE, return_tensors="pt"))
+        model(**tokenizer(SENTENCE, return_tensors="pt"))
+    hook.remove()
     values = seen[0].unflatten(-1, (HEADS // shared, -1))[:, head.head // shared]  # [n, d_head]
     assert len(values) > window
     means = torch.stack([values[max(0, row - window + 1) : row + 1].mean(0) for row in range(len(values))])
@@ -147,13 +149,13 @@ def test_heads_that_share_their_values_get_their_own_group(tiny: Tiny) -> None:
 def test_mean_outputs_are_those_over_all_tokens(tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny("bert")
     means = ablation.means_over(encoder, OTHERS)
-    model = AutoModel.from_pretrained(tiny_folder("bert"), attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(tiny_folder("bert"))
+    model, tokenizer = oracles.plain(tiny_folder("bert"))
     joined: list[torch.Tensor] = []
-    place(model, 1).output.register_forward_pre_hook(lambda _, arguments: joined.append(arguments[0][0].clone()))
+    hook = place(model, 1).output.register_forward_pre_hook(lambda _, given: joined.append(given[0][0].clone()))
     with torch.no_grad():
         for text in OTHERS:
             model(**tokenizer(text, return_tensors="pt"))
+    hook.remove()
     assert np.allclose(means[1].flatten(), torch.cat(joined).mean(0), atol=1e-6)
     weights, _ = plain(tiny_folder("bert"), SENTENCE, {head: torch.from_numpy(means[head]) for head in OFF})
     ours = ablation.without(encoder, OFF, SENTENCE, method="mean", means=means)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,8 +158,8 @@ def _cut_at(typed: str, places: set[int]) -> TokenizedText:
     return TokenizedText(typed, "", tuple(Token(typed[s:e], i, 0, s, e) for i, (s, e) in enumerate(spans)))
 
 
-@pytest.mark.parametrize("typed", hostile.TEXTS.values(), ids=hostile.TEXTS)
-def test_hostile_texts_are_aligned(typed: str) -> None:
-    words = typed[:2000].split() or ["a"]
-    ours, theirs = text(words), text(["so", *words])
-    assert align(ours, theirs).same == (0, *range(2, len(theirs)))
+def test_hostile_texts_are_aligned() -> None:
+    for name, typed in hostile.TEXTS.items():
+        words = typed[:400].split() or ["a"]
+        ours, theirs = text(words), text(["so", *words])
+        assert align(ours, theirs).same == (0, *range(2, len(theirs))), name

@@ -4,13 +4,15 @@ by a hook; and gradients of answers, compared with autograd and finite differenc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 from mha_viz.analysis.answers import BEST, cosines, divergences, listed
 from mha_viz.analysis.effects import agreement
@@ -27,8 +29,9 @@ from mha_viz.models.gradients import gradient_weighted, importance
 from mha_viz.models.probe import place
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
+from tests import lanes, oracles
 from tests.oracles import unfolded
-from tests.tiny_models import CAUSAL, HEADS, LAYERS, WORDLESS
+from tests.tiny_models import CAUSAL, HEADS, LAYERS, RECORDED, WORDLESS
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
@@ -38,6 +41,8 @@ OFF = (Head(0, 1), Head(1, 3), Head(1, 0))
 OTHER = "The lazy fox jumps."
 SHARED = {"albert"}  # its layers share one W_O, which a hook cannot tell apart
 COPIED = ("longformer", "xlnet")  # of whose weights transformers gives a copy, through which nothing flows
+DIFFERENTIABLE = sorted(set(FAMILIES) - {*COPIED})
+GRADIENTS = [name for name in (*RECORDED, "distilbert", "modernbert", "phi") if name in DIFFERENTIABLE]
 families = pytest.mark.parametrize("family", sorted(set(FAMILIES) - SHARED - {*WORDLESS}))
 
 
@@ -74,9 +79,21 @@ class Plain:
         return logits.double().log_softmax(-1)
 
 
+@cache
+def _plain(folder: Path, family: str) -> Plain:
+    return Plain(folder, family)
+
+
+def plain_of(folder: Path, family: str) -> Plain:
+    """The model that all tests of a folder share, with all heads on. Take your hooks off again."""
+    plain = _plain(folder, family)
+    plain.off = {}
+    return plain
+
+
 @families
 def test_words_with_and_without_heads_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
-    encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), family)
+    encoder, plain = tiny(f"{family} words"), plain_of(tiny_folder(f"{family} words"), family)
     question = question_about(encoder, sentence(family))
     assert question.kind == (NEXT if family in CAUSAL else MASK)
     with torch.no_grad():
@@ -97,7 +114,7 @@ def test_words_with_and_without_heads_are_those_of_transformers(family: str, tin
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
 def test_effects_on_a_word_are_those_of_single_passes(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
-    encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), family)
+    encoder, plain = tiny(f"{family} words"), plain_of(tiny_folder(f"{family} words"), family)
     question = question_about(encoder, sentence(family), word="the")
     effects = study.effects(encoder, Case(sentence(family), question=question))
     with torch.no_grad():
@@ -135,23 +152,10 @@ def test_the_cosine_of_a_pair_is_that_of_the_mean_states(minilm: Encoder) -> Non
     assert minilm.folder is not None
     question = question_about(minilm, text, other=other)
     assert question.kind == COSINE
-    model = AutoModel.from_pretrained(minilm.folder, attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(minilm.folder)
-    off: list[Head] = []
-    for layer in range(6):
-
-        def hook(_: Any, arguments: Any, layer: int = layer) -> Any:
-            joined = arguments[0].clone().unflatten(-1, (12, -1))
-            for head in off:
-                if head.layer == layer:
-                    joined[:, :, head.head] = 0
-            return (joined.flatten(-2),)
-
-        place(model, layer).output.register_forward_pre_hook(hook)
+    model, tokenizer = oracles.plain(minilm.folder)
 
     def cosine(*heads: Head) -> float:
-        off[:] = heads
-        with torch.no_grad():
+        with torch.no_grad(), oracles.silenced(model, heads, minilm.heads):
             states = [model(**tokenizer(each, return_tensors="pt")).last_hidden_state for each in (text, other)]
         first, second = (each[0].double().mean(0) for each in states)
         return float(first @ second / first.norm() / second.norm())
@@ -250,12 +254,10 @@ def test_divergence_and_cosine_worked_out_by_hand() -> None:
 # ---- Gradients ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", sorted(set(FAMILIES) - {*COPIED}))
+# Families whose passes differ, and one whose linear layers include their activation.
+@pytest.mark.parametrize("family", lanes.some(DIFFERENTIABLE, *GRADIENTS))
 def test_gradients_are_those_of_autograd(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
-    encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), "gpt2" if family in CAUSAL else "")
-    plain.inputs = dict(
-        AutoTokenizer.from_pretrained(tiny_folder(f"{family} words"))(sentence(family), return_tensors="pt")
-    )
+    encoder, plain = tiny(f"{family} words"), plain_of(tiny_folder(f"{family} words"), family)
     question = question_about(encoder, sentence(family))
     outputs = plain.model(**plain.inputs, output_attentions=True)
     score = outputs.logits[0, question.place].log_softmax(-1)[question.piece]
@@ -299,8 +301,8 @@ def test_gradients_are_the_slopes_of_the_score(family: str, tiny: Tiny, tiny_fol
 
 def test_gradients_of_a_cosine_are_those_of_autograd(minilm: Encoder) -> None:
     text, other = "A man plays the guitar.", "Someone is making music."
-    model = AutoModel.from_pretrained(minilm.folder, attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(minilm.folder)
+    assert minilm.folder is not None
+    model, tokenizer = oracles.plain(minilm.folder)
     first = model(**tokenizer(text, return_tensors="pt"), output_attentions=True)
     second = model(**tokenizer(other, return_tensors="pt")).last_hidden_state[0].mean(0).detach()
     score = torch.cosine_similarity(first.last_hidden_state[0].mean(0), second, dim=0)
@@ -315,8 +317,7 @@ def test_gradients_of_a_cosine_are_those_of_autograd(minilm: Encoder) -> None:
 def test_gradients_of_weights_that_transformers_gives_a_copy_of(
     family: str, tiny: Tiny, tiny_folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = AutoModel.from_pretrained(tiny_folder(family), attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(tiny_folder(family))
+    model, tokenizer = oracles.plain(tiny_folder(family))
     with torch.no_grad():
         second = model(**tokenizer(OTHER, return_tensors="pt")).last_hidden_state[0].mean(0)
     made: list[torch.Tensor] = []
@@ -361,20 +362,22 @@ def test_direct_contributions_are_what_is_missing_at_the_last_norm(
     family: str, tiny: Tiny, tiny_folder: Folder
 ) -> None:
     """A head's part is removed from the input of the final norm and from nothing else: the norm keeps its scale."""
-    encoder, plain = tiny(f"{family} words"), Plain(tiny_folder(f"{family} words"), family)
+    encoder, plain = tiny(f"{family} words"), plain_of(tiny_folder(f"{family} words"), family)
     question = question_about(encoder, sentence(family), word="the")
     added = direct(encoder, question, sentence(family))
     assert added.shape == (LAYERS, HEADS)
     base, model = plain.model.base_model, plain.model
     outputs: dict[int, torch.Tensor] = {}
-    for layer in range(LAYERS):
-        place(base, layer).output.register_forward_pre_hook(
-            lambda _, inputs, layer=layer: outputs.__setitem__(layer, inputs[0][0, question.place])
-        )
     given: list[torch.Tensor] = []
     norm = base.get_submodule(FAMILIES[family].final_norm)
-    norm.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0][0, question.place]))
-    with torch.no_grad():
+    with torch.no_grad(), ExitStack() as hooks:
+        for layer in range(LAYERS):
+            hook = place(base, layer).output.register_forward_pre_hook(
+                lambda _, inputs, layer=layer: outputs.__setitem__(layer, inputs[0][0, question.place])
+            )
+            hooks.callback(hook.remove)
+        hook = norm.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0][0, question.place]))
+        hooks.callback(hook.remove)
         model(**plain.inputs)
         row = model.get_output_embeddings().weight[question.piece]
         state = given[0]
@@ -405,7 +408,7 @@ def test_direct_contributions_that_cannot_be_read_off_are_refused(family: str, t
 
 
 def test_importance_is_that_of_autograd(tiny: Tiny, tiny_folder: Folder) -> None:
-    encoder, plain = tiny("bert words"), Plain(tiny_folder("bert words"), "bert")
+    encoder, plain = tiny("bert words"), plain_of(tiny_folder("bert words"), "bert")
     question = question_about(encoder, sentence("bert"))
     outputs: list[torch.Tensor] = []
 
@@ -413,9 +416,10 @@ def test_importance_is_that_of_autograd(tiny: Tiny, tiny_folder: Folder) -> None
         outputs.append(arguments[0].clone())
         return (outputs[-1],)
 
-    for layer in range(LAYERS):
-        place(plain.model.base_model, layer).output.register_forward_pre_hook(keep)
+    hooks = [place(plain.model.base_model, layer).output.register_forward_pre_hook(keep) for layer in range(LAYERS)]
     loss = -plain.log_probabilities(question.place)[question.piece]
+    for hook in hooks:
+        hook.remove()
     gradients = torch.autograd.grad(loss, outputs)
     values = importance(encoder, question, sentence("bert"))
     for layer, (output, gradient) in enumerate(zip(outputs, gradients, strict=True)):

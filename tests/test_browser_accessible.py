@@ -1,20 +1,30 @@
-"""axe-core on every page and its open states: no violation of any of its rules."""
+"""Every page, visited once, for everybody: axe-core finds nothing in light and dark, on a desktop and a phone, with
+everything open; in forced colours what is chosen is still seen; a phone scrolls down only; the title says what is shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
-from tests.browser_tab import DESKTOP, PHONE, BrowserTab
+from mha_viz.ui.lab.questions import questions
+from tests import forced_colours, lanes
+from tests.browser_tab import DESKTOP, FRAMES, PATIENCE, PHONE, BrowserTab
+from tests.forced_colours import chosen
+from tests.screenshots import differing
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-LOOKS = 8  # a second apart
+    Scheme = Literal["light", "dark"]
+
 AXE = Path(__file__).resolve().parent.parent / "node_modules" / "axe-core" / "axe.min.js"
 # axe needs to report locations only for violations.
 VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violations}) => violations.flatMap(
@@ -22,25 +32,111 @@ VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violatio
 # Streamlit loads the code for labels and charts when the first one is needed.
 DRAWN = """() => [...document.querySelectorAll("button[data-variant=pills]")].every(pill => pill.innerText.trim())
     && [...document.querySelectorAll(".stPlotlyChart")].every(chart => chart.querySelector(".main-svg"))"""
-# The background of a colour scheme, and the colour of chart ticks in the other one.
-COLOURS = {
-    "light": ("rgb(255, 254, 251)", "rgb(163, 168, 174)"),
-    "dark": ("rgb(20, 23, 26)", "rgb(93, 98, 104)"),
-}
+# The colour of chart ticks in the other colour scheme.
+OTHER_TICKS = {"light": "rgb(163, 168, 174)", "dark": "rgb(93, 98, 104)"}
 NO_TICK = """(colour) => [...document.querySelectorAll(".js-plotly-plot .xtick text")]
     .every(tick => getComputedStyle(tick).fill !== colour)"""
+SCHEMES: tuple[Scheme, Scheme] = ("dark", "light")  # in forced colours a page is seen in dark last
+
+
+class Visited(NamedTuple):
+    """A page: its address, its title if it is told here, words on it, and what is checked in forced colours."""
+
+    path: str
+    title: str = ""
+    shows: str = ""
+    forced: Sequence[forced_colours.Check] = ()
+
+
 PAGES = (
-    "/",
-    "/?roles=on&tour=1&head=L0H2",
-    "/?class=1&text=Das+Tier+%C3%BCberquerte+die+Stra%C3%9Fe+nicht.",
-    "/compare?show=layer",
-    "/roles?model=toy&head=L1H2",
-    "/inside_a_head?step=softmax",
-    "/switch_off?off=L3H1",
-    "/why_heads_differ?guess=equal",
-    "/questions",
-    "/about?class=1",
+    Visited("/explore", "L3H1 · “The animal didn't cross the street becau…” · mha_viz"),
+    Visited(
+        "/?roles=on&tour=1&head=L0H2",
+        forced=[chosen("heads of a drawing", "segments"), forced_colours.kinds_of_roles],
+    ),
+    Visited("/?class=1&text=Das+Tier+%C3%BCberquerte+die+Stra%C3%9Fe+nicht.", forced=[forced_colours.focus]),
+    Visited("/compare?show=layer", forced=[chosen("buttons and pills", "segments")]),
+    Visited(
+        "/roles?model=toy&head=L1H2&tour=4",
+        "Roles · Toy, trained on the built-in grammar · mha_viz",
+        shows="How it learned",
+        forced=[chosen("buttons and pills"), forced_colours.bars],
+    ),
+    Visited(
+        "/inside_a_head?step=softmax&head=L3H1",
+        forced=[chosen("steps", "heads of a block"), forced_colours.switch],
+    ),
+    Visited("/switch_off?off=L3H1"),
+    Visited(
+        "/why_heads_differ?experiment=penalty&guess=fewer&tour=3",
+        "Why heads differ · A penalty · mha_viz",
+        shows="How alike the heads are",
+        forced=[forced_colours.numbers_that_are_colours],
+    ),
+    Visited(
+        "/questions?task=1&answer=L3H1",
+        shows=questions()[-1].question,
+        forced=[chosen("buttons and pills", "options")],
+    ),
+    Visited("/about?class=1"),
 )
+
+
+@pytest.mark.parametrize("visited", PAGES, ids=lambda visited: visited.path)
+def test_a_page_is_there_for_everybody(newcomer: Callable[..., BrowserTab], visited: Visited) -> None:
+    visitor = newcomer(color_scheme="light")
+    page = visitor.visit(visited.path)
+    _settled(page)
+    _says_what_it_shows(page, visited)
+    _is_seen_in_forced_colours(page, visited.forced)
+    for number, (size, scheme) in enumerate(lanes.covering((DESKTOP, PHONE), SCHEMES)):
+        visitor.resize(size)
+        _turned(visitor, scheme)
+        visitor.scrolls_only_down()
+        if visited.path.startswith("/questions"):
+            _axe_finds_nothing_in_the_list_of_keys(page)
+        if number == 0:
+            _open_everything(page)
+        _settled(page)
+        _axe_finds_nothing(page)
+
+
+def _says_what_it_shows(page: Page, visited: Visited) -> None:
+    """In its title and one heading."""
+    if visited.title:
+        expect(page).to_have_title(visited.title)
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    if visited.shows:
+        expect(page.get_by_text(visited.shows).first).to_be_attached()
+
+
+def _is_seen_in_forced_colours(page: Page, checks: Sequence[forced_colours.Check]) -> None:
+    for scheme in reversed(SCHEMES) if checks else ():
+        page.emulate_media(color_scheme=scheme, forced_colors="active")
+        for check in checks:
+            check(page)
+    page.emulate_media(forced_colors="none")
+
+
+def _axe_finds_nothing_in_the_list_of_keys(page: Page) -> None:
+    expect(page.get_by_role("button", name="Keys")).to_be_visible()  # the key listener is installed
+    page.get_by_role("searchbox").blur()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    _axe_finds_nothing(page)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+
+
+def _axe_finds_nothing(page: Page) -> None:
+    """Once the page is complete, because parts that are still being drawn may lack a name or a size."""
+    assert AXE.is_file(), "npm ci brings axe-core"
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(AXE.read_text("utf-8"))
+    end = time.monotonic() + PATIENCE / 1000
+    while violations := page.evaluate(VIOLATIONS):
+        assert time.monotonic() < end, violations
+        page.evaluate(FRAMES)
 
 
 def _open_everything(page: Page) -> None:
@@ -60,59 +156,25 @@ def _open_everything(page: Page) -> None:
         page.get_by_role("button", name="QR code").click()
 
 
-def _settled(page: Page) -> None:
-    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=120_000)
-    page.wait_for_function(DRAWN)
-    page.evaluate("new Promise(frame => requestAnimationFrame(() => requestAnimationFrame(frame)))")
-
-
-def _lasting_violations(page: Page) -> list[str]:
-    """The violations that axe finds once the page is complete, because parts that are still being drawn may lack a name
-    or a size."""
-    violations: list[str] = page.evaluate(VIOLATIONS)
-    for _ in range(LOOKS):
-        if not violations:
-            break
-        page.wait_for_timeout(1000)
-        violations = page.evaluate(VIOLATIONS)
-    return violations
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_axe_finds_nothing(newcomer: Callable[..., BrowserTab], path: str) -> None:
-    page = newcomer(color_scheme="light").visit(path)
-    _settled(page)
-    _open_everything(page)
-    _settled(page)
-    _finds_nothing(page)
-
-
-def test_axe_finds_nothing_in_the_list_of_keys(visitor: BrowserTab) -> None:
-    page = visitor.visit("/questions")
-    _settled(page)
-    expect(page.get_by_role("button", name="Keys")).to_be_visible()  # the key listener is installed
-    page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
-    _finds_nothing(page)
-
-
-def _finds_nothing(page: Page) -> None:
-    """In light and dark, on a desktop and, with the window as narrow, on a phone."""
-    assert AXE.is_file(), "npm ci brings axe-core"
-    page.evaluate(AXE.read_text("utf-8"))
-    violations = {}
-    for size, scheme in ((DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "dark"), (PHONE, "light")):
-        page.set_viewport_size(size)
-        _turned(page, scheme)
-        violations[f"{size['width']} pixels, {scheme}"] = _lasting_violations(page)
-    assert not any(violations.values()), violations
-
-
-def _turned(page: Page, scheme: Literal["light", "dark"]) -> None:
+def _turned(visitor: BrowserTab, scheme: Scheme) -> None:
     """Switch the page's colour scheme, and wait until everything has its colours: the page at once, charts when the
     server has drawn them."""
-    page.emulate_media(color_scheme=scheme)
-    paper, other_ticks = COLOURS[scheme]
-    expect(page.locator(".stApp")).to_have_css("background-color", paper)
-    page.wait_for_function(NO_TICK, arg=other_ticks)
-    _settled(page)
+    visitor.in_colours(scheme)
+    visitor.page.wait_for_function(NO_TICK, arg=OTHER_TICKS[scheme])
+    _settled(visitor.page)
+
+
+def _settled(page: Page) -> None:
+    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    page.wait_for_function(DRAWN)
+    page.evaluate(FRAMES)
+
+
+def test_pictures_are_compared_by_contrast() -> None:
+    def plain(colour: tuple[int, int, int]) -> bytes:
+        file = BytesIO()
+        Image.new("RGB", (4, 4), colour).save(file, "PNG")
+        return file.getvalue()
+
+    assert differing(plain((0, 0, 0)), plain((255, 255, 255))) == 1
+    assert differing(plain((0, 0, 0)), plain((55, 51, 115))) == 0  # black on navy

@@ -11,15 +11,24 @@ from tests.browser_tab import BrowserTab
 from tests.files import code_in
 
 
-def test_the_code_the_type_and_the_pointer(visitor: BrowserTab) -> None:
+def test_a_class_sees_one_view_and_walks_a_lesson_to_its_end(visitor: BrowserTab) -> None:
     page = visitor.explore(**{"class": "1", "head": "L3H1"})
     panel = page.locator(".st-key-classroom").bounding_box()
     assert panel
     assert panel["height"] < 100, "the page itself is what a class looks at"
+    for hidden in ("Examples", "Copy link", "+ Compare"):
+        expect(page.get_by_role("button", name=hidden)).to_be_hidden()
+    the_code_is_the_link_to_this_view(visitor)
+    larger_type_is_sharp_and_clicks_hit_their_targets(visitor)
+    a_lesson_is_walked_to_its_end(visitor)
+
+
+def the_code_is_the_link_to_this_view(visitor: BrowserTab) -> None:
+    page = visitor.page
     page.get_by_role("button", name="QR code").click()
     code = page.get_by_alt_text("QR code of this view")
     expect(code).to_be_in_viewport(ratio=1)
-    link = urlsplit(code_in(code.screenshot()))
+    link = urlsplit(code_in(code.screenshot(animations="disabled")))
     assert f"{link.scheme}://{link.netloc}{link.path}".rstrip("/") == visitor.url
     assert parse_qs(link.query) == {
         "text": ["The animal didn't cross the street because it was too tired."],
@@ -29,17 +38,20 @@ def test_the_code_the_type_and_the_pointer(visitor: BrowserTab) -> None:
     }
     expect(page.get_by_text("Only this computer can open http://127.0.0.1")).to_be_visible()
     page.keyboard.press("Escape")
-    for hidden in ("Examples", "Copy link", "+ Compare"):
-        expect(page.get_by_role("button", name=hidden)).to_be_hidden()
+    expect(code).to_be_hidden()
+
+
+def larger_type_is_sharp_and_clicks_hit_their_targets(visitor: BrowserTab) -> None:
+    sharp = "canvas => Math.abs(canvas.getBoundingClientRect().width - canvas.width) <= 2"
     for drawing in (visitor.grid, visitor.heat, visitor.links):  # a pixel of the drawing is one of the screen
-        sharp = "canvas => Math.abs(canvas.getBoundingClientRect().width - canvas.width) <= 2"
-        page.wait_for_function(sharp, arg=drawing.element_handle())
+        visitor.page.wait_for_function(sharp, arg=drawing.element_handle())
     visitor.grid.click(position=visitor.head_at(2, 4))
     visitor.asked(head="L2H4", **{"class": "1"})
+    expect(visitor.title).to_have_text("L2H4 (3-5)")
 
 
-def test_a_lesson_is_walked_to_its_end(visitor: BrowserTab) -> None:
-    page = visitor.explore(**{"class": "1", "text": "It rains."})
+def a_lesson_is_walked_to_its_end(visitor: BrowserTab) -> None:
+    page = visitor.page
     page.get_by_text("Make a lesson").click()
     for remark in ("First", "Second"):
         page.get_by_label("Remark").fill(remark)

@@ -1,19 +1,20 @@
-"""A first visit in a real browser: what is shown, what can be seen and clicked, and the effect of a link and a key."""
+"""A first visit in a real browser: what is shown and said, at every size of a window, by mouse, touch and keys."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
 
-import pytest
 from playwright.sync_api import expect
 
-from tests.browser_tab import PHONE, BrowserTab
+from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.ui.request import examples
+from tests.browser_tab import DESKTOP, PHONE, BrowserTab
 
 if TYPE_CHECKING:
     from playwright.sync_api import ViewportSize
 
+FIRST = examples()[0]["text"]
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
 PROJECTOR: ViewportSize = {"width": 1920, "height": 1080}
 # The share of pixels of a drawing that differ from its most frequent colour.
@@ -37,105 +38,81 @@ COVERED = """canvas => {
         if (met !== canvas || document.elementFromPoint(x, place()) !== canvas.getRootNode().host)
             covered.push(`L${layer}H${head}`);
     }
+    main.scrollTo(0, 0);
     return [step, covered];
 }"""
-
-
-def test_nothing_lies_over_a_head_and_each_has_45_pixels(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(viewport=LAPTOP)
-    page = visitor.explore()
-    page.get_by_role("button", name="Examples").click()
-    step, covered = visitor.grid.evaluate(COVERED)
-    assert step >= 45
-    assert covered == []
-
-
 # The lower edges of visible elements.
 LOWER_EDGES = """parts => parts.map((part) => part.getBoundingClientRect()).filter((box) => box.height).map((box) =>
     Math.round(box.bottom))"""
+# At which places of the scrolled page the numbers of a head lie over a drawing.
+OVERLAPS = """numbers => {
+    const [main, root] = [document.querySelector("[data-testid=stMain]"), numbers.getRootNode()];
+    const found = [];
+    for (let top = 0; top < main.scrollHeight; top += 200) {
+        main.scrollTo(0, top);
+        const other = numbers.getBoundingClientRect();
+        for (const canvas of root.querySelectorAll(".grid canvas, .links canvas, .heat canvas")) {
+            const one = canvas.getBoundingClientRect();
+            const isApart = one.right <= other.left || other.right <= one.left || one.bottom <= other.top
+                || other.bottom <= one.top;
+            if (!isApart) found.push(`${canvas.parentElement.className}, scrolled by ${top}`);
+        }
+    }
+    main.scrollTo(0, 0);
+    return found;
+}"""
 
 
-def test_controls_share_a_row_at_every_width_above_a_phone(visitor: BrowserTab) -> None:
-    page = visitor.explore()
-    beside_search = page.locator(".st-key-search_box, .st-key-tour_way, .st-key-class_way")
-    expect(beside_search.filter(visible=True)).to_have_count(3)
-    for width in (1440, 1280, 1120, 1050, 720):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert len(set(page.locator(".controls > *").evaluate_all(LOWER_EDGES))) == 1, width
-        edges = beside_search.evaluate_all(LOWER_EDGES)
-        assert max(edges) - min(edges) < 10, width
-
-
-def test_a_projector_is_used_and_500_words_begin_readable(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(viewport=PROJECTOR)
-    visitor.page.set_default_timeout(120_000)  # 500 words, perhaps the first that this server reads
-    page = visitor.explore(text="The animal that was tired did not cross the street. " * 50)
-
-    def step() -> float:
-        return float(visitor.grid.evaluate("canvas => (canvas.getBoundingClientRect().width - 30) / 12"))
-
-    assert step() >= 60
-    sentence = page.locator(".begun")
-    expect(sentence).to_contain_text("the three strongest links of each word, special tokens hidden, colours per row.")
-    expect(page.locator(".controls .choice", has_text="Links").locator("select")).to_have_value("top")
-    assert visitor.heat.evaluate(INKED) > 0.4
-    page.get_by_role("button", name="Show everything").click()
-    visitor.asked(special="keep", links="all", scale="fixed")
-    expect(sentence).to_contain_text("Every weight of a long text is shown.")
-    assert visitor.heat.evaluate(INKED) < 0.25
-    page.get_by_role("button", name="Show the strongest links only").click()
-    visitor.asked(special=None, links=None, scale=None)
-    page.set_viewport_size(LAPTOP)
-    narrower = "canvas => canvas.getBoundingClientRect().width < 700"
-    page.wait_for_function(narrower, arg=visitor.grid.element_handle())
-    assert 45 <= step() < 60
-
-
-def test_a_first_visit_is_told_what_the_page_is_and_roles_wait_to_be_asked_for(
-    newcomer: Callable[..., BrowserTab],
-) -> None:
+def test_a_first_visit(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(alone=True)
-    page = visitor.explore()
+    visitor.explore()
+    _the_first_picture_comes_without_a_click(visitor)
+    _the_grid_shows_every_head_and_marks_the_opened_one(visitor)
+    _drawings_say_what_they_show(visitor)
+    _the_page_says_what_it_is_and_how_to_begin(visitor)
+    _escape_closes_the_examples_and_then_lets_go(visitor)
+    _roles_wait_to_be_asked_for_and_are_remembered(visitor)
+
+
+def _the_first_picture_comes_without_a_click(visitor: BrowserTab) -> None:
+    for canvas in (visitor.grid, visitor.links, visitor.heat):
+        assert visitor.pixels(canvas)[1] > 20
+    expect(visitor.field).to_have_value(FIRST)
+    expect(visitor.title).to_have_text("L3H1 (4-2)")
+    expect(visitor.readout).to_contain_text("it attends to animal 0.677")
+    assert visitor.address == {}
+    bottom = visitor.page.locator(".one h2").bounding_box()
+    assert bottom
+    assert bottom["y"] < DESKTOP["height"] / 2, "the opened head is above the fold"
+
+
+def _the_grid_shows_every_head_and_marks_the_opened_one(visitor: BrowserTab) -> None:
+    page = visitor.page
+    expect(page.locator(".overview header")).to_contain_text("6 layers × 12 heads")
+    expect(page.locator(".marks .opened")).to_have_count(1)
+    box, sheet = visitor.grid.bounding_box(), page.locator(".grid").bounding_box()
+    assert box
+    assert sheet
+    assert box["width"] <= sheet["width"]
+    assert box["y"] + box["height"] <= DESKTOP["height"]
+
+
+def _drawings_say_what_they_show(visitor: BrowserTab) -> None:
+    for canvas, kind in ((visitor.heat, "Heatmap"), (visitor.links, "Token links")):
+        label = canvas.get_attribute("aria-label") or ""
+        assert label.startswith(f"{kind} of L3H1. it attends to animal 0.677")
+    assert "Arrow keys" in (visitor.grid.get_attribute("aria-label") or "")
+
+
+def _the_page_says_what_it_is_and_how_to_begin(visitor: BrowserTab) -> None:
+    page = visitor.page
     expect(page.get_by_text("MiniLM, a small BERT, has 72 attention heads.")).to_be_visible()
     page.get_by_role("button", name="Type your own sentence").click()
     expect(visitor.field).to_be_focused()
-    expect(page.locator(".marks .badges")).to_have_count(0)
-    page.get_by_label("Known roles").check()
-    assert page.locator(".marks .badges").count() > 10
-    visitor.explore()  # the browser remembers
-    assert page.locator(".marks .badges").count() > 10
-    visitor.explore(roles="off")  # a link takes precedence
-    expect(page.locator(".marks .badges")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("path", "title"),
-    [
-        ("/explore", "L3H1 · “The animal didn't cross the street becau…” · mha_viz"),
-        ("/roles?model=toy", "Roles · Toy, trained on the built-in grammar · mha_viz"),
-        ("/why_heads_differ?experiment=penalty", "Why heads differ · A penalty · mha_viz"),
-    ],
-)
-def test_a_page_says_what_it_shows_in_its_title_and_one_heading(visitor: BrowserTab, path: str, title: str) -> None:
-    page = visitor.visit(path)
-    expect(page).to_have_title(title)
-    expect(page.get_by_role("heading", level=1)).to_have_count(1)
-
-
-def test_a_link_says_everything_and_who_can_open_it(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(permissions=["clipboard-read", "clipboard-write"])
-    page = visitor.explore()
-    page.get_by_role("button", name="Copy link").click()
-    expect(page.get_by_text("Only this computer can open the link.")).to_be_visible()
-    copied = parse_qs(urlsplit(page.evaluate("navigator.clipboard.readText()")).query)
-    sentence = "The animal didn't cross the street because it was too tired."
-    assert copied == {"text": [sentence], "model": ["minilm"], "head": ["L3H1"], "pin": ["q10"]}
-    page.get_by_role("button", name="save one interactive HTML file").click()
-    expect(page.get_by_role("button", name="HTML, interactive")).to_be_visible()
-
-
-def test_escape_closes_the_examples_and_then_lets_go(visitor: BrowserTab) -> None:
-    page = visitor.explore()
+def _escape_closes_the_examples_and_then_lets_go(visitor: BrowserTab) -> None:
+    page = visitor.page
     page.get_by_role("button", name="Examples").click()
     page.keyboard.press("Escape")
     expect(page.locator(".mha-sentence ul").first).to_be_hidden()
@@ -145,20 +122,133 @@ def test_escape_closes_the_examples_and_then_lets_go(visitor: BrowserTab) -> Non
     expect(visitor.readout).to_contain_text("Strongest link")
 
 
-def test_a_tap_on_a_head_brings_its_drawing_into_sight(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(viewport=PHONE, has_touch=True)
-    page = visitor.explore()
+def _roles_wait_to_be_asked_for_and_are_remembered(visitor: BrowserTab) -> None:
+    badges = visitor.page.locator(".marks .badges")
+    expect(badges).to_have_count(0)
+    visitor.page.get_by_label("Known roles").check()
+    expect(badges.nth(10)).to_be_attached()
+    visitor.explore()  # the browser remembers
+    expect(badges.nth(10)).to_be_attached()
+    visitor.explore(roles="off")  # a link takes precedence
+    expect(badges).to_have_count(0)
+
+
+def test_a_window_of_every_size_in_light_and_dark(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(viewport=LAPTOP)
+    visitor.explore()
+    _nothing_lies_over_a_head_and_each_has_45_pixels(visitor)
+    _controls_share_a_row_at_every_width_above_a_phone(visitor)
+    _the_numbers_of_a_head_never_lie_over_a_drawing(visitor)
+    _dark_and_light_paint_other_colours(visitor)
+
+
+def _nothing_lies_over_a_head_and_each_has_45_pixels(visitor: BrowserTab) -> None:
+    visitor.page.get_by_role("button", name="Examples").click()
+    step, covered = visitor.grid.evaluate(COVERED)
+    assert step >= 45
+    assert covered == []
+    visitor.page.keyboard.press("Escape")
+
+
+def _controls_share_a_row_at_every_width_above_a_phone(visitor: BrowserTab) -> None:
+    page = visitor.page
+    beside_search = page.locator(".st-key-search_box, .st-key-tour_way, .st-key-class_way")
+    expect(beside_search.filter(visible=True)).to_have_count(3)
+    for width in (1440, 1280, 1120, 1050, 720):
+        visitor.resize({"width": width, "height": 900})
+        assert len(set(page.locator(".controls > *").evaluate_all(LOWER_EDGES))) == 1, width
+        edges = beside_search.evaluate_all(LOWER_EDGES)
+        assert max(edges) - min(edges) < 10, width
+
+
+def _the_numbers_of_a_head_never_lie_over_a_drawing(visitor: BrowserTab) -> None:
+    for size in (PHONE, DESKTOP):
+        visitor.resize(size)
+        assert visitor.page.locator(".preview").evaluate(OVERLAPS) == [], size
+
+
+def _dark_and_light_paint_other_colours(visitor: BrowserTab) -> None:
+    visitor.page.keyboard.press("Escape")  # lets go of the held word, which is paler
+    expect(visitor.readout).to_contain_text("Strongest link")
+    for scheme, ramp, other in (("dark", DARK.ramp, LIGHT.ramp), ("light", LIGHT.ramp, DARK.ramp)):
+        visitor.in_colours("dark" if scheme == "dark" else "light")
+        for canvas in (visitor.grid, visitor.heat):
+            visitor.shows_colour(canvas, ramp[0])
+            assert not visitor.has_colour(canvas, other[0]), scheme
+
+
+def test_a_phone(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
+    visitor.explore()
+    _everything_is_shown_without_scrolling_sideways(visitor)
+    _a_tap_on_a_head_brings_its_drawing_into_sight(visitor)
+
+
+def _everything_is_shown_without_scrolling_sideways(visitor: BrowserTab) -> None:
+    page = visitor.page
+    visitor.scrolls_only_down()
+    for part in (visitor.field, visitor.links, visitor.heat, page.locator(".controls"), page.locator("section.ask")):
+        box = part.bounding_box()
+        assert box
+        assert box["x"] >= 0
+    for canvas in (visitor.grid, visitor.links, visitor.heat):
+        assert visitor.pixels(canvas)[1] > 20
+
+
+def _a_tap_on_a_head_brings_its_drawing_into_sight(visitor: BrowserTab) -> None:
+    heading = visitor.page.locator(".one h2")
     visitor.grid.tap(position=visitor.head_at(2, 3))
     expect(visitor.title).to_have_text("L2H3 (3-4)")
-    expect(page.locator(".one h2")).to_be_in_viewport()
-    page.wait_for_function("h => h.getBoundingClientRect().top < 200", arg=page.locator(".one h2").element_handle())
+    expect(heading).to_be_in_viewport()
+    visitor.page.wait_for_function("h => h.getBoundingClientRect().top < 200", arg=heading.element_handle())
 
 
-def test_the_navigation_shows_where_the_keyboard_is(visitor: BrowserTab) -> None:
-    page = visitor.explore()
-    link = page.get_by_role("link", name="Compare")
-    page.keyboard.press("Tab")
-    while not link.evaluate("link => link === document.activeElement"):
-        page.keyboard.press("Tab")
-    expect(link).to_have_css("outline-style", "solid")
-    expect(link).to_have_css("outline-width", "2px")
+def test_a_long_text(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(viewport=PROJECTOR)
+    visitor.explore(text="The animal that was tired did not cross the street. " * 50)
+    _a_projector_is_used_and_500_words_begin_readable(visitor)
+    _every_weight_is_shown_on_request(visitor)
+    _a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor)
+
+
+def _step(visitor: BrowserTab) -> float:
+    return float(visitor.grid.evaluate("canvas => (canvas.getBoundingClientRect().width - 30) / 12"))
+
+
+def _a_projector_is_used_and_500_words_begin_readable(visitor: BrowserTab) -> None:
+    page = visitor.page
+    assert _step(visitor) >= 60
+    expect(page.locator(".begun")).to_contain_text(
+        "the three strongest links of each word, special tokens hidden, colours per row."
+    )
+    expect(page.locator(".controls .choice", has_text="Links").locator("select")).to_have_value("top")
+    assert visitor.heat.evaluate(INKED) > 0.4
+
+
+def _every_weight_is_shown_on_request(visitor: BrowserTab) -> None:
+    page = visitor.page
+    page.get_by_role("button", name="Show everything").click()
+    visitor.asked(special="keep", links="all", scale="fixed")
+    expect(page.locator(".begun")).to_contain_text("Every weight of a long text is shown.")
+    assert visitor.heat.evaluate(INKED) < 0.25
+    page.get_by_role("button", name="Show the strongest links only").click()
+    visitor.asked(special=None, links=None, scale=None)
+
+
+def _a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: BrowserTab) -> None:
+    page = visitor.page
+    visitor.resize(LAPTOP)
+    assert 45 <= _step(visitor) < 60
+    typed = "cat sat mat " * 3000
+    visitor.field.fill(typed)
+    visitor.field.press("Enter")
+    expect(page.get_by_role("status").filter(has_text="36,000 characters were typed; a link can hold")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="512 of more than")).to_be_visible()
+    visitor.drawn()
+    expect(visitor.field).to_have_value(typed)
+    expect(visitor.title).to_have_text("L3H1 (4-2)")
+    visitor.click_head(5, 2)  # its matrix comes from the server
+    visitor.asked(head="L5H2")
+    visitor.drawn()
+    expect(visitor.title).to_have_text("L5H2 (6-3)")
+    expect(visitor.readout).to_contain_text("Strongest link between words: ")

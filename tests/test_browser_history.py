@@ -8,7 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import expect
 
 from tests.app_server import AppServer
-from tests.browser_tab import BrowserTab
+from tests.browser_tab import IDLE, BrowserTab
 
 SECRET = "The quokka whispered nothing."
 KEY = "mha_viz.sentences"
@@ -27,46 +27,53 @@ def overhear(visitor: BrowserTab) -> list[str]:
     return sent
 
 
-def test_a_typed_sentence_is_found_again_and_can_be_forgotten(visitor: BrowserTab) -> None:
-    page = visitor.explore()
-    history = page.get_by_role("button", name="History")
-    expect(history).to_be_hidden()
-    visitor.read("Dogs bark.")
-    visitor.read("Cats sleep.")
-    history.click()
-    expect(page.get_by_role("button", name="Dogs bark.")).to_be_visible()
+def test_typed_sentences_are_found_again_and_forgotten_and_nobody_else_gets_them(
+    newcomer: Callable[..., BrowserTab], server: AppServer
+) -> None:
+    visitor = newcomer()
+    visitor.visit(IDLE).evaluate(
+        "([key, past]) => localStorage.setItem(key, past)",
+        [KEY, json.dumps([{"text": text, "pair": ""} for text in (SECRET, "Dogs bark.")])],
+    )
+    sent = overhear(visitor)
+    visitor.explore(text="It rains.")
+    _a_sentence_of_an_earlier_visit_is_opened(visitor)
+    visitor.read("Pangolins hum quietly.")
+    _the_latest_comes_first_when_the_page_is_loaded_again(visitor)
+    assert not [one for one in sent if "quokka" in one], "only the sentence that was chosen is sent"
+    assert any("Dogs bark." in one or "Dogs%20bark." in one for one in sent)
+    _the_server_keeps_nothing_that_was_typed(server)
+    _the_history_can_be_forgotten(visitor)
+
+
+def _a_sentence_of_an_earlier_visit_is_opened(visitor: BrowserTab) -> None:
+    page = visitor.page
+    page.get_by_role("button", name="History").click()
+    expect(page.get_by_role("button", name=SECRET)).to_be_visible()
     page.get_by_role("button", name="Dogs bark.").click()
     visitor.asked(text="Dogs bark.")
     expect(visitor.field).to_have_value("Dogs bark.")
+    visitor.drawn()
+
+
+def _the_latest_comes_first_when_the_page_is_loaded_again(visitor: BrowserTab) -> None:
+    page = visitor.page
     page.reload()
     visitor.drawn()
-    history.click()
-    first = page.locator(".sentence ul:not([hidden]) li").first
-    expect(first).to_contain_text("Dogs bark.")
-    page.get_by_role("button", name="Clear the history").click()
-    expect(history).to_be_hidden()
-    assert page.evaluate(f"localStorage.getItem({KEY!r})") is None
+    page.get_by_role("button", name="History").click()
+    listed = page.locator(".sentence ul:not([hidden]) li")
+    for place, text in enumerate(("Pangolins hum quietly.", "Dogs bark.", SECRET)):
+        expect(listed.nth(place)).to_contain_text(text)
 
 
-def test_the_server_keeps_nothing_that_was_typed(visitor: BrowserTab, server: AppServer) -> None:
-    visitor.explore()
-    visitor.read("Pangolins hum quietly.")
-    visitor.page.get_by_role("button", name="History").click()
+def _the_server_keeps_nothing_that_was_typed(server: AppServer) -> None:
     files = [path for path in server.folder.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"Pangolins" in path.read_bytes()]
 
 
-def test_nothing_of_the_history_is_sent_but_the_sentence_that_is_chosen(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer()
-    past = json.dumps([{"text": SECRET, "pair": ""}, {"text": "Dogs bark.", "pair": ""}])
-    visitor.page.add_init_script(f"localStorage.setItem({KEY!r}, {past!r})")
-    sent = overhear(visitor)
-    page = visitor.explore(text="It rains.")
-    page.get_by_role("button", name="History").click()
-    expect(page.get_by_role("button", name=SECRET)).to_be_visible()
-    page.get_by_role("button", name="Dogs bark.").click()
-    visitor.asked(text="Dogs bark.")
-    visitor.drawn()
-    assert any("Dogs bark." in one or "Dogs%20bark." in one for one in sent)
-    assert not [one for one in sent if "quokka" in one]
+def _the_history_can_be_forgotten(visitor: BrowserTab) -> None:
+    page = visitor.page
+    page.get_by_role("button", name="Clear the history").click()
+    expect(page.get_by_role("button", name="History")).to_be_hidden()
+    assert page.evaluate(f"localStorage.getItem({KEY!r})") is None

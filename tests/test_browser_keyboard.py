@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError, expect
 
-from tests.browser_tab import BrowserTab
+from tests.browser_tab import FRAMES, BrowserTab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -44,14 +44,27 @@ def go_to(page: Page, name: str, key: str = "Tab") -> None:
 def stays_on(page: Page, name: str) -> None:
     """When the page has come to rest, the keyboard is on what has this name."""
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    page.wait_for_timeout(200)
-    assert name in focused(page), f"the keyboard is on “{focused(page)[:60]}”"
+    page.evaluate(FRAMES)
+    try:
+        page.wait_for_function(f"name => ({FOCUSED})()[0].includes(name)", arg=name)
+    except TimeoutError as error:
+        raise AssertionError(f"{name} has lost the keyboard to “{focused(page)[:60]}”") from error
+    focused(page)
+
+
+def the_navigation_shows_where_the_keyboard_is(page: Page) -> None:
+    go_to(page, "Compare")
+    link = page.get_by_role("link", name="Compare")
+    expect(link).to_be_focused()
+    expect(link).to_have_css("outline-style", "solid")
+    expect(link).to_have_css("outline-width", "2px")
 
 
 def test_a_sentence_is_read_and_shared_by_keyboard_alone(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(permissions=["clipboard-read", "clipboard-write"])
     page, press = visitor.explore(), visitor.page.keyboard.press
-    go_to(page, "Skip to main content")
+    the_navigation_shows_where_the_keyboard_is(page)
+    go_to(page, "Skip to main content", "Shift+Tab")
     press("Enter")
     go_to(page, "Examples")
     press("Enter")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
 
 from mha_viz.ui import tour
-from mha_viz.ui.lab import questions
-from tests.browser_tab import PHONE, BrowserTab
+from tests.browser_tab import FRAMES, BrowserTab
 from tests.screenshots import luminance, still
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    import numpy as np
+    from numpy.typing import NDArray
+    from playwright.sync_api import Locator, Page
 
 QUIET = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 FOCUS = "document.activeElement.innerText"
@@ -46,14 +46,23 @@ SEEN = """(selectors) => selectors.flatMap((selector) => {
 FIRST_IS_SEEN = f"(selectors) => ({SEEN})(selectors).slice(0, 1).some(([, , top, , bottom]) => bottom - top > 99)"
 
 
+def lights(page: Page, place: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How bright each pixel is with the rest of the page dimmed, and without; nothing else changes between the two."""
+    for _ in range(50):
+        before = still(page)
+        without = page.screenshot(style=f"{place} {{ box-shadow: none !important }}")
+        if page.screenshot() == before:
+            return luminance(before), luminance(without)
+    raise AssertionError("The page does not come to rest.")
+
+
 def points_at(page: Page, selectors: tuple[str, ...]) -> None:
     """Check that everything that a step points at has an outline, is seen, and is as bright as without the tour, and
     that the rest of the page is dimmed, the search field included."""
     page.wait_for_function(FIRST_IS_SEEN, arg=selectors)
-    dimmed = luminance(still(page))
+    dimmed, bright = lights(page, selectors[0])
     search = page.locator(".st-key-search_box").bounding_box()
     assert search
-    bright = luminance(page.screenshot(style=f"{selectors[0]} {{ box-shadow: none !important }}"))
     darker = dimmed < bright - 0.05
     seen = page.evaluate(SEEN, selectors)
     assert len(seen) == len(selectors)
@@ -72,8 +81,11 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     visitor = newcomer(reduced_motion="reduce")  # scrolls at once
     page = visitor.explore()
     expect(page.get_by_role("button", name="New here?")).to_be_visible()
+    expect(visitor.title).to_have_text("L3H1 (4-2)")
     tab_to(page, "New here?")
     page.keyboard.press("Enter")
+    expect(visitor.title).to_have_text("L0H2 (1-3)")  # on the page that is open
+    expect(page.get_by_text("The open one, layer 0, head 2")).to_be_visible()
     for at, step in enumerate(tour.steps(), start=1):
         expect(page.locator(".st-key-tour")).to_contain_text(f"{at} of 6")
         visitor.asked(tour=str(at), **step.parameters)
@@ -94,22 +106,6 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     visitor.asked(tour=None, head="L3H1")
 
 
-@pytest.mark.parametrize(
-    ("path", "shows"),
-    [
-        ("/questions", questions.questions()[-1].question),
-        ("/roles?model=toy&tour=4", "How it learned"),
-        ("/why_heads_differ?tour=3&experiment=penalty", "How alike the heads are"),
-    ],
-)
-def test_a_phone_scrolls_down_and_not_sideways(newcomer: Callable[..., BrowserTab], path: str, shows: str) -> None:
-    visitor = newcomer(viewport=PHONE, color_scheme="dark")
-    page = visitor.visit(path)
-    expect(page.get_by_text(shows).first).to_be_attached()
-    page.wait_for_selector(QUIET)
-    visitor.scrolls_only_down()
-
-
 def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab) -> None:
     page = visitor.visit("/why_heads_differ", experiment="identical", run="steps-40_and_seed-5")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -117,7 +113,7 @@ def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab) -> None:
     expect(page.get_by_text("Are the 4 heads bit-identical after 40 steps? Yes.")).to_be_visible()
     page.get_by_role("spinbutton", name="Steps").fill("1500")
     page.get_by_role("spinbutton", name="Steps").press("Enter")
-    page.wait_for_selector(QUIET)
+    expect(page.get_by_text(re.compile("^Takes .* on this server"))).to_be_visible()
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("progressbar")).to_be_visible()
     visitor.asked(run="steps-1500_and_seed-5")
@@ -140,85 +136,116 @@ def test_the_slider_over_training_obeys_the_arrow_keys(visitor: BrowserTab) -> N
     expect(page.get_by_text("after 100 steps")).to_be_visible()
 
 
-COUNT_MESSAGES = """() => {
-  window.messages = 0;
+# From now on, time passes by 0.1 s in every frame of the page, however long the machine takes for it, and stands still
+# while the slider is at window.goal. Noted of every frame: the step, the picture of a map, messages to the server.
+FRAME_BY_FRAME = """canvas => {
+  const inFrame = window.requestAnimationFrame.bind(window);
+  let time = performance.now();
+  performance.now = () => time;
+  window.requestAnimationFrame = (act) => inFrame(() => act(time));
+  let messages = 0;
   const { send } = WebSocket.prototype;
   WebSocket.prototype.send = function (...sent) {
-    window.messages += 1;
+    messages += 1;
     return send.apply(this, sent);
   };
-}"""
-# From now on, the step and the picture of a map in every frame.
-RECORD = """canvas => {
-  window.frames_shown = [];
-  const slider = canvas.getRootNode().querySelector("input[type=range]");
   const note = () => {
+    const slider = canvas.getRootNode().querySelector("input[type=range]");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     let picture = 0;
     for (const colour of new Uint32Array(data.buffer)) picture = (Math.imul(picture, 31) + colour) | 0;
-    window.frames_shown.push([slider.value, picture]);
-    requestAnimationFrame(note);
+    window.noted?.push([Number(slider.value), picture, messages]);
+    if (Number(slider.value) < window.goal) time += 100;
+    inFrame(note);
   };
   note();
 }"""
-COUNT_PICTURES = """() => {
-  const pictures = {};
-  for (const [step, picture] of window.frames_shown) (pictures[step] ??= new Set()).add(picture);
-  return Object.values(pictures).map((all) => all.size);
-}"""
-PIXELS = """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.join()"""
 
 
-@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-def test_play_shows_the_heads_part_without_the_server_and_pause_is_kept(
-    newcomer: Callable[..., BrowserTab], motion: Any
-) -> None:
-    visitor = newcomer(reduced_motion=motion)
-    page = visitor.visit("/why_heads_differ", experiment="output", guess="skip", step="19")  # maps now change much
-    first = page.locator(".mha-player canvas").first
-    button = page.locator(".mha-player .play")
-    expect(page.get_by_role("slider", name="Step of training")).to_have_attribute("aria-valuetext", "step 19")
-    page.wait_for_selector(QUIET)
-    before = first.evaluate(PIXELS)
-    page.evaluate(COUNT_MESSAGES)
-    first.evaluate(RECORD)
+def play(visitor: BrowserTab, steps: int) -> list[tuple[int, int, int]]:
+    """Press Play, and Pause at the recorded step that comes so many later; returns what was noted of every frame."""
+    page, button = visitor.page, visitor.page.locator(".mha-player .play")
+    page.evaluate(
+        "([slider, steps]) => { window.noted = []; window.goal = Number(slider.value) + steps; }",
+        [slider_of(page).element_handle(), steps],
+    )
     button.focus()
     page.keyboard.press("Enter")
     expect(button).to_have_text("❚❚ Pause")
-    expect(page.get_by_role("slider", name="Step of training")).to_have_value(re.compile("^1[2-9]$"))
-    assert first.evaluate(PIXELS) != before
-    pictures = page.evaluate(COUNT_PICTURES)  # of each step that was shown
-    assert len(pictures) >= 4
-    assert (set(pictures) == {1}) == (motion == "reduce"), "without motion a map changes only with the step"
-    assert page.evaluate("window.messages") == 0, "the server is not asked while a training plays"
-
-
-def test_the_step_at_which_playing_pauses_is_in_the_address(visitor: BrowserTab) -> None:
-    page = visitor.visit("/why_heads_differ", experiment="output", guess="skip")
-    slider, button = page.get_by_role("slider", name="Step of training"), page.locator(".mha-player .play")
-    expect(slider).to_have_attribute("aria-valuetext", "step 0")
-    page.wait_for_selector(QUIET)
-    button.click()
-    expect(slider).not_to_have_attribute("aria-valuetext", "step 0")
-    button.click()
+    page.wait_for_function("window.noted.some(([step]) => step === window.goal)")
+    frames: list[tuple[int, int, int]] = page.evaluate("window.noted")
+    page.keyboard.press("Enter")
     expect(button).to_have_text("▶ Play")
-    step = str(slider.get_attribute("aria-valuetext")).removeprefix("step ")
-    visitor.asked(step=step)
-    page.reload()
-    expect(slider).to_have_attribute("aria-valuetext", f"step {step}")
+    return frames
+
+
+def slider_of(page: Page) -> Locator:
+    return page.get_by_role("slider", name="Step of training")
+
+
+def shown_step(page: Page) -> str:
+    return str(slider_of(page).get_attribute("aria-valuetext")).removeprefix("step ")
+
+
+def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab) -> None:
+    visitor.is_altered = True
+    page = visitor.visit("/why_heads_differ", experiment="output", guess="skip", step="19")  # maps now change much
+    expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 19")
+    page.wait_for_selector(QUIET)
+    page.locator(".mha-player canvas").first.evaluate(FRAME_BY_FRAME)
+    moving = play(visitor, 5)
+    paused = shown_step(page)
+    visitor.asked(step=paused)
+    page.wait_for_selector(QUIET)
+    page.emulate_media(reduced_motion="reduce")
+    calm = play(visitor, 4)
+    visitor.asked(step=shown_step(page))
+    assert shown_step(page) != paused
     page.go_back()
-    visitor.asked(step=None)
+    visitor.asked(step=paused)
+    expect(slider_of(page)).to_have_attribute("aria-valuetext", f"step {paused}")
+    page.reload()
+    expect(slider_of(page)).to_have_attribute("aria-valuetext", f"step {paused}")
+    the_heads_part_without_the_server(moving)
+    the_heads_part_without_the_server(calm)
+    assert 1 < max(pictures_of(moving)), "a map changes from frame to frame"
+    assert {1} == set(pictures_of(calm)), "without motion a map changes only with the step"
 
 
+def the_heads_part_without_the_server(frames: list[tuple[int, int, int]]) -> None:
+    """While a training plays, each recorded step is shown, its map is another one, and the server is not asked."""
+    steps = [step for step, _, _ in frames]
+    assert sorted(set(steps)) == list(range(steps[0], steps[-1] + 1))
+    assert frames[0][1] != frames[-1][1]
+    assert frames[0][2] == frames[-1][2], "messages were sent"
+
+
+def pictures_of(frames: list[tuple[int, int, int]]) -> list[int]:
+    """How many pictures each recorded step had."""
+    pictures: dict[int, set[int]] = {}
+    for step, picture, _ in frames:
+        pictures.setdefault(step, set()).add(picture)
+    return [len(all_) for all_ in pictures.values()]
+
+
+# At which places of the page Play can be clicked. Time passes by 2 ms in every frame, so that a machine on which the
+# page loads for a long time does not count as one on which it has come to rest.
+CHARTS_ARE_DRAWN = """() => document.fonts.status === "loaded"
+  && [...document.querySelectorAll(".stPlotlyChart")].every((chart) => chart.querySelector(".main-svg"))"""
 WHERE_PLAY_CAN_BE_CLICKED = """() => {
   window.places = [];
+  const inFrame = window.requestAnimationFrame.bind(window);
+  let time = 0;
+  performance.now = () => time;
+  window.requestAnimationFrame = (act) => inFrame(() => act(time));
   const note = () => {
+    time += 2;
     const parts = [...document.querySelectorAll(".st-key-lab_player *")];
     const play = parts.find((part) => part.shadowRoot)?.shadowRoot.querySelector(".play");
     const scrolled = document.querySelector("[data-testid=stMain]")?.scrollTop;
     if (play && getComputedStyle(play).visibility === "visible")
       window.places.push(Math.round(play.getBoundingClientRect().top + scrolled));
-    requestAnimationFrame(note);
+    inFrame(note);
   };
   note();
 }"""
@@ -233,15 +260,8 @@ def test_play_stays_where_it_appears_on_a_slow_line(newcomer: Callable[..., Brow
     visitor.page.add_init_script(f"({WHERE_PLAY_CAN_BE_CLICKED})()")
     page = visitor.visit("/why_heads_differ", experiment="count", guess="skip")
     expect(page.locator(".mha-player .play")).to_be_visible()
+    page.wait_for_selector(QUIET)
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
-    page.wait_for_timeout(500)
+    page.wait_for_function(CHARTS_ARE_DRAWN)
+    page.evaluate(FRAMES)
     assert len(set(page.evaluate("window.places"))) == 1
-
-
-def test_a_step_of_the_tour_opens_its_head_on_the_page_that_is_open(visitor: BrowserTab) -> None:
-    page = visitor.explore()
-    expect(page.locator(".explorer h2 code")).to_have_text("L3H1 (4-2)")
-    page.get_by_role("button", name="New here? A tour in six steps").click()
-    visitor.asked(tour="1", head="L0H2")
-    expect(page.locator(".explorer h2 code")).to_have_text("L0H2 (1-3)")
-    expect(page.get_by_text("The open one, layer 0, head 2")).to_be_visible()

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, expect
 from tests.app_server import AppServer
 from tests.browser_tab import DESKTOP, IDLE, PHONE, BrowserTab
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
+from tests.waiting import until
 
 SENTENCE = "the animal didn't cross the street because it was tired."
 
@@ -51,37 +52,40 @@ def offered(hub: FakeHub, name: str, **faults: object) -> str:
 # ---- Shapes ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("layers", "heads"), [(12, 12), (24, 16)])
-def test_large_grids_fit_a_desktop(
-    visitor: BrowserTab, tiny_folder: Callable[[str], Path], layers: int, heads: int
+def test_large_grids_fit_a_desktop_and_scroll_on_a_phone(
+    visitor: BrowserTab, tiny_folder: Callable[[str], Path]
 ) -> None:
-    page = visitor.explore(text=SENTENCE, model=str(tiny_folder(f"bert {layers}x{heads}")))
-    expect(page.locator(".overview header")).to_contain_text(f"{layers} layers × {heads} heads")
+    for layers, heads in ((12, 12), (24, 16)):
+        page = visitor.explore(text=SENTENCE, model=str(tiny_folder(f"bert {layers}x{heads}")))
+        expect(page.locator(".overview header")).to_contain_text(f"{layers} layers × {heads} heads")
+        the_grid_is_large_enough_and_leaves_room(visitor, layers, heads)
+        visitor.grid.press("ArrowDown")
+        visitor.grid.press("ArrowRight")
+        visitor.grid.press("Enter")
+        expect(visitor.title).to_have_text("L1H1 (2-2)")
+    visitor.resize(PHONE)
+    visitor.scrolls_only_down()
+    assert page.locator(".grid").evaluate("e => e.scrollWidth >= e.clientWidth && e.clientWidth <= innerWidth")
+
+
+def the_grid_is_large_enough_and_leaves_room(visitor: BrowserTab, layers: int, heads: int) -> None:
     box = visitor.grid.bounding_box()
     assert box
     assert box["width"] <= DESKTOP["width"] * 0.55, "the opened head needs the rest"
     assert layers > 12 or box["y"] + box["height"] <= DESKTOP["height"]  # more layers scroll rather than shrink
     assert (box["width"] - 30) / heads >= 20, "a head's picture is too small to read"
     assert visitor.pixels(visitor.grid)[1] > 20
-    visitor.grid.press("ArrowDown")
-    visitor.grid.press("ArrowRight")
-    visitor.grid.press("Enter")
-    expect(visitor.title).to_have_text("L1H1 (2-2)")
-
-
-def test_a_large_grid_scrolls_on_a_phone_and_the_page_does_not(
-    visitor: BrowserTab, tiny_folder: Callable[[str], Path]
-) -> None:
-    visitor.page.set_viewport_size(PHONE)
-    page = visitor.explore(text=SENTENCE, model=str(tiny_folder("bert 24x16")))
-    visitor.scrolls_only_down()
-    assert page.locator(".grid").evaluate("e => e.scrollWidth >= e.clientWidth && e.clientWidth <= innerWidth")
 
 
 # ---- Downloads -------------------------------------------------------------------------------------------
 
 
-def test_a_download_shows_its_progress_and_then_the_model(visitor: BrowserTab, hub: FakeHub) -> None:
+def test_models_are_downloaded_with_progress_and_tried_again(visitor: BrowserTab, hub: FakeHub) -> None:
+    a_download_shows_its_progress_and_then_the_model(visitor, hub)
+    a_model_that_is_not_there_is_said_and_can_be_tried_again(visitor, hub)
+
+
+def a_download_shows_its_progress_and_then_the_model(visitor: BrowserTab, hub: FakeHub) -> None:
     name = offered(hub, "someone/paced", chunk_pause=0.1)
     page = visitor.explore(text="the cat", head="L2H2")
     page.get_by_label("Model", exact=True).select_option("?")
@@ -96,6 +100,18 @@ def test_a_download_shows_its_progress_and_then_the_model(visitor: BrowserTab, h
     visitor.drawn()
     assert visitor.address == {"text": "the cat", "model": name}
     expect(page.get_by_text("Meanwhile")).to_have_count(0)
+
+
+def a_model_that_is_not_there_is_said_and_can_be_tried_again(visitor: BrowserTab, hub: FakeHub) -> None:
+    page = visitor.visit("/", text="the cat", model="someone/late")
+    alert = page.get_by_role("alert").filter(has_text="someone/late")
+    expect(alert).to_be_visible()
+    visitor.drawn()  # by MiniLM
+    offered(hub, "someone/late")
+    page.get_by_role("button", name="Try again").click()
+    expect(alert).to_have_count(0)
+    expect(page.get_by_text("Meanwhile")).to_have_count(0)
+    visitor.drawn()
 
 
 def test_one_visitor_cancels_and_the_other_gets_the_model(
@@ -121,23 +137,25 @@ def test_one_visitor_cancels_and_the_other_gets_the_model(
         other.leave()
 
 
-def test_a_model_that_is_not_there_is_said_and_can_be_tried_again(visitor: BrowserTab, hub: FakeHub) -> None:
-    page = visitor.visit("/", text="the cat", model="someone/late")
-    alert = page.get_by_role("alert").filter(has_text="someone/late")
-    expect(alert).to_be_visible()
-    visitor.drawn()  # by MiniLM
-    offered(hub, "someone/late")
-    page.get_by_role("button", name="Try again").click()
-    expect(alert).to_have_count(0)
-    expect(page.get_by_text("Meanwhile")).to_have_count(0)
-    visitor.drawn()
-
-
 # ---- Impatience ------------------------------------------------------------------------------------------
 
 
-def test_what_is_typed_after_enter_stays(visitor: BrowserTab) -> None:
-    visitor.explore()
+def test_what_is_typed_and_held_is_what_the_visitor_last_wanted(visitor: BrowserTab) -> None:
+    escape_frees_a_pin_from_wherever_the_keyboard_is(visitor)
+    what_is_typed_after_enter_stays(visitor)
+    a_focus_does_not_outlive_its_rows(visitor)
+    a_second_head_of_a_long_text_is_drawn_when_it_is_switched_on(visitor)
+
+
+def escape_frees_a_pin_from_wherever_the_keyboard_is(visitor: BrowserTab) -> None:
+    visitor.explore(pin="q8", head="L3H1")
+    visitor.press_segment("pieces")
+    visitor.page.keyboard.press("Escape")
+    visitor.asked(pin=None, unit="pieces")
+    expect(visitor.readout).to_contain_text("Strongest")
+
+
+def what_is_typed_after_enter_stays(visitor: BrowserTab) -> None:
     visitor.field.fill("One two three.")
     visitor.field.press("Enter")
     visitor.field.press_sequentially(" four five six seven eight nine ten", delay=40)
@@ -146,39 +164,11 @@ def test_what_is_typed_after_enter_stays(visitor: BrowserTab) -> None:
     expect(visitor.field).to_have_value("One two three. four five six seven eight nine ten")
     visitor.page.go_back()
     expect(visitor.field).not_to_have_value("One two three. four five six seven eight nine ten")
-
-
-def test_a_second_head_of_a_long_text_is_drawn_when_it_is_switched_on(visitor: BrowserTab) -> None:
-    visitor.explore(text="the animal was too tired " * 100)
-    before = visitor.pixels(visitor.links)[0]
-    visitor.head_switch(4).click()
-    visitor.asked(on="4")
-    visitor.drawn()
-    assert visitor.pixels(visitor.links)[0] != before
-
-
-@pytest.mark.parametrize(
-    "view",
-    [
-        {"text": "The cat sat.", "pair": "[SEP]", "special": "hide", "side": "ab", "pin": "q1"},
-        {"text": "[SEP]", "special": "hide"},
-        {"text": "The cat sat.", "pair": "[SEP]", "special": "rescale", "side": "bb"},
-    ],
-)
-def test_a_view_with_nothing_left_says_so_and_can_be_left(visitor: BrowserTab, view: dict[str, str]) -> None:
-    page = visitor.visit("/", **view)
-    expect(visitor.readout).to_contain_text("Nothing is left to draw")
-    expect(page.locator(".note")).to_contain_text("hidden")
-    visitor.heat.press("ArrowDown")
-    visitor.press_segment("shown")
-    page.locator(".controls .choice", has_text="Pair").locator("select").evaluate("s => s.value")
-    if "side" in view:
-        visitor.choose("Pair", "all")
     visitor.drawn()
 
 
-def test_a_focus_does_not_outlive_its_rows(visitor: BrowserTab) -> None:
-    visitor.explore(text="Yesterday the electroencephalographer misdiagnosed them.", unit="pieces")
+def a_focus_does_not_outlive_its_rows(visitor: BrowserTab) -> None:
+    visitor.read("Yesterday the electroencephalographer misdiagnosed them.")
     for _ in range(30):
         visitor.heat.press("ArrowDown")
     visitor.press_segment("words")
@@ -186,9 +176,26 @@ def test_a_focus_does_not_outlive_its_rows(visitor: BrowserTab) -> None:
     expect(visitor.readout).to_contain_text("Strongest")
 
 
-def test_escape_frees_a_pin_from_wherever_the_keyboard_is(visitor: BrowserTab) -> None:
-    visitor.explore(pin="q8", head="L3H1")
-    visitor.press_segment("pieces")
-    visitor.page.keyboard.press("Escape")
-    visitor.asked(pin=None)
-    expect(visitor.readout).to_contain_text("Strongest")
+def a_second_head_of_a_long_text_is_drawn_when_it_is_switched_on(visitor: BrowserTab) -> None:
+    visitor.read("the animal was too tired " * 100)
+    before = visitor.pixels(visitor.links)[0]
+    visitor.head_switch(4).click()
+    visitor.asked(on="4")
+    visitor.drawn()
+    until(lambda: visitor.pixels(visitor.links)[0] != before)
+
+
+def test_a_view_with_nothing_left_says_so_and_can_be_left(visitor: BrowserTab) -> None:
+    for view in (
+        {"text": "The cat sat.", "pair": "[SEP]", "special": "hide", "side": "ab", "pin": "q1"},
+        {"text": "[SEP]", "special": "hide"},
+        {"text": "The cat sat.", "pair": "[SEP]", "special": "rescale", "side": "bb"},
+    ):
+        page = visitor.visit("/", **view)
+        expect(visitor.readout).to_contain_text("Nothing is left to draw")
+        expect(page.locator(".note")).to_contain_text("hidden")
+        visitor.heat.press("ArrowDown")
+        visitor.press_segment("shown")
+        if "side" in view:
+            visitor.choose("Pair", "all")
+        visitor.drawn()

@@ -1,18 +1,23 @@
-"""One walk over each page in a real browser that does every two actions in both orders, as fast as the page allows."""
+"""Walks over the pages in a real browser, from control to control, as fast as the page allows.
+
+Every control follows its neighbours, both ways; with ``--all``, every two controls follow each other in both orders.
+Without a browser, tests/test_orders.py does that in each run.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 import pytest
 from playwright.sync_api import Page, TimeoutError, expect
 
 from mha_viz.ui.parts import UNFORESEEN
+from tests import lanes
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab, open_by_search
-from tests.controls import every_two
+from tests.controls import every_two, there_and_back
 
 LONG = 120_000  # milliseconds: the first action that reads waits for torch
 SHORT = 15_000
@@ -296,21 +301,30 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
 }
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_every_two_controls_in_both_orders(visitor: BrowserTab, server: AppServer, path: str) -> None:
+# The walks that are one test: pages after each other in one tab.
+TESTS = [[path] for path in PAGES] if lanes.everything else [[*PAGES][:4], [*PAGES][4:]]
+
+
+@pytest.mark.parametrize("paths", TESTS, ids=" ".join)
+def test_controls_after_each_other(visitor: BrowserTab, server: AppServer, paths: Sequence[str]) -> None:
+    for path in paths:
+        walk_over(visitor, path)
+        visitor.unharmed()
+        assert server.faults() == [], path
+
+
+def walk_over(visitor: BrowserTab, path: str) -> None:
     shown, controls = PAGES[path]
-    walk = every_two(list(controls))
+    walk = (every_two if lanes.everything else there_and_back)(list(controls))
     page = visitor.visit(path)
     for step, name in enumerate(walk):
         try:
             page.set_default_timeout(LONG)
             controls[name](page, step)
         except Exception as error:
-            raise AssertionError(f"{' → '.join(walk[: step + 1][-3:])} (step {step})") from error
-        assert page.locator(".stException").or_(page.get_by_text(UNFORESEEN)).count() == 0, walk[: step + 1]
+            raise AssertionError(f"{path}: {' → '.join(walk[: step + 1][-3:])} (step {step})") from error
+        assert page.locator(".stException").or_(page.get_by_text(UNFORESEEN)).count() == 0, (path, walk[: step + 1])
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=LONG)
     expect(page.locator(shown).first).to_be_visible(timeout=LONG)
     expect(page.get_by_role("link", name="Why heads differ")).to_be_visible()
     expect(page.get_by_text(UNFORESEEN)).to_have_count(0)
-    visitor.unharmed()
-    assert server.faults() == []

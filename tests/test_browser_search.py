@@ -6,27 +6,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
 
 from benchmarks.chromium import Traffic
 from mha_viz.browser import bundle
 from tests.browser_tab import PHONE, BrowserTab
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
 
-# Every page, and the part of it that is drawn last, if that is a chart.
+# Every page by its link, and the part of it that is drawn last, if that is a chart.
 CHART = ".js-plotly-plot .main-svg"
-PATHS = {
-    "/": "",
-    "/compare": "",
-    "/roles": CHART,
-    "/inside_a_head": CHART,
-    "/why_heads_differ?guess=skip": CHART,
-    "/switch_off": CHART,
-    "/questions": "",
-    "/about": "",
+PAGES = {
+    "Explore": "",
+    "Compare": "",
+    "Roles": CHART,
+    "Inside a head": CHART,
+    "Why heads differ": CHART,
+    "Switch off": CHART,
+    "Questions": "",
+    "About": "",
 }
 
 
@@ -46,26 +46,82 @@ def seek(page: Page, words: str) -> None:
     page.keyboard.type(words)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_slash_begins_a_search_on_every_page_and_its_own_policy_refuses_nothing(
-    visitor: BrowserTab, path: str
-) -> None:
-    page = visitor.visit(path)
+def test_a_slash_begins_a_search_on_every_page_and_its_own_policy_refuses_nothing(visitor: BrowserTab) -> None:
+    page = visitor.explore()
+    for name, drawn_last in PAGES.items():
+        page.locator(".st-key-pages").get_by_role("link", name=name).click()
+        expect(page.locator(".st-key-pages [aria-current=page]")).to_have_text(name)
+        if name == "Why heads differ":
+            page.get_by_role("button", name="Skip").click()
+        if drawn_last:
+            page.locator(drawn_last).first.wait_for()
+        expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
+        a_slash_begins_a_search(visitor)
+        assert visitor.faults == [], name
+
+
+def a_slash_begins_a_search(visitor: BrowserTab) -> None:
+    page = visitor.page
     seek(page, "pronoun")
     expect(answer(page, "L2H4")).to_contain_text("70.5%")
     expect(answer(page, "L2H4")).to_contain_text("baseline")
     visitor.scrolls_only_down()
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
-    if path == "/about":
-        expect(page).to_have_title("About · mha_viz")
-    if PATHS[path]:
-        page.locator(PATHS[path]).first.wait_for()
-    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    assert visitor.faults == []
+    for _ in range(3):  # the answers, the words, the field
+        page.keyboard.press("Escape")
+    expect(field(page)).not_to_be_focused()
 
 
-def test_answers_are_walked_by_keyboard_and_open_their_head(visitor: BrowserTab) -> None:
+def test_a_search_is_walked_by_keyboard(visitor: BrowserTab) -> None:
     page = visitor.explore()
+    expect(visitor.readout).to_contain_text("it attends to")
+    escape_closes_one_thing_at_a_time(visitor)
+    no_key_is_taken_from_somebody_who_types(visitor)
+    answers_are_walked_and_open_their_head(visitor)
+    page.goto(f"{visitor.url}/questions")
+    an_answer_in_another_tab_is_the_same(visitor)
+
+
+def escape_closes_one_thing_at_a_time(visitor: BrowserTab) -> None:
+    page = visitor.page
+    for _ in range(2):  # the same words are answered again
+        seek(page, "pronoun")
+        expect(answer(page, "L2H4")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(answer(page, "L2H4")).to_be_hidden()
+        expect(field(page)).to_have_value("pronoun")
+        page.keyboard.press("Escape")
+        expect(field(page)).to_have_value("")
+        page.keyboard.press("Escape")
+        expect(field(page)).not_to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(visitor.readout).to_contain_text("it attends to")
+    assert visitor.address == {}
+    page.keyboard.press("Escape")
+    expect(visitor.readout).to_contain_text("Strongest link")
+
+
+def no_key_is_taken_from_somebody_who_types(visitor: BrowserTab) -> None:
+    page = visitor.page
+    before = visitor.field.input_value()
+    visitor.field.click()
+    page.keyboard.press("End")
+    page.keyboard.type("/?")
+    expect(visitor.field).to_be_focused()
+    expect(visitor.field).to_have_value(f"{before}/?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    for _ in "/?":
+        page.keyboard.press("Backspace")
+    expect(visitor.field).to_have_value(before)
+    page.keyboard.press("Tab")
+
+
+def answers_are_walked_and_open_their_head(visitor: BrowserTab) -> None:
+    page = visitor.page
+    expect(visitor.title).to_have_text("L3H1 (4-2)")
     seek(page, "it animal")
     expect(answer(page, "L3H1")).to_be_visible()
     page.keyboard.press("ArrowDown")
@@ -83,8 +139,8 @@ def test_answers_are_walked_by_keyboard_and_open_their_head(visitor: BrowserTab)
     expect(visitor.title).to_have_text("L3H1 (4-2)")
 
 
-def test_an_answer_in_another_tab_is_the_same(visitor: BrowserTab) -> None:
-    page = visitor.visit("/questions")
+def an_answer_in_another_tab_is_the_same(visitor: BrowserTab) -> None:
+    page = visitor.page
     field(page).fill("it animal")
     target = answer(page, "L3H1").evaluate("link => link.href")
     page.goto(target)
@@ -93,51 +149,32 @@ def test_an_answer_in_another_tab_is_the_same(visitor: BrowserTab) -> None:
     expect(visitor.readout).to_contain_text("animal")
 
 
-def test_escape_closes_one_thing_at_a_time(visitor: BrowserTab) -> None:
-    page = visitor.explore()
-    expect(visitor.readout).to_contain_text("it attends to")
-    seek(page, "pronoun")
-    expect(answer(page, "L2H4")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(answer(page, "L2H4")).to_be_hidden()
-    expect(field(page)).to_have_value("pronoun")
-    page.keyboard.press("Escape")
-    expect(field(page)).to_have_value("")
-    page.keyboard.press("Escape")
-    expect(field(page)).not_to_be_focused()
-    page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
-    expect(visitor.readout).to_contain_text("it attends to")
-    assert visitor.address == {}
-    page.keyboard.press("Escape")
-    expect(visitor.readout).to_contain_text("Strongest link")
+def test_a_first_visit_shows_the_shape_of_the_page_and_takes_at_most_4_megabytes(
+    newcomer: Callable[..., BrowserTab],
+) -> None:
+    visitor = newcomer(alone=True)  # with an empty cache
+    page = visitor.page
+    traffic = Traffic(page)
+    waiting: list[Route] = []
+    page.route(f"**/{bundle.served_file('explorer')}", lambda route: waiting.append(route))
+    page.goto(visitor.url, wait_until="commit")  # a page is loaded only with the script that is held back
+    shape = page.locator(".mha-skeleton")
+    expect(shape).to_be_visible()
+    until(lambda: page.evaluate("true") and bool(waiting))  # while it is asked, the request can arrive
+    waiting[0].continue_()
+    visitor.drawn()
+    expect(shape).to_be_hidden()
+    page.wait_for_load_state("networkidle")
+    page.wait_for_function("() => document.fonts.status === 'loaded'")
+    assert 1e6 < traffic.bytes <= 4e6
+    page.get_by_role("link", name="About").click()
+    expect(page).to_have_title("About · mha_viz")
+    expect(page.get_by_text("What the pictures show")).to_be_visible()
+    expect(shape).to_have_count(0)
+    the_keys_can_be_given_up(page)
 
 
-def test_the_same_words_are_answered_again(visitor: BrowserTab) -> None:
-    page = visitor.visit("/questions")
-    for _ in range(2):
-        seek(page, "pronoun")
-        expect(answer(page, "L2H4")).to_be_visible()
-        for _ in range(3):
-            page.keyboard.press("Escape")
-        expect(field(page)).to_have_value("")
-
-
-def test_no_key_is_taken_from_somebody_who_types(visitor: BrowserTab) -> None:
-    page = visitor.explore()
-    visitor.field.click()
-    page.keyboard.press("End")
-    page.keyboard.type("/?")
-    expect(visitor.field).to_be_focused()
-    assert visitor.field.input_value().endswith("/?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
-
-
-def test_the_keys_can_be_given_up(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(alone=True)
-    page = visitor.visit("/about")
+def the_keys_can_be_given_up(page: Page) -> None:
     page.get_by_role("button", name="Keys").click()
     page.get_by_label("Use / and ? as keys on every page").uncheck()
     page.keyboard.press("Escape")
@@ -145,23 +182,6 @@ def test_the_keys_can_be_given_up(newcomer: Callable[..., BrowserTab]) -> None:
     expect(field(page)).to_be_visible()
     page.locator("body").press("/")
     expect(field(page)).not_to_be_focused()
-
-
-def test_chips_are_buttons_that_explain_themselves_and_lead_to_the_card(visitor: BrowserTab) -> None:
-    page = visitor.explore(roles="on")
-    chip = page.locator(".one .chip button").first
-    tip = page.locator(".one .chip .tip").first
-    expect(tip).to_be_hidden()
-    chip.focus()
-    expect(tip).to_be_visible()
-    expect(tip).to_contain_text("66.3%")
-    expect(tip).to_contain_text("pronoun → what it refers to, as “it” → “dog”")
-    page.keyboard.press("Escape")
-    expect(tip).to_be_hidden()
-    expect(visitor.readout).to_contain_text("it attends to")  # the held word stays
-    page.keyboard.press("Enter")
-    visitor.asked(head="L3H1")
-    expect(page.get_by_text("L3H1 (4-2) in full")).to_be_visible(timeout=60_000)
 
 
 def test_a_first_tap_on_a_chip_explains_and_a_second_opens_the_card(newcomer: Callable[..., BrowserTab]) -> None:
@@ -179,39 +199,11 @@ def test_a_first_tap_on_a_chip_explains_and_a_second_opens_the_card(newcomer: Ca
     assert visitor.address.get("head") is None
     chip.tap()
     visitor.asked(head="L3H1")
-    expect(page.get_by_role("heading", name="L3H1 (4-2)", exact=True)).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="L3H1 (4-2)", exact=True)).to_be_visible()
+    tables_have_no_toolbar_where_nothing_hovers(page)
 
 
-def test_tables_have_no_toolbar_where_nothing_hovers(newcomer: Callable[..., BrowserTab]) -> None:
-    page = newcomer(viewport=PHONE, has_touch=True, is_mobile=True).visit("/roles")
+def tables_have_no_toolbar_where_nothing_hovers(page: Page) -> None:
     page.get_by_text("All roles as a table").click()
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     expect(page.get_by_test_id("stElementToolbar").locator("visible=true")).to_have_count(0)
-
-
-def test_the_shape_of_the_grid_stands_there_until_it_is_drawn(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(alone=True)
-    waiting: list[Route] = []
-    visitor.page.route(f"**/{bundle.served_file('explorer')}", lambda route: waiting.append(route))
-    page = visitor.page
-    page.goto(visitor.url, wait_until="commit")  # a page is loaded only with the script that is held back
-    shape = page.locator(".mha-skeleton")
-    expect(shape).to_be_visible()
-    for _ in range(100):
-        if waiting:
-            break
-        page.wait_for_timeout(100)
-    waiting[0].continue_()
-    visitor.drawn()
-    expect(shape).to_be_hidden()
-    page.get_by_role("link", name="About").click()
-    expect(page.get_by_text("What the pictures show")).to_be_visible()
-    expect(shape).to_have_count(0)
-
-
-def test_the_first_page_takes_at_most_4_megabytes(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(alone=True)  # with an empty cache
-    traffic = Traffic(visitor.page)
-    visitor.explore()
-    visitor.page.wait_for_timeout(1500)  # what arrives after the picture, including fonts
-    assert 1e6 < traffic.bytes <= 4e6

@@ -21,6 +21,7 @@ from safetensors.numpy import load as load_safetensors
 from mha_viz import __version__, exports
 from mha_viz.cli import main, output, terminal
 from mha_viz.cli.suggestions import meant_head
+from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from tests import hostile
@@ -202,7 +203,9 @@ def test_binary_data_is_refused_on_a_terminal(
 @pytest.mark.app
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a disk that is always full")
 def test_stdout_on_a_full_disk_is_one_line() -> None:
-    command = [sys.executable, "-m", "mha_viz.cli", "attention", "x", "--model", "toy", "--out", "-", "--format", "csv"]
+    """A new process, because what could not be written is tried again when it ends."""
+    arguments = ["replicate", "minilm", str(asset("profiles") / "minilm" / "gum"), "--out", "-", "--format", "csv"]
+    command = [sys.executable, "-m", "mha_viz.cli", *arguments]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == USAGE

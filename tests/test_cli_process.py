@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import asyncio
+import io
 import os
 import signal
 import socket
@@ -10,71 +13,109 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.client import connect
 
+from mha_viz import cli
 from mha_viz.cli import main
 from mha_viz.cli.terminal import downloading
-from tests.cli_runs import ROOT, assert_one_line, run
+from mha_viz.files import whole_file
+from tests.cli_runs import ROOT, assert_one_line
+from tests.copies import Copy
+from tests.waiting import PATIENCE
+from tests.web_session import run
+
+posix = pytest.mark.skipif(os.name == "nt", reason="signals and pipes work otherwise on Windows")
+
+
+def command(*arguments: str) -> Callable[[], int]:
+    """The command as a process runs it: what it raises in order to end is its exit code."""
+
+    def run() -> int:
+        try:
+            return cli.main(arguments)
+        except SystemExit as ended:
+            return int(ended.code or 0)
+
+    return run
 
 
 @pytest.mark.app
-@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
+@posix
 def test_a_command_that_is_told_to_end_leaves_no_part_of_a_file(tmp_path: Path) -> None:
-    code = (
-        "import os, signal, sys, time; from pathlib import Path\n"
-        "from mha_viz import cli; from mha_viz.files import whole_file\n"
-        "def endless(args):\n"
-        "    with whole_file(Path(sys.argv[1]) / 'a.csv') as file:\n"
-        "        file.write(b'x'); os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)\n"
-        "cli.attention.run = endless; sys.exit(cli.main(['attention', 'x', '--out', 'y.csv']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (143, b"")
-    assert not list(tmp_path.iterdir())
+    folder = tmp_path / "asked"
+    folder.mkdir()
+
+    def endless(_: argparse.Namespace) -> None:
+        with whole_file(folder / "a.csv") as file:
+            file.write(b"x")
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+
+    def attention() -> int:
+        cli.attention.run = endless
+        return command("attention", "x", "--out", "y.csv")()
+
+    told = Copy(attention, tmp_path / "log")
+    assert (told.wait(), told.log.read_text()) == (143, "")
+    assert not list(folder.iterdir())
+
+
+def test_a_terminal_without_the_characters_gets_question_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, "ascii"))
+    assert cli.main(["models"]) == 0
+    assert b"6 ? 12" in shown.getvalue()
 
 
 @pytest.mark.app
-def test_a_terminal_without_the_characters_gets_question_marks() -> None:
-    done = run("models", environment={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"6 ? 12" in done.stdout
+@posix
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    def models() -> int:
+        os.dup2(writing, 1)
+        sys.stdout = os.fdopen(1, "w")
+        code = command("models")()
+        sys.stdout.flush()  # as at the end of a process
+        return code
+
+    left = Copy(models, tmp_path / "log")
+    os.close(writing)
+    assert (left.wait(), left.log.read_text()) == (0, "")
+
+
+class Interrupted:
+    """A standard input from which nothing comes until somebody presses Ctrl-C."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+        self.buffer = self
+
+    def read(self, size: int) -> bytes:
+        os.kill(os.getpid(), signal.SIGINT)
+        return os.read(self._pipe, size)
 
 
 @pytest.mark.app
-@pytest.mark.skipif(os.name == "nt", reason="signals and pipes work otherwise on Windows")
-def test_a_reader_that_leaves_early_is_no_error() -> None:
-    command = f"{{ '{sys.executable}' -m mha_viz.cli models; echo \"code $?\" >&2; }} | true"
-    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stderr == "code 0\n"
-
-
-INTERRUPTED = """
-import os, signal, sys, threading
-from mha_viz.cli import main
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-sys.exit(main(["attention", "-", "--out", "never.npz"]))
-"""
-
-
-@pytest.mark.app
-@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
+@posix
 def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
     waiting = os.pipe()  # nobody ever writes to it
+
+    def attention() -> int:
+        sys.stdin = Interrupted(waiting[0])  # type: ignore[assignment]
+        return command("attention", "-", "--out", "never.npz")()
+
+    stopped = Copy(attention, tmp_path / "log")
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", INTERRUPTED],
-            stdin=waiting[0],
-            cwd=ROOT,
-            capture_output=True,
-            check=False,
-            timeout=60,
-        )
+        assert (stopped.wait(), stopped.log.read_text()) == (130, "")
     finally:
         for end in waiting:
             os.close(end)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
@@ -136,8 +177,8 @@ def test_serve_says_where_other_machines_reach_it_and_an_empty_host_is_none(
 
 
 @pytest.mark.app
-@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
-def test_serve_serves_where_the_environment_says() -> None:
+@posix
+def test_serve_serves_where_the_environment_says_until_ctrl_c() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "mha_viz.cli", "serve", "--", "--server.headless", "true"]
@@ -145,13 +186,20 @@ def test_serve_serves_where_the_environment_says() -> None:
     with subprocess.Popen(command, cwd=ROOT, env=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
         try:
             assert _health(port, server) == b"ok"
+            run(_ctrl_c_before_a_visitor(port, server))
         finally:
-            server.send_signal(signal.SIGINT)
-            output = server.communicate(timeout=60)[0].decode()
+            server.kill()
+            output = server.communicate()[0].decode()
     assert server.returncode == 0, output
     assert f"http://127.0.0.1:{port}" in output
     assert "not a valid config option" not in output
     assert "Traceback" not in output
+
+
+async def _ctrl_c_before_a_visitor(port: int, server: subprocess.Popen[bytes]) -> None:
+    async with connect(f"ws://127.0.0.1:{port}/_stcore/stream", proxy=None):
+        server.send_signal(signal.SIGINT)
+        await asyncio.to_thread(server.wait, PATIENCE)
 
 
 def _health(port: int, server: subprocess.Popen[bytes]) -> bytes:
@@ -166,7 +214,6 @@ def _health(port: int, server: subprocess.Popen[bytes]) -> bytes:
     return b""
 
 
-@pytest.mark.app
 @pytest.mark.skipif(os.name == "nt", reason="the Makefile is for Unix; README names the commands for Windows")
 def test_make_run_hands_over_host_and_port() -> None:
     quiet = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}

@@ -14,7 +14,7 @@ import pytest
 from mha_viz import errors
 from mha_viz.cli import exit_codes, main
 from tests import hostile
-from tests.cli_runs import ROOT, assert_one_line, run
+from tests.cli_runs import ROOT, assert_one_line, stdin
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 
 USAGE, NOT_FOUND, NETWORK, BAD_INPUT = 2, 3, 4, 5
@@ -123,26 +123,17 @@ def test_the_table_of_exit_codes_is_in_the_help_and_in_the_readme(capsys: pytest
         assert f"| {code} | {meaning} |" in readme
 
 
-@pytest.mark.parametrize("name", hostile.MODEL_IDS)
-def test_a_hostile_model_name_is_one_line(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # discard: nothing listens
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
-    assert main(["attention", "x", f"--model={hostile.MODEL_IDS[name]}", "--out", str(tmp_path / "a.npz")]) in (
-        NOT_FOUND,
-        NETWORK,
-    )
-    assert_one_line(capsys.readouterr().err)
-    assert not (tmp_path / "a.npz").exists()
+def test_a_hostile_model_name_is_one_line(no_hub: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = tmp_path / "a.npz"
+    for kind, name in hostile.MODEL_IDS.items():
+        assert main(["attention", "x", f"--model={name}", "--out", str(out)]) in (NOT_FOUND, NETWORK), kind
+        assert_one_line(capsys.readouterr().err)
+        assert not out.exists(), kind
 
 
-@pytest.mark.app
-def test_a_hub_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    hub = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_CACHE": str(tmp_path)}
-    done = run("attention", "x", "--model", "gpt2", "--out", str(tmp_path / "a.npz"), environment=hub)
-    assert done.returncode == NETWORK
-    assert_one_line(done.stderr.decode(), "gpt2", "127.0.0.1:9")
+def test_a_hub_that_is_not_there_is_one_line(no_hub: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attention", "x", "--model", "gpt2", "--out", str(tmp_path / "a.npz")]) == NETWORK
+    assert_one_line(capsys.readouterr().err, "gpt2", "127.0.0.1:9")
 
 
 def test_a_name_of_the_hub_that_is_nearly_one_of_ours_is_asked_about(
@@ -212,11 +203,12 @@ def test_a_folder_that_holds_no_good_model(
     assert_one_line(capsys.readouterr().err, words)
 
 
-@pytest.mark.app
-def test_an_endless_stdin_is_refused(tmp_path: Path) -> None:
-    done = run("attention", "-", "--out", str(tmp_path / "a.npz"), given=b"a " * 8_000_001)
-    assert done.returncode == BAD_INPUT
-    assert_one_line(done.stderr.decode(), "stdin", "16 MB")
+def test_an_endless_stdin_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", stdin(b"a " * 8_000_001))
+    assert main(["attention", "-", "--out", str(tmp_path / "a.npz")]) == BAD_INPUT
+    assert_one_line(capsys.readouterr().err, "stdin", "16 MB")
 
 
 def test_closed_streams_are_no_fault(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,9 +226,10 @@ def test_a_fault_of_ours_is_one_line_too(capsys: pytest.CaptureFixture[str], mon
     assert_one_line(capsys.readouterr().err, "AttributeError", "python -X dev")
 
 
-@pytest.mark.app
-def test_bytes_that_are_not_text_are_refused_with_their_place(tmp_path: Path) -> None:
-    done = run("attention", "-", "--out", str(tmp_path / "a.json"), given=b"caf\xe9 cat")
-    assert done.returncode == BAD_INPUT
-    assert b"stdin is not UTF-8 text: byte 3 is 0xE9." in done.stderr
+def test_bytes_that_are_not_text_are_refused_with_their_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", stdin(b"caf\xe9 cat"))
+    assert main(["attention", "-", "--out", str(tmp_path / "a.json")]) == BAD_INPUT
+    assert_one_line(capsys.readouterr().err, "stdin is not UTF-8 text: byte 3 is 0xE9.")
     assert not list(tmp_path.iterdir())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -54,9 +55,24 @@ def replicate(folder: Path, corpus: str | Path, *more: str) -> int:
     return main(["replicate", str(folder), str(corpus), *more])
 
 
-def test_two_corpora_establish_roles_that_hold_on_a_third(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    assert profile(treebank(tmp_path, 1), one) == 0
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The profile of the first treebank."""
+    folder = tmp_path_factory.mktemp("measured")
+    assert profile(treebank(folder, 1), folder / "one") == 0
+    return folder / "one"
+
+
+@pytest.fixture
+def one(measured: Path, tmp_path: Path) -> Path:
+    """A copy of it, which may be changed."""
+    return Path(shutil.copytree(measured, tmp_path / "one"))
+
+
+def test_two_corpora_establish_roles_that_hold_on_a_third(
+    one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
     assert {finding.status for finding in read_profile(one).findings()} == {"suggested"}
     assert profile(treebank(tmp_path, 2), other, "--and", str(one)) == 0
     both = [read_profile(folder).findings() for folder in (one, other)]
@@ -90,24 +106,24 @@ def test_two_corpora_establish_roles_that_hold_on_a_third(tmp_path: Path, capsys
     assert list(tmp_path.glob(".*")) == [], "the sums are gone"
 
 
-def test_a_table_as_json(tmp_path: Path) -> None:
-    assert profile(treebank(tmp_path, 1), tmp_path / "one") == 0
-    assert replicate(tmp_path / "one", treebank(tmp_path, 2, 5), "--out", str(tmp_path / "o.json")) == 0
+def test_a_table_as_json(measured: Path, tmp_path: Path) -> None:
+    assert replicate(measured, treebank(tmp_path, 2, 5), "--out", str(tmp_path / "o.json")) == 0
     lines = json.loads((tmp_path / "o.json").read_text())
     assert set(lines[0]) == set(HEADING)
     assert {"fewer than 100 cases here"} <= {line["outcome"] for line in lines}
 
 
-def test_a_table_on_stdout_is_the_file_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert profile(treebank(tmp_path, 1), tmp_path / "one") == 0
+def test_a_table_on_stdout_is_the_file_and_nothing_else(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     other = treebank(tmp_path, 2, 5)
-    assert replicate(tmp_path / "one", other, "--out", str(tmp_path / "table"), "--format", "csv") == 0
+    assert replicate(measured, other, "--out", str(tmp_path / "table"), "--format", "csv") == 0
     for arguments in (["--out", "-", "--format", "csv"], ["--format", "CSV"]):
         capsys.readouterr()
-        assert replicate(tmp_path / "one", other, *arguments) == 0
+        assert replicate(measured, other, *arguments) == 0
         assert capsys.readouterr().out == (tmp_path / "table").read_text()
     assert list(tmp_path.glob(".*")) == []
-    assert replicate(tmp_path / "one", other, "--out", "-") == 2
+    assert replicate(measured, other, "--out", "-") == 2
     assert "stdout has no suffix" in capsys.readouterr().err
 
 
@@ -152,26 +168,27 @@ def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
 
 
 def test_a_shipped_profile_is_named_by_its_model_unless_a_folder_is_called_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert replicate(Path("toy"), treebank(tmp_path, 1)) == 0
+    assert replicate(Path("toy"), measured) == 0
     assert "of 11 roles of grammar hold on 1.conllu" in capsys.readouterr().out
-    assert replicate(Path("../toy"), treebank(tmp_path, 1)) == 3
+    assert replicate(Path("../toy"), measured) == 3
     (tmp_path / "toy").mkdir()
-    assert replicate(Path("toy"), treebank(tmp_path, 1)) == 3
+    assert replicate(Path("toy"), measured) == 3
     assert "holds no profile" in capsys.readouterr().err
 
 
-def test_a_profile_is_compared_as_it_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    other = treebank(tmp_path, 2)
-    assert profile(treebank(tmp_path, 1), tmp_path / "one") == 0
+def test_a_profile_is_compared_as_it_was_measured(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = treebank(tmp_path, 2, 20)
     assert profile(other, tmp_path / "two") == 0
-    assert replicate(tmp_path / "one", other, "--out", str(tmp_path / "a.csv")) == 0
-    assert replicate(tmp_path / "one", tmp_path / "two", "--out", str(tmp_path / "b.csv")) == 0
+    assert replicate(measured, other, "--out", str(tmp_path / "a.csv")) == 0
+    assert replicate(measured, tmp_path / "two", "--out", str(tmp_path / "b.csv")) == 0
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
     capsys.readouterr()
-    assert replicate(tmp_path / "one", tmp_path / "one") == 5
+    assert replicate(measured, measured) == 5
     assert "the same corpus" in capsys.readouterr().err
     assert profile(tmp_path / "two", tmp_path / "three") == 5
     assert "is a profile, not a corpus" in capsys.readouterr().err
@@ -190,21 +207,22 @@ def test_a_profile_replicates_itself() -> None:
     assert set(table["outcome"]) == {"holds"}
 
 
-def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    corpus = treebank(tmp_path, 1)
-    assert profile(corpus, tmp_path / "one") == 0
+def test_what_cannot_be_compared_is_one_line(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = measured.parent / "1.conllu"
     empty = tmp_path / "empty"
     (tmp_path / "two.txt").write_text("Two words\n")
     assert main(["profile", str(tmp_path / "two.txt"), "--model", "toy", "--out", str(empty)]) == 0
     (empty / "roles.csv").write_text((empty / "roles.csv").read_text().split("\n")[0] + "\n")
     capsys.readouterr()
     tries: dict[str, tuple[str | Path, ...]] = {
-        "the same corpus, 1.conllu": (tmp_path / "one", corpus),
+        "the same corpus, 1.conllu": (measured, corpus),
         "nowhere” does not exist. Give the folder": (tmp_path / "nowhere", corpus),
         "profile.json, which a study writes last, is missing": (tmp_path, corpus),
         "has no role": (empty, corpus),
         "“.xlsx” is not a table format. Use one of .csv, .json": (
-            tmp_path / "one",
+            measured,
             corpus,
             "--out",
             str(tmp_path / "o.xlsx"),
@@ -218,14 +236,14 @@ def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_without_a_file_a_stop_says_that_nothing_is_saved(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    assert profile(treebank(tmp_path, 1), tmp_path / "one") == 0
     monkeypatch.setattr("mha_viz.study.profiling.study", interrupted)
-    assert replicate(tmp_path / "one", treebank(tmp_path, 2)) == 130
+    other = treebank(tmp_path, 2, 5)
+    assert replicate(measured, other) == 130
     assert "Stopped. Nothing is saved without --out FILE." in capsys.readouterr().err
-    assert replicate(tmp_path / "one", treebank(tmp_path, 2), "--out", str(tmp_path / "o.csv")) == 130
+    assert replicate(measured, other, "--out", str(tmp_path / "o.csv")) == 130
     assert "Stopped. Nothing has been measured yet." in capsys.readouterr().err

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -22,30 +21,27 @@ from mha_viz.cli import main, terminal
 from mha_viz.errors import SumsUnsavedWarning
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.cluster import effects
-from mha_viz.study.cluster.connection import connected
 from mha_viz.study.cluster.effects import ClusterMeasurement, Order
 from mha_viz.study.cluster.engine import OnCluster
 from mha_viz.study.cluster.tasks import Model
-from mha_viz.study.corpus_effects import EffectSettings, Measurement
+from mha_viz.study.corpus_effects import EffectSettings, Measurement, Taken
 from mha_viz.study.run import Progress
-from tests.shards import laid_out, treebank
+from tests.shards import cluster_of, laid_out, treebank
 from tests.waiting import until
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
 
-SHARD = 6000  # bytes: about ten sentences
-SENTENCES = EffectSettings(["L1H1"], most=70)
-WORDS = EffectSettings(["L1H1", "L0H2"], relation="nsubj", most=50)
+SHARD = 2000  # bytes: about four sentences
+SENTENCES = EffectSettings(["L1H1"], most=30)
+WORDS = EffectSettings(["L1H1", "L0H2"], relation="nsubj", most=24)
+HELD = 2  # how many parts a worker measures before it waits
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """A cluster of two worker processes, one for all tests. A worker starts with the main module of this process, which
-    a test that ran a page has replaced by the app."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
-        with connected(workers=2) as client:
-            yield client
+    """A cluster of two worker processes, one for all tests."""
+    with cluster_of() as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +52,7 @@ def toy() -> Encoder:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("corpus") / "c.conllu"
-    path.write_text(treebank(150, 5), "utf-8")
+    path.write_text(treebank(60, 5), "utf-8")
     return path
 
 
@@ -117,6 +113,20 @@ def forbid_measuring() -> None:
     effects.forbidden, effects._measured = effects._measured, None  # type: ignore[attr-defined, assignment]
 
 
+def measure_few_until(path: str) -> None:
+    """From now on, a worker measures a few parts, and others only when there is a file at this path."""
+    measured, left = effects._measured, [*range(HELD)]
+
+    def waiting(order: Order) -> Taken:
+        if left:
+            left.pop()
+        else:
+            until(Path(path).exists)
+        return measured(order)
+
+    effects.forbidden, effects._measured = measured, waiting  # type: ignore[attr-defined]
+
+
 def allow_measuring() -> None:
     """Undo that."""
     effects._measured = effects.forbidden  # type: ignore[attr-defined]
@@ -147,31 +157,35 @@ def test_files_before_others_leave_what_was_measured_of_a_relation(
 def test_a_command_that_is_killed_is_resumed(
     client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, table = tmp_path / "corpus", tmp_path / "effect.csv"
+    folder, table, go = tmp_path / "corpus", tmp_path / "effect.csv", tmp_path / "go"
     folder.mkdir()
-    for number in range(40):
-        (folder / f"{number}.conllu").write_text(treebank(10, 5, seed=number), "utf-8")
+    for number in range(20):
+        (folder / f"{number}.conllu").write_text(treebank(3, 5, seed=number), "utf-8")
     command = ["effect", str(folder), "--model", "toy", "--heads", "L1H1", "--out", str(table)]
     on_cluster = [*command, "--cluster", client.scheduler.address]
     parts = tmp_path / ".effect.csv.parts"
+    client.run(measure_few_until, str(go))
     process = subprocess.Popen([sys.executable, "-m", "mha_viz.cli", *on_cluster], stderr=subprocess.DEVNULL)
     try:
-        until(lambda: len(files_in(parts)) > 0)
+        until(lambda: len(files_in(parts)) == 2 * HELD)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
+        go.touch()
     until(lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+    until(lambda: not any(client.run(lambda dask_worker: len(dask_worker.state.executing)).values()))
+    client.run(allow_measuring)
     before = files_in(parts)
-    assert 0 < len(before) < 40
+    assert 2 * HELD <= len(before) <= 2 * HELD + 2
     assert not table.exists()
     with monkeypatch.context() as patch:
         patch.setattr(terminal, "SECONDS_BETWEEN_LINES", 0)
         assert main(on_cluster) == 0
     after = files_in(parts)
-    assert len(after) == 40
+    assert len(after) == 20
     assert {name: after[name] for name in before} == before
     resumed, printed = pd.read_csv(table), capsys.readouterr()
-    assert re.search(r"mha-viz: 400 of 400 sentences, \d+ per second, .*; w0 \d+ · w1 \d+\n", printed.err)
+    assert re.search(r"mha-viz: 60 of 60 sentences, \d+ per second, .*; w0 \d+ · w1 \d+\n", printed.err)
     assert main(command) == 0
     assert capsys.readouterr().out == printed.out
     pd.testing.assert_frame_equal(resumed, pd.read_csv(table))

@@ -6,24 +6,22 @@ import os
 import signal
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from mha_viz.cli.cluster import LISTED, folder_beside, in_words, progress_line
 from mha_viz.cli.output import Destination
 from mha_viz.study.cluster import progress
-from mha_viz.study.cluster.connection import connected
 from mha_viz.study.cluster.progress import Reporter, Workers
 from mha_viz.study.run import Progress
+from tests.shards import cluster_of
 from tests.waiting import until
 
 pytestmark = pytest.mark.app
 
 
-def test_workers_that_retire_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))  # with which a worker starts
-    with connected(workers=3) as client:
+def test_workers_that_retire_are_not_lost() -> None:
+    with cluster_of(3) as client:
         workers = Workers(client)
         retires, dies, stays = client.nthreads()
         client.retire_workers(workers=[retires])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import expect
 
 from mha_viz.attention import Attention, Head
@@ -15,11 +14,21 @@ from mha_viz.models.encoder import Encoder
 from tests.compare_sheet import TIRED, Sheet, first, three
 from tests.readings import long_reading
 
-# ---- Drawing --------------------------------------------------------------------------------------------
 
-
-def test_panels_are_drawn_with_their_names_on_one_stated_scale(sheet: Callable[..., Sheet]) -> None:
+def test_three_heads_are_pointed_at_by_mouse_and_keyboard(sheet: Callable[..., Sheet]) -> None:
     shown = sheet(three())
+    panels_have_their_names_and_one_stated_scale(shown)
+    the_ring_of_the_focus_is_whole(shown)
+    a_word_pointed_at_is_shown_in_every_panel_with_exact_weights(shown)
+    only_what_changed_is_drawn(shown)
+    a_click_holds_and_escape_lets_go(shown)
+    the_keyboard_goes_where_the_pointer_goes(shown)
+    settings_are_told_as_url_parameters(shown)
+    links_point_along_their_columns(shown)
+    back_brings_the_view_before(shown)
+
+
+def panels_have_their_names_and_one_stated_scale(shown: Sheet) -> None:
     names = [shown.panel(i).locator("h2").inner_text() for i in (1, 2, 3)]
     assert names == ["1L3H1 (4-2)", "2L5H11 (6-12)", "3L0H2 (1-3)"]  # the margin separates the number
     assert "coreference" in shown.panel(1).inner_text()
@@ -31,70 +40,16 @@ def test_panels_are_drawn_with_their_names_on_one_stated_scale(sheet: Callable[.
     assert shown.page.locator(".whose:not(:empty)").count() == 0, "one sentence, one model: said nowhere"
 
 
-def test_the_scale_is_shared_whatever_its_top(sheet: Callable[..., Sheet]) -> None:
-    weak, strong = Panel(first(), Head(3, 4)), Panel(first(), Head(0, 2))
-    top = LIGHT.ramp[-1]
-    alone = sheet([weak], scale="head", special="hide")
-    assert top in alone.pixels(alone.canvas(1))
-    both = sheet([weak, strong], scale="head", special="hide")
-    assert top not in both.pixels(both.canvas(1))
-    assert top in both.pixels(both.canvas(2))
-    peak = first()[Head(0, 2)][1:-1, 1:-1].max()
-    expect(both.page.locator(".compare > .scale")).to_contain_text(f"0 to {peak:.3f}")
-
-
-def test_hidden_tokens_come_with_their_share(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three(), special="hide")
+def the_ring_of_the_focus_is_whole(shown: Sheet) -> None:
     for number in (1, 2, 3):
-        note = shown.panel(number).locator(".note")
-        expect(note).to_have_text(re.compile(r"^[\d.]+% of this head’s attention is hidden\.$"))
+        free = shown.canvas(number).evaluate(
+            "c => { const [a, b] = [c, c.closest('.box')].map((e) => e.getBoundingClientRect());"
+            " return Math.min(b.right - a.right, a.left - b.left, a.top - b.top) }"
+        )
+        assert free >= 5
 
 
-@pytest.mark.parametrize("kind", ["heatmap", "links"])
-def test_light_and_dark(sheet: Callable[..., Sheet], kind: str) -> None:
-    for scheme, theme in (("light", LIGHT), ("dark", DARK)):
-        shown = sheet(three(), scheme=scheme, diff="0-1", **{"as": kind})
-        assert (theme.ramp[0] if kind == "heatmap" else theme.heads[1]) in shown.pixels(shown.canvas(1))
-        none = "#" + "".join(f"{channel:02x}" for channel in palette(theme.signed)[128])
-        assert none in shown.pixels(shown.page.locator(".map [role=application]"))
-
-
-def test_columns_follow_the_width(sheet: Callable[..., Sheet]) -> None:
-    twelve = [Panel(first(), Head(3, i)) for i in range(12)]
-    for width, across in ((1440, 4), (1000, 3), (390, 1)):
-        shown = sheet(twelve, size=(width, 844))
-        lefts = {round(box["x"]) for i in range(1, 13) if (box := shown.panel(i).bounding_box())}
-        assert len(lefts) == across, width
-        assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_no_panel_and_one_panel_say_what_to_do(sheet: Callable[..., Sheet]) -> None:
-    none = sheet([])
-    expect(none.page.locator(".hint")).to_contain_text("No heads chosen yet")
-    assert none.page.locator(".controls").is_hidden()
-    one = sheet(three()[:1], editable=True)
-    expect(one.page.locator(".hint")).to_contain_text("Add a second head")
-    assert one.page.locator(".subtract").is_hidden()
-
-
-def test_long_texts_scroll_inside_their_panels(sheet: Callable[..., Sheet]) -> None:
-    attention = long_reading(1, 4, 300)
-    shown = sheet([Panel(attention, Head(0, i)) for i in range(4)], size=(390, 844), **{"as": "links"})
-    assert shown.page.evaluate("document.documentElement.scrollWidth") <= 390
-    before = shown.canvas(2).evaluate("c => c.toDataURL()")
-    shown.panel(1).locator(".box").evaluate("b => b.scrollTo(0, 900)")
-    shown.page.wait_for_function(
-        "() => [...document.querySelectorAll('.panel .box')].every((b) => b.scrollTop === 900)"
-    )
-    shown.frame()
-    assert shown.canvas(2).evaluate("c => c.toDataURL()") != before, "what scrolled in is drawn"
-
-
-# ---- Pointing -------------------------------------------------------------------------------------------
-
-
-def test_a_word_pointed_at_is_shown_in_every_panel_with_exact_weights(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three())
+def a_word_pointed_at_is_shown_in_every_panel_with_exact_weights(shown: Sheet) -> None:
     shown.rest_on(1, "it → ")
     assert shown.says(1).startswith("it → animal 0.677, ")
     assert shown.says(2).startswith("it → animal 0.673, ")
@@ -107,8 +62,7 @@ def test_a_word_pointed_at_is_shown_in_every_panel_with_exact_weights(sheet: Cal
     assert shown.page.evaluate("sent") == [], "hovering is nobody else's business"
 
 
-def test_only_what_changed_is_drawn(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three())
+def only_what_changed_is_drawn(shown: Sheet) -> None:
     count = """() => { globalThis.drawn = 0; for (const name of ["drawImage", "fillText"]) {
         const own = CanvasRenderingContext2D.prototype[name];
         CanvasRenderingContext2D.prototype[name] = function (...a) { globalThis.drawn++; return own.apply(this, a); };
@@ -124,38 +78,7 @@ def test_only_what_changed_is_drawn(sheet: Callable[..., Sheet]) -> None:
     assert shown.page.evaluate("drawn") <= 3 * 14, "of each row passed one label a panel, and no cell"
 
 
-def test_the_tab_key_returns_to_the_tool_that_was_used_last(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three(), editable=True)
-    stops = "buttons => buttons.filter((b) => b.tabIndex === 0).map((b) => b.dataset.tool)"
-    assert shown.panel(2).locator("[data-tool]").evaluate_all(stops) == ["left"]
-    shown.tool(2, "duplicate").focus()
-    assert shown.panel(2).locator("[data-tool]").evaluate_all(stops) == ["duplicate"]
-
-
-def test_two_tokenizations_of_one_text_meet_by_characters(
-    sheet: Callable[..., Sheet], tiny: Callable[[str], Encoder]
-) -> None:
-    shown = sheet([Panel(first(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(2, 1))], unit="pieces")
-    shown.rest_on(1, "animal → ")
-    assert shown.says(2).split(" → ")[0].replace(" ", "") == "animal"
-    assert " " in shown.says(2).split(" → ")[0], "in several pieces"
-    assert "gpt2" in shown.panel(2).locator(".whose").inner_text()
-    shown.rest_on(1, "[CLS] → ")
-    assert shown.says(2) == "no special token “[CLS]” here"
-
-
-def test_two_sentences_meet_by_words_and_say_where_not(sheet: Callable[..., Sheet], wide: Attention) -> None:
-    shown = sheet([Panel(first(), Head(3, 1)), Panel(wide, Head(3, 1))])
-    assert [shown.panel(i).locator(".whose b").inner_text() for i in (1, 2)] == ["tired", "wide"]
-    shown.rest_on(2, "it → ")
-    assert shown.says(1).startswith("it → animal 0.677")
-    shown.rest_on(2, "wide → ")
-    assert shown.says(1) == "no word “wide” here"
-    expect(shown.panel(1)).to_have_class(re.compile("lacks"))
-
-
-def test_a_click_holds_and_escape_lets_go(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three())
+def a_click_holds_and_escape_lets_go(shown: Sheet) -> None:
     shown.rest_on(2, "it → ")
     shown.page.mouse.down()
     shown.page.mouse.up()
@@ -169,13 +92,7 @@ def test_a_click_holds_and_escape_lets_go(sheet: Callable[..., Sheet]) -> None:
     shown.page.wait_for_function("() => sent.at(-1)[1].pin === null")
 
 
-def test_a_pin_in_the_address_is_held_in_all_panels(sheet: Callable[..., Sheet], wide: Attention) -> None:
-    shown = sheet([Panel(first(), Head(3, 1)), Panel(wide, Head(3, 1))], pin="q10k2", at="1")
-    assert [shown.says(i) for i in (1, 2)] == ["it → animal 0.677", "it → animal 0.281"]
-
-
-def test_the_keyboard_goes_where_the_pointer_goes(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three())
+def the_keyboard_goes_where_the_pointer_goes(shown: Sheet) -> None:
     shown.canvas(1).focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
         shown.page.keyboard.press(key)
@@ -185,11 +102,21 @@ def test_the_keyboard_goes_where_the_pointer_goes(sheet: Callable[..., Sheet]) -
     assert re.match(r"1, L3H1: The → animal \d\.\d{3}; 2, L5H11: The → animal \d\.\d{3}; 3, L0H2: ", announcement)
     assert "The → animal" in (shown.canvas(2).get_attribute("aria-label") or "")
     shown.page.keyboard.press("Enter")
-    assert shown.last("view")["pin"] == "q1k2"
+    shown.page.wait_for_function("() => sent.at(-1)[1].pin === 'q1k2'")
+    shown.page.keyboard.press("Escape")
 
 
-def test_links_point_along_their_columns(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three(), links="top3", **{"as": "links"})
+def settings_are_told_as_url_parameters(shown: Sheet) -> None:
+    shown.page.get_by_text("links", exact=True).click()
+    shown.page.get_by_text("pieces", exact=True).click()
+    shown.page.locator(".choice", has_text="Colour scale").locator("select").select_option("head")
+    shown.page.wait_for_function("() => sent.at(-1)[1].scale === 'head'")
+    view = shown.last("view")
+    told = {name: view[name] for name in ("as", "unit", "scale", "special", "diff", "pin")}
+    assert told == {"as": "links", "unit": "pieces", "scale": "head", "special": None, "diff": None, "pin": None}
+
+
+def links_point_along_their_columns(shown: Sheet) -> None:
     shown.rest_on(1, "it → ")
     assert shown.says(3).startswith("it → because")
     shown.canvas(1).focus()
@@ -199,27 +126,26 @@ def test_links_point_along_their_columns(sheet: Callable[..., Sheet]) -> None:
     assert shown.says(1).startswith("The ← ")
 
 
-# ---- Settings -------------------------------------------------------------------------------------------
-
-
-def test_settings_are_told_as_url_parameters(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three())
-    shown.page.get_by_text("links", exact=True).click()
-    shown.page.get_by_text("pieces", exact=True).click()
-    shown.page.locator(".choice", has_text="Colour scale").locator("select").select_option("head")
-    assert shown.last("view")["as"] == "links"
-    shown.page.wait_for_function("() => sent.at(-1)[1].scale === 'head'")
-    view = shown.last("view")
-    assert (view["as"], view["unit"], view["scale"], view["special"], view["diff"]) == (
-        "links",
-        "pieces",
-        "head",
-        None,
-        None,
+def back_brings_the_view_before(shown: Sheet) -> None:
+    shown.page.evaluate(
+        "() => { history.pushState({}, '', '?as=links&pin=q10'); history.pushState({}, '', '?'); history.back(); }"
     )
+    expect(shown.panel(1).locator(".says")).to_contain_text("it → animal")
+    expect(shown.page.locator(".segments input[value=links]")).to_be_checked()
+    expect(shown.page.locator(".segments input[value=words]")).to_be_checked()
 
 
-def test_every_setting_is_read_from_the_address(sheet: Callable[..., Sheet]) -> None:
+def test_an_address_is_shown_as_it_was(sheet: Callable[..., Sheet], wide: Attention) -> None:
+    every_setting_is_read(sheet)
+    a_pin_is_held_in_all_panels(sheet, wide)
+    hidden_tokens_come_with_their_share(sheet)
+    the_scale_is_shared_whatever_its_top(sheet)
+    no_panel_and_one_panel_say_what_to_do(sheet)
+    light_and_dark_have_their_colours(sheet)
+    columns_follow_the_width(sheet)
+
+
+def every_setting_is_read(sheet: Callable[..., Sheet]) -> None:
     shown = sheet(
         three(), unit="pieces", special="rescale", scale="log", links="min0.20", diff="0-2", **{"as": "links"}
     )
@@ -230,10 +156,69 @@ def test_every_setting_is_read_from_the_address(sheet: Callable[..., Sheet]) -> 
     expect(shown.page.locator("output")).to_have_text("0.20")
 
 
-def test_a_long_text_begins_readable_and_all_of_it_is_one_click_away(
+def a_pin_is_held_in_all_panels(sheet: Callable[..., Sheet], wide: Attention) -> None:
+    shown = sheet([Panel(first(), Head(3, 1)), Panel(wide, Head(3, 1))], pin="q10k2", at="1")
+    assert [shown.says(i) for i in (1, 2)] == ["it → animal 0.677", "it → animal 0.281"]
+
+
+def hidden_tokens_come_with_their_share(sheet: Callable[..., Sheet]) -> None:
+    shown = sheet(three(), special="hide")
+    for number in (1, 2, 3):
+        note = shown.panel(number).locator(".note")
+        expect(note).to_have_text(re.compile(r"^[\d.]+% of this head’s attention is hidden\.$"))
+
+
+def the_scale_is_shared_whatever_its_top(sheet: Callable[..., Sheet]) -> None:
+    weak, strong = Panel(first(), Head(3, 4)), Panel(first(), Head(0, 2))
+    top = LIGHT.ramp[-1]
+    alone = sheet([weak], scale="head", special="hide")
+    assert top in alone.pixels(alone.canvas(1))
+    both = sheet([weak, strong], scale="head", special="hide")
+    assert top not in both.pixels(both.canvas(1))
+    assert top in both.pixels(both.canvas(2))
+    peak = first()[Head(0, 2)][1:-1, 1:-1].max()
+    expect(both.page.locator(".compare > .scale")).to_contain_text(f"0 to {peak:.3f}")
+
+
+def no_panel_and_one_panel_say_what_to_do(sheet: Callable[..., Sheet]) -> None:
+    none = sheet([])
+    expect(none.page.locator(".hint")).to_contain_text("No heads chosen yet")
+    assert none.page.locator(".controls").is_hidden()
+    one = sheet(three()[:1], editable=True)
+    expect(one.page.locator(".hint")).to_contain_text("Add a second head")
+    expect(one.page.locator(".hint")).to_contain_text("duplicate")
+    assert one.page.locator(".subtract").is_hidden()
+    ready_made = sheet(three()[:1])
+    assert not ready_made.page.locator(".hint").inner_text(), "it cannot be duplicated"
+
+
+def light_and_dark_have_their_colours(sheet: Callable[..., Sheet]) -> None:
+    for scheme, theme in (("light", LIGHT), ("dark", DARK)):
+        for kind, colour in (("heatmap", theme.ramp[0]), ("links", theme.heads[1])):
+            shown = sheet(three(), scheme=scheme, diff="0-1", **{"as": kind})
+            assert colour in shown.pixels(shown.canvas(1)), (scheme, kind)
+            none = "#" + "".join(f"{channel:02x}" for channel in palette(theme.signed)[128])
+            assert none in shown.pixels(shown.page.locator(".map [role=application]")), (scheme, kind)
+
+
+def columns_follow_the_width(sheet: Callable[..., Sheet]) -> None:
+    twelve = [Panel(first(), Head(3, i)) for i in range(12)]
+    for width, across in ((1440, 4), (1000, 3), (390, 1)):
+        shown = sheet(twelve, size=(width, 844))
+        lefts = {round(box["x"]) for i in range(1, 13) if (box := shown.panel(i).bounding_box())}
+        assert len(lefts) == across, width
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_long_text_begins_readable_and_scrolls_inside_its_panels(
     sheet: Callable[..., Sheet], minilm: Encoder
 ) -> None:
-    shown = sheet([Panel(minilm.encode("The animal slept. " * 12), Head(3, head)) for head in (1, 2)])
+    all_of_it_is_one_click_away(sheet([Panel(minilm.encode("The animal slept. " * 12), Head(3, i)) for i in (1, 2)]))
+    long = [Panel(long_reading(1, 4, 300), Head(0, i)) for i in range(4)]
+    panels_scroll_together(sheet(long, size=(390, 844), **{"as": "links"}))
+
+
+def all_of_it_is_one_click_away(shown: Sheet) -> None:
     line, scale = shown.page.locator(".begun"), shown.page.locator(".segments input[value=hide]")
     expect(line).to_contain_text("special tokens hidden")
     expect(scale).to_be_checked()
@@ -248,10 +233,42 @@ def test_a_long_text_begins_readable_and_all_of_it_is_one_click_away(
     expect(line).to_be_hidden()
 
 
-def test_back_brings_the_view_before(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three())
-    shown.page.evaluate(
-        "() => { history.pushState({}, '', '?as=links&pin=q10'); history.pushState({}, '', '?'); history.back(); }"
+def panels_scroll_together(shown: Sheet) -> None:
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= 390
+    before = shown.canvas(2).evaluate("c => c.toDataURL()")
+    shown.panel(1).locator(".box").evaluate("b => b.scrollTo(0, 900)")
+    shown.page.wait_for_function(
+        "() => [...document.querySelectorAll('.panel .box')].every((b) => b.scrollTop === 900)"
     )
-    expect(shown.page.locator(".segments input[value=links]")).to_be_checked()
-    assert shown.says(1).startswith("it → animal")
+    shown.page.wait_for_function(
+        "before => document.querySelectorAll('.panel [role=application]')[1].toDataURL() !== before", arg=before
+    )  # what scrolled in is drawn
+
+
+def test_readings_of_other_words_and_other_tokens_meet(
+    sheet: Callable[..., Sheet], wide: Attention, tiny: Callable[[str], Encoder], minilm: Encoder
+) -> None:
+    of_one_text = [Panel(first(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(2, 1))]
+    two_tokenizations_of_one_text_meet_by_characters(sheet(of_one_text, unit="pieces"))
+    other = minilm.encode("Totally other sentence.")
+    sentences = [Panel(reading, Head(3, 1)) for reading in (first(), wide, other)]
+    sentences_meet_by_words_and_say_where_not(sheet(sentences))
+
+
+def two_tokenizations_of_one_text_meet_by_characters(shown: Sheet) -> None:
+    shown.rest_on(1, "animal → ")
+    assert shown.says(2).split(" → ")[0].replace(" ", "") == "animal"
+    assert " " in shown.says(2).split(" → ")[0], "in several pieces"
+    assert "gpt2" in shown.panel(2).locator(".whose").inner_text()
+    shown.rest_on(1, "[CLS] → ")
+    assert shown.says(2) == "no special token “[CLS]” here"
+
+
+def sentences_meet_by_words_and_say_where_not(shown: Sheet) -> None:
+    marked = [shown.panel(i).locator(".whose b").all_inner_texts() for i in (1, 2, 3)]
+    assert marked == [["tired"], ["wide"], []], "words that differ stand out in both sentences or in none"
+    shown.rest_on(2, "it → ")
+    assert shown.says(1).startswith("it → animal 0.677")
+    shown.rest_on(2, "wide → ")
+    assert shown.says(1) == "no word “wide” here"
+    expect(shown.panel(1)).to_have_class(re.compile("lacks"))

@@ -18,12 +18,13 @@ from mha_viz.ui import address, tray
 from mha_viz.ui.address import LONG, MAX_ENCODED
 from mha_viz.ui.cache import office
 from mha_viz.ui.tray import Pin
-from tests import hostile
+from tests import hostile, lanes
 from tests.compare_visits import FIRST, L0H2, L3H1, WIDE, heads, panels, taken, visit
 from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub")
 
+MARKUP = hostile.KINDS["closing script"]
 SOME = [clean(text) for text in hostile.KINDS.values() if 0 < len(text) < 1500]  # bytes that a URL can carry
 
 
@@ -77,16 +78,16 @@ def test_a_ninth_head_is_refused_and_the_eight_stay() -> None:
     assert here.said.count("At most 8 heads can be compared") == 1
 
 
-@pytest.mark.parametrize(
-    "value",
-    [[], "x", 3, None, {"action": "remove"}, {"action": "remove", "index": "0"}, {"action": "remove", "index": 99},
-     {"action": "move", "index": 0, "to": "x"}, {"action": "explode", "index": 0}],
-    ids=str,
-)  # fmt: skip
-def test_a_message_that_makes_no_sense_changes_nothing(value: Any) -> None:
+def test_a_message_that_makes_no_sense_changes_nothing() -> None:
     here = visit(tray=tray.write([L3H1, L0H2]))
-    here.send("mha_compare", "edit", value)
-    assert pinned(here) == (L3H1, L0H2)
+    messages: tuple[Any, ...] = (
+        *([], "x", 3, None, {"action": "remove"}, {"action": "remove", "index": "0"}),
+        *({"action": "remove", "index": 99}, {"action": "move", "index": 0, "to": "x"}),
+        {"action": "explode", "index": 0},
+    )
+    for value in messages:
+        here.send("mha_compare", "edit", value)
+        assert pinned(here) == (L3H1, L0H2), value
 
 
 def test_open_leads_to_the_head_on_explore() -> None:
@@ -130,7 +131,10 @@ def test_a_head_that_cannot_be_read_is_explained_and_can_be_taken_out() -> None:
     assert [pin.model for pin in pinned(here)] == ["../../etc/passwd", "minilm", "gpt2"]
 
 
-@pytest.mark.parametrize("value", ["x", '{"of":[],"heads":[["L0H0",0,""]]}', *SOME[:6]], ids=ascii)
+NO_TRAYS = ["x", '{"of":[],"heads":[["L0H0",0,""]]}', MARKUP, *SOME[:6]]
+
+
+@pytest.mark.parametrize("value", lanes.some(NO_TRAYS, *NO_TRAYS[:2], MARKUP), ids=ascii)
 def test_a_tray_that_cannot_be_read_is_said(value: str) -> None:
     here = visit(tray=value)
     assert not here.at.exception
@@ -244,7 +248,10 @@ def test_another_sentence_starts_from_itself() -> None:
     assert heads(here) == ["L0H0"] or len(heads(here)) == 1
 
 
-@pytest.mark.parametrize("text", ["", "   ", *SOME], ids=ascii)
+SECOND = ["", "   ", *SOME]
+
+
+@pytest.mark.parametrize("text", lanes.some(SECOND, "", MARKUP, SOME[-1]), ids=ascii)
 def test_whatever_is_typed_as_the_second_sentence(text: str) -> None:
     here = visit(show="word", second=text)
     assert not here.at.exception
@@ -302,7 +309,7 @@ def test_the_view_is_kept_in_the_url_and_only_what_a_view_may_say() -> None:
     assert not {"tray", "text", "unit"} & set(here.url)
 
 
-@pytest.mark.parametrize("show", ["", "nothing", "TRAY", *SOME[:5]], ids=ascii)
+@pytest.mark.parametrize("show", lanes.some(["", "nothing", "TRAY", *SOME[:5]], "nothing", "TRAY"), ids=ascii)
 def test_a_choice_that_does_not_exist_is_the_usual_one(show: str) -> None:
     assert len(heads(visit(show=show))) == 6
 

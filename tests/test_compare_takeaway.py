@@ -13,6 +13,7 @@ from mha_viz.figure import Figure
 from mha_viz.figures.theme import LIGHT
 from mha_viz.ui import takeaway, tray
 from mha_viz.ui.tray import Pin
+from tests import lanes
 from tests.compare_visits import L0H2, L3H1, PAGE, WIDE, heads, taken, visit
 from tests.page_scripts import ask_packet, ask_panels
 from tests.page_session import PageSession
@@ -29,26 +30,25 @@ def on_screen(here: PageSession) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        {"pin": "q2", "at": "1"},
-        {"pin": "q2", "at": "0"},
-        {"pin": "q13k3", "at": "1", "diff": "1-0"},
-        {"pin": "q13", "at": "1", "diff": "0-1"},
-        {"pin": "q13", "at": "1"},
-        {"pin": "q13", "at": "0", "diff": "0-2"},
-        {"pin": "q2", "at": "2", "diff": "0-1"},
-        {"pin": "q3", "at": "2", "diff": "1-0"},
-        {"pin": "q3", "at": "2", "diff": "2-0"},
-        {"pin": "q2", "at": "7"},
-        {"pin": "q9", "at": "2"},
-        {"pin": "q2", "at": "x"},
-        {"side": "ab", "scale": "row", "links": "top3", "as": "links"},
-        {"side": "ab", "scale": "head", "links": "top3", "special": "hide", "unit": "pieces", "diff": "0-1"},
-    ],
-    ids=str,
-)
+ON_SCREEN: list[dict[str, str]] = [
+    {"pin": "q2", "at": "1"},
+    {"pin": "q2", "at": "0"},
+    {"pin": "q13k3", "at": "1", "diff": "1-0"},
+    {"pin": "q13", "at": "1", "diff": "0-1"},
+    {"pin": "q13", "at": "1"},
+    {"pin": "q13", "at": "0", "diff": "0-2"},
+    {"pin": "q2", "at": "2", "diff": "0-1"},
+    {"pin": "q3", "at": "2", "diff": "1-0"},
+    {"pin": "q3", "at": "2", "diff": "2-0"},
+    {"pin": "q2", "at": "7"},
+    {"pin": "q9", "at": "2"},
+    {"pin": "q2", "at": "x"},
+    {"side": "ab", "scale": "row", "links": "top3", "as": "links"},
+    {"side": "ab", "scale": "head", "links": "top3", "special": "hide", "unit": "pieces", "diff": "0-1"},
+]
+
+
+@pytest.mark.parametrize("url", lanes.some(ON_SCREEN, *(ON_SCREEN[at] for at in (2, 5, 6, 9, 10, 12, 13))), ids=str)
 def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings, the scale and the held tokens of every panel, as the script computes them and as the file states
     them."""
@@ -129,14 +129,17 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     assert asked[-1]["diff"] is None  # which the page refuses, too
 
 
-@pytest.mark.parametrize(("page", "url"), [
+TAKEN: list[tuple[str | None, dict[str, Any]]] = [
     (None, {"head": "L3H1", "on": "2.4", "special": "rescale", "pin": "q8"}),
     (None, {"text": "Cats sleep.", "pair": "Dogs too.", "side": "ab", "scale": "row"}),
     (PAGE, {"show": "word", "diff": "0-1", "as": "links", "scale": "head"}),
     (PAGE, {"tray": tray.write([L3H1, L0H2]), "scale": "row", "special": "hide"}),
     (PAGE, {"tray": tray.write([L3H1, LONG]), "diff": "none"}),
     (PAGE, {"tray": tray.write([L3H1, LONG]), "scale": "row", "special": "keep", "as": "links"}),
-])  # fmt: skip
+]
+
+
+@pytest.mark.parametrize(("page", "url"), lanes.some(TAKEN, *TAKEN[:3], TAKEN[-1]))
 def test_the_figure_on_screen_can_be_taken_away(
     page: str | None, url: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

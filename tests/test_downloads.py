@@ -8,8 +8,6 @@ import json
 import logging
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +22,7 @@ from mha_viz.models.hub import fetch, local_folder
 from mha_viz.reader import Reader
 from mha_viz.ui import downloads, jobs
 from mha_viz.ui.jobs import Job
+from tests.copies import Copy, readers_are_copies
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.page_session import PageSession, press
 from tests.waiting import until
@@ -46,17 +45,17 @@ def left_over(hub_cache: Path) -> list[Path]:
 
 
 def test_a_server_that_drips_is_given_up(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "SPARE_SECONDS", 1.0)
-    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.3))  # 6 s in all, and never silent
+    monkeypatch.setattr(door, "SPARE_SECONDS", 0.3)
+    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.1))  # 2 s in all, and never silent
     with pytest.raises(ModelUnreachable, match="too slowly"):
         fetch(TINY)
     assert local_folder(TINY) is None
 
 
 def test_a_large_model_may_take_longer(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "SPARE_SECONDS", 1.0)
+    monkeypatch.setattr(door, "SPARE_SECONDS", 0.1)
     monkeypatch.setattr(door, "SLOWEST", 100.0)  # bytes a second
-    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.1))
+    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.02))
     assert fetch(TINY) == local_folder(TINY)
 
 
@@ -118,26 +117,44 @@ def test_on_ones_own_machine_one_person_may_order_several(hub: FakeHub, visitors
     assert [visitors.start(name).error for name in ("a/a", "b/b")] == [None, None]
 
 
+class Clock:
+    """The clock by which jobs count how long ago somebody looked; it stands still unless a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(jobs, "time", made)
+    return made
+
+
 @pytest.mark.usefixtures("strangers")
-def test_what_nobody_looks_at_stops(hub: FakeHub, visitors: Visitors, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "FORGOTTEN", 0.3)
-    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.1))
+def test_what_nobody_looks_at_stops(hub: FakeHub, visitors: Visitors, clock: Clock) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
     job = visitors.start("someone/tiny")
-    assert job.wait(PATIENCE)  # not looking
+    assert hub.stalled.acquire(timeout=PATIENCE)
+    for _ in range(3):
+        clock.now += downloads.FORGOTTEN - 1
+        job.look()
+        assert not job.stopped()
+    clock.now += downloads.FORGOTTEN + 1
+    assert job.wait(PATIENCE)
     assert isinstance(job.error, Cancelled)
-    watched = visitors.start("someone/tiny")
-    while not watched.wait(0.05):
-        watched.look()
-    assert watched.error is None
-    assert local_folder(TINY) is not None
+    assert local_folder(TINY) is None
 
 
-def test_on_ones_own_machine_a_forgotten_download_ends_well(
-    hub: FakeHub, visitors: Visitors, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(downloads, "FORGOTTEN", 0.1)
-    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.05))
+def test_on_ones_own_machine_a_forgotten_download_ends_well(hub: FakeHub, visitors: Visitors, clock: Clock) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), held=True))
     job = visitors.start("someone/tiny")
+    assert hub.stalled.acquire(timeout=PATIENCE)
+    clock.now += 10 * downloads.FORGOTTEN
+    hub.go_on.set()
     assert job.wait(PATIENCE)
     assert job.error is None
 
@@ -172,9 +189,11 @@ def test_a_download_tells_how_far_it_is(hub: FakeHub, visitors: Visitors) -> Non
 
 
 def test_two_visitors_share_one_transfer(hub: FakeHub, visitors: Visitors) -> None:
-    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.01))
+    hub.add("someone/tiny", Repository(tiny_bert_files(), held=True))
     job = visitors.start("someone/tiny", "ann")
+    assert hub.stalled.acquire(timeout=PATIENCE)
     assert visitors.start("someone/tiny", "bob") is job
+    hub.go_on.set()
     assert job.wait(PATIENCE)
     assert job.fraction == 1.0
     assert local_folder(TINY) is not None
@@ -182,13 +201,15 @@ def test_two_visitors_share_one_transfer(hub: FakeHub, visitors: Visitors) -> No
 
 
 def test_one_visitor_who_leaves_does_not_stop_the_other(hub: FakeHub, visitors: Visitors) -> None:
-    hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.02))
+    hub.add("someone/tiny", Repository(tiny_bert_files(), held=True))
     job = visitors.start("someone/tiny", "ann")
+    assert hub.stalled.acquire(timeout=PATIENCE)
     visitors.start("someone/tiny", "bob")
     visitors.cancel(job, "ann")
     visitors.cancel(job, "ann")  # counts once, although ordered twice
     assert job.left
     assert not job.stopped()
+    hub.go_on.set()
     assert job.wait(PATIENCE)
     assert job.error is None
     assert local_folder(TINY) is not None
@@ -351,19 +372,26 @@ def test_what_was_loaded_longest_ago_makes_room(hub: FakeHub, hub_cache: Path, m
     assert not storage.storage("b/b").exists()
 
 
-def test_what_another_process_reads_with_stays(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch, hub: FakeHub) -> Iterator[Reader]:
+    """A process with models: a copy of this one."""
+    readers_are_copies(monkeypatch)
+    one = Reader()
+    yield one
+    one.close()
+
+
+def test_what_another_process_reads_with_stays(
+    hub: FakeHub, hub_cache: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(budget.SETTING, "2")
     add(hub, "a/a", "b/b", "c/c")
     for name in ("a/a", "b/b"):
         fetch(resolve(name))
-    reader = Reader()
-    try:
-        reader.load("a/a")
-        age("a/a", 8000)
-        age("b/b", 7000)
-        assert reader.read("a/a", "the animal", "", ()).layers == 2
-    finally:
-        reader.close()
+    reader.load("a/a")
+    age("a/a", 8000)
+    age("b/b", 7000)
+    assert reader.read("a/a", "the animal", "", ()).layers == 2
     fetch(resolve("c/c"))
     assert here("a/a", "b/b", "c/c") == ["a/a", "c/c"]
     with pytest.raises(ModelError, match="no room for “b/b”"):
@@ -381,14 +409,10 @@ def test_a_use_is_noted_once_a_minute(hub: FakeHub, hub_cache: Path) -> None:
         assert (noted.stat().st_mtime_ns > before) == again
 
 
-def test_the_process_that_reads_downloads_nothing(hub: FakeHub, hub_cache: Path) -> None:
+def test_the_process_that_reads_downloads_nothing(hub: FakeHub, hub_cache: Path, reader: Reader) -> None:
     add(hub, "a/a")
-    reader = Reader()
-    try:
-        with pytest.raises(ModelUnreachable, match="“a/a” is not on this machine"):
-            reader.load("a/a")
-    finally:
-        reader.close()
+    with pytest.raises(ModelUnreachable, match="“a/a” is not on this machine"):
+        reader.load("a/a")
     assert not left_over(hub_cache)
     assert here("a/a") == []
 
@@ -458,19 +482,14 @@ def test_a_wrong_budget_is_named(value: str, hub: FakeHub, hub_cache: Path, monk
 
 # ---- Sudden ends -----------------------------------------------------------------------------------------
 
-FETCH = (
-    "from mha_viz.models.hub import fetch; from mha_viz.models.catalog import resolve; fetch(resolve('someone/tiny'))"
-)
 
-
-def test_nothing_of_a_killed_download_is_ever_used(hub: FakeHub, hub_cache: Path) -> None:
+def test_nothing_of_a_killed_download_is_ever_used(hub: FakeHub, hub_cache: Path, tmp_path: Path) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
-    process = subprocess.Popen([sys.executable, "-c", FETCH])
+    process = Copy(lambda: len(fetch(TINY).name), tmp_path / "log")
     try:
         assert hub.stalled.acquire(timeout=PATIENCE)
     finally:
-        process.kill()
-        assert process.wait(PATIENCE) == -signal.SIGKILL
+        assert process.kill() == -signal.SIGKILL
     partial = next(storage.storage("someone/tiny").glob("partial-*"))
     assert (partial / "config.json").exists(), "it was killed too early"
     assert local_folder(TINY) is None
@@ -508,23 +527,22 @@ def test_a_download_killed_while_it_is_put_in_place_is_never_used(
     monkeypatch.undo()
 
 
-LIMITED = f"""
-import resource, sys
-from mha_viz.errors import ModelError
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-try:
-    {FETCH}
-except ModelError as error:
-    print(error)
-"""
-
-
-def test_a_disk_that_fills_on_the_way_is_said_and_nothing_is_left(hub: FakeHub, hub_cache: Path) -> None:
+def test_a_disk_that_fills_on_the_way_is_said_and_nothing_is_left(
+    hub: FakeHub, hub_cache: Path, tmp_path: Path
+) -> None:
     """A limit on the size of files makes a write fail in the middle, like a full disk."""
     assert len(tiny_bert_files()["model.safetensors"]) > 20_000
     hub.add("someone/tiny", Repository(tiny_bert_files()))
-    run = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=PATIENCE)
-    assert "“someone/tiny” cannot be stored: File too large." in run.stdout
+
+    def limited() -> int:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        print(_failed(TINY))
+        return 0
+
+    process = Copy(limited, tmp_path / "log")
+    assert (process.wait(), process.log.read_text().count("\n")) == (0, 1), process.log.read_text()
+    assert "“someone/tiny” cannot be stored: File too large." in process.log.read_text()
     assert os.strerror(errno.EFBIG) == "File too large"
-    assert run.stderr == ""
     assert left_over(hub_cache) == []

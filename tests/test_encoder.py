@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,22 +16,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoTokenizer
 
 import mha_viz
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
-from mha_viz.models import capture, catalog, encoder, hub, linear, opening, pipeline
+from mha_viz.models import capture, encoder, linear, opening, pipeline
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE
 from mha_viz.reader.__main__ import Models, answer
 from mha_viz.text import TokenizedText, clean
-from tests import hostile
-from tests.oracles import SENTENCE, check_text
+from tests import hostile, lanes
+from tests.oracles import SENTENCE, check_text, plain
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
@@ -44,12 +42,6 @@ NOTHING_KEPT = {
 }
 
 
-@cache
-def _plain_minilm() -> tuple[Any, Any]:
-    folder = str(hub.local_folder(catalog.resolve("minilm")))
-    return AutoModel.from_pretrained(folder, attn_implementation="eager").eval(), AutoTokenizer.from_pretrained(folder)
-
-
 # ---- the pretrained model -------------------------------------------------------------------------------------------
 
 
@@ -57,7 +49,8 @@ def _plain_minilm() -> tuple[Any, Any]:
     "typed", [(SENTENCE,), (SENTENCE, "It slept."), ("word " * 600,), ("Ünï 漢字 😀 [MASK] [SEP] x",), ("a",)]
 )
 def test_minilm_equals_transformers(typed: tuple[str, ...], minilm: Encoder) -> None:
-    model, tokenizer = _plain_minilm()
+    assert minilm.folder is not None
+    model, tokenizer = plain(minilm.folder)
     inputs = tokenizer(*typed, return_tensors="pt", truncation="longest_first", max_length=512)
     with torch.no_grad():
         expected = torch.cat(model(**inputs, output_attentions=True).attentions).numpy()
@@ -171,17 +164,16 @@ def test_a_pair_of_blanks_is_no_pair(minilm: Encoder) -> None:
     assert minilm.tokenize("a", "  ") == minilm.tokenize("a")
 
 
-@pytest.mark.parametrize("name", hostile.TEXTS)
-def test_hostile_text(name: str, minilm: Encoder) -> None:
-    typed = hostile.TEXTS[name]
-    if name in NOTHING_KEPT:
-        with pytest.raises(EmptyText):
-            minilm.encode(typed)
-        return
-    attention = minilm.encode(typed)
-    assert attention.text.text == clean(typed)
-    assert len(attention.text) <= minilm.limit
-    check_text(attention.text)
+def test_hostile_text(minilm: Encoder) -> None:
+    for name, typed in hostile.KINDS.items():
+        if name in NOTHING_KEPT:
+            with pytest.raises(EmptyText):
+                minilm.encode(typed)
+            continue
+        attention = minilm.encode(typed)
+        assert attention.text.text == clean(typed), name
+        assert len(attention.text) <= minilm.limit, name
+        check_text(attention.text)
 
 
 # ---- folders --------------------------------------------------------------------------------------------------------
@@ -302,7 +294,7 @@ def test_the_columns_of_given_words(minilm: Encoder) -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "roberta", "albert"])
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, derandomize=not lanes.everything)
 @given(forms=st.lists(st.text("aß7.", min_size=1, max_size=5), min_size=1, max_size=6))
 def test_the_pieces_of_a_word_lie_in_it_in_order(family: str, forms: list[str], tiny: Tiny) -> None:
     read = tiny(family).read_words(forms)

@@ -279,7 +279,7 @@ def test_a_target_of_exactly_the_limit_is_read(opened: Opened) -> None:
 @pytest.mark.filterwarnings("ignore::mha_viz.errors.TextCutWarning")
 def test_hostile_sources_and_targets_give_attention_or_a_plain_message(family: str, opened: Opened) -> None:
     encoder = opened(family)
-    for typed in hostile.TEXTS.values():
+    for typed in hostile.KINDS.values():
         for source, target in ((typed, TARGET), (SENTENCE, typed)):
             try:
                 reading = encoder.encode(source, target=target)

@@ -19,7 +19,7 @@ from mha_viz.ui.address import MAX_ENCODED
 from mha_viz.ui.cache import office
 from mha_viz.ui.parts import plain
 from mha_viz.ui.request import examples
-from tests import hostile
+from tests import hostile, lanes
 from tests.page_session import PageSession
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -120,21 +120,16 @@ def test_every_example_is_read_and_leaves_a_url_that_restores_it() -> None:
         assert PageSession(visit.url).typed["text"] == example["text"]
 
 
-@pytest.mark.parametrize("index", [-1, 999, "0", None, 1.5])
-def test_an_example_that_does_not_exist_changes_nothing(index: object) -> None:
+def test_messages_that_say_nothing_change_nothing() -> None:
     visit = PageSession({"text": "Kept."})
-    visit.send("mha_sentence", "example", index)
-    assert visit.typed["text"] == "Kept."
-    assert visit.picture is not None
-
-
-@pytest.mark.parametrize("value", [None, {}])
-def test_an_empty_message_breaks_nothing(value: object) -> None:
-    for component, event in (("mha_sentence", "model"), ("mha_sentence", "example"), ("mha_explorer", "view")):
-        visit = PageSession({"text": "Kept."})
+    examples_that_are_none: list[object] = [-1, 999, "0", None, 1.5, {}]
+    sent = [("mha_sentence", "example", index) for index in examples_that_are_none]
+    sent += [(*to, value) for to in (("mha_sentence", "model"), ("mha_explorer", "view")) for value in (None, {})]
+    for component, event, value in sent:
         visit.send(component, event, value)
-        assert visit.picture is not None, event
-        assert visit.typed["text"] == "Kept."
+        assert visit.typed["text"] == "Kept.", (event, value)
+        assert visit.picture is not None, (event, value)
+        assert visit.said == "", (event, value)
 
 
 def test_the_view_goes_into_the_url_and_defaults_leave_it() -> None:
@@ -187,7 +182,7 @@ def test_a_head_of_a_long_text_comes_in_full_when_it_is_opened() -> None:
 
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_a_hostile_text_gives_a_picture_or_a_message_and_stays(text: str) -> None:
-    visit = PageSession({"text": "Before."})
+    visit = PageSession()
     visit.read(text)
     shown_text = visit.typed["text"]
     assert clean(text).startswith(shown_text)
@@ -197,23 +192,18 @@ def test_a_hostile_text_gives_a_picture_or_a_message_and_stays(text: str) -> Non
         assert visit.url["text"] == shown_text
     visit.read("", text)
     assert visit.picture is not None or visit.said
-
-
-@pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
-def test_a_hostile_second_sentence_gives_a_picture_or_a_message(text: str) -> None:
-    visit = PageSession()
-    visit.read("The cat sat.", text)
+    visit.read("The cat sat.", text)  # and as the second sentence
     assert clean(text).startswith(visit.typed["pair"])
     assert visit.typed["text"] == "The cat sat."
     assert visit.picture is not None or visit.said
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\u2028\n"])
-def test_nothing_typed_is_said_plainly_and_examples_are_still_there(text: str) -> None:
+def test_nothing_typed_is_said_plainly_and_examples_are_still_there() -> None:
     visit = PageSession()
-    visit.read(text)
-    assert visit.picture is None
-    assert "Type a sentence, or choose an example." in visit.said
+    for text in ("", "   ", "\u2028\n"):
+        visit.read(text)
+        assert visit.picture is None, text
+        assert "Type a sentence, or choose an example." in visit.said, text
     visit.send("mha_sentence", "example", 2)
     assert visit.picture is not None
     assert visit.said == ""
@@ -239,9 +229,17 @@ def test_a_megabyte_is_shortened_to_what_a_link_can_carry() -> None:
 # ---- URLs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("values", hostile.URL_VALUES.values(), ids=hostile.URL_VALUES)
-def test_a_hostile_url_gives_a_picture_or_a_message(values: dict[str, list[str]]) -> None:
-    visit = PageSession(values)
+# What each of them means is asked of mha_viz.ui.address, for all of them, in test_address.py.
+ON_THE_PAGE = (
+    *("head of a million digits", "head repeated", "text with script", "pair without text", "model elsewhere"),
+    *("model repeated", "token negative", "other heads out of range", "side of a pair without a pair"),
+    *("parameter unknown", "parameter named by markup", "replacement character", "many parameters"),
+)
+
+
+@pytest.mark.parametrize("name", lanes.some(list(hostile.URL_VALUES), *ON_THE_PAGE))
+def test_a_hostile_url_gives_a_picture_or_a_message(name: str) -> None:
+    visit = PageSession(hostile.URL_VALUES[name])
     assert visit.picture is not None or visit.said
 
 
@@ -263,13 +261,22 @@ def test_a_full_url_restores_everything_the_server_needs(minilm: Encoder) -> Non
 # ---- Models ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", hostile.MODEL_IDS.values(), ids=hostile.MODEL_IDS)
-def test_a_hostile_model_name_gives_a_message_and_the_picture_stays(name: str) -> None:
+SENT_AS_MODELS = (
+    *("empty", "blank", "parents", "absolute", "http", "three hundred with owner", "double hyphen", "line break"),
+    *("nul", "surrogate", "look-alike letters", "script", "case"),
+)
+
+
+def test_a_hostile_model_name_gives_a_message_and_the_picture_stays() -> None:
     visit = PageSession()
-    visit.send("mha_sentence", "model", name)
-    assert visit.shown().header["model"] == "minilm"
-    assert visit.typed["text"] == FIRST
-    assert visit.said != "" or not name.strip()
+    for kind in lanes.some(list(hostile.MODEL_IDS), *SENT_AS_MODELS):
+        name = hostile.MODEL_IDS[kind]
+        visit.send("mha_sentence", "model", "minilm")
+        assert visit.said == ""
+        visit.send("mha_sentence", "model", name)
+        assert visit.shown().header["model"] == "minilm", kind
+        assert visit.typed["text"] == FIRST, kind
+        assert visit.said != "" or not name.strip(), kind
 
 
 def test_the_picture_that_stays_is_of_the_sentence_that_was_there() -> None:
@@ -310,11 +317,13 @@ def test_the_picture_before_a_model_that_cannot_be_had_is_the_last_good_one(tiny
     assert visit.url == {}
 
 
-@pytest.mark.parametrize("text", ["A.", "x", "The cat sat."])
-def test_a_model_without_special_tokens_is_drawn(tiny_folder: Any, text: str) -> None:
-    visit = PageSession({"model": str(tiny_folder("gpt2")), "text": text, "special": "rescale"})
-    assert set(visit.shown().header["special"]) == {0}
-    assert visit.said == ""
+def test_a_model_without_special_tokens_is_drawn(tiny_folder: Any) -> None:
+    visit = PageSession({"model": str(tiny_folder("gpt2")), "text": "A.", "special": "rescale"})
+    for text in ("A.", "x", "The cat sat."):
+        visit.read(text)
+        assert visit.url["special"] == "rescale"
+        assert set(visit.shown().header["special"]) == {0}, text
+        assert visit.said == "", text
 
 
 def test_a_model_folder_of_ones_own(tiny_folder: Any) -> None:
@@ -372,17 +381,18 @@ def test_why_a_model_could_not_be_had_is_remembered_for_a_while_and_a_stop_is_no
     assert desk.failed(model) is None
 
 
-@pytest.mark.parametrize(
-    ("family", "said"),
-    [
-        ("llama", "H0 and H1, H2 and H3 share a key"),
-        ("falcon", "H0 to H3 share a key"),
-        ("falcon in groups", "H0 and H1, H2 and H3 share a key"),
-        ("falcon of two norms", ""),
-        ("bert", ""),
-    ],
-)
-def test_heads_that_share_a_key_are_named(family: str, said: str, tiny_folder: Any) -> None:
+SHARING = {
+    "llama": "H0 and H1, H2 and H3 share a key",
+    "falcon": "H0 to H3 share a key",
+    "falcon in groups": "H0 and H1, H2 and H3 share a key",
+    "falcon of two norms": "",
+    "bert": "",
+}
+
+
+@pytest.mark.parametrize("family", lanes.some(list(SHARING), "llama", "falcon", "bert"))
+def test_heads_that_share_a_key_are_named(family: str, tiny_folder: Any) -> None:
+    said = SHARING[family]
     page = PageSession({"text": "The cat sat.", "model": str(tiny_folder(family))})
     assert ("share a key and a value" in page.said) == bool(said)
     assert said in page.said

@@ -127,9 +127,9 @@ def test_json_is_valid_for_every_shape(layers: int, heads: int, seed: int) -> No
     np.testing.assert_array_equal(np.array(tree_of(attention)["weights"], np.float32), attention.weights)
 
 
-@pytest.mark.parametrize("name", [n for n, text in hostile.TEXTS.items() if text])
+@pytest.mark.parametrize("name", [n for n, text in hostile.KINDS.items() if text])
 def test_hostile_text_survives_every_format(name: str) -> None:
-    typed = hostile.TEXTS[name][:2000]
+    typed = hostile.KINDS[name][:2000]
     attention, shown_text = one_token(typed), clean(typed)
     cell = rows_of(attention)[0]["key_token"]
     assert cell in (shown_text, "'" + shown_text)
@@ -192,21 +192,22 @@ from mha_viz import exports
 from mha_viz.errors import ExportError
 from tests.readings import ducks
 resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))
-try:
-    exports.write(ducks(), sys.argv[1])
-except ExportError as error:
-    print(error)
+for path in sys.argv[1:]:
+    try:
+        exports.write(ducks(), path)
+    except ExportError as error:
+        print(error)
 """
 
 
 @pytest.mark.app
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of a file to run into")
-@pytest.mark.parametrize("suffix", ALL)
-def test_a_full_disk_leaves_what_was_there(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"heads{suffix}"
-    path.write_text("what was there")
-    root = Path(__file__).resolve().parent.parent
-    done = subprocess.run([sys.executable, "-c", FULL_DISK, path], cwd=root, capture_output=True, text=True, check=True)
-    assert "cannot be written: file too large" in done.stdout
-    assert path.read_text() == "what was there"
-    assert list(tmp_path.iterdir()) == [path]
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    paths = [tmp_path / f"heads{suffix}" for suffix in ALL]
+    for path in paths:
+        path.write_text("what was there")
+    code = [sys.executable, "-c", FULL_DISK, *map(str, paths)]
+    done = subprocess.run(code, cwd=Path(__file__).resolve().parent.parent, capture_output=True, text=True, check=True)
+    assert done.stdout.count("cannot be written: file too large") == len(ALL)
+    assert [path.read_text() for path in paths] == ["what was there"] * len(ALL)
+    assert sorted(tmp_path.iterdir()) == sorted(paths)

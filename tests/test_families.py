@@ -4,7 +4,6 @@ tokenizer."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +21,20 @@ from mha_viz.models import capture, linear
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES, holds
 from mha_viz.models.probe import place
-from tests import hostile, tiny_models
-from tests.oracles import EQUAL, SECOND, SENTENCE, attentions, check_text, silence
+from tests import hostile, lanes, tiny_models
+from tests.oracles import EQUAL, SECOND, SENTENCE, attentions, check_text, plain, silenced
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
-families = pytest.mark.parametrize("family", sorted(FAMILIES))  # every offered family has a tiny model
+EVERY = sorted(FAMILIES)  # every offered family has a tiny model
+families = pytest.mark.parametrize("family", EVERY)
+tokenizers = pytest.mark.parametrize("family", lanes.some(EVERY, *tiny_models.TOKENIZERS))
 with_pairs = pytest.mark.parametrize("family", tiny_models.WITH_PAIRS)
 
 
-@cache
-def _plain(folder: Path) -> tuple[Any, Any]:
-    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
-    return model, AutoTokenizer.from_pretrained(folder)
-
-
-def oracle(folder: Path, *typed: str, limit: int) -> Weights:
+def oracle(folder: Path, *typed: str, limit: int = 64) -> Weights:
     """[layer, head, query, key] from transformers itself, including its tokenizer."""
-    model, tokenizer = _plain(folder)
+    model, tokenizer = plain(folder)
     inputs = tokenizer(*typed, return_tensors="pt", truncation="longest_first", max_length=limit)
     with torch.no_grad():
         layers = attentions(model, model(**inputs, output_attentions=True))
@@ -51,45 +46,45 @@ def oracle(folder: Path, *typed: str, limit: int) -> Weights:
 @families
 def test_one_text_equals_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     weights = tiny(family).encode(SENTENCE).weights
-    assert np.abs(weights - oracle(tiny_folder(family), SENTENCE, limit=64)).max() <= EQUAL
-
-
-@families
-def test_heads_of_the_tiny_models_are_told_apart(family: str, tiny: Tiny) -> None:
-    weights = tiny(family).encode(SENTENCE).weights.reshape(tiny_models.LAYERS * tiny_models.HEADS, -1)
-    distances = np.abs(weights[:, None] - weights[None]).max(axis=2)
-    assert distances[~np.eye(len(distances), dtype=bool)].min() > 1000 * EQUAL
+    assert np.abs(weights - oracle(tiny_folder(family), SENTENCE)).max() <= EQUAL
+    assert tiny(family).family == family
+    assert tiny(family).causal != np.triu(weights, 1).any()
+    of_heads = weights.reshape(tiny_models.LAYERS * tiny_models.HEADS, -1)
+    distances = np.abs(of_heads[:, None] - of_heads[None]).max(axis=2)
+    differ = distances[~np.eye(len(distances), dtype=bool)].min()
+    assert differ > 1000 * EQUAL, "heads of a tiny model that are alike would hide a wrong order"
 
 
 @with_pairs
 def test_a_pair_equals_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     weights = tiny(family).encode(SENTENCE, SECOND).weights
-    assert np.abs(weights - oracle(tiny_folder(family), SENTENCE, SECOND, limit=64)).max() <= EQUAL
+    assert np.abs(weights - oracle(tiny_folder(family), SENTENCE, SECOND)).max() <= EQUAL
 
 
 @families
 def test_a_cut_text_equals_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     attention = tiny(family).encode(SENTENCE * 9)
     assert len(attention.text) == tiny(family).limit == 64
-    assert np.abs(attention.weights - oracle(tiny_folder(family), SENTENCE * 9, limit=64)).max() <= EQUAL
+    assert np.abs(attention.weights - oracle(tiny_folder(family), SENTENCE * 9)).max() <= EQUAL
 
 
-@with_pairs
-@pytest.mark.parametrize(("first", "second"), [(9, 1), (1, 9), (9, 9), (2, 9)])
-def test_a_cut_pair_equals_transformers(family: str, first: int, second: int, tiny: Tiny, tiny_folder: Folder) -> None:
-    typed = (SECOND * first, SECOND * second)
+@pytest.mark.parametrize(
+    ("family", "lengths"), lanes.covering(tiny_models.WITH_PAIRS, [(9, 1), (1, 9), (9, 9), (2, 9)]), ids=str
+)
+def test_a_cut_pair_equals_transformers(family: str, lengths: tuple[int, int], tiny: Tiny, tiny_folder: Folder) -> None:
+    typed = (SECOND * lengths[0], SECOND * lengths[1])
     weights = tiny(family).encode(*typed).weights
-    assert np.abs(weights - oracle(tiny_folder(family), *typed, limit=64)).max() <= EQUAL
+    assert np.abs(weights - oracle(tiny_folder(family), *typed)).max() <= EQUAL
 
 
-@families
+@pytest.mark.parametrize("family", sorted(capture.PLAIN))
 def test_the_family_s_own_function_gives_the_same(family: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = tiny(family).encode(SENTENCE).weights
     monkeypatch.setattr(capture, "PLAIN", frozenset())
     assert np.abs(tiny(family).encode(SENTENCE).weights - expected).max() <= EQUAL
 
 
-@families
+@pytest.mark.parametrize("family", lanes.some(EVERY, "bert", "distilbert", "falcon", "gpt2", "llama", "xlnet"))
 def test_without_onednn_the_same(family: str, tiny: Tiny, tiny_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = tiny(family).encode(SENTENCE).weights  # first: the model that all tests share keeps its own layers
     monkeypatch.setattr(linear, "available", lambda: False)
@@ -106,12 +101,6 @@ def test_packing_reaches_every_linear_layer(tiny: Tiny) -> None:
         assert "Conv1D" not in left, family
 
 
-@families
-def test_causal_is_what_the_numbers_say(family: str, tiny: Tiny) -> None:
-    assert tiny(family).causal != np.triu(tiny(family).encode(SENTENCE).weights, 1).any()
-    assert tiny(family).family == family
-
-
 def test_a_bert_that_is_a_decoder_is_causal(tmp_path: Path) -> None:
     model, tokenizer = tiny_models._bert(is_decoder=True)
     model.save_pretrained(tmp_path)
@@ -124,7 +113,7 @@ def test_a_bert_that_is_a_decoder_is_causal(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", sorted({*tiny_models.OTHERS} - {"falcon by distance", "opt behind"}))
 def test_other_settings_of_a_family_equal_transformers(kind: str, tiny: Tiny, tiny_folder: Folder) -> None:
     weights = tiny(kind).encode(SENTENCE).weights
-    assert np.abs(weights - oracle(tiny_folder(kind), SENTENCE, limit=64)).max() <= EQUAL
+    assert np.abs(weights - oracle(tiny_folder(kind), SENTENCE)).max() <= EQUAL
     assert tiny(kind).causal
     assert not np.triu(weights, 1).any()
 
@@ -138,7 +127,7 @@ def test_a_falcon_that_knows_places_by_distance_is_what_transformers_runs(tiny: 
     with torch.no_grad():
         states = model(**inputs).last_hidden_state.numpy()
     assert np.abs(tiny("falcon by distance").states(SENTENCE) - states).max() <= EQUAL
-    twice = np.abs(tiny("falcon by distance").encode(SENTENCE).weights - oracle(folder, SENTENCE, limit=64)).max()
+    twice = np.abs(tiny("falcon by distance").encode(SENTENCE).weights - oracle(folder, SENTENCE)).max()
     assert twice > 1000 * EQUAL  # otherwise the eager attention is correct by now, and this test must be changed
 
 
@@ -159,7 +148,7 @@ def test_a_big_bird_that_is_sparse_on_long_texts_shows_every_weight(tmp_path: Pa
     assert "original_full" in config
     (tmp_path / "config.json").write_text(config.replace("original_full", "block_sparse"), "utf-8")
     weights = Encoder.from_folder(tmp_path).encode(SENTENCE).weights
-    assert np.abs(weights - oracle(tiny_folder("big_bird"), SENTENCE, limit=64)).max() <= EQUAL
+    assert np.abs(weights - oracle(tiny_folder("big_bird"), SENTENCE)).max() <= EQUAL
 
 
 def test_gpt2_takes_no_pair(tiny: Tiny) -> None:
@@ -177,17 +166,15 @@ class _Silenced(capture.Tap):
         return output
 
 
-@families
+# Of the other families, tests/test_ablation.py shows the same.
+@pytest.mark.parametrize("family", lanes.some(EVERY, "albert", "bert"))
 def test_a_tap_that_silences_a_head_equals_zeroed_rows_of_w_o(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
-    silenced = tiny(family).through(SENTENCE, tap=_Silenced)[0].weights
-    model = AutoModel.from_pretrained(tiny_folder(family), attn_implementation="eager").eval()
-    for layer in range(tiny_models.LAYERS):
-        silence(model, layer, 2, tiny_models.HEADS)
-    ids = AutoTokenizer.from_pretrained(tiny_folder(family))(SENTENCE, return_tensors="pt")
-    with torch.no_grad():
-        expected = torch.cat(attentions(model, model(**ids, output_attentions=True))).numpy()
-    assert np.abs(silenced - expected).max() <= EQUAL
-    assert np.abs(silenced - tiny(family).encode(SENTENCE).weights)[1:].max() > 1000 * EQUAL
+    ours = tiny(family).through(SENTENCE, tap=_Silenced)[0].weights
+    every_layer = [(layer, 2) for layer in range(tiny_models.LAYERS)]
+    with silenced(plain(tiny_folder(family))[0], every_layer, tiny_models.HEADS):
+        expected = oracle(tiny_folder(family), SENTENCE)
+    assert np.abs(ours - expected).max() <= EQUAL
+    assert np.abs(ours - tiny(family).encode(SENTENCE).weights)[1:].max() > 1000 * EQUAL
 
 
 class _Values(capture.Tap):
@@ -269,9 +256,10 @@ texts = st.lists(
 ).map("".join)
 
 
+# Of every way to cut a text, one family; with --all every family.
 @pytest.mark.app
-@families
-@settings(max_examples=80, deadline=None)
+@tokenizers
+@settings(max_examples=80 if lanes.everything else 10, derandomize=not lanes.everything)
 @given(text=texts, pair=texts)
 def test_any_text_gives_words_and_rows_or_a_plain_message(family: str, text: str, pair: str, tiny: Tiny) -> None:
     encoder = tiny(family)
@@ -284,37 +272,34 @@ def test_any_text_gives_words_and_rows_or_a_plain_message(family: str, text: str
     assert np.abs(sums - 1).max() < 1e-5
 
 
-@families
-@pytest.mark.parametrize("name", hostile.TEXTS)
-def test_hostile_text_gives_attention_or_a_plain_message(family: str, name: str, tiny: Tiny) -> None:
-    typed = hostile.TEXTS[name]
-    try:
-        text = tiny(family).encode(typed).text
-    except EmptyText:
-        assert name in KEPT_BY_SOME or not typed.strip()
-        return
-    assert len(text.text) == len(typed)
-    check_text(text)
+@tokenizers
+def test_hostile_text_gives_attention_or_a_plain_message(family: str, tiny: Tiny) -> None:
+    for name, typed in hostile.KINDS.items():
+        try:
+            text = tiny(family).encode(typed).text
+        except EmptyText:
+            assert name in KEPT_BY_SOME or not typed.strip(), name
+            continue
+        assert len(text.text) == len(typed), name
+        check_text(text)
 
 
-@families
-def test_didnt_is_one_word_and_the_full_stop_another(family: str, tiny: Tiny) -> None:
-    words = [t.text for t in tiny(family).tokenize("It didn’t; it wasn't tired.").by_words().tokens if not t.special]
-    assert words == ["It", "didn’t", ";", "it", "wasn't", "tired", "."]
+@tokenizers
+def test_words_are_what_a_reader_calls_words(family: str, tiny: Tiny) -> None:
+    for typed, expected in (
+        ("It didn’t; it wasn't tired.", ["It", "didn’t", ";", "it", "wasn't", "tired", "."]),
+        ("one   two 😀 [x", ["one", "two", "😀", "[", "x"]),  # a blank alone leads into the next word
+    ):
+        words = [t.text for t in tiny(family).tokenize(typed).by_words().tokens if not t.special]
+        assert words == expected
 
 
-@families
-@pytest.mark.parametrize("typed", ["cafe\u0301 nai\u0308ve", "Zoe\u0308's dog", "שלום עולם", "the 👩‍👩‍👧‍👦 went"])
-def test_words_of_marks_other_directions_and_joined_emoji(family: str, typed: str, tiny: Tiny) -> None:
-    words = [t for t in tiny(family).tokenize(typed).by_words().tokens if not t.special]
-    covered = ["".join(typed[t.start : t.end].split()) for t in words]
-    assert [w for w in covered if w] == covered
-    assert words[0].start == 0
-    assert len(words) >= len(typed.split())
-    check_text(tiny(family).tokenize(typed))
-
-
-@families
-def test_a_blank_alone_leads_into_the_next_word(family: str, tiny: Tiny) -> None:
-    words = [t.text for t in tiny(family).tokenize("one   two 😀 [x").by_words().tokens if not t.special]
-    assert words == ["one", "two", "😀", "[", "x"]
+@tokenizers
+def test_words_of_marks_other_directions_and_joined_emoji(family: str, tiny: Tiny) -> None:
+    for typed in ("cafe\u0301 nai\u0308ve", "Zoe\u0308's dog", "שלום עולם", "the 👩‍👩‍👧‍👦 went"):
+        words = [t for t in tiny(family).tokenize(typed).by_words().tokens if not t.special]
+        covered = ["".join(typed[t.start : t.end].split()) for t in words]
+        assert [w for w in covered if w] == covered, typed
+        assert words[0].start == 0, typed
+        assert len(words) >= len(typed.split()), typed
+        check_text(tiny(family).tokenize(typed))

@@ -28,12 +28,11 @@ from mha_viz.figures.links import links
 from mha_viz.figures.theme import LIGHT, THEMES, palette
 from mha_viz.figures.view import Block, View, block, chosen, focus, shades, shown, units
 from mha_viz.files.assets import app_root
-from mha_viz.models.encoder import Encoder
+from mha_viz.ui.cache import first_reading
 from tests import hostile
 from tests.readings import long_reading, reading
+from tests.sentences import TIRED, WIDE, read
 
-TIRED = "The animal didn't cross the street because it was too tired."
-WIDE = "The animal didn't cross the street because it was too wide."
 H = Head(1, 2)
 HEX = r"#[0-9a-f]{6}\b"
 PROBLEM = "#b3541e"  # the bar beside what went wrong
@@ -255,8 +254,8 @@ def test_the_strongest_link_is_between_words_and_says_so() -> None:
     assert "Strongest link: “[CLS]” to “[CLS]”, 1.000." in heatmap(alone, Head(0, 0)).alt
 
 
-def test_a_difference_says_in_the_picture_what_is_minus_what(minilm: Encoder) -> None:
-    one, two = minilm.encode(TIRED), minilm.encode(WIDE)
+def test_a_difference_says_in_the_picture_what_is_minus_what() -> None:
+    one, two = read(TIRED), read(WIDE)
     heads = difference(Panel(one, Head(3, 1)), Panel(one, Head(5, 11))).texts()
     assert {"L5H11 (6-12) minus L3H1 (4-2)", "more in L5H11 (6-12)"} <= set(heads)
     assert any(text.startswith("more in L3H1 (4-2), with a minus") for text in heads)
@@ -287,8 +286,8 @@ def test_a_head_that_is_not_there_and_none_at_all() -> None:
         links(reading(), [])
 
 
-def test_captions_say_model_text_head_what_was_done_and_what_is_hidden(minilm: Encoder) -> None:
-    attention = minilm.encode(TIRED)
+def test_captions_say_model_text_head_what_was_done_and_what_is_hidden() -> None:
+    attention = first_reading()
     caption = links(attention, [Head(3, 1)], View(special="rescale", links="top3", pin="q10")).caption
     assert "L3H1 (4-2)" in caption
     assert "minilm (revision 53aa51172d14)" in caption
@@ -305,7 +304,7 @@ def test_captions_say_model_text_head_what_was_done_and_what_is_hidden(minilm: E
     assert float(about["hidden"]) == pytest.approx(gone, abs=1e-3)
 
 
-@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+@pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_hostile_tokens_are_drawn_as_they_are(text: str) -> None:
     attention = Attention.from_tensors([np.full((1, 2, 2), 0.5)] * 2, [text[:300], "x"])
     for drawing in (heatmap(attention, Head(0, 0)), links(attention, [Head(1, 0)]), grid(attention)):

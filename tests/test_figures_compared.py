@@ -23,12 +23,11 @@ from mha_viz.figures.links import links
 from mha_viz.figures.panels import pack
 from mha_viz.figures.theme import LIGHT, palette
 from mha_viz.figures.view import Unit, View, units
-from mha_viz.models.encoder import Encoder
+from mha_viz.text import Cut
 from tests.page_scripts import ask_panels
-from tests.readings import reading
+from tests.readings import long_reading, reading
+from tests.sentences import TIRED, WIDE, read
 
-TIRED = "The animal didn't cross the street because it was too tired."
-WIDE = "The animal didn't cross the street because it was too wide."
 H = Head(1, 2)
 
 
@@ -67,26 +66,26 @@ def test_no_difference_has_the_colour_of_no_weight() -> None:
     assert np.abs(palette(LIGHT.signed)[128].astype(int) - palette(LIGHT.ramp)[0]).max() <= 2
 
 
-def test_a_replaced_word_is_compared_in_its_place(minilm: Encoder) -> None:
-    tired, wide = minilm.encode(TIRED), minilm.encode(WIDE)
+def test_a_replaced_word_is_compared_in_its_place() -> None:
+    tired, wide = read(TIRED), read(WIDE)
     subtracted = signed(Panel(tired, Head(3, 1)), Panel(wide, Head(3, 1)), View())
     assert "tired / wide" in [u.text for u in subtracted.axes.rows]
     assert subtracted.d == pytest.approx(wide.by_words()[Head(3, 1)] - tired.by_words()[Head(3, 1)], abs=1e-6)
 
 
-def test_texts_that_do_not_correspond_are_refused_with_the_reason(minilm: Encoder) -> None:
-    tired, other = minilm.encode(TIRED), minilm.encode("Cats sleep.")
+def test_texts_that_do_not_correspond_are_refused_with_the_reason() -> None:
+    tired, other = read(TIRED), read("Cats sleep.")
     with pytest.raises(SettingError, match="differ in number"):
         difference(Panel(tired, Head(0, 0)), Panel(other, Head(0, 0)))
     assert "differ in number" in mismatch(tired, other, View(unit="pieces"))
-    longer = minilm.encode(TIRED.replace("tired", "electroencephalographic"))
+    longer = read(TIRED.replace("tired", "electroencephalographic"))
     assert "different pieces" in mismatch(tired, longer, View(unit="pieces"))
     assert mismatch(tired, longer, View()) == ""
-    assert mismatch(tired, minilm.encode(TIRED.upper()), View()) == ""
+    assert mismatch(tired, read(TIRED.upper()), View()) == ""
 
 
-def test_a_pin_is_held_in_every_panel_where_the_word_stands(minilm: Encoder) -> None:
-    tired, other = minilm.encode(TIRED), minilm.encode("Yesterday the animal slept.")
+def test_a_pin_is_held_in_every_panel_where_the_word_stands() -> None:
+    tired, other = read(TIRED), read("Yesterday the animal slept.")
     view = View(pin="q2")  # animal
     at = held_in(tired, other, view)
     assert at is not None
@@ -96,8 +95,8 @@ def test_a_pin_is_held_in_every_panel_where_the_word_stands(minilm: Encoder) -> 
     assert held_in(tired, other, View()) is None
 
 
-def test_the_pin_counts_tokens_of_the_panel_that_is_named(minilm: Encoder) -> None:
-    tired, other = minilm.encode(TIRED), minilm.encode("Yesterday the animal slept.")
+def test_the_pin_counts_tokens_of_the_panel_that_is_named() -> None:
+    tired, other = read(TIRED), read("Yesterday the animal slept.")
     panels, view = [Panel(tired, Head(3, 1)), Panel(other, Head(3, 1))], View(pin="q3")
     assert "Held: “animal” as query" in compare(panels, view, pin_of=1).caption
     assert "Held: “didn't” as query" in compare(panels, view).caption
@@ -113,8 +112,8 @@ def test_the_pin_counts_tokens_of_the_panel_that_is_named(minilm: Encoder) -> No
 
 
 @pytest.mark.parametrize("pin_of", [0, 1])
-def test_a_difference_of_two_sentences_holds_what_its_caption_says(minilm: Encoder, pin_of: int) -> None:
-    panels = [Panel(minilm.encode(text), Head(3, 1)) for text in (TIRED, WIDE)]
+def test_a_difference_of_two_sentences_holds_what_its_caption_says(pin_of: int) -> None:
+    panels = [Panel(read(text), Head(3, 1)) for text in (TIRED, WIDE)]
     drawing = difference(panels[0], panels[1], View(pin="q13"), pin_of=pin_of)
     assert f"Held: “{('tired', 'wide')[pin_of]}” as query." in drawing.caption
     frames = [m for m in drawing.marks if isinstance(m, Rect) and m.stroke == LIGHT.accent]
@@ -122,8 +121,8 @@ def test_a_difference_of_two_sentences_holds_what_its_caption_says(minilm: Encod
     assert [m.text for m in drawing.marks if isinstance(m, Text) and m.colour == LIGHT.accent] == ["tired / wide"]
 
 
-def test_a_difference_of_one_head_in_two_sentences_says_which_way_round(minilm: Encoder) -> None:
-    one, two = (Panel(minilm.encode(text), Head(3, 1)) for text in (TIRED, WIDE))
+def test_a_difference_of_one_head_in_two_sentences_says_which_way_round() -> None:
+    one, two = (Panel(read(text), Head(3, 1)) for text in (TIRED, WIDE))
     named = "L3H1 (4-2) with “wide” minus L3H1 (4-2) with “tired”"
     assert f"Colour: {named}, " in difference(one, two).caption
     assert named in difference(one, two, None, Size(300)).texts()
@@ -149,27 +148,27 @@ def pieced(*pieces: str) -> Attention:
     return Attention.from_tensors([np.full((1, len(pieces), len(pieces)), 1 / len(pieces))], pieces)
 
 
-@pytest.mark.parametrize(
-    ("one", "two", "fits"),
-    [
-        (("un", "##able", "x"), ("una", "##ble", "x"), False),  # one word, cut differently
-        (("un", "##able", "x"), ("una", "##ble", "y"), False),  # in two sentences
-        (("un", "##able", "x"), ("un", "##able", "y"), True),
-        (("un", "##able", "x"), ("in", "##ept", "x"), True),  # another word with as many pieces
-        (("Un", "##able", "x"), ("un", "##ABLE", "y"), True),
-        (("un", "##a", "##ble"), ("un", "##able"), False),
-    ],
-)
-def test_pieces_are_subtracted_only_where_the_same_word_is_cut_the_same(
-    one: tuple[str, ...], two: tuple[str, ...], fits: bool
-) -> None:
-    pairs = [(pieced(*one), pieced(*two)), (pieced(*two), pieced(*one))]
-    assert [mismatch(*pair, View(unit="pieces")) == "" for pair in pairs] == [fits, fits]
+CUTS: list[tuple[tuple[str, ...], tuple[str, ...], bool]] = [  # whether their pieces can be subtracted
+    (("un", "##able", "x"), ("una", "##ble", "x"), False),  # one word, cut differently
+    (("un", "##able", "x"), ("una", "##ble", "y"), False),  # in two sentences
+    (("un", "##able", "x"), ("un", "##able", "y"), True),
+    (("un", "##able", "x"), ("in", "##ept", "x"), True),  # another word with as many pieces
+    (("Un", "##able", "x"), ("un", "##ABLE", "y"), True),
+    (("un", "##a", "##ble"), ("un", "##able"), False),
+]
+
+
+def test_pieces_are_subtracted_only_where_the_same_word_is_cut_the_same() -> None:
+    pairs = [
+        (pieced(*one), pieced(*two)) for first, second, _ in CUTS for one, two in ((first, second), (second, first))
+    ]
+    fits = [is_fit for *_, is_fit in CUTS for _ in (0, 1)]
+    assert [mismatch(*pair, View(unit="pieces")) == "" for pair in pairs] == fits
     assert all(mismatch(*pair, View()) == "" for pair in pairs)
-    for pair in pairs:  # the page gives the same answer
-        panels = [Panel(attention, Head(0, 0)) for attention in pair]
-        (answer,) = ask_panels({"packet": pack(panels), "ask": "difference", "view": {"unit": "pieces"}, "of": [0, 1]})
-        assert ("d" in answer) is fits
+    ask = {"ask": "difference", "view": {"unit": "pieces"}, "of": [0, 1]}
+    packets = [pack([Panel(attention, Head(0, 0)) for attention in pair]) for pair in pairs]
+    answers = ask_panels(*[ask | {"packet": packet} for packet in packets])
+    assert ["d" in answer for answer in answers] == fits, "the page gives the same answer"
 
 
 def test_cells_of_a_comparison_have_one_size_whatever_the_sentences() -> None:
@@ -204,16 +203,20 @@ def test_a_comparison_says_which_head_read_which_text() -> None:
     assert (about["model"], about["heads"]) == ("tiny", "L1H2 L0H0 L0H1")
 
 
-def test_a_caption_says_what_of_a_long_text_was_read(minilm: Encoder) -> None:
-    attention = minilm.encode("cat sat mat " * 1000)
+def test_a_caption_says_what_of_a_long_text_was_read() -> None:
+    def cut_reading(**typed: Any) -> Attention:
+        whole = long_reading(1, 1, 512)
+        return Attention("minilm", "", replace(whole.text, **typed), whole.weights)
+
+    attention = cut_reading(text="cat sat mat " * 1000, cut=Cut(3002, 512, (2040, 0)))
     for drawing in (heatmap(attention, Head(0, 0)), compare([Panel(attention, Head(0, 0))])):
-        assert f"(first 512 of {attention.text.cut.pieces:,} pieces)" in drawing.caption  # type: ignore[union-attr]
+        assert "(first 512 of 3,002 pieces)" in drawing.caption
         assert len(drawing.caption) < 3000
-        assert drawing.about["text"] == attention.text.text[: attention.text.cut.kept[0]]  # type: ignore[union-attr]
+        assert drawing.about["text"] == attention.text.text[:2040]
         assert drawing.about["read"].startswith("first 512 of")
-    pair = minilm.encode("cat sat mat " * 300, "dog lay " * 300)
+    pair = cut_reading(text="cat sat mat " * 300, pair="dog lay " * 300, cut=Cut(1502, 512, (1016, 1360)))
     assert len(heatmap(pair, Head(0, 0)).caption) < 4000
-    assert "read" not in heatmap(minilm.encode(TIRED), Head(0, 0)).about
+    assert "read" not in heatmap(read(TIRED), Head(0, 0)).about
 
 
 def test_no_figure_says_where_on_this_machine_a_model_lies() -> None:

@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from typing import Any
 
 import pytest
 
 from mha_viz.figures.theme import LIGHT
 from tests.golden.cases import FILE, TOGETHER, VIEWS, everything
 
+GOLDEN = json.loads(FILE.read_text("utf-8"))
+
+
+@cache
+def now() -> Any:
+    """What is drawn now, as the file would have it."""
+    return json.loads(json.dumps(everything()))
+
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_positions_colours_and_opacities_are_those_of_the_golden_file(name: str) -> None:
-    golden, now = json.loads(FILE.read_text("utf-8")), json.loads(json.dumps(everything()))
-    assert now["reading"] == golden["reading"]
+    assert now()["reading"] == GOLDEN["reading"]
     for kind in ("heatmap", "links", "grid"):
-        assert now["cases"][name][kind] == golden["cases"][name][kind]
+        assert now()["cases"][name][kind] == GOLDEN["cases"][name][kind]
 
 
 @pytest.mark.parametrize("name", TOGETHER)
 def test_panels_side_by_side_are_those_of_the_golden_file(name: str) -> None:
-    golden, now = json.loads(FILE.read_text("utf-8")), json.loads(json.dumps(everything()))
-    assert now["panels"] == golden["panels"]
-    assert now["together"][name] == golden["together"][name]
+    assert now()["panels"] == GOLDEN["panels"]
+    assert now()["together"][name] == GOLDEN["together"][name]
+
+
+def test_numbers_with_a_sign_are_those_of_the_golden_file() -> None:
+    assert now()["signed"] == GOLDEN["signed"]
 
 
 def test_the_golden_file_has_something_to_hold() -> None:
-    cases = json.loads(FILE.read_text("utf-8"))["cases"]
+    cases = GOLDEN["cases"]
     assert set(cases) == set(VIEWS)
     marks = [mark["mark"] for case in cases.values() for kind in ("heatmap", "links") for mark in case[kind]]
     assert {"text", "curve", "rect", "cells"} <= set(marks)
     opacities = {m["opacity"] for case in cases.values() for m in case["links"] if m["mark"] == "curve"}
     assert len(opacities) > 8
-    together = json.loads(FILE.read_text("utf-8"))["together"]
+    together = GOLDEN["together"]
     assert set(together) == set(TOGETHER)
     held = [sum(m.get("colour") == LIGHT.accent for m in panel) for c in together.values() for panel in c["heatmap"]]
     assert {0, 1, 2} <= set(held)

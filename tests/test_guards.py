@@ -93,17 +93,17 @@ UNREADABLE = {
 
 
 @pytest.mark.usefixtures("served")
-@pytest.mark.parametrize("case", UNREADABLE)
-def test_a_message_that_streamlit_cannot_read_leaves_the_page(case: str) -> None:
-    kind, field, value = UNREADABLE[case]
-    page = PageSession(page="pages/50_why_heads_differ.py" if kind == "number_input" else "pages/30_roles.py")
-    name = page.at.get(kind)[0].proto.id
-    page.at._run(WidgetStates(widgets=[WidgetState(id=name, **{field: value})]))
-    assert not page.at.exception
-    assert UNFORESEEN in page.said
-    assert len(page.at.get("page_link")) >= 7, "the navigation"
-    page.at.run()
-    page.check()
+def test_a_message_that_streamlit_cannot_read_leaves_the_page() -> None:
+    lab, roles_page = PageSession(page="pages/50_why_heads_differ.py"), PageSession(page="pages/30_roles.py")
+    for case, (kind, field, value) in UNREADABLE.items():
+        page = lab if kind == "number_input" else roles_page
+        name = page.at.get(kind)[0].proto.id
+        page.at._run(WidgetStates(widgets=[WidgetState(id=name, **{field: value})]))
+        assert not page.at.exception, case
+        assert UNFORESEEN in page.said, case
+        assert len(page.at.get("page_link")) >= 7, "the navigation"
+        page.at.run()
+        page.check()
 
 
 def test_every_callback_is_guarded() -> None:
@@ -119,7 +119,10 @@ def test_every_callback_is_guarded() -> None:
     assert open_ones == []
 
 
-@pytest.mark.parametrize(("value", "number"), [(3, 3), (3.0, 3), (0.5, None), (True, None), ("3", None), (None, None),
-                                               (float("nan"), None), (float("inf"), None), ([3], None)])  # fmt: skip
-def test_numbers_of_a_browser(value: object, number: int | None) -> None:
-    assert whole(value) == number
+def test_numbers_of_a_browser() -> None:
+    numbers: tuple[tuple[object, int | None], ...] = (
+        *((3, 3), (3.0, 3), (0.5, None), (True, None), ("3", None), (None, None)),
+        *((float("nan"), None), (float("inf"), None), ([3], None)),
+    )
+    for value, number in numbers:
+        assert whole(value) == number, value

@@ -21,7 +21,7 @@ from mha_viz.study.effects import Case, lost
 from tests import hostile
 from tests.page_session import PageSession
 
-SHORT = [name for name, text in hostile.TEXTS.items() if len(text) <= 2000]
+SHORT = {name: text for name, text in hostile.KINDS.items() if len(text) <= 2000}
 QUANTITIES: dict[str, Callable[[Encoder, str], Attention]] = {
     "norm": lambda encoder, text: norm_weighted(encoder, text),
     "rollout": lambda encoder, text: rollout(encoder.encode(text)),
@@ -54,14 +54,14 @@ def test_quantities_of_hostile_text_are_numbers_in_every_format(name: str, toy: 
 
 
 @pytest.mark.filterwarnings("ignore")  # of cut texts, missing glyphs and faint pictures
-@pytest.mark.parametrize("name", SHORT)
-def test_effects_on_hostile_text_are_numbers(name: str, toy: Encoder) -> None:
-    try:
-        changes = lost(toy, [Head(1, 1), Head(0, 2)], Case(hostile.TEXTS[name]))
-    except MhaVizError:
-        return
-    assert np.isfinite(changes.sentence).all()
-    assert np.isfinite(changes.tokens).all()
+def test_effects_on_hostile_text_are_numbers(toy: Encoder) -> None:
+    for name, text in SHORT.items():
+        try:
+            changes = lost(toy, [Head(1, 1), Head(0, 2)], Case(text))
+        except MhaVizError:
+            continue
+        assert np.isfinite(changes.sentence).all(), name
+        assert np.isfinite(changes.tokens).all(), name
 
 
 ON_PAGE = ("script", "markdown image", "markdown marks", "tex unfinished", "right-to-left override", "only zero width")

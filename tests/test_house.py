@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+
+from tests.imports import imports, parsed
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -72,48 +73,11 @@ FORBIDDEN_JS = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML)\b|\bdocum
 FORBIDDEN_ARGUMENTS = ("unsafe_allow_html", "allow_pickle", "trust_remote_code")
 
 
-class Import(NamedTuple):
-    """One imported module, by its full name, and the ``line`` of the import. The name is empty if it could not be
-    determined."""
-
-    module: str
-    line: int
-
-
-def imports(source: str, module: str, is_package: bool) -> Iterator[Import]:
-    """Every module that ``source``, the text of ``module``, imports anywhere, including with ``import_module``."""
-    package = module if is_package else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (Import(alias.name, node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = _absolute(node.module or "", node.level, package)
-            yield from (Import(f"{base}.{alias.name}", node.lineno) for alias in node.names)
-        elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
-            yield Import(_named(node, module), node.lineno)
-
-
-def _absolute(name: str, level: int, package: str) -> str:
-    if level == 0:
-        return name
-    above = ".".join(package.split(".")[: len(package.split(".")) - level + 1])
-    return f"{above}.{name}" if name else above
-
-
-def _called(call: ast.Call) -> str:
-    function = call.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-
-
-def _named(call: ast.Call, module: str) -> str:
-    """The module that a call names: a constant, or an f-string that begins with a constant or ``__name__``."""
-    argument = call.args[0] if call.args else None
-    if isinstance(argument, ast.JoinedStr) and argument.values:
-        first = argument.values[0]
-        if isinstance(first, ast.FormattedValue) and getattr(first.value, "id", "") in ("__name__", "__package__"):
-            return module
-        argument = first if isinstance(first, ast.Constant) else None
-    return str(argument.value) if isinstance(argument, ast.Constant) else ""
+@pytest.fixture(scope="module", autouse=True)
+def _forget() -> Iterator[None]:
+    """The trees of all files are large."""
+    yield
+    parsed.cache_clear()
 
 
 def room_of(module: str) -> str:
@@ -160,9 +124,11 @@ def _may_enter(room: str, target: str) -> bool:
 
 def forbidden_arguments(source: str, module: str) -> list[str]:
     """Calls that turn off a safeguard: the argument is given and is not the constant False."""
+    if not any(name in source for name in FORBIDDEN_ARGUMENTS):
+        return []
     return [
         f"{module}:{node.value.lineno} sets {node.arg}"
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.keyword)
         and node.arg in FORBIDDEN_ARGUMENTS
         and not (isinstance(node.value, ast.Constant) and node.value.value is False)
@@ -171,7 +137,7 @@ def forbidden_arguments(source: str, module: str) -> list[str]:
 
 def long_functions(source: str, module: str) -> list[str]:
     """The functions with more lines than FUNCTION_LINES, counted from ``def``, without docstrings."""
-    functions = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [n for n in ast.walk(parsed(source)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     lines = {node: (node.end_lineno or 0) - node.lineno + 1 - _docstring_lines(node) for node in functions}
     return [f"{module}:{node.lineno} {node.name} has {n} lines" for node, n in lines.items() if n > FUNCTION_LINES]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from mha_viz.ui.lab.questions import Question
 from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
 from mha_viz.ui.roles import learning
+from tests import lanes
 from tests.page_session import ROOT, PageSession, press
 
 if TYPE_CHECKING:
@@ -103,14 +105,17 @@ def test_the_questions_of_learners_are_all_there() -> None:
         assert words in asked
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.see)
-def test_an_answer_is_two_sentences_with_a_source(question: Question) -> None:
-    assert len(SENTENCE.findall(question.answer)) == 2, question.answer
-    assert re.search(r"\b20\d\d\b", question.source)
-    assert understood(question.page, question.parameters)
+def test_an_answer_is_two_sentences_with_a_source() -> None:
+    for question in QUESTIONS:
+        assert len(SENTENCE.findall(question.answer)) == 2, question.answer
+        assert re.search(r"\b20\d\d\b", question.source), question.see
+        assert understood(question.page, question.parameters), question.see
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.see)
+EVERY_PAGE = {question.page: question for question in QUESTIONS}.values()  # one question that leads to each page
+
+
+@pytest.mark.parametrize("question", lanes.some(QUESTIONS, *EVERY_PAGE), ids=lambda question: question.see)
 def test_a_question_leads_to_its_experiment(question: Question) -> None:
     page = visit(question.page, **question.parameters, guess="skip")
     assert "does not exist" not in page.said
@@ -210,9 +215,9 @@ def test_words_on_another_sentence_say_so() -> None:
     assert "You are looking at something else now" in page.said
 
 
-@pytest.mark.parametrize("odd", ["0", "7", "-1", "0061", "1e0", "１", "", "one", "9" * 5000])
-def test_odd_steps_are_no_steps(odd: str) -> None:
-    assert tour.step_number({"tour": odd}) is None
+def test_odd_steps_are_no_steps() -> None:
+    for odd in ("0", "7", "-1", "0061", "1e0", "１", "", "one", "9" * 5000):
+        assert tour.step_number({"tour": odd}) is None, odd[:9]
 
 
 # ---- How the toy learned ----------------------------------------------------------------------------------
@@ -220,6 +225,12 @@ def test_odd_steps_are_no_steps(odd: str) -> None:
 
 def learned(**url: str) -> PageSession:
     return visit("roles", model=learning.MODEL, **url)
+
+
+@functools.cache
+def seen(**url: str) -> PageSession:
+    """A visit that several tests look at, and that none of them changes."""
+    return learned(**url)
 
 
 def playing(page: PageSession) -> dict[str, Any]:
@@ -233,9 +244,9 @@ def step_in_view(page: PageSession) -> int:
     return int(content["steps"][content["at"]])
 
 
-@pytest.mark.parametrize("step", [0, 400, 10000])
+@pytest.mark.parametrize("step", lanes.some([0, 400, 10000], 400, 10000))
 def test_scores_of_a_step_are_those_of_that_step(step: int) -> None:
-    page = learned(**{learning.PARAMETER: str(step)})
+    page = seen(**{learning.PARAMETER: str(step)})
     assert step_in_view(page) == step
     history = learning.history()
     for task in learning.TASKS:
@@ -266,7 +277,7 @@ def test_the_step_of_training_in_view_is_in_the_address() -> None:
 
 
 def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
-    page = learned()
+    page = seen()
     assert "trained on four questions | trained on hidden words alone |" in page.said
     for task, name in learning.TASKS.items():
         row = next(
@@ -284,7 +295,7 @@ def test_the_second_training_is_played_and_has_no_place_in_explore() -> None:
     assert page.at.get("button_group")
     assert tuple(toy_maps.shipped("hidden").steps) == tuple(toy_maps.shipped().steps)
     assert not [label for label in links(page) if "this step in Explore" in label]
-    assert playing(page)["maps"] != playing(learned())["maps"]
+    assert playing(page)["maps"] != playing(seen())["maps"]
     best = learning._best("hidden", "verb_subject", 10000)
     assert f"| from a subject to its verb | L{best['layer']}H{best['head']}" in page.said
     assert [link for label, link in links(learned(trained="other")).items() if "this step in Explore" in label]
@@ -312,7 +323,7 @@ def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
     attention = load(f"toy@{step}").encode_words(list(forms)).by_words().content()
     at = recorded.steps.tolist().index(step)
     np.testing.assert_allclose(recorded.maps[at], attention.weights, atol=1e-3)
-    content = playing(learned())
+    content = playing(seen())
     cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(len(recorded.steps), 8, len(forms), -1)
     np.testing.assert_allclose(cells[at] / 255, attention.weights.reshape(cells[at].shape), atol=4e-3)
 
@@ -322,13 +333,13 @@ def test_the_weights_in_the_sentence_are_those_of_its_maps() -> None:
     place, antecedent = drawn.pairs["pronoun_antecedent"]
     assert drawn.sentence.words[place].upos == "PRON"
     weight = recorded.maps[-1, 1, 1, place, antecedent]
-    assert f"{drawn.named('pronoun_antecedent')}: {numerals.weight(weight)} |" in learned(snapshot="10000").said
-    mark = playing(learned())["marks"][2]
+    assert f"{drawn.named('pronoun_antecedent')}: {numerals.weight(weight)} |" in seen(snapshot="10000").said
+    mark = playing(seen())["marks"][2]
     assert drawn.named("pronoun_antecedent") in mark["name"]
     assert mark["places"][place] == antecedent
 
 
-@pytest.mark.parametrize("odd", ["7", "-1", "x", "400.0", ""])
+@pytest.mark.parametrize("odd", lanes.some(["7", "-1", "x", "400.0", ""], "7", "400.0"))
 def test_odd_steps_of_training_show_the_first(odd: str) -> None:
     page = learned(**{learning.PARAMETER: odd})
     assert step_in_view(page) == 0

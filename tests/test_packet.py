@@ -30,7 +30,7 @@ from mha_viz.figures.packet import (
 from mha_viz.figures.view import View, block, units
 from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import first_reading
-from tests import hostile
+from tests import hostile, lanes
 from tests.packets import matrix, unpack
 from tests.page_scripts import ask_packet
 from tests.readings import long_reading, reading
@@ -111,7 +111,7 @@ def test_a_head_that_is_not_there(head: Head) -> None:
         packet(reading(2, 3), [head])
 
 
-@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+@pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_hostile_tokens_arrive_unchanged(text: str) -> None:
     shown_text = clean(text)[:5000]
     token = Token(shown_text, 0, 0, 0, len(shown_text))
@@ -135,8 +135,10 @@ def test_a_reading_has_one_key_and_another_text_another_one() -> None:
 
 # ---- Few bytes -------------------------------------------------------------------------------------------
 
+LONG = [(6, 12, 256), (6, 12, 512), (12, 12, 512), (24, 16, 256)]  # layers, heads, pieces
 
-@pytest.mark.parametrize(("layers", "heads", "n"), [(6, 12, 256), (6, 12, 512), (12, 12, 512), (24, 16, 256)])
+
+@pytest.mark.parametrize(("layers", "heads", "n"), lanes.some(LONG, (6, 12, 512)))
 def test_a_long_text_travels_in_less_than_a_megabyte(layers: int, heads: int, n: int) -> None:
     raw = packet(long_reading(layers, heads, n), [Head(0, 1)])
     assert len(raw) < ONE_MEGABYTE
@@ -282,7 +284,7 @@ def as_shown(attention: Attention, view: dict[str, str]) -> tuple[npt.NDArray[An
     return content.weights, content.hidden
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6 if lanes.everything else 3)
 @given(readings)
 def test_javascript_shows_words_and_special_tokens_as_the_data_type_does(attention: Attention) -> None:
     raw = packet(attention, [Head(0, 0)])
@@ -296,29 +298,27 @@ def test_javascript_shows_words_and_special_tokens_as_the_data_type_does(attenti
         assert np.abs(np.array(answer["hidden"]) - hidden).max() <= error, (view, head)
 
 
-@pytest.mark.parametrize("unit", ["words", "pieces"])
-@pytest.mark.parametrize("side", ["aa", "ab", "ba", "bb"])
-def test_javascript_filters_the_sides_of_a_pair(unit: str, side: str) -> None:
+def test_javascript_filters_the_sides_of_a_pair() -> None:
     attention = reading(2, 2, (1, 2), (3, 1), seed=5)
-    whole = attention.by_words() if unit == "words" else attention
-    segment = np.array([t.segment for t in whole.text.tokens])
-    rows, columns = (np.flatnonzero(segment == "ab".index(letter)) for letter in side)
-    raw = packet(attention, [Head(0, 0)])
-    (answer,) = ask_packet({"packet": raw, "ask": "block", "head": 3, "view": {"unit": unit, "side": side}})
-    expected = whole.weights[1, 1][np.ix_(rows, columns)]
-    assert np.abs(matrix(answer) - expected).max() <= 4 * STEP
-    assert np.abs(np.array(answer["hidden"]) - (1 - expected.sum(axis=1))).max() <= 9 * STEP
+    ask = {"packet": packet(attention, [Head(0, 0)]), "ask": "block", "head": 3}
+    views = [{"unit": unit, "side": side} for unit in ("words", "pieces") for side in ("aa", "ab", "ba", "bb")]
+    for view, answer in zip(views, ask_packet(*[ask | {"view": view} for view in views]), strict=True):
+        whole = attention.by_words() if view["unit"] == "words" else attention
+        segment = np.array([t.segment for t in whole.text.tokens])
+        rows, columns = (np.flatnonzero(segment == "ab".index(letter)) for letter in view["side"])
+        expected = whole.weights[1, 1][np.ix_(rows, columns)]
+        assert np.abs(matrix(answer) - expected).max() <= 4 * STEP, view
+        assert np.abs(np.array(answer["hidden"]) - (1 - expected.sum(axis=1))).max() <= 9 * STEP, view
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_javascript_adds_what_was_hidden_before_to_what_a_view_hides(view: dict[str, str]) -> None:
+def test_javascript_adds_what_was_hidden_before_to_what_a_view_hides() -> None:
     attention = reading(1, 2, (1, 3, 2), (2, 1)).without_special()
     assert "hidden" not in unpack(packet(reading(), [Head(0, 0)])).header
-    raw = packet(attention, [Head(0, 0)])
-    (answer,) = ask_packet({"packet": raw, "ask": "block", "head": 1, "view": view})
-    expected = block(attention, Head(0, 1), View(**view), units(attention, View(**view)))
-    assert np.abs(np.array(answer["hidden"]) - expected.hidden).max() <= 1e-4
-    assert expected.hidden.min() > 0
+    ask = {"packet": packet(attention, [Head(0, 0)]), "ask": "block", "head": 1}
+    for view, answer in zip(VIEWS, ask_packet(*[ask | {"view": view} for view in VIEWS]), strict=True):
+        expected = block(attention, Head(0, 1), View(**view), units(attention, View(**view)))
+        assert np.abs(np.array(answer["hidden"]) - expected.hidden).max() <= 1e-4, view
+        assert expected.hidden.min() > 0, view
 
 
 def test_javascript_leaves_a_single_sentence_whole_whatever_side_is_asked() -> None:
@@ -339,13 +339,19 @@ def test_javascript_spreads_a_row_evenly_that_was_all_on_special_tokens() -> Non
     assert answer["hidden"] == [1, 1]
 
 
-@pytest.mark.parametrize("words", [True, False])
-def test_javascript_ranks_heads_as_python_does_with_and_without_the_matrices(words: bool) -> None:
+def test_javascript_ranks_heads_as_python_does_with_and_without_the_matrices() -> None:
     short, long = reading(3, 4, (1, 2, 3)), long_reading(12, 12, 100)
-    for attention, link in ((short, Link(3, 5, words)), (long, Link(7, 9, words))):
-        raw = packet(attention, [Head(0, 0)], link)
-        view = {"unit": "words" if words else "pieces", "link": {"query": link.query, "key": link.key}}
-        (answer,) = ask_packet({"packet": raw, "ask": "ranking", "view": view})
+    cases = [
+        (attention, Link(query, key, words))
+        for words in (True, False)
+        for attention, query, key in ((short, 3, 5), (long, 7, 9))
+    ]
+    asked = [
+        {"packet": packet(attention, [Head(0, 0)], link), "ask": "ranking"}
+        | {"view": {"unit": "words" if link.words else "pieces", "link": {"query": link.query, "key": link.key}}}
+        for attention, link in cases
+    ]
+    for (attention, link), answer in zip(cases, ask_packet(*asked), strict=True):
         expected = link_weights(attention, link).ravel()
         assert [a["weight"] for a in answer] == sorted((a["weight"] for a in answer), reverse=True)
         assert {a["head"] for a in answer} == set(range(expected.size))
@@ -358,17 +364,17 @@ def test_javascript_waits_for_the_server_when_it_lacks_the_link() -> None:
     assert ask_packet(*[{"packet": raw, "ask": "ranking", "view": view} for view in others]) == [None, None]
 
 
-@pytest.mark.parametrize("special", ["keep", "hide"])
-def test_javascript_draws_thumbnails_near_the_largest_weight_of_each_patch(special: str) -> None:
+def test_javascript_draws_thumbnails_near_the_largest_weight_of_each_patch() -> None:
     attention = long_reading(12, 12, 100)
-    raw = packet(attention, [Head(0, 0)])
+    ask = {"packet": packet(attention, [Head(0, 0)]), "ask": "pooled", "head": 77}
     starts, hides = bins(attention.text, 37)
-    (answer,) = ask_packet({"packet": raw, "ask": "pooled", "head": 77, "view": {"special": special}})
     pooled = np.maximum.reduceat(np.maximum.reduceat(attention.weights[6, 5], starts, axis=0), starts, axis=1)
-    keep = [i for i in range(len(starts)) if special == "keep" or not hides[i]]
-    expected = pooled[np.ix_(keep, keep)]
-    assert matrix(answer).shape == expected.shape
-    assert np.abs(np.sqrt(matrix(answer)) - np.sqrt(expected)).max() <= 0.5 / 255 + 1e-6
+    answers = ask_packet(*[ask | {"view": {"special": special}} for special in ("keep", "hide")])
+    every, some = list(range(len(starts))), [i for i in range(len(starts)) if not hides[i]]
+    for keep, answer in zip((every, some), answers, strict=True):
+        expected = pooled[np.ix_(keep, keep)]
+        assert matrix(answer).shape == expected.shape
+        assert np.abs(np.sqrt(matrix(answer)) - np.sqrt(expected)).max() <= 0.5 / 255 + 1e-6
 
 
 @pytest.mark.app

@@ -2,44 +2,50 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import logging
 import os
+import pkgutil
+import random
+import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+import torch
 from transformers.utils import logging as transformers_logging
 
+import mha_viz
 from mha_viz import process
 from mha_viz.models.encoder import Encoder
+from mha_viz.reader.__main__ import serve
 from tests import tiny_models
+from tests.copies import Copy, Piped
 
 pytestmark = pytest.mark.app
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Every module is imported twice. The first import also runs the libraries' code, which may do anything; before the
-# second, the state of the process is set to marks that any change would overwrite.
-IMPORTS = """
-import importlib, json, logging, os, pkgutil, random, signal, sys, warnings
-own = dict(os.environ)
-import mha_viz
+RUN_WHEN_IMPORTED = {"mha_viz.cli.__main__", "mha_viz.serving.__main__"}
 
-runs_when_imported = {"mha_viz.cli.__main__", "mha_viz.serving.__main__"}
-found = pkgutil.walk_packages(mha_viz.__path__, "mha_viz.")
-names = ["mha_viz", *(module.name for module in found if module.name not in runs_when_imported)]
-for name in names:
-    importlib.import_module(name)
 
-import torch
-from transformers.utils import logging as transformers_logging
+def modules() -> list[str]:
+    """The names of all modules of the package."""
+    found = pkgutil.walk_packages(mha_viz.__path__, "mha_viz.")
+    return ["mha_viz", *(module.name for module in found if module.name not in RUN_WHEN_IMPORTED)]
 
-def loggers():
+
+def loggers() -> list[logging.Logger]:
     every = logging.root.manager.loggerDict.values()
     return [logging.root, *(one for one in every if isinstance(one, logging.Logger))]
 
-def state():
+
+def state() -> dict[str, Any]:
+    """What belongs to the whole process, and so to the program that imports the package."""
     return {
         "environment": dict(os.environ),
         "levels": {one.name: one.level for one in loggers() if not one.name.startswith("mha_viz")},
@@ -50,75 +56,129 @@ def state():
         "chance": hash((random.getstate(), torch.random.initial_seed())),
         "interrupt": repr(signal.getsignal(signal.SIGINT)),
         "paths": list(sys.path),
-        "folder": os.getcwd(),
+        "folder": str(Path.cwd()),
     }
 
-for name in [name for name in sys.modules if name.partition(".")[0] == "mha_viz"]:
-    del sys.modules[name]
-for name in set(os.environ) - set(own):
-    del os.environ[name]
-for one in loggers():
-    one.setLevel(17)
-warnings.resetwarnings()
-transformers_logging.enable_progress_bar()
-torch.set_num_threads(3)
-before = state()
-for name in names:
-    importlib.import_module(name)
-after = state()
 
-def changes(old, new):
+def import_all_again() -> int:
+    """Every module is imported twice. The first import also runs the libraries' code, which may do anything; before the
+    second, the state of the process is set to marks that any change would overwrite."""
+    names = modules()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in names:
+            importlib.import_module(name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mha_viz"]:
+        del sys.modules[name]
+    for name in set(os.environ) - {"PATH", "HOME"}:
+        del os.environ[name]
+    for one in loggers():
+        one.setLevel(17)
+    warnings.resetwarnings()
+    transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+    torch.set_num_threads(3)
+    before = state()
+    for name in names:
+        importlib.import_module(name)
+    after = state()
+    print(json.dumps({name: changes(before[name], after[name]) for name in after if after[name] != before[name]}))
+    return 0
+
+
+def changes(old: Any, new: Any) -> Any:
     if not isinstance(new, dict):
         return new
     return {name: new.get(name) for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
 
-changed = {name: changes(before[name], after[name]) for name in after if after[name] != before[name]}
-print(json.dumps({"modules": len(names), "changed": changed}))
-"""
+
+def test_importing_any_module_changes_nothing_for_the_process(tmp_path: Path) -> None:
+    assert len(modules()) > 100
+    importing = Copy(import_all_again, tmp_path / "log")
+    assert importing.wait() == 0, importing.log.read_text()
+    assert json.loads(importing.log.read_text().splitlines()[-1]) == {}
 
 
-def fresh(code: str, **environment: str) -> str:
-    """The output of ``code`` in a process without these settings."""
-    place = {name: value for name, value in os.environ.items() if name not in process.SETTINGS} | environment
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=place, capture_output=True, text=True, check=True)
-    return done.stdout
+class Step(NamedTuple):
+    """What a process does, which modules it has not imported then, and whether it has got its settings."""
+
+    name: str
+    code: str
+    absent: tuple[str, ...]
+    is_prepared: bool = False
 
 
-def test_importing_any_module_changes_nothing_for_the_process() -> None:
-    report = json.loads(fresh(IMPORTS))
-    assert report["modules"] > 100
-    assert report["changed"] == {}
-
-
-@pytest.mark.parametrize(
-    "start",
-    [
-        "import mha_viz.cli; mha_viz.cli.main(['models'])",
-        "import mha_viz.serving.start as start; start._run = lambda *_: None; start.main([], standalone_mode=False)",
+HEAVY = ("torch", "transformers", "huggingface_hub")
+STEPS = (
+    Step("a menu", "from mha_viz.models import catalog; catalog.offered()", (*HEAVY, "streamlit")),
+    Step(
+        "a model that comes along", "from mha_viz.models import hub; hub.local_folder(catalog.CATALOG['minilm'])", HEAVY
+    ),
+    Step("a command", "import mha_viz.cli; mha_viz.cli.main(['models'])", HEAVY, is_prepared=True),
+    Step(
+        "a server",
+        "from mha_viz.serving import start; start._run = lambda *_: None; start.main([], standalone_mode=False)",
+        HEAVY,
+        is_prepared=True,
+    ),
+    Step(
+        "a first picture",
+        "from mha_viz.ui import frame, inference, request, takeaway; from mha_viz.ui.compare import page;"
+        "from mha_viz.ui.explore import gold, page",
+        (*HEAVY, "pandas", "plotly.graph_objs._figure"),
+    ),
+    Step(
+        "a reading",
+        "from mha_viz.ui.cache import Office; toy = catalog.resolve('toy');"
+        "assert Office().reading(toy, 'the old cat slept', '').result(60).layers == 2",
+        HEAVY,
+    ),
+    Step(
+        "a page under streamlit run",
         "from streamlit.testing.v1 import AppTest; AppTest.from_file('app.py').run(timeout=60)",
-    ],
-    ids=["a command", "a server", "a page under streamlit run"],
+        HEAVY,
+        is_prepared=True,
+    ),
 )
-def test_a_process_of_our_own_is_prepared_before_the_libraries_come(start: str) -> None:
-    code = f"""
-import contextlib, io, os, sys
-with contextlib.redirect_stdout(io.StringIO()):
-    {start}
-assert "huggingface_hub" not in sys.modules and "torch" not in sys.modules
-print(*[os.environ[name] for name in {list(process.SETTINGS)}])
+# One process does all of it, from the lightest to the heaviest.
+IN_TURN = """
+import contextlib, io, json, os, sys
+from types import SimpleNamespace
+settings, steps, given, written = json.loads(sys.argv[1])
+from mha_viz.reader import client
+
+pipes = SimpleNamespace(stdin=os.fdopen(given, "wb"), stdout=os.fdopen(written, "rb"), poll=lambda: None)
+client.Reader._running = lambda self: (False, pipes)
+for name, code, absent, is_prepared in steps:
+    for setting in settings:
+        os.environ.pop(setting, None)
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(code)
+    assert not set(absent) & set(sys.modules), (name, set(absent) & set(sys.modules))
+    assert not is_prepared or {one: os.environ.get(one) for one in settings} == settings, name
 """
-    assert fresh(code).split() == list(process.SETTINGS.values())
+
+
+def test_a_process_of_our_own_imports_late_and_is_prepared_before_the_libraries_come() -> None:
+    models = Piped(serve)  # in place of the process that it would start
+    pipes = (models.stdin.fileno(), models.stdout.fileno())
+    given = json.dumps([dict(process.SETTINGS), STEPS, *pipes])
+    done = subprocess.run(
+        [sys.executable, "-c", IN_TURN, given], cwd=ROOT, pass_fds=pipes, capture_output=True, text=True, check=False
+    )
+    models.communicate()
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("setting", ["", "7"])
-def test_what_the_environment_says_is_left_alone(setting: str) -> None:
-    given = dict.fromkeys(process.SETTINGS, setting) if setting else {}
-    code = f"""
-from mha_viz import process
-process.prepare()
-import os; print(*[os.environ[name] for name in {list(process.SETTINGS)}])
-"""
-    assert fresh(code, **given).split() == [given.get(name, value) for name, value in process.SETTINGS.items()]
+def test_what_the_environment_says_is_left_alone(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in process.SETTINGS:
+        monkeypatch.setenv(name, setting)
+        if not setting:
+            monkeypatch.delenv(name)
+    process.prepare()
+    assert {name: os.environ[name] for name in process.SETTINGS} == {
+        name: setting or usual for name, usual in process.SETTINGS.items()
+    }
 
 
 def test_processes_that_are_started_get_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -22,7 +23,9 @@ from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError
 from mha_viz.figures.arcs import Span
 from mha_viz.models import catalog
+from mha_viz.study import child
 from mha_viz.ui import searches as searches_room
+from mha_viz.ui import studies as studies_room
 from mha_viz.ui.address import MAX_ENCODED, Case
 from mha_viz.ui.annotated import annotated, built_in
 from mha_viz.ui.explore.case import excerpt
@@ -35,6 +38,19 @@ from tests.waiting import until
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
 PAGE = "pages/30_roles.py"
+
+
+@pytest.fixture
+def studies_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Corpora are measured in this process; they are read and searched in child processes, as always."""
+    usual = studies_room.apart.run
+
+    def run(module: str, order: bytes, bounds: Any, progress: Any = print, cancelled: Any = bool) -> bytes:
+        if module == studies_room.CHILD:
+            return child.work(order, progress, cancelled)
+        return usual(module, order, bounds, progress, cancelled)
+
+    monkeypatch.setattr(studies_room.apart, "run", run)
 
 
 def links(page: PageSession) -> list[dict[str, str]]:
@@ -100,6 +116,7 @@ def test_the_licence_of_shipped_sentences_stands_beside_them() -> None:
             assert "Changes:" in (file.parent / "README.md").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("studies_in_process")
 def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -> None:
     text = as_conllu(grammar.corpus(60, 5).sentences).replace("\told\t", "\tperfidious\t")
     page = PageSession({"model": "toy", "corpus": "file"}, PAGE)
@@ -181,6 +198,7 @@ def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
     assert readable.link(Sentence(tuple(Word(long) for _ in words)), Case(Head(3, 1), "q", 1), "coreference") is None
 
 
+@pytest.mark.usefixtures("studies_in_process")
 def test_coreference_of_ones_own_file_opens_with_its_gold_arcs() -> None:
     text = as_conllu(grammar.corpus(300, 5).sentences)
     page = PageSession({"model": "toy", "corpus": "file"}, PAGE)

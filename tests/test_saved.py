@@ -22,7 +22,7 @@ from mha_viz import exports
 from mha_viz.attention import Attention
 from mha_viz.errors import ExportError, MhaVizError, OpenError
 from mha_viz.text import Cut, Token, TokenizedText
-from tests import hostile
+from tests import hostile, lanes
 from tests.readings import reading
 
 SUFFIXES = (".npz", ".safetensors")
@@ -71,9 +71,8 @@ def test_a_reading_comes_back_equal(tmp_path: Path, name: str, suffix: str) -> N
     assert again.by_words().key == attention.by_words().key
 
 
-@pytest.mark.parametrize("name", hostile.TEXTS)
-def test_hostile_texts_come_back_as_they_were(tmp_path: Path, name: str) -> None:
-    text = hostile.TEXTS[name]
+@pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
+def test_hostile_texts_come_back_as_they_were(tmp_path: Path, text: str) -> None:
     tokens = (Token(text or " ", 0, 0, 0, len(text)),)
     attention = Attention(text[:100], "", TokenizedText(text, text, tokens), np.ones((1, 1, 1, 1), np.float32))
     for suffix in SUFFIXES:
@@ -252,7 +251,7 @@ def test_places_that_hold_no_file_are_answered_in_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150 if lanes.everything else 40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_damaged_file_is_an_error_of_the_family_or_the_same_reading(
     tmp_path: Path, suffix: str, data: st.DataObject

@@ -37,13 +37,19 @@ def opened(page: PageSession, typed: str, index: object) -> PageSession:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_page_answers_plain_words(name: str) -> None:
-    content = asked(visit(name), "pronoun")
+def test_every_page_answers_plain_words_and_its_links_say_what_a_click_does(name: str) -> None:
+    page = visit(name, text="The animal slept because it was tired.", shown="rollout")
+    content = asked(page, "pronoun")
     assert heads(content)[:2] == ["L2H4", "L3H1"]
     first = content["groups"][0]["answers"][0]
     assert first["paper"] == "3-5"
     assert first["score"].endswith("%")
     assert first["baseline"].endswith("%")
+    target = urlsplit(first["href"])
+    opened(page, "pronoun", 0)
+    assert dict(parse_qsl(target.query)) == page.url
+    stays = name in ("explore", "roles", "inside_a_head")
+    assert target.path == ("./" if not stays or name == "explore" else f"./{name}")
 
 
 def test_nothing_is_answered_before_something_is_typed() -> None:
@@ -51,19 +57,17 @@ def test_nothing_is_answered_before_something_is_typed() -> None:
     assert content == {"number": 0, "typed": "", "problem": "", "groups": []}
 
 
-@pytest.mark.parametrize(
-    ("typed", "first"),
-    [
+def test_plain_words_names_and_links_find_heads() -> None:
+    page = visit("about")
+    for typed, first in (
         ("subject", "L2H8"),
         ("looks at commas", "L"),
         ("previous word", "L0H2"),
         ("L3H1", "L3H1"),
         ("4-2", "L3H1"),
         ("it → animal", "L3H1"),
-    ],
-)
-def test_plain_words_names_and_links_find_heads(typed: str, first: str) -> None:
-    assert heads(asked(visit("about"), typed))[0].startswith(first)
+    ):
+        assert heads(asked(page, typed))[0].startswith(first), typed
 
 
 def test_two_words_of_the_text_come_before_what_they_mean_elsewhere() -> None:
@@ -74,12 +78,13 @@ def test_two_words_of_the_text_come_before_what_they_mean_elsewhere() -> None:
     ]
 
 
-@pytest.mark.parametrize("typed", ["zzz", "<img src=x>", "L99H99", "zzz → it", "[", "\u202e", "9" * 400])
-def test_what_is_not_there_is_said(typed: str) -> None:
-    content = asked(visit("explore"), typed)
-    assert heads(content) == []
-    assert content["problem"] or content["groups"][0]["note"]
-    assert content["typed"] == typed[:80]
+def test_what_is_not_there_is_said() -> None:
+    page = visit("explore")
+    for typed in ("zzz", "<img src=x>", "L99H99", "zzz → it", "[", "\u202e", "9" * 400):
+        content = asked(page, typed)
+        assert heads(content) == [], typed
+        assert content["problem"] or content["groups"][0]["note"], typed
+        assert content["typed"] == typed[:80]
 
 
 def test_a_sentence_that_cannot_be_read_says_why() -> None:
@@ -110,21 +115,11 @@ def test_elsewhere_an_answer_leads_to_explore_with_the_link_that_was_looked_for(
     assert page.url == {"head": "L3H1", "pin": "q10k2", "link": "10-2", "tray": "[]"}
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_the_link_of_an_answer_says_what_a_click_does(name: str) -> None:
-    page = visit(name, text="The animal slept because it was tired.", shown="rollout")
-    (answer, *_) = [a for group in asked(page, "pronoun")["groups"] for a in group["answers"]]
-    target = urlsplit(answer["href"])
-    opened(page, "pronoun", 0)
-    assert dict(parse_qsl(target.query)) == page.url
-    stays = name in ("explore", "roles", "inside_a_head")
-    assert target.path == ("./" if not stays or name == "explore" else f"./{name}")
-
-
-@pytest.mark.parametrize("index", [None, -1, 99, "x", [], 0.5])
-def test_an_answer_that_is_not_there_opens_nothing(index: object) -> None:
-    page = opened(visit("explore"), "pronoun", index)
-    assert page.url == {}
+def test_an_answer_that_is_not_there_opens_nothing() -> None:
+    page = visit("explore")
+    for index in (None, -1, 99, "x", [], 0.5):
+        opened(page, "pronoun", index)
+        assert page.url == {}, index
 
 
 # ---- The head of the first view -------------------------------------------------------------------------------------

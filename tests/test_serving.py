@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import time
 import types
@@ -34,10 +33,10 @@ from mha_viz.serving.settings import Settings, from_environment, is_loopback
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
+from tests.copies import Copy
 from tests.waiting import until
 from tests.web_session import XSRF, WebSession, run
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "questions", "about")
 PROMISED = ("content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy")
 PATIENCE = 120  # seconds after which something that does not happen counts as missing
@@ -76,10 +75,20 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
 
 @pytest.fixture(scope="module")
 def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
-    """A server that waits one second for a visitor to return."""
+    """A server that waits one second for a visitor to return, and ends at a signal in spite of its visitors."""
     option = ("--server.disconnectedSessionTTL", "1")
     with AppServer(tmp_path_factory.mktemp("forgetful"), *option, MHA_VIZ_METRICS="1") as running:
         yield running
+        run(_end(running))
+        assert (running.process.returncode, running.faults()) == (0, [])
+        assert "Traceback" not in running.log()
+
+
+async def _end(server: AppServer) -> None:
+    """Ask a server to end while a visitor is connected."""
+    async with connect(f"ws{server.url.removeprefix('http')}/_stcore/stream", proxy=None):
+        server.process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(server.process.wait, PATIENCE)
 
 
 # ---- Headers and paths -----------------------------------------------------------------------------------------------
@@ -428,14 +437,20 @@ def test_two_hundred_closed_sessions_leave_no_descriptors_and_no_uploads(forgetf
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the limit is that of Linux")
-def test_the_limit_of_descriptors_is_raised_as_far_as_the_system_lets_it() -> None:
-    script = (
-        "import resource as r; from mha_viz.serving.sweeping import raise_descriptor_limit as raised;"
-        "r.setrlimit(r.RLIMIT_NOFILE, (64, r.getrlimit(r.RLIMIT_NOFILE)[1])); raised();"
-        "soft, hard = r.getrlimit(r.RLIMIT_NOFILE);"
-        "assert soft == (1 << 20 if hard == r.RLIM_INFINITY else min(hard, 1 << 20)) > 64, (soft, hard)"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
+def test_the_limit_of_descriptors_is_raised_as_far_as_the_system_lets_it(tmp_path: Path) -> None:
+    def raised() -> int:
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+        sweeping.raise_descriptor_limit()
+        most = 1 << 20 if hard == resource.RLIM_INFINITY else min(hard, 1 << 20)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most, hard)
+        assert most > 64
+        return 0
+
+    server = Copy(raised, tmp_path / "log")
+    assert server.wait() == 0, server.log.read_text()
 
 
 class _Session:
@@ -596,17 +611,21 @@ class _Served:
         self.config = config
 
 
-def test_an_option_that_streamlit_does_not_have_is_said() -> None:
-    command = [sys.executable, "-m", "mha_viz.serving", "--server.nonsense", "1"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "--server.nonsense" in done.stderr
-
-
-def test_a_port_that_no_machine_has_is_said() -> None:
-    command = [sys.executable, "-m", "mha_viz.serving", "--server.port", "70000"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "mha-viz: The port is 70000. Give a number from 1 to 65535.\n")
+def test_an_option_that_streamlit_does_not_have_and_a_port_that_no_machine_has_are_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["serving"])
+    with pytest.raises(SystemExit) as ended:
+        start.main(["--server.nonsense", "1"])
+    assert ended.value.code == 2
+    assert "--server.nonsense" in capsys.readouterr().err
+    monkeypatch.setattr(start, "app", lambda _: _Served())
+    with pytest.raises(SystemExit) as ended:
+        start.main(["--server.port", "70000"])
+    assert (ended.value.code, capsys.readouterr().err) == (
+        2,
+        "mha-viz: The port is 70000. Give a number from 1 to 65535.\n",
+    )
 
 
 @pytest.mark.parametrize(("message", "code"), [("text", 1003), (b"\xff" * 1000, 1002)])
@@ -621,19 +640,6 @@ def test_what_is_no_message_of_the_protocol_ends_the_connection_without_a_traceb
 
     assert run(ends()) == code
     assert "Traceback" not in server.log()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals work otherwise on Windows")
-def test_a_server_with_visitors_ends_at_a_signal(tmp_path: Path) -> None:
-    async def end() -> None:
-        async with connect(f"ws{server.url.removeprefix('http')}/_stcore/stream", proxy=None):
-            server.process.send_signal(signal.SIGTERM)
-            await asyncio.to_thread(server.process.wait, PATIENCE)
-
-    with AppServer(tmp_path) as server:
-        run(end())
-        assert server.process.returncode == 0
-        assert "Traceback" not in server.log()
 
 
 # ---- In a browser ----------------------------------------------------------------------------------------------------

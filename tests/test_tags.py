@@ -99,7 +99,7 @@ def test_everything_on_the_page_is_the_figure_or_an_artifact(name: str) -> None:
     assert content_of(written).count(b"/Artifact BMC") == (name == "heatmap")
 
 
-@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+@pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_hostile_descriptions_are_only_text(text: str) -> None:
     drawing = Drawing(50, 50, (Rect(5, 5, 9, 9, fill="#000000"),), alt=text[:300])
     with elements(exports.drawing_bytes(drawing, ".pdf")) as nodes:

@@ -15,7 +15,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from mha_viz.ui import takeaway
 from mha_viz.ui.takeaway import MIME, Offer
-from tests import hostile
+from tests import hostile, lanes
 from tests.files import FORMATS, opens
 from tests.page_session import PageSession
 
@@ -74,7 +74,7 @@ def test_the_formats_are_those_of_the_page() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::mha_viz.errors.MissingGlyphWarning")  # a machine may lack the fonts of a text
-@pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.TEXTS.values())), ids=hostile.TEXTS)
+@pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.KINDS.values())), ids=hostile.KINDS)
 def test_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, number: int, text: str) -> None:
     """Every format of one figure, a different one for each text, and of each other figure one format."""
     for turn, offer in enumerate(offered(offers, minilm, text)):
@@ -84,7 +84,10 @@ def test_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, num
             opens(suffix, figure.to_bytes(suffix, DPI))
 
 
-@pytest.mark.parametrize("name", ["formula", "closing script", "nul", "high surrogate alone"])
+IN_ARCHIVES = ("formula", "closing script", "nul", "high surrogate alone")
+
+
+@pytest.mark.parametrize("name", lanes.some(IN_ARCHIVES, "formula", "closing script"))
 def test_hostile_names_in_the_archive_of_a_tray(offers: Offers, minilm: Encoder, name: str) -> None:
     everything = offers.on_compare(panels_of(minilm, hostile.TEXTS[name]))[1]
     opens(".zip", everything(Size(), DPI))

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel
 
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention import trace
@@ -27,15 +26,26 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES, opaque
 from mha_viz.models.probe import Opened, place
 from mha_viz.text import Token, TokenizedText
-from tests import tiny_models
-from tests.oracles import EQUAL, SECOND, SENTENCE
+from tests import lanes, tiny_models
+from tests.oracles import EQUAL, SECOND, SENTENCE, plain
 
 Tiny = Callable[[str], Encoder]
 Folder = Callable[[str], Path]
+Traces = Callable[[str, int], Trace]
 families = pytest.mark.parametrize("family", tiny_models.TRACED)
 WIDTHS = {"qwen3": 16}  # d_k of the tiny models, where it is not 8
 WINDOWS = ("longformer", "mistral", "modernbert")  # those of layer 1; in Gemma 3 it sees the whole text
-layers = pytest.mark.parametrize("layer", range(tiny_models.LAYERS))
+# Layer 1 of every family, and every layer where they differ: with and without a norm, a window or a turn of their own.
+DIFFERENT_LAYERS = ("albert", "bert", "falcon", "gemma3_text", "gpt2", "llama", "longformer", "modernbert")
+layers_of_families = pytest.mark.parametrize(
+    ("family", "layer"),
+    [
+        (family, layer)
+        for family in tiny_models.TRACED
+        for layer in range(tiny_models.LAYERS)
+        if lanes.everything or layer == 1 or family in DIFFERENT_LAYERS
+    ],
+)
 
 
 class Seen(capture.Tap):
@@ -52,20 +62,20 @@ class Seen(capture.Tap):
         return output
 
 
-@cache
-def plain(folder: Path) -> Any:
-    return AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+@pytest.fixture(scope="module")
+def trace_of(tiny: Tiny) -> Traces:
+    """The trace of a layer of a family on SENTENCE, which no test can change."""
+    return cache(lambda family, layer: tiny(family).trace(SENTENCE, layer=layer))
 
 
 # ---- Against the model -----------------------------------------------------------------------------------
 
 
-@families
-@layers
-def test_every_step_equals_the_model_s_own(family: str, layer: int, tiny: Tiny) -> None:
+@layers_of_families
+def test_every_step_equals_the_model_s_own(family: str, layer: int, tiny: Tiny, trace_of: Traces) -> None:
     attention, tap = tiny(family).through(SENTENCE, tap=Seen)
     assert isinstance(tap, Seen)
-    trace = tiny(family).trace(SENTENCE, layer=layer)
+    trace = trace_of(family, layer)
     before = trace.scaling if family == "opt" else 1.0  # OPT scales its queries before the product
     seen = [np.repeat(vectors, trace.heads // len(vectors), axis=0) for vectors in tap.layers[layer]]
     for ours, theirs in zip((trace.q * before, trace.k, trace.v, trace.context), seen, strict=True):
@@ -75,16 +85,16 @@ def test_every_step_equals_the_model_s_own(family: str, layer: int, tiny: Tiny) 
     assert np.abs(trace.scaled - scaled).max() <= EQUAL * np.abs(trace.scaled).max()
     assert np.abs(trace.weights - attention.weights[layer]).max() <= EQUAL
     assert trace.agreement.weights <= EQUAL
+    assert trace.loop_difference <= EQUAL, "heads in a loop give the same"
     assert trace.text == attention.text
 
 
-@families
-@layers
+@layers_of_families
 def test_contributions_and_bias_sum_to_the_module_s_output(
-    family: str, layer: int, tiny: Tiny, tiny_folder: Folder
+    family: str, layer: int, tiny: Tiny, tiny_folder: Folder, trace_of: Traces
 ) -> None:
-    trace = tiny(family).trace(SENTENCE, layer=layer)
-    model, put_out = plain(tiny_folder(family)), []
+    trace = trace_of(family, layer)
+    model, put_out = plain(tiny_folder(family))[0], []
     module = place(model, layer).output
     hook = module.register_forward_hook(lambda _, __, result: put_out.append(result.flatten(0, -2)[: trace.n].numpy()))
     ids = tiny(family)._tokenizer.read(SENTENCE).ids
@@ -100,8 +110,8 @@ def test_contributions_and_bias_sum_to_the_module_s_output(
 
 
 @families
-def test_shapes_and_bytes(family: str, tiny: Tiny) -> None:
-    trace = tiny(family).trace(SENTENCE, layer=1)
+def test_shapes_and_bytes(family: str, tiny: Tiny, trace_of: Traces) -> None:
+    trace = trace_of(family, 1)
     h, n, d, d_k = tiny_models.HEADS, len(trace.text), tiny_models.WIDTH, WIDTHS.get(family, 8)
     g = 1 if family == "falcon" else tiny(family).config.to_dict().get("num_key_value_heads") or h
     assert (trace.heads, trace.n, trace.d_model, trace.d_k) == (h, n, d, d_k)
@@ -119,12 +129,6 @@ def test_shapes_and_bytes(family: str, tiny: Tiny) -> None:
     assert trace.windowed == (family in WINDOWS)
     assert trace.masked == (trace.causal or trace.windowed)
     assert trace.bytes >= sum(p.nbytes for p in trace.parameters)
-
-
-@families
-def test_heads_in_a_loop_give_the_same(family: str, tiny: Tiny) -> None:
-    trace = tiny(family).trace(SENTENCE)
-    assert trace.loop_difference <= EQUAL
 
 
 def test_all_heads_together_are_the_pretrained_model_s(minilm: Encoder) -> None:
@@ -182,10 +186,10 @@ def test_other_families_are_refused_with_the_reason(family: str, tiny: Tiny) -> 
 
 
 @pytest.mark.parametrize(("kind", "keys"), [("falcon in groups", 2), ("falcon of two norms", 4), ("falcon", 1)])
-def test_queries_keys_and_values_that_lie_group_by_group(kind: str, keys: int, tiny: Tiny) -> None:
+def test_queries_keys_and_values_that_lie_group_by_group(kind: str, keys: int, tiny: Tiny, trace_of: Traces) -> None:
     attention = tiny(kind).encode(SENTENCE)
     for layer in range(tiny_models.LAYERS):
-        trace = tiny(kind).trace(SENTENCE, layer=layer)
+        trace = trace_of(kind, layer)
         assert trace.key_heads == keys
         assert np.abs(trace.weights - attention.weights[layer]).max() <= EQUAL
         assert max(*trace.agreement, trace.loop_difference) <= EQUAL
@@ -214,7 +218,7 @@ def test_traces_and_readings_at_the_same_time_do_not_mix(
     family: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = tiny(family)
-    texts = [f"The animal {number} crossed the street{' again' * (number % 5)}." for number in range(40)]
+    texts = [f"The animal {number} crossed the street{' again' * (number % 5)}." for number in range(20)]
     alone = [encoder.trace(text, layer=1) for text in texts]
     monkeypatch.setattr(encoder_module, "_one_pass", nullcontext())  # no turns: only the hooks keep them apart
     cores = torch.get_num_threads()
@@ -238,8 +242,8 @@ rotary = pytest.mark.parametrize("family", ROTARY)
 
 
 @rotary
-def test_queries_and_keys_before_the_turn_are_the_projections(family: str, tiny: Tiny) -> None:
-    trace = tiny(family).trace(SENTENCE, layer=1)
+def test_queries_and_keys_before_the_turn_are_the_projections(family: str, trace_of: Traces) -> None:
+    trace = trace_of(family, 1)
     assert trace.rotation is not None
     p, shared = trace.parameters, trace.heads // trace.key_heads
     for head in range(trace.heads):
@@ -253,8 +257,8 @@ def test_queries_and_keys_before_the_turn_are_the_projections(family: str, tiny:
 
 
 @rotary
-def test_the_turn_keeps_lengths_and_the_first_token(family: str, tiny: Tiny) -> None:
-    trace = tiny(family).trace(SENTENCE, layer=1)
+def test_the_turn_keeps_lengths_and_the_first_token(family: str, trace_of: Traces) -> None:
+    trace = trace_of(family, 1)
     for before, after in zip(trace.before_turn, (trace.q, trace.k), strict=True):
         assert np.abs(before[:, 0] - after[:, 0]).max() <= EQUAL  # position 0: no angle
         assert np.abs(before[:, 1:] - after[:, 1:]).max() > 0.01
@@ -262,15 +266,15 @@ def test_the_turn_keeps_lengths_and_the_first_token(family: str, tiny: Tiny) -> 
         assert np.abs(lengths[0] - lengths[1]).max() <= 1e-4
 
 
-def test_phi_turns_half_of_the_numbers(tiny: Tiny) -> None:
-    trace = tiny("phi").trace(SENTENCE, layer=1)
+def test_phi_turns_half_of_the_numbers(trace_of: Traces) -> None:
+    trace = trace_of("phi", 1)
     assert trace.rotation is not None
     assert (trace.rotation.turned, trace.d_k) == (4, 8)
     assert np.array_equal(trace.q[..., 4:], trace.before_turn[0][..., 4:])
 
 
-def test_queries_and_keys_are_normalised_where_the_model_does_so(tiny: Tiny) -> None:
-    normed = {family: tiny(family).trace(SENTENCE).rotation for family in ROTARY}
+def test_queries_and_keys_are_normalised_where_the_model_does_so(trace_of: Traces) -> None:
+    normed = {family: trace_of(family, 1).rotation for family in ROTARY}
     assert {family for family, rotation in normed.items() if rotation and rotation.has_norms} == {
         "gemma3_text",
         "qwen3",
@@ -281,9 +285,9 @@ def test_queries_and_keys_are_normalised_where_the_model_does_so(tiny: Tiny) -> 
     assert np.allclose(normed["gemma3_text"].norms, 1, atol=1e-5)  # a weight of 0: Gemma multiplies by 1 + its weight
 
 
-def test_a_first_layer_that_normalises_nothing_says_so(tiny: Tiny) -> None:
-    assert not tiny("modernbert").trace(SENTENCE, layer=0).pre_norm  # its embeddings are normalised already
-    assert tiny("modernbert").trace(SENTENCE, layer=1).pre_norm
+def test_a_first_layer_that_normalises_nothing_says_so(trace_of: Traces) -> None:
+    assert not trace_of("modernbert", 0).pre_norm  # its embeddings are normalised already
+    assert trace_of("modernbert", 1).pre_norm
 
 
 def test_a_turn_by_hand() -> None:
@@ -296,8 +300,8 @@ def test_a_turn_by_hand() -> None:
     assert Rotation(none, quarter, np.zeros((0, 0), np.float32)).normalised(vectors, 0) is vectors
 
 
-def test_a_sliding_window_masks_keys_that_are_far_away(tiny: Tiny) -> None:
-    trace = tiny("mistral").trace(SENTENCE, layer=1)
+def test_a_sliding_window_masks_keys_that_are_far_away(trace_of: Traces) -> None:
+    trace = trace_of("mistral", 1)
     far = np.subtract.outer(np.arange(trace.n), np.arange(trace.n))
     assert (trace.mask == ((far < 0) | (far >= 8))).all()
     assert trace.weights[:, trace.mask].max() == 0
@@ -345,9 +349,9 @@ def test_norm_weighted_attention_by_hand() -> None:
     assert trace.norm_weighted(1) == pytest.approx(trace.weights[1] * [10, 30], abs=1e-5)
 
 
-@families
-def test_norm_weighted_attention_by_definition(family: str, tiny: Tiny) -> None:
-    trace = tiny(family).trace(SENTENCE, layer=1)
+@pytest.mark.parametrize("family", lanes.some(tiny_models.TRACED, "bert", "falcon", "gpt2", "llama", "qwen3"))
+def test_norm_weighted_attention_by_definition(family: str, trace_of: Traces) -> None:
+    trace = trace_of(family, 1)
     p, h, d_k = trace.parameters, 2, trace.d_k
     columns = slice(h * d_k, (h + 1) * d_k)
     at = h * trace.key_heads // trace.heads
@@ -392,10 +396,10 @@ def test_a_trace_cannot_be_changed() -> None:
     assert trace.Trace is Trace
 
 
-@pytest.mark.parametrize("layer", [1, np.int64(1), "L1H3", (1, 0)], ids=str)
-def test_a_trace_takes_a_head_by_each_of_its_names(layer: Any, tiny: Tiny) -> None:
-    traced_layer = tiny("bert").trace(SENTENCE, layer=layer)
-    assert traced_layer.layer == 1
+def test_a_trace_takes_a_head_by_each_of_its_names(tiny: Tiny, trace_of: Traces) -> None:
+    names: tuple[Any, ...] = (1, np.int64(1), "L1H3", (1, 0))
+    assert {tiny("bert").trace(SENTENCE, layer=layer).layer for layer in names} == {1}
+    traced_layer = trace_of("bert", 1)
     for head in (2, np.int64(2), "L1H2", (1, 2)):
         assert (traced_layer.contribution(head) == traced_layer.contribution(2)).all()
         assert (traced_layer.norm_weighted(head) == traced_layer.norm_weighted(2)).all()
@@ -410,6 +414,8 @@ def test_a_trace_takes_a_head_by_each_of_its_names(layer: Any, tiny: Tiny) -> No
         (1.5, "'1.5' is not a head. Write it as"),
     ],
 )
-def test_a_head_that_a_trace_does_not_have_is_refused_with_the_reason(head: Any, message: str, tiny: Tiny) -> None:
+def test_a_head_that_a_trace_does_not_have_is_refused_with_the_reason(
+    head: Any, message: str, trace_of: Traces
+) -> None:
     with pytest.raises(UnknownHead, match=message):
-        tiny("bert").trace(SENTENCE, layer=1).contribution(head)
+        trace_of("bert", 1).contribution(head)

@@ -50,6 +50,7 @@ from mha_viz.training.record import (
 from mha_viz.training.record import RANDOM as RANDOM_START
 from mha_viz.training.statements import pairs, removable, statements
 from mha_viz.training.tasks import CHANCE, LETTERS, WORDS, sentences
+from tests import lanes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -62,16 +63,17 @@ def short(experiment: str, steps: int = 2, **changes: Any) -> Settings:
 # ---- Symmetry -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("d_model", "heads"), [(32, 4), (48, 3), (64, 8)])
-def test_heads_that_start_alike_are_bit_identical_after_200_steps(d_model: int, heads: int) -> None:
-    arm = run(Settings(IDENTICAL, heads=heads, d_model=d_model, steps=200)).runs[0]
-    assert arm.steps[-1] == 200
+@pytest.mark.parametrize(("d_model", "heads", "steps"), [(32, 4, 200), (48, 3, 20), (64, 8, 20)])
+def test_heads_that_start_alike_stay_bit_identical(d_model: int, heads: int, steps: int) -> None:
+    arm = run(Settings(IDENTICAL, heads=heads, d_model=d_model, steps=200 if lanes.everything else steps)).runs[0]
+    assert arm.steps[-1] >= steps
     assert arm.same.all()
     assert not arm.difference.any()
     assert not arm.output_difference.any()
     assert np.array_equal(arm.maps, np.broadcast_to(arm.maps[:, :1], arm.maps.shape))
     assert np.ptp(arm.gradients, axis=1).max() == 0
-    assert arm.loss[-1] < arm.loss[0] - 0.5  # they have learned something
+    if steps == 200:
+        assert arm.loss[-1] < arm.loss[0] - 0.5  # they have learned something
 
 
 def test_heads_part_at_the_first_step_when_only_their_slices_of_w_o_differ() -> None:
@@ -298,7 +300,7 @@ def test_the_same_seed_gives_the_same_run_and_touches_no_other_chance() -> None:
 
 
 def test_both_trainings_of_the_penalty_start_alike_and_only_one_is_punished() -> None:
-    free, punished = run(short(PENALTY, steps=40, weight=1.0)).runs
+    free, punished = run(short(PENALTY, steps=8, weight=1.0)).runs
     assert np.array_equal(free.maps[0], punished.maps[0])
     assert punished.penalty[-1] < free.penalty[-1]
     same = run(short(PENALTY, steps=3, weight=0.0)).runs
@@ -343,10 +345,16 @@ def test_bad_settings_are_named(experiment: str, changes: dict[str, Any], field:
 
 
 @pytest.mark.app
-def test_a_child_process_gives_the_same_run() -> None:
+def test_a_child_process_gives_the_same_run_while_others_read(minilm: Encoder) -> None:
     progress: list[float] = []
-    settings = short(OUTPUT, steps=20)
-    there, here = apart.run(settings, progress.append, lambda: False), run(settings)
+    settings, read = short(OUTPUT, steps=20), minilm.encode("The cat sat.").weights
+
+    def look(fraction: float) -> None:
+        progress.append(fraction)
+        np.testing.assert_array_equal(minilm.encode("The cat sat.").weights, read)
+
+    there, here = apart.run(settings, look, lambda: False), run(settings)
+    assert len(progress) > 2
     assert progress == sorted(progress)
     assert there.settings == settings
     np.testing.assert_allclose(there.runs[0].loss, here.runs[0].loss, rtol=1e-4)
@@ -371,6 +379,7 @@ def test_a_child_process_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.app
+@pytest.mark.slow
 def test_two_who_train_and_one_who_reads_do_not_disturb_each_other(minilm: Encoder) -> None:
     asked = short(RANDOM_START, seed=1), short(RANDOM_START, seed=2)
     alone, read = [run(settings) for settings in asked], minilm.encode("The cat sat.").weights

@@ -54,9 +54,9 @@ BROKEN: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", [*BROKEN, *hostile.TEXTS.values()], ids=lambda v: ascii(v)[:20])
-def test_a_value_that_is_no_tray_is_an_empty_one_and_said_to_be_broken(value: str) -> None:
-    assert tray.read(value) == ((), not value)
+def test_a_value_that_is_no_tray_is_an_empty_one_and_said_to_be_broken() -> None:
+    for value in (*BROKEN, *hostile.TEXTS.values()):
+        assert tray.read(value) == ((), not value), ascii(value)[:100]
 
 
 @pytest.mark.parametrize(

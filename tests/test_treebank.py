@@ -300,13 +300,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             assert reader(text)
 
 
-@pytest.mark.parametrize("form", [t for t in hostile.TEXTS.values() if t.strip() and len(t) < 500], ids=ascii)
-def test_hostile_words_are_words(form: str) -> None:
-    word = " ".join(form.replace("\t", " ").split()) or "x"
-    if word.startswith("#"):
-        word = f"x{word}"
-    corpus = read_conllu(conllu(line(1, word, 0, "root")))
-    assert len(corpus.sentences[0].forms) == 1
+def test_hostile_words_are_words() -> None:
+    for name, form in hostile.TEXTS.items():
+        word = " ".join(form[:500].replace("\t", " ").split()) or "x"
+        if word.startswith("#"):
+            word = f"x{word}"
+        corpus = read_conllu(conllu(line(1, word, 0, "root")))
+        assert len(corpus.sentences[0].forms) == 1, name
 
 
 def test_files_that_are_no_text_or_too_large() -> None:

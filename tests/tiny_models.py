@@ -390,6 +390,14 @@ FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyTyp
         "xlnet": _xlnet,
     }
 )
+# A family for each way in which the tokenizers above cut a text: normalisation, model and special tokens.
+TOKENIZERS = (
+    *("albert", "bert", "big_bird", "deberta-v2", "gemma", "gpt2", "gpt_neox", "llama", "mpnet", "qwen2", "roberta"),
+    *("xlm-roberta", "xlnet"),
+)
+# A family for each way in which attention is recorded: in straight passes, computed here with and without transformers'
+# loop, by the family's own function with and without shared keys, by hooks, and rewritten.
+RECORDED = ("albert", "bert", "bloom", "deberta-v2", "falcon", "gpt2", "llama", "longformer", "opt", "xlnet")
 WORDLESS = tuple(name for name in FAMILIES if families.FAMILIES[name].wordless)
 TRACED = tuple(name for name in FAMILIES if not families.FAMILIES[name].opaque)  # families whose steps can be shown
 CAUSAL = tuple(name for name in FAMILIES if families.FAMILIES[name].causal in (True, "not use_bidirectional_attention"))

@@ -182,11 +182,14 @@ interface Panels extends Sides {
   panels: { reading: number; head: number; name: string; source?: number }[];
   readings: Reading[];
   sizes: number[];
-  compared: string[][];
+  compared: (string | null)[][];
   divergence: (number | null)[][];
   themes: { light: Theme; dark: Theme };
   start?: { diff: string };
 }
+
+/** What the settings depend on with which panels open. */
+type Opening = Pick<Panels, "readings" | "start">;
 
 /** Matrices subtracted: d[row * C + col] is `second` minus `first`, at most `top` in size. */
 interface Subtraction {

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from transformers import AutoModel, AutoTokenizer
 
 
 class Reading(NamedTuple):
@@ -24,6 +22,9 @@ class Model:
     """A model from a folder, one sentence at a time; with a seed, the same architecture with random weights."""
 
     def __init__(self, folder: Path, seed: int | None = None) -> None:
+        import torch  # here, so that the other measures can be computed without it
+        from transformers import AutoModel, AutoTokenizer
+
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.model = AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
         if seed is not None:
@@ -62,6 +63,8 @@ class Model:
         )
 
     def _reading(self, encoding: Any, words: list[int | None], texts: list[str]) -> Reading:
+        import torch
+
         spans = encoding.pop("offset_mapping")
         with torch.no_grad():
             out = self.model(**{k: torch.tensor([v]) for k, v in encoding.items()}, output_attentions=True)

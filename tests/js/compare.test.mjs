@@ -10,6 +10,7 @@ import {
   encodeTogether,
   largest,
   nameOf,
+  openingAfter,
   parseTogether,
   partners,
   placeAfter,
@@ -280,6 +281,36 @@ test("difference and pin go with their panels, or with the panel that is removed
     diff: [0, 1],
     pin: { at: 1, query: 1, key: null },
   });
+});
+
+test("a change of the compared heads knows the address with which the panels open after it", () => {
+  const long = read(Array.from({ length: 40 }, () => ["it"]));
+  const set = (...readings) => ({
+    ...setOf(
+      [tired(), wide(), long],
+      readings.map((reading) => [reading, 0]),
+    ),
+    editable: true,
+    compared: [
+      ["pieces", "words", null],
+      ["words", "pieces", null],
+      [null, null, "pieces"],
+    ],
+  });
+  const told = (panels, action, index, fields = {}) =>
+    encodeTogether(view(fields), openingAfter({ action, index, to: 0 }, panels));
+  assert.equal(told(set(0, 1), "remove", 0).diff, null, "one panel has no difference that could be closed");
+  assert.equal(told(set(0), "duplicate", 0).diff, "none");
+  assert.equal(told(set(0, 1), "duplicate", 0).diff, null);
+  assert.equal(told(set(0, 1), "move", 1).diff, "none");
+  assert.equal(told(set(0, 1, 1), "remove", 2).diff, "none");
+  assert.equal(told(set(0, 1, 2), "remove", 0).diff, null, "these cannot be subtracted");
+  const strongest = { special: "hide", links: "top3", scale: "head" };
+  const { special, links, scale } = told(set(0, 2), "remove", 1, strongest);
+  assert.deepEqual({ special, links, scale }, strongest, "without the long text these are no longer the defaults");
+  assert.equal(told(set(0, 2), "remove", 0, strongest).special, null);
+  const made = { ...set(0, 1), editable: false, start: { diff: "0-1" } };
+  assert.equal(told(made, "pin", 0).diff, "none", "to add a panel to the compared heads leaves these as they are");
 });
 
 // ---- What corresponds -------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ const PANEL_PATTERNS = patternsOf(Object.keys(START));
 
 // If any of the texts is long, the panels begin with its strongest links, on one scale.
 const { special, links } = LONG.defaults;
-/** @type {(set: Panels) => Record<string, string>} */
+/** @type {(set: Opening) => Record<string, string>} */
 export const startOf = (set) =>
   set.readings.some(isLong) ? { ...START, special, links, scale: "head" } : defaultsFor(START, set.readings);
 
@@ -81,7 +81,7 @@ export function parseTogether(params, set) {
 
 // view -> the URL parameters that differ from the defaults (null: remove it from the URL). Panels that open with a
 // difference state when it is closed.
-/** @type {(view: PanelsView, set: Panels) => Record<string, string | null>} */
+/** @type {(view: PanelsView, set: Opening) => Record<string, string | null>} */
 export function encodeTogether(view, set) {
   const fields = /** @type {Record<string, string | null>} */ ({});
   const first = startOf(set);
@@ -115,6 +115,18 @@ export function viewAfter(edit, view) {
     diff: typeof first === "number" && typeof second === "number" ? [first, second] : null,
     pin: view.pin && at !== null ? { ...view.pin, at } : null,
   };
+}
+
+// How the panels open after a change of the compared heads, so that the server is told of the change and of the address
+// at once: two whose readings correspond open with their difference.
+/** @type {(edit: Edit, set: Panels) => Opening} */
+export function openingAfter(edit, set) {
+  if (!set.editable) return set;
+  const places = set.panels.map(({ reading }, panel) => ({ reading, place: placeAfter(edit, panel) }));
+  const readings = places.filter(({ place }) => place !== null).map(({ reading }) => reading);
+  if (edit.action === "duplicate") readings.push(set.panels[edit.index].reading);
+  const isPair = readings.length === 2 && set.compared[readings[0]][readings[1]] !== null;
+  return { readings: readings.map((reading) => set.readings[reading]), start: isPair ? { diff: "0-1" } : undefined };
 }
 
 // ---- What corresponds ---------------------------------------------------------------------------------------

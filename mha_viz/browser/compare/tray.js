@@ -1,5 +1,5 @@
 // Changes of the compared heads: sent to the server one at a time, and shown when the panels come back.
-import { encodeTogether, nameOf, placeAfter, readingOf, viewAfter } from "./together.js";
+import { encodeTogether, nameOf, openingAfter, placeAfter, readingOf, viewAfter } from "./together.js";
 
 const ANSWER_AFTER = 4000; // milliseconds after which a change counts as lost
 /** @type {Record<string, string>} */
@@ -14,7 +14,8 @@ export function edit(app, change) {
   if (app.sent && performance.now() < app.sent.until) return;
   const after = viewAfter(change, stage.view);
   stage.quiet();
-  send("edit", { ...whatStands(set, index), ...inTray(set, change), view: encodeTogether(after, set) });
+  const view = encodeTogether(after, openingAfter(change, set));
+  send("edit", { ...whatStands(set, index), ...inTray(set, change), view });
   if (action === "pin") part.announcement.textContent = "Added to the compared heads.";
   if (action === "open" || action === "pin") return;
   app.sent = expected(set, change, after);

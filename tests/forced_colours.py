@@ -1,0 +1,103 @@
+"""Forced colours: what is chosen, on, focused or a number is still seen, not only said by words. Each check takes a page
+whose colours are forced, and leaves it as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.screenshots import differing
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import FloatRect
+
+OPTIONS = ".stRadio label{} > div > div:first-child"
+CHOSEN = {
+    "buttons and pills": (".stButtonGroup button[data-selected]", ".stButtonGroup button:not([data-selected])"),
+    "segments": (".segments input:checked + span", ".segments input:not(:checked) + span"),
+    "options": (OPTIONS.format("[data-selected]"), OPTIONS.format(":not([data-selected])")),
+    "steps": (".step[aria-current]", ".step:not([aria-current])"),
+    "heads of a block": (".chip[aria-pressed=true]", ".chip[aria-pressed=false]"),
+    "heads of a drawing": (".heads button[aria-pressed=true]", ".heads button[aria-pressed=false]"),
+}
+Check = Callable[[Page], None]
+
+
+def chosen(*kinds: str) -> Check:
+    """What is chosen looks different from what is not, in these kinds of controls."""
+
+    def check(page: Page) -> None:
+        for kind in kinds:
+            _differ(*(page.locator(selector).first for selector in CHOSEN[kind]))
+
+    return check
+
+
+def kinds_of_roles(page: Page) -> None:
+    """Each kind of role has a colour of its own."""
+    colours = _colours(page.locator(".kinds s"))
+    assert len(set(colours)) == len(colours) > 3
+
+
+def numbers_that_are_colours(page: Page) -> None:
+    assert len(set(_colours(page.locator(".cell")))) > 1
+
+
+def switch(page: Page) -> None:
+    """On looks different from off."""
+    label = page.locator(".stCheckbox label")
+    mark = label.locator("> :nth-child(2)")
+    off = mark.screenshot(animations="disabled")
+    label.click()
+    expect(label).to_have_attribute("data-selected", "true")
+    _drawn(lambda: differing(off, mark.screenshot(animations="disabled")), 0.2)
+    label.click()
+    expect(label).not_to_have_attribute("data-selected", "true")
+
+
+def focus(page: Page) -> None:
+    """A frame shows that the sentence has the keyboard."""
+    field = page.get_by_label("Sentence", exact=True)
+    field.blur()
+    box = field.bounding_box()
+    assert box
+    above: FloatRect = {"x": box["x"] + 20, "y": box["y"] - 2, "width": 200, "height": 2}  # the border is not in it
+    without = page.screenshot(clip=above)
+    field.focus()
+    _drawn(lambda: differing(without, page.screenshot(clip=above)), 0.9)
+    field.blur()
+
+
+def bars(page: Page) -> None:
+    """Bars and the ticks over them are seen."""
+    bar = page.locator(".mha-bar i").first
+    expect(bar).to_be_visible()
+    _drawn(lambda: _hidden(bar, ".mha-bar i"), 0.8)
+    columns = bar.evaluate("bar => bar.clientWidth")
+    _drawn(lambda: _hidden(bar, ".mha-bar s") * columns, 1.99)  # two columns of pixels
+
+
+def _drawn(difference: Callable[[], float], least: float) -> None:
+    """Wait until a difference between two screenshots exceeds ``least``: a page may still be drawn, or drawn anew."""
+    until(lambda: difference() > least, every=0.1)
+
+
+def _differ(one: Locator, other: Locator) -> None:
+    """Wait until the two are visible and look different."""
+    expect(one).to_be_visible()
+    expect(other).to_be_visible()
+    _drawn(lambda: differing(*(part.screenshot(animations="disabled") for part in (one, other))), 0.3)
+
+
+def _hidden(part: Locator, marks: str) -> float:
+    """How much of a part of a drawing changes if these marks are not painted."""
+    return differing(part.screenshot(), part.screenshot(style=f"{marks} {{ opacity: 0 }}"))
+
+
+def _colours(parts: Locator) -> list[str]:
+    expect(parts.first).to_be_visible()
+    colours: list[str] = parts.evaluate_all("all => all.map(part => getComputedStyle(part).backgroundColor)")
+    return colours

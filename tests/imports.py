@@ -1,0 +1,136 @@
+"""What a module imports, read from the syntax tree: for the rules of the house, and for the lanes of the tests."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+import mha_viz
+from tests import lanes
+
+parsed = cache(ast.parse)  # looking at one file for several rules, or on several ways to a library, takes one parse
+ROOT = Path(__file__).resolve().parent.parent
+OURS = ("mha_viz", "tests", "tools", "benchmarks")
+HOMES = {f"mha_viz.{name}": home for name, home in mha_viz._HOMES.items()}  # imported on first use
+BY_NAME = ("import_module", "__import__", "importorskip")
+
+
+class Import(NamedTuple):
+    """One imported module, by its full name, and the ``line`` of the import. The name is empty if it could not be
+    determined."""
+
+    module: str
+    line: int
+
+
+def imports(source: str, module: str, is_package: bool) -> Iterator[Import]:
+    """Every module that ``source``, the text of ``module``, imports anywhere, including with ``import_module``."""
+    return _imports(ast.walk(parsed(source)), module, is_package)
+
+
+def _imports(nodes: Iterable[ast.AST], module: str, is_package: bool) -> Iterator[Import]:
+    package = module if is_package else module.rpartition(".")[0]
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node.module or "", node.level, package)
+            yield from (Import(f"{base}.{alias.name}", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call) and _called(node) in BY_NAME:
+            yield Import(_named(node, module), node.lineno)
+
+
+def _absolute(name: str, level: int, package: str) -> str:
+    if level == 0:
+        return name
+    above = ".".join(package.split(".")[: len(package.split(".")) - level + 1])
+    return f"{above}.{name}" if name else above
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _named(call: ast.Call, module: str) -> str:
+    """The module that a call names: a constant, or an f-string that begins with a constant or ``__name__``."""
+    argument = call.args[0] if call.args else None
+    if isinstance(argument, ast.JoinedStr) and argument.values:
+        first = argument.values[0]
+        if isinstance(first, ast.FormattedValue) and getattr(first.value, "id", "") in ("__name__", "__package__"):
+            return module
+        argument = first if isinstance(first, ast.Constant) else None
+    return str(argument.value) if isinstance(argument, ast.Constant) else ""
+
+
+# ---- What leads to a library ------------------------------------------------------------------------------
+
+
+def run(nodes: Iterable[ast.AST], *, functions: bool) -> Iterator[ast.AST]:
+    """These nodes and all below them, without what stands under ``if TYPE_CHECKING`` and, unless ``functions``, without
+    the bodies of functions, which an import does not run."""
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and _is_for_types(node.test):
+            waiting += node.orelse
+        elif functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node
+            waiting += ast.iter_child_nodes(node)
+
+
+def _is_for_types(test: ast.expr) -> bool:
+    return "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", ""))
+
+
+def names(nodes: Iterable[ast.AST], module: str, *, is_package: bool = False, functions: bool = True) -> list[str]:
+    """The modules that this code of ``module`` imports, each after the packages around it."""
+    nodes = list(run(nodes, functions=functions))
+    found = [one.module for one in _imports(nodes, module, is_package)]
+    found += [f"mha_viz.{node.attr}" for node in nodes if isinstance(node, ast.Attribute) and _is_package(node.value)]
+    found += [HOMES[one] for one in found if one in HOMES]
+    return [name for one in found for name in accumulate(one.split("."), "{}.{}".format)]
+
+
+def _is_package(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("mv", "mha_viz")
+
+
+@cache
+def imported_by(module: str) -> tuple[str, ...]:
+    """The modules that are imported whenever ``module``, of this project, is; none for a library's module."""
+    parts = module.split(".")
+    if parts[0] not in OURS:
+        return ()
+    place = ROOT.joinpath(*parts)
+    files = {place.with_suffix(".py"): False, place / "__init__.py": True}
+    for path, is_package in files.items():
+        if path.is_file():
+            tree = parsed(path.read_text("utf-8"))
+            return tuple(names([tree], module, is_package=is_package, functions=False))
+    return ()
+
+
+def chain(start: str, imported: Iterable[str]) -> list[str]:
+    """The shortest chain of imports from ``start``, which imports these modules, to a library of lanes.HEAVY; empty
+    if there is none."""
+    reached_from = dict.fromkeys(imported, start)
+    waiting = list(reached_from)
+    for module in waiting:
+        if module in lanes.HEAVY:
+            return _back(module, reached_from, start)
+        new = [name for name in imported_by(module) if name not in reached_from]
+        reached_from |= dict.fromkeys(new, module)
+        waiting += dict.fromkeys(new)
+    return []
+
+
+def _back(module: str, reached_from: dict[str, str], start: str) -> list[str]:
+    links = [module]
+    while links[-1] != start:
+        links.append(reached_from[links[-1]])
+    return links[::-1]

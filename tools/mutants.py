@@ -1,0 +1,395 @@
+"""`python tools/mutants.py COVERAGE TIMES --out FILE [--tree DIR] [--mutants FILE]`: which small faults tests notice.
+
+A mutant is one fault that an operator of Cosmic Ray makes in a line, inside a function, that some test runs. Each room
+gets as many as its share of these lines; lines and faults are chosen with a fixed seed. A mutant is tried against the
+tests that run its line, module by module, the shortest first, until one fails. COVERAGE and TIMES are what
+`make coverage` wrote. --tree names another checkout; --mutants takes the mutants of an earlier result once more, so
+that two states of the tests are compared with the same faults.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gc
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SEED, COUNT = 20261124, 150
+MOST_SECONDS = 300.0  # of tests for one mutant, as long as they took when they were measured
+DEADLINE = 900  # seconds after which a mutant that hangs counts as noticed
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "node_modules", "build", "dist", ".*_cache", ".hypothesis", "cache")
+HEAVY = ("torch", "transformers", "streamlit", "pandas", "plotly", "matplotlib", "playwright.sync_api", "hypothesis")
+PASSED, FAILED, HANGS = "passed", "failed", "hangs"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The ``occurrence``-th place in ``file`` to which ``operator`` applies; it is in ``line`` (from 1)."""
+
+    file: str
+    operator: str
+    occurrence: int
+    line: int
+    text: str
+
+    @property
+    def room(self) -> str:
+        """The room of the product that the file belongs to."""
+        return Path(self.file).parts[1].removesuffix(".py")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant: noticed by the test ``by``, or by none of ``tests`` (``left_out``: too slow to try)."""
+
+    mutant: Mutant
+    is_noticed: bool
+    by: str
+    tests: int
+    left_out: int
+    seconds: float
+
+
+@dataclass
+class Covered:
+    """Which tests ran a line of a file, and how long each takes."""
+
+    tests: Mapping[str, Mapping[int, set[str]]]
+    seconds: Mapping[str, float]
+
+    @classmethod
+    def read(cls, coverage_file: Path, times: Path) -> Covered:
+        """Of the files that `make coverage` wrote."""
+        from coverage import CoverageData
+
+        data = CoverageData(str(coverage_file))
+        data.read()
+        tests: dict[str, dict[int, set[str]]] = {}
+        for path in sorted(data.measured_files()):
+            file = path[path.index("mha_viz/") :]
+            lines = tests.setdefault(file, {})
+            for line, contexts in data.contexts_by_lineno(path).items():
+                lines.setdefault(line, set()).update(filter(None, map(_test, contexts)))
+        seconds: dict[str, float] = {}
+        for written in times.parent.glob(f"{times.name}*"):
+            for row in written.read_text("utf-8").splitlines():
+                test, wall, *_ = json.loads(row)
+                seconds[test] = wall
+        return cls(tests, seconds)
+
+    def of(self, mutant: Mutant) -> tuple[list[str], int]:
+        """The tests for a mutant, modules and tests in the order of their seconds, and the number of those left out."""
+        known = [test for test in self.tests.get(mutant.file, {}).get(mutant.line, ()) if test in self.seconds]
+        chosen, spent = [], 0.0
+        for test in sorted(known, key=lambda test: (self.seconds[test], test)):
+            spent += self.seconds[test]
+            if chosen and spent > MOST_SECONDS:
+                break
+            chosen.append(test)
+        modules = Counter[str]()
+        for test in chosen:
+            modules[_module(test)] += self.seconds[test]  # type: ignore[assignment]
+        return sorted(chosen, key=lambda test: (modules[_module(test)], _module(test))), len(known) - len(chosen)
+
+
+def _test(context: str) -> str:
+    """The test of a context: ``test|run`` of pytest-cov, or ``test (call)`` of a child process."""
+    return (
+        context.rpartition("|")[0] if context.endswith(("|run", "|setup", "|teardown")) else context.rpartition(" (")[0]
+    )
+
+
+def _module(test: str) -> str:
+    return test.partition("::")[0]
+
+
+# ---- Mutants
+
+
+@cache
+def _operators() -> tuple[tuple[str, Any], ...]:
+    from cosmic_ray.plugins import get_operator, operator_names
+
+    return tuple((name, get_operator(name)()) for name in operator_names() if not get_operator(name).arguments())
+
+
+@cache
+def mutants_by_line(tree: Path, file: str) -> Mapping[int, list[Mutant]]:
+    """Every mutant of a file that its annotations do not swallow, by its line inside a function."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+
+    source = (tree / file).read_text("utf-8")
+    lines, inside = source.splitlines(), _lines_inside_functions(source)
+    mutants: dict[int, list[Mutant]] = defaultdict(list)
+    nodes = list(ast_nodes(get_ast(source)))
+    for name, operator in _operators():
+        places = (start for node in nodes for start, _ in operator.mutation_positions(node))
+        for occurrence, (line, _) in enumerate(places):
+            if line in inside:
+                mutants[line].append(Mutant(file, name, occurrence, line, lines[line - 1].strip()))
+    return mutants
+
+
+def _lines_inside_functions(source: str) -> set[int]:
+    inside: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside.update(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
+    return inside
+
+
+def mutated(source: str, mutant: Mutant) -> str | None:
+    """The source with the fault; None if it means the same (only an annotation changed) or cannot be compiled."""
+    from cosmic_ray.mutating import mutate_code
+
+    code = mutate_code(source, dict(_operators())[mutant.operator], mutant.occurrence)
+    try:
+        return code if code and _meaning(code) != _meaning(source) else None
+    except SyntaxError:
+        return None
+
+
+def _meaning(source: str) -> str:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant(None)
+    return ast.dump(tree)
+
+
+def chosen_mutants(tree: Path, covered: Covered, count: int = COUNT, unlike: Path | None = None) -> list[Mutant]:
+    """As many of each room as its share of covered lines, at least one. Files that differ from those of the checkout
+    ``unlike`` are left out."""
+    lines: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for file, tests in covered.tests.items():
+        if unlike and (tree / file).read_bytes() != (unlike / file).read_bytes():
+            continue
+        inside = _lines_inside_functions((tree / file).read_text("utf-8"))
+        room = Path(file).parts[1].removesuffix(".py")
+        lines[room] += [(file, line) for line, by in sorted(tests.items()) if by and line in inside]
+    total, rng = sum(map(len, lines.values())), random.Random(SEED)
+    shares = {room: max(1.0, count * len(places) / total) for room, places in sorted(lines.items()) if places}
+    numbers = _whole(shares, count)
+    return [mutant for room, n in numbers.items() for mutant in _drawn(tree, lines[room], n, rng)]
+
+
+def _whole(shares: Mapping[str, float], count: int) -> dict[str, int]:
+    """Whole numbers that sum to ``count``, by largest remainders."""
+    scale = count / sum(shares.values())
+    numbers = {room: max(1, int(share * scale)) for room, share in shares.items()}
+    for room in sorted(shares, key=lambda room: numbers[room] - shares[room] * scale)[: count - sum(numbers.values())]:
+        numbers[room] += 1
+    return numbers
+
+
+def _drawn(tree: Path, places: Sequence[tuple[str, int]], count: int, rng: random.Random) -> Iterator[Mutant]:
+    for file, line in rng.sample(places, len(places)):
+        if not count:
+            return
+        candidates = mutants_by_line(tree, file).get(line, [])
+        for mutant in rng.sample(candidates, len(candidates)):
+            if mutated((tree / file).read_text("utf-8"), mutant):
+                count -= 1
+                yield mutant
+                break
+
+
+# ---- Trying one
+
+
+@dataclass
+class Chosen:
+    """A pytest plugin: of what is collected, only ``tests`` run, in their order; the first that fails is written."""
+
+    tests: Sequence[str]
+    report: Path
+    place: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.place = {test: number for number, test in enumerate(self.tests)}
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        kept = [item for item in session.items if item.nodeid in self.place]
+        session.items = sorted(kept, key=lambda item: self.place[item.nodeid])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.report.write_text(report.nodeid, "utf-8")
+
+
+def run(tree: Path, tests: Sequence[str]) -> str:
+    """PASSED, HANGS, FAILED (while collecting), or the name of the first test that fails, in a fork of this process."""
+    report = tree / ".failed"
+    report.unlink(missing_ok=True)
+    pid = os.fork()
+    if not pid:
+        _as_child(tree, tests, report)
+    end = time.monotonic() + DEADLINE
+    while not (done := os.waitpid(pid, os.WNOHANG))[0]:
+        if time.monotonic() > end:
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return HANGS
+        time.sleep(0.05)
+    if report.exists():
+        return report.read_text("utf-8")
+    return PASSED if done[1] == 0 else FAILED
+
+
+def _as_child(tree: Path, tests: Sequence[str], report: Path) -> None:
+    code = 70
+    try:
+        os.setpgid(0, 0)
+        os.chdir(tree)
+        sys.path[:] = [str(tree), *(path for path in sys.path if path not in (str(ROOT), ""))]
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        with (tree / ".log").open("w") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+        modules = sorted(set(map(_module, tests)))
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not deploy", "--all"]
+        code = int(pytest.main([*options, *modules], plugins=[Chosen(tests, report)]))
+    finally:
+        os._exit(code)
+
+
+@contextmanager
+def fault(tree: Path, mutant: Mutant) -> Iterator[None]:
+    """The tree with the fault. The compiled file is taken away, since it may look as new as the changed one."""
+    path = tree / mutant.file
+    source, when = path.read_text("utf-8"), path.stat()
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
+    code = mutated(source, mutant)
+    if code is None:
+        raise ValueError(f"{mutant} changes nothing in {path}.")
+    path.write_text(code, "utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(source, "utf-8")
+        os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
+
+
+def tried(tree: Path, mutant: Mutant, covered: Covered, broken: set[str]) -> Outcome:
+    """Try a mutant. A test that fails without the fault too, here in a copy, is ``broken`` and does not count."""
+    began = time.monotonic()
+    tests, left_out = covered.of(mutant)
+    left = [test for test in tests if test not in broken]
+    while left:
+        with fault(tree, mutant):
+            by = run(tree, left)
+        if by == PASSED:
+            break
+        if by in (HANGS, FAILED) or run(tree, [by]) == PASSED:
+            return Outcome(mutant, True, by, len(tests), left_out, round(time.monotonic() - began, 1))
+        broken.add(by)
+        left = left[left.index(by) + 1 :] if by in left else []
+    return Outcome(mutant, False, "", len(tests), left_out, round(time.monotonic() - began, 1))
+
+
+def _worker(source: Path, mutants: Iterable[Mutant], covered: Covered, out: Path) -> None:
+    broken: set[str] = set()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, out.open("w", encoding="utf-8") as lines:
+        tree = Path(folder) / "tree"
+        shutil.copytree(source, tree, ignore=LEFT_OUT, symlinks=True)
+        (tree / "node_modules").symlink_to(ROOT / "node_modules")
+        for mutant in mutants:
+            outcome = tried(tree, mutant, covered, broken)
+            lines.write(json.dumps(asdict(outcome)) + "\n")
+            lines.flush()
+            said = f"noticed by {outcome.by}" if outcome.is_noticed else f"UNNOTICED by {outcome.tests}"
+            print(f"{mutant.file}:{mutant.line} {mutant.operator}: {said} ({outcome.seconds} s)", flush=True)
+
+
+def in_processes(work: Callable[[int], None], count: int) -> None:
+    """Do ``work`` with 0, 1 … in forks of this process."""
+    pids = []
+    for number in range(count):
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                work(number)
+                code = 0
+            finally:
+                os._exit(code)
+        pids.append(pid)
+    assert not any(os.waitpid(pid, 0)[1] for pid in pids), "A worker failed."
+
+
+def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Numbers in all and of each room, and the mutants, the unnoticed ones first."""
+    rooms = {
+        room: {"mutants": len(of_room), "noticed": sum(o.is_noticed for o in of_room)}
+        for room in sorted({o.mutant.room for o in outcomes})
+        if (of_room := [o for o in outcomes if o.mutant.room == room])
+    }
+    noticed = sum(o.is_noticed for o in outcomes)
+    ordered = sorted(outcomes, key=lambda o: (o.is_noticed, o.mutant.file, o.mutant.line))
+    return {
+        "seed": SEED,
+        "mutants": len(outcomes),
+        "noticed": noticed,
+        "share": round(noticed / len(outcomes), 4),
+        "rooms": rooms,
+        "outcomes": [asdict(o) for o in ordered],
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Choose, try, and write the result."""
+    parser = argparse.ArgumentParser(prog="tools/mutants.py", description="Which small faults the tests notice.")
+    parser.add_argument("coverage", type=Path)
+    parser.add_argument("times", type=Path, help="the files that begin so have the seconds of the tests")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--tree", type=Path, default=ROOT)
+    parser.add_argument("--unlike", type=Path, help="leave files out that differ from those of this checkout")
+    parser.add_argument("--mutants", type=Path, help="an earlier result: the same mutants once more")
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args(arguments)
+    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONUTF8": "1"}
+    covered, tree = Covered.read(asked.coverage, asked.times), asked.tree.resolve()
+    if asked.mutants:
+        mutants = [Mutant(**row["mutant"]) for row in json.loads(asked.mutants.read_text("utf-8"))["outcomes"]]
+    else:
+        mutants = chosen_mutants(tree, covered, unlike=asked.unlike)
+    print(f"{len(mutants)} mutants", flush=True)
+    for name in HEAVY:
+        import_module(name)
+    gc.freeze()
+    parts = [asked.out.with_suffix(f".{number}.jsonl") for number in range(asked.workers)]
+    in_processes(lambda n: _worker(tree, mutants[n :: asked.workers], covered, parts[n]), asked.workers)
+    rows = [json.loads(line) for part in parts for line in part.read_text("utf-8").splitlines()]
+    for part in parts:
+        part.unlink()
+    result = summary([Outcome(**(row | {"mutant": Mutant(**row["mutant"])})) for row in rows])
+    asked.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print(f"{result['noticed']} of {result['mutants']} noticed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""A pytest plugin, ``-p tools.timed_tests``: seconds of each test, appended to files that begin with $TIMES."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+
+def _spent() -> tuple[float, float, float]:
+    """The clock, and the processor's seconds of this process and of its ended children."""
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return time.monotonic(), own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """One line: the test, its seconds, and the processor's, of this process and of its children."""
+    before = _spent()
+    result = yield
+    row = [item.nodeid, *(round(after - start, 4) for after, start in zip(_spent(), before, strict=True))]
+    with Path(f"{os.environ['TIMES']}.{os.getpid()}.jsonl").open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(row) + "\n")
+    return result

@@ -23,6 +23,8 @@ NOTHING_LISTENS = "http://127.0.0.1:9"
 class AppServer:
     """``with AppServer(folder) as server``: ``server.url`` is its address; ``server.faults()`` returns its errors."""
 
+    module = "mha_viz.serving"
+
     def __init__(self, folder: Path, *options: str, base: str = "", **environment: str) -> None:
         self._base = f"/{base}" if base else ""
         self.folder = folder
@@ -34,7 +36,7 @@ class AppServer:
 
     def __enter__(self) -> AppServer:
         where = ["--server.port", str(self._port), "--server.address", "127.0.0.1", "--server.headless", "true"]
-        command = [sys.executable, "-m", "mha_viz.serving", *where, *self._options]
+        command = [sys.executable, "-m", self.module, *where, *self._options]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
         try:

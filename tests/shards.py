@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
+import os
+import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
-from unittest.mock import patch
+
+import pytest
 
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
@@ -57,12 +62,46 @@ def cluster_of(count: int = 2) -> Iterator[Client]:
 
     from mha_viz.study.cluster.connection import connected
 
-    with (
-        patch.dict(sys.modules, {"__main__": ModuleType("__main__")}),
-        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
-    ):
-        get_mp_context()  # after this, Dask leaves the list alone
-        multiprocessing.set_forkserver_preload([*LARGE])
-        forkserver.ensure_running()
-        with connected(workers=count) as client:
-            yield client
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+        with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+            get_mp_context()  # after this, Dask leaves the list of libraries alone
+            multiprocessing.set_forkserver_preload([*LARGE])
+            forkserver.ensure_running()
+            with connected(workers=count) as client:
+                yield client
+
+
+@contextmanager
+def scheduler() -> Iterator[tuple[str, BaseProcess]]:
+    """A scheduler in a separate process, and its address; within :func:`cluster_of`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    options = ("--host", "127.0.0.1", "--port", port, "--dashboard-address", "127.0.0.1:0")
+    with _process("distributed.cli.dask_scheduler", *options) as process:
+        yield f"tcp://127.0.0.1:{port}", process
+
+
+def worker(address: str) -> AbstractContextManager[BaseProcess]:
+    """A worker with one thread in a separate process; within :func:`cluster_of`."""
+    options = (address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "5")
+    return _process("distributed.cli.dask_worker", *options)
+
+
+@contextmanager
+def _process(module: str, *arguments: str) -> Iterator[BaseProcess]:
+    process = multiprocessing.get_context("forkserver").Process(target=_run, args=(module, arguments))
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join()
+
+
+def _run(module: str, arguments: tuple[str, ...]) -> None:
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    importlib.import_module(module).main(arguments)

@@ -16,6 +16,10 @@ from tests.waiting import until
 SENTENCE = "the animal didn't cross the street because it was tired."
 
 
+class PatientServer(AppServer):
+    module = "tests.patient_server"
+
+
 @pytest.fixture(scope="module")
 def hub() -> Iterator[FakeHub]:
     with FakeHub() as running:
@@ -24,7 +28,7 @@ def hub() -> Iterator[FakeHub]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, hub: FakeHub) -> Iterator[AppServer]:
-    with AppServer(tmp_path_factory.mktemp("server"), HF_ENDPOINT=hub.url) as running:
+    with PatientServer(tmp_path_factory.mktemp("server"), HF_ENDPOINT=hub.url) as running:
         yield running
         assert running.faults() == []
 
@@ -44,8 +48,10 @@ def visitor(desk: BrowserContext, server: AppServer) -> Iterator[BrowserTab]:
     one.leave()
 
 
-def offered(hub: FakeHub, name: str, **faults: object) -> str:
-    hub.add(name, Repository(tiny_bert_files(), **faults))  # type: ignore[arg-type]
+def offered(hub: FakeHub, name: str, *, held: bool = False) -> str:
+    """Put a model on the Hub; if it is ``held``, its file stops halfway until the Hub may go on."""
+    hub.go_on.clear()
+    hub.add(name, Repository(tiny_bert_files(), held=held))
     return name
 
 
@@ -86,7 +92,7 @@ def test_models_are_downloaded_with_progress_and_tried_again(visitor: BrowserTab
 
 
 def a_download_shows_its_progress_and_then_the_model(visitor: BrowserTab, hub: FakeHub) -> None:
-    name = offered(hub, "someone/paced", chunk_pause=0.1)
+    name = offered(hub, "someone/paced", held=True)
     page = visitor.explore(text="the cat", head="L2H2")
     page.get_by_label("Model", exact=True).select_option("?")
     page.get_by_label("Hub id or folder of another model").fill(name)
@@ -95,6 +101,7 @@ def a_download_shows_its_progress_and_then_the_model(visitor: BrowserTab, hub: F
     expect(page.get_by_text("Downloading someone/paced")).to_be_visible()
     expect(page.get_by_text("Meanwhile, the drawing below shows MiniLM")).to_be_visible()
     expect(visitor.title).to_have_text("L2H2 (3-3)")  # the picture and its view stay
+    hub.go_on.set()
     visitor.asked(head=None)
     expect(page.get_by_role("progressbar")).to_have_count(0)
     visitor.drawn()
@@ -120,7 +127,7 @@ def test_one_visitor_cancels_and_the_other_gets_the_model(
     server: AppServer,
     hub: FakeHub,
 ) -> None:
-    name = offered(hub, "someone/shared", chunk_pause=0.8)
+    name = offered(hub, "someone/shared", held=True)
     visitor.visit("/", text="the cat", model=name)
     expect(visitor.page.get_by_text(f"Downloading {name}")).to_be_visible()
     with browser.new_context(viewport=DESKTOP) as context:
@@ -131,6 +138,8 @@ def test_one_visitor_cancels_and_the_other_gets_the_model(
         visitor.asked(model=None)
         expect(visitor.page.get_by_role("progressbar")).to_have_count(0)
         visitor.drawn()
+        expect(other.page.get_by_role("progressbar")).to_be_visible()
+        hub.go_on.set()
         expect(other.page.get_by_role("progressbar")).to_have_count(0)
         other.drawn()
         expect(other.page.get_by_role("alert")).to_have_count(0)

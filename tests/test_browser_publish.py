@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, expect
 
 import mha_viz as mv
 from mha_viz.models.encoder import Encoder
+from tests.browser_tab import PATIENCE
 
 REMARK = "It finds <img src=x onerror=\"window.__xss = 'it ran'\"> the animal."
 
@@ -17,6 +18,7 @@ def test_it_opens_from_a_disk_and_its_drawings_answer(browser: Browser, minilm: 
     file = mv.publish([(attention, "L3H1"), (attention, "L0H2")], tmp_path / "heads.html", remarks=[REMARK])
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
+    page.set_default_timeout(PATIENCE)
     requested: list[str] = []
     faults: list[str] = []
     page.on("request", lambda request: requested.append(request.url))

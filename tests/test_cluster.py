@@ -7,11 +7,8 @@ import os
 import re
 import resource
 import signal
-import socket
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +26,7 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.cluster.connection import client_error, connected, task_error
 from mha_viz.study.cluster.engine import SUMS_FOLDER, OnCluster
 from mha_viz.study.run import Progress, study
-from tests.shards import cluster_of, treebank
+from tests.shards import cluster_of, scheduler, treebank, worker
 from tests.waiting import until
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
@@ -302,33 +299,6 @@ def test_faults_of_workers_are_errors_of_the_family() -> None:
     fault = task_error(ModuleNotFoundError("No module named 'mha_viz'"), "")
     assert "No module named" in fault.problem
     assert "same version of mha-viz" in fault.remedy
-
-
-@contextmanager
-def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A scheduler in a separate process, and its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
-    with started([*command, "--dashboard-address", "127.0.0.1:0"]) as process:
-        yield f"tcp://127.0.0.1:{port}", process
-
-
-def worker(address: str) -> AbstractContextManager[Any]:
-    """A worker with one thread in a separate process."""
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
-    return started([*command, "--no-dashboard", "--death-timeout", "5"])
-
-
-@contextmanager
-def started(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_a_study_whose_scheduler_goes_away_is_resumed_by_another(

@@ -390,23 +390,22 @@ def test_too_many_words_never_reach_the_tokenizer(name: str, minilm: Encoder, mo
             ask(words)
 
 
-def test_no_more_than_the_first_characters_reach_the_tokenizer(
-    minilm: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_than_the_first_characters_reach_the_tokenizer(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    encoded = minilm._tokenizer._encoded
+    bert = tiny("bert")
+    encoded = bert._tokenizer._encoded
 
     def counting(*typed: Any, **options: Any) -> Any:
         seen.extend(map(len, typed))
         return encoded(*typed, **options)
 
-    monkeypatch.setattr(minilm._tokenizer, "_encoded", counting)
-    typed = "word " * 200_000
-    minilm.encode(typed)
-    minilm.encode(typed, typed)
-    minilm.trace(typed)
-    minilm.tokenize(typed)
-    assert seen == [CHARACTERS_PER_PIECE * 512] * 5
+    monkeypatch.setattr(bert._tokenizer, "_encoded", counting)
+    typed = "word " * 20_000
+    bert.encode(typed)
+    bert.encode(typed, typed)
+    bert.trace(typed)
+    bert.tokenize(typed)
+    assert seen == [CHARACTERS_PER_PIECE * 64] * 5
 
 
 # ---- panics ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from mha_viz.errors import ExportError
 from mha_viz.files.assets import HOME
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
+from mha_viz.process import apart
 from mha_viz.study.run import study
 from mha_viz.training.record import COUNT, EXPERIMENTS
 from mha_viz.ui.annotated import built_in
@@ -35,6 +37,9 @@ pytestmark = [
     pytest.mark.app,
     pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc"),
 ]
+
+
+USUAL = apart.run  # in a child process
 
 
 def a_study(model: catalog.Model) -> Job:
@@ -51,6 +56,7 @@ def killed(start: Callable[[], Job], folder: Path) -> Iterator[list[int]]:
     """Let a server with this home work until the work is under way, then kill it with SIGKILL; yields its children."""
 
     def serve() -> int:
+        apart.run = USUAL
         os.environ.update({HOME: str(folder), "TMPDIR": str(folder)})
         tempfile.tempdir = None  # is looked up again
         job = start()
@@ -94,6 +100,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.usefixtures("in_process")  # but the study that is killed is in a new process
 def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,11 +169,13 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
 
 
+@cache
 def small() -> Source:
     """Forty sentences, whose sums and tables exceed the limit of the disk."""
     return uploads.read_apart(as_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_written(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +189,7 @@ def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_writt
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_profile_that_the_disk_cannot_take_is_known_until_the_server_ends(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,14 +46,24 @@ CELLS = [
 ]
 
 
-def test_a_notebook_runs_from_top_to_bottom_and_shows_its_figures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MPLBACKEND", raising=False)  # which another test may have set for all that follow
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    root = Path(__file__).resolve().parent.parent
-    nbclient.NotebookClient(book, timeout=300, kernel_name="python3", resources={"metadata": {"path": root}}).execute()
-    shown = [cell["outputs"] for cell in book.cells]
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[nbformat.NotebookNode]]:
+    """A folder in which one kernel has run the notebook of a research session from top to bottom, and then CELLS; the
+    cells with their outputs."""
+    root, folder = Path(__file__).resolve().parent.parent, tmp_path_factory.mktemp("session")
+    book = nbformat.read(root / "docs" / "notebooks" / "research_session.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in book.cells)  # of the repository: what it shows comes from the code
+    book.cells += [nbformat.v4.new_code_cell(cell) for cell in CELLS]
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYTHONPATH", str(root))
+        environment.delenv("MPLBACKEND", raising=False)  # which another test may have set for all that follow
+        place = {"metadata": {"path": folder}}
+        nbclient.NotebookClient(book, timeout=300, kernel_name="python3", resources=place).execute()
+    return folder, [cell for cell in book.cells if cell.cell_type == "code"]
+
+
+def test_a_notebook_shows_its_figures(session: tuple[Path, list[nbformat.NotebookNode]]) -> None:
+    shown = [cell["outputs"] for cell in session[1][-len(CELLS) :]]
     for number in (1, 2, 3, 4, 6):
         html = shown[number][-1]["data"]["text/html"]
         assert html.startswith("<iframe srcdoc=")
@@ -62,27 +72,18 @@ def test_a_notebook_runs_from_top_to_bottom_and_shows_its_figures(
     assert any("image/png" in output.get("data", {}) for output in shown[5])  # matplotlib shows the Axes' figure
 
 
-def test_the_notebook_of_a_research_session_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_of_a_research_session_runs(session: tuple[Path, list[nbformat.NotebookNode]]) -> None:
     """Its cells check their own numbers; the displayed and saved output is checked here."""
-    root = Path(__file__).resolve().parent.parent
-    monkeypatch.setenv("PYTHONPATH", str(root))
-    monkeypatch.delenv("MPLBACKEND", raising=False)
-    book = nbformat.read(root / "docs" / "notebooks" / "research_session.ipynb", as_version=4)
-    assert not any(cell.get("outputs") for cell in book.cells)  # of the repository: what it shows comes from the code
-    client = nbclient.NotebookClient(
-        book, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
-    )
-    client.execute()
-    code = [cell for cell in book.cells if cell.cell_type == "code"]
-    shown = [cell.outputs[-1]["data"] for cell in code if cell.outputs]
+    folder, cells = session[0] / "session", session[1][: -len(CELLS)]
+    shown = [cell.outputs[-1]["data"] for cell in cells if cell.outputs]
     tables = [data["text/plain"] for data in shown if "<table" in data.get("text/html", "")]
     assert any("established" in table for table in tables)
     assert any("holds" in table for table in tables)
     assert any("wrong" in table and "right" in table for table in tables)
     assert len([data for data in shown if data.get("text/html", "").startswith("<iframe srcdoc=")]) == 3
-    assert (tmp_path / "session" / "pronoun.pdf").read_bytes().startswith(b"%PDF")
-    assert "L1H1 (2-2)" in (tmp_path / "session" / "pronoun.txt").read_text("utf-8")
-    assert mv.open_profile(tmp_path / "session" / "profile").findings()
+    assert (folder / "pronoun.pdf").read_bytes().startswith(b"%PDF")
+    assert "L1H1 (2-2)" in (folder / "pronoun.txt").read_text("utf-8")
+    assert mv.open_profile(folder / "profile").findings()
 
 
 # ---- Saving ----------------------------------------------------------------------------------------------

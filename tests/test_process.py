@@ -111,7 +111,9 @@ HEAVY = ("torch", "transformers", "huggingface_hub")
 STEPS = (
     Step("a menu", "from mha_viz.models import catalog; catalog.offered()", (*HEAVY, "streamlit")),
     Step(
-        "a model that comes along", "from mha_viz.models import hub; hub.local_folder(catalog.CATALOG['minilm'])", HEAVY
+        "a model that comes along",
+        "from mha_viz.models import hub; assert hub.local_folder(catalog.CATALOG['minilm'])",
+        HEAVY,
     ),
     Step("a command", "import mha_viz.cli; mha_viz.cli.main(['models'])", HEAVY, is_prepared=True),
     Step(

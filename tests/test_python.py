@@ -289,6 +289,7 @@ def test_the_examples_of_docstrings_run(
     subject: Any, minilm: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(grammar.corpus, "__defaults__", (20, 0))  # the built-in corpus, in place of 400 sentences
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
     tests = finder.find(subject, subject.__name__, globs={"mv": mv, "encoder": minilm})
     assert sum(len(test.examples) for test in tests) > 0

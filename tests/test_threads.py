@@ -18,7 +18,7 @@ from tests import lanes
 
 pytestmark = pytest.mark.app
 
-THREADS, EACH = 8, 50 if lanes.everything else 12
+THREADS, EACH = 8, 50 if lanes.everything else 8
 
 _NOUNS = ("animal", "street", "lawyer", "river", "committee", "dog", "unbelievable bookkeeper")
 _VERBS = ("crossed", "didn't see", "followed", "rehabilitated")

@@ -79,18 +79,20 @@ def scheduler() -> Iterator[tuple[str, BaseProcess]]:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     options = ("--host", "127.0.0.1", "--port", port, "--dashboard-address", "127.0.0.1:0")
-    with _process("distributed.cli.dask_scheduler", *options) as process:
+    with running("distributed.cli.dask_scheduler", *options) as process:
         yield f"tcp://127.0.0.1:{port}", process
 
 
 def worker(address: str) -> AbstractContextManager[BaseProcess]:
     """A worker with one thread in a separate process; within :func:`cluster_of`."""
     options = (address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "5")
-    return _process("distributed.cli.dask_worker", *options)
+    return running("distributed.cli.dask_worker", *options)
 
 
 @contextmanager
-def _process(module: str, *arguments: str) -> Iterator[BaseProcess]:
+def running(module: str, *arguments: str) -> Iterator[BaseProcess]:
+    """A separate process that does what a module does with these arguments; within :func:`cluster_of`. It is killed at
+    the end."""
     process = multiprocessing.get_context("forkserver").Process(target=_run, args=(module, arguments))
     process.start()
     try:
@@ -104,4 +106,4 @@ def _run(module: str, arguments: tuple[str, ...]) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
-    importlib.import_module(module).main(arguments)
+    importlib.import_module(module).main([*arguments])

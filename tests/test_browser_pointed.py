@@ -15,7 +15,8 @@ def test_a_word_is_marked_wherever_it_stands(visitor: BrowserTab) -> None:
     visitor.page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
     page = visitor.visit("/inside_a_head", step="softmax", **IT)
     the_word_is_marked_in_the_map_and_in_the_table(page, sent)
-    page.get_by_role("button", name="÷ √d_k").first.click()
+    steps = page.get_by_role("group", name="Steps of multi-head attention")
+    steps.get_by_role("button", name="÷ √d").click()
     visitor.asked(step="scale")
     a_mark_of_one_chart_is_a_mark_of_all(page)
 

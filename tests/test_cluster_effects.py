@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 import resource
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -26,7 +23,7 @@ from mha_viz.study.cluster.engine import OnCluster
 from mha_viz.study.cluster.tasks import Model
 from mha_viz.study.corpus_effects import EffectSettings, Measurement, Taken
 from mha_viz.study.run import Progress
-from tests.shards import cluster_of, laid_out, treebank
+from tests.shards import cluster_of, laid_out, running, treebank
 from tests.waiting import until
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
@@ -159,19 +156,16 @@ def test_a_command_that_is_killed_is_resumed(
 ) -> None:
     folder, table, go = tmp_path / "corpus", tmp_path / "effect.csv", tmp_path / "go"
     folder.mkdir()
-    for number in range(20):
-        (folder / f"{number}.conllu").write_text(treebank(3, 5, seed=number), "utf-8")
+    for number in range(12):
+        (folder / f"{number}.conllu").write_text(treebank(2, 5, seed=number), "utf-8")
     command = ["effect", str(folder), "--model", "toy", "--heads", "L1H1", "--out", str(table)]
     on_cluster = [*command, "--cluster", client.scheduler.address]
     parts = tmp_path / ".effect.csv.parts"
     client.run(measure_few_until, str(go))
-    process = subprocess.Popen([sys.executable, "-m", "mha_viz.cli", *on_cluster], stderr=subprocess.DEVNULL)
-    try:
+    with running("mha_viz.cli", *on_cluster) as process:
         until(lambda: len(files_in(parts)) == 2 * HELD)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        go.touch()
+        assert process.is_alive()
+    go.touch()
     until(lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
     until(lambda: not any(client.run(lambda dask_worker: len(dask_worker.state.executing)).values()))
     client.run(allow_measuring)
@@ -182,10 +176,10 @@ def test_a_command_that_is_killed_is_resumed(
         patch.setattr(terminal, "SECONDS_BETWEEN_LINES", 0)
         assert main(on_cluster) == 0
     after = files_in(parts)
-    assert len(after) == 20
+    assert len(after) == 12
     assert {name: after[name] for name in before} == before
     resumed, printed = pd.read_csv(table), capsys.readouterr()
-    assert re.search(r"mha-viz: 60 of 60 sentences, \d+ per second, .*; w0 \d+ · w1 \d+\n", printed.err)
+    assert re.search(r"mha-viz: 24 of 24 sentences, \d+ per second, .*; w0 \d+ · w1 \d+\n", printed.err)
     assert main(command) == 0
     assert capsys.readouterr().out == printed.out
     pd.testing.assert_frame_equal(resumed, pd.read_csv(table))
@@ -193,7 +187,7 @@ def test_a_command_that_is_killed_is_resumed(
     all_sentences = ClusterMeasurement.sentences
 
     def stopped(self: ClusterMeasurement) -> Iterator[Progress]:
-        yield from islice(all_sentences(self), 9)
+        yield from islice(all_sentences(self), 5)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ClusterMeasurement, "sentences", stopped)

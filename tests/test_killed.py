@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.corpus import grammar, uploads
+from mha_viz.corpus import grammar, reading, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.uploads import Source
 from mha_viz.errors import ExportError
@@ -29,7 +29,7 @@ from mha_viz.training.record import COUNT, EXPERIMENTS
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab.trainings import Trainings
-from mha_viz.ui.studies import Studies, sentences_given
+from mha_viz.ui.studies import Studies
 from tests.copies import Copy
 from tests.waiting import until
 
@@ -42,8 +42,9 @@ pytestmark = [
 USUAL = apart.run  # in a child process
 
 
-def a_study(model: catalog.Model) -> Job:
-    return Studies().start(model, sentences_given())
+@cache
+def treebank(sentences: int) -> Source:
+    return uploads.read_apart(as_conllu(grammar.corpus(sentences, 5).sentences).encode(), "treebank.conllu")
 
 
 def the_longest_training() -> Job:
@@ -53,7 +54,8 @@ def the_longest_training() -> Job:
 
 @contextmanager
 def killed(start: Callable[[], Job], folder: Path) -> Iterator[list[int]]:
-    """Let a server with this home work until the work is under way, then kill it with SIGKILL; yields its children."""
+    """Let a server with this home work until the work is under way and then kill itself with SIGKILL; yields its
+    children."""
 
     def serve() -> int:
         apart.run = USUAL
@@ -62,21 +64,16 @@ def killed(start: Callable[[], Job], folder: Path) -> Iterator[list[int]]:
         job = start()
         while not job.finished:
             job.look()
-            print(job.fraction)
-            time.sleep(0.02)
+            if job.fraction > 0.02:
+                print(*children_of(os.getpid()))
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(0.01)
         raise job.error or AssertionError("it ended before it was killed")
 
     folder.mkdir()
     server = Copy(serve, folder.with_suffix(".log"))
-    until(lambda: server.poll() is not None or _last(server.log) > 0.02)
-    children = children_of(server.pid)
-    assert server.kill() == -signal.SIGKILL, server.log.read_text()
-    yield children
-
-
-def _last(log: Path) -> float:
-    """The fraction that was printed last."""
-    return float((["0", *log.read_text().split()])[-1])
+    assert server.wait() == -signal.SIGKILL, server.log.read_text()
+    yield [int(pid) for pid in server.log.read_text().split()]
 
 
 def children_of(pid: int) -> list[int]:
@@ -106,8 +103,8 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
 ) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv(HOME, str(home))
-    model = catalog.resolve(str(tiny_folder("bert")))
-    with killed(lambda: a_study(model), home) as children:
+    model, source = catalog.resolve(str(tiny_folder("bert"))), treebank(100)
+    with killed(lambda: Studies().start(model, source), home) as children:
         assert len(children) == 1
         until(lambda: not any(map(alive, children)))
     assert not list(home.rglob("*.part"))
@@ -115,14 +112,15 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     assert not list(home.rglob("profile.json"))
     assert list(home.rglob(".*.npz")), "the child kept what it had done"
     desk = Studies()
-    assert desk.profile(model, built_in().digest) is None
+    assert desk.profile(model, source.digest) is None
     assert desk.roles(model) == ()
-    again = desk.start(model, sentences_given())
+    again = desk.start(model, source)
     until(lambda: again.finished)
-    profile = desk.profile(model, built_in().digest)
+    profile = desk.profile(model, source.digest)
     assert profile is not None
     assert not list(home.rglob(".*"))
-    whole = study(Encoder.from_folder(Path(model.path), name=model.name), built_in())
+    corpus = reading.parse_file(source.data, uploads.NEUTRAL)
+    whole = study(Encoder.from_folder(Path(model.path), name=model.name), corpus)
     files = whole.files()
     del files["evidence.conllu"]  # a server stores no visitor's sentences; the built-in ones it has anyway
     assert profile.files() == files
@@ -160,19 +158,13 @@ def test_a_training_ends_with_the_server_that_began_it(tmp_path: Path) -> None:
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
     """Let the system refuse every write beyond this many bytes of a file, here and in children, in the middle of the
-    file."""
+    file; sums and tables of forty sentences exceed 4096."""
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, usual[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
-
-
-@cache
-def small() -> Source:
-    """Forty sentences, whose sums and tables exceed the limit of the disk."""
-    return uploads.read_apart(as_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
 
 
 @pytest.mark.usefixtures("in_process")
@@ -182,7 +174,7 @@ def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_writt
     model, desk = catalog.resolve(str(tiny_folder("bert"))), Studies()
     monkeypatch.setenv(HOME, str(tmp_path))
     with files_of_at_most(4096):
-        job = desk.start(model, small())
+        job = desk.start(model, treebank(40))
         until(lambda: job.finished)
     assert isinstance(job.error, ExportError)
     assert "could not be saved on the server's disk: File too large" in str(job.error)
@@ -203,9 +195,9 @@ def test_a_profile_that_the_disk_cannot_take_is_known_until_the_server_ends(
             return usual(key, value)  # type: ignore[arg-type]
 
         monkeypatch.setattr(desk._profiles, "put", measured)
-        job = desk.start(model, small())
+        job = desk.start(model, treebank(40))
         until(lambda: job.finished)
     assert job.error is None
-    assert desk.profile(model, small().digest) is not None
-    assert "File too large" in str(desk.unkept(model, small().digest))
+    assert desk.profile(model, treebank(40).digest) is not None
+    assert "File too large" in str(desk.unkept(model, treebank(40).digest))
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -86,7 +86,7 @@ def usual(place: Place) -> list[Act]:
 
 def check(place: Place, walk: Sequence[Act]) -> None:
     missing = impossible(place, walk)
-    assert len(missing) <= len(walk) / 3, missing
+    assert len(missing) <= 0.4 * len(walk), missing
     unexplained = [(a, b) for a, b in missing if not (a.startswith(LEAVING) or b.startswith(PASSING))]
     assert not unexplained
 

@@ -113,7 +113,12 @@ class BrowserTab:
         finally:
             self._leave()
 
+    def may_use_clipboard(self) -> None:
+        """Until this visitor leaves."""
+        self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+
     def _leave(self) -> None:
+        self.page.context.clear_permissions()
         if self.page.url.startswith("http"):
             self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
         if self.is_altered:

@@ -123,8 +123,8 @@ def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Functio
     """The order from which workers take equal shares.
 
     Modules that need the shared server or the browser are in the first share, so that these are started once. The
-    others are dealt to the other shares, those that take longest first. Pure modules, whose tests are the fastest, fill
-    every share, so that no worker waits for another's last long test.
+    others are dealt to the other shares. Pure modules, whose tests are the fastest, fill every share, so that no worker
+    waits for another's last long test. Of each kind, modules of lanes.LONG come first.
     """
     kinds: dict[Path, str] = {}
     for item in items:
@@ -135,9 +135,9 @@ def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Functio
     shared, dealt, unit = (
         [item for item in items if kinds.get(item.path, "unit") == kind] for kind in ("shared", "dealt", "unit")
     )
-    modules = sorted(dict.fromkeys(item.path for item in dealt), key=lambda path: path.stem not in lanes.LONG)
-    place = {path: number for number, path in enumerate(modules)}
-    dealt.sort(key=lambda item: place[item.path])
+    for part in (dealt, unit):
+        part.sort(key=lambda item: item.path.stem not in lanes.LONG)
+    place = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in dealt))}
     others = max(1, workers - 1)
     shares = [[item for item in dealt if place[item.path] % others == number] for number in range(others)]
     shares = [shared, *shares] if workers > 1 else [shared + dealt]

@@ -17,6 +17,9 @@ everything = False  # set by conftest.py before any test module is imported
 
 HEAVY = frozenset({"torch", "transformers", "streamlit"})  # libraries that take seconds to import
 RUN_THE_APP = frozenset({"AppTest", "PageSession", "AppServer", "WebSession"})  # a module that imports one is in `app`
+# Modules that import such a library only in a function of the package, which imports do not show and a run does: the
+# commands, and the names of the package.
+LATER = ("test_cli_refused", "test_public")
 # The modules for every save: none imports a library of HEAVY, not even in a function. tests/test_lanes.py compares this
 # list with the imports.
 UNIT: tuple[str, ...] = (
@@ -24,7 +27,6 @@ UNIT: tuple[str, ...] = (
     "test_attention",
     "test_benchmark_results",
     "test_bundle",
-    "test_cli_refused",
     "test_distance",
     "test_dockerfile",
     "test_drawings",
@@ -53,7 +55,6 @@ UNIT: tuple[str, ...] = (
     "test_preview",
     "test_printed",
     "test_protobuf",
-    "test_public",
     "test_quotes",
     "test_reduce",
     "test_repository",
@@ -73,13 +74,19 @@ LONG = (
     "test_ablation",
     "test_cli_figure",
     "test_cli_profile",
+    "test_distance",
     "test_evidence",
     "test_families",
+    "test_glossary",
+    "test_grammar",
+    "test_house",
+    "test_lanes",
     "test_python",
     "test_stored_runs",
     "test_study",
     "test_toy",
     "test_training",
+    "test_wording",
 )
 
 

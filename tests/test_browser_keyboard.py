@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -62,8 +61,8 @@ def the_navigation_shows_where_the_keyboard_is(page: Page) -> None:
     expect(link).to_have_css("outline-width", "2px")
 
 
-def test_a_sentence_is_read_and_shared_by_keyboard_alone(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(permissions=["clipboard-read", "clipboard-write"])
+def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) -> None:
+    visitor.may_use_clipboard()
     page, press = visitor.explore(), visitor.page.keyboard.press
     the_navigation_shows_where_the_keyboard_is(page)
     go_to(page, "Skip to main content", "Shift+Tab")

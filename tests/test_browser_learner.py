@@ -172,7 +172,7 @@ def play(visitor: BrowserTab, steps: int) -> list[tuple[int, int, int]]:
     button.focus()
     page.keyboard.press("Enter")
     expect(button).to_have_text("❚❚ Pause")
-    page.wait_for_function("window.noted.some(([step]) => step === window.goal)")
+    page.wait_for_function("() => window.noted.some(([step]) => step === window.goal)")
     frames: list[tuple[int, int, int]] = page.evaluate("window.noted")
     page.keyboard.press("Enter")
     expect(button).to_have_text("▶ Play")

@@ -162,10 +162,12 @@ def test_a_command_that_is_killed_is_resumed(
     on_cluster = [*command, "--cluster", client.scheduler.address]
     parts = tmp_path / ".effect.csv.parts"
     client.run(measure_few_until, str(go))
-    with running("mha_viz.cli", *on_cluster) as process:
-        until(lambda: len(files_in(parts)) == 2 * HELD)
-        assert process.is_alive()
-    go.touch()
+    try:
+        with running("mha_viz.cli", *on_cluster) as process:
+            until(lambda: len(files_in(parts)) == 2 * HELD)
+            assert process.is_alive()
+    finally:
+        go.touch()
     until(lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
     until(lambda: not any(client.run(lambda dask_worker: len(dask_worker.state.executing)).values()))
     client.run(allow_measuring)

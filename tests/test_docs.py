@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ import pytest
 import mha_viz
 from mha_viz import cli
 from mha_viz.cli import exit_codes
-from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
+from tests import documents
 from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,15 +29,11 @@ def commands(block: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def _shared(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each model is loaded once for a page."""
-    load = encoder.load
-    monkeypatch.setattr(
-        encoder, "load", cache(lambda name, device="cpu": minilm if name == "minilm" else load(name, device))
-    )
+def _light(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents.are_light(monkeypatch, minilm)
 
 
-@pytest.mark.usefixtures("_shared")
+@pytest.mark.usefixtures("_light")
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.stem)
 def test_every_block_of_the_documentation_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

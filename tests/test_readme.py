@@ -17,6 +17,8 @@ import pytest
 
 from mha_viz.cli import main
 from mha_viz.models import catalog, hub
+from mha_viz.models.encoder import Encoder
+from tests import documents
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -50,8 +52,9 @@ CORPORA = {
 
 
 @pytest.fixture
-def reader_s_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def reader_s_folder(tmp_path: Path, minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which somebody tries the README, with the corpora that it names."""
+    documents.are_light(monkeypatch, minilm)
     for name, content in CORPORA.items():
         (tmp_path / name).write_text(content, "utf-8")
     monkeypatch.chdir(tmp_path)

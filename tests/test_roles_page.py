@@ -22,6 +22,7 @@ from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import standing_with_numbers
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import catalog
+from mha_viz.reader import Reader
 from mha_viz.text import clean
 from mha_viz.ui import cache, jobs
 from mha_viz.ui import studies as studies_room
@@ -440,12 +441,13 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
 
     monkeypatch.setattr(jobs, "visitor", lambda: who[0])
     model = catalog.resolve(str(tiny_folder("bert")))
+    corpus = uploads.read_apart(as_conllu(grammar.corpus(60, 5).sentences).encode(), "sixty.conllu")
     desk = Studies()
     with monkeypatch.context() as paused:
         paused.setattr(studies_room.apart, "run", with_a_pause)
-        study = desk.start(model, sentences_given())
+        study = desk.start(model, corpus)
         who[0] = "other"
-        assert desk.start(model, sentences_given()) is study
+        assert desk.start(model, corpus) is study
         study.let_go()
         assert not study.stopped()
         who[0] = "one"
@@ -454,10 +456,10 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
         until(lambda: study.finished)
     assert isinstance(study.error, Cancelled)
     assert [path.name for path in empty_home.rglob("*.npz")], "what was done is kept"
-    again = desk.start(model, sentences_given())
+    again = desk.start(model, corpus)
     until(lambda: again.finished)
     assert again.error is None
-    assert desk.profile(model, built_in().digest) is not None
+    assert desk.profile(model, corpus.digest) is not None
     assert not list(empty_home.rglob(".*"))
 
 
@@ -555,15 +557,27 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
     until(lambda: study.finished)
 
 
+@pytest.fixture
+def everybody_goes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """All visitors leave. The process with the models stays: another would import its libraries for seconds."""
+
+    def leave() -> None:
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(office(), "_reader", Reader())
+            cache.idle()
+
+    return leave
+
+
 @pytest.mark.usefixtures("in_process")
 def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
-    tiny_folder: Callable[[str], Path], empty_home: Path
+    tiny_folder: Callable[[str], Path], everybody_goes: Callable[[], None]
 ) -> None:
     model, corpus = catalog.resolve(str(tiny_folder("bert"))), uploads.read_apart(CONLLU.encode() * 30, "dogs.conllu")
     study = studies().start(model, corpus)
     until(lambda: study.finished)
     before = studies().profile(model, corpus.digest)
-    cache.idle()
+    everybody_goes()
     assert studies()._profiles.bytes == studies()._measured.bytes == 0
     after = studies().profile(model, corpus.digest)
     assert before is not None
@@ -571,7 +585,7 @@ def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
     assert after.facts == before.facts
 
 
-def test_where_heads_point_is_kept_within_its_bound_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_heads_point_is_kept_within_its_bound_and_given_back(everybody_goes: Callable[[], None]) -> None:
     desk, model = Studies(), catalog.resolve("toy")
     job = desk.point(model)
     until(lambda: looked_at(job).finished)
@@ -579,7 +593,7 @@ def test_where_heads_point_is_kept_within_its_bound_and_given_back(monkeypatch: 
     assert pointers is not None
     assert len(pointers) == len(built_in().sentences)
     assert desk._pointers.bytes > 0
-    cache.idle()
+    everybody_goes()
     assert desk.pointers(model) is None
     assert desk._pointers.bytes == 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,6 +33,12 @@ PREVIOUS, VERB, ANTECEDENT = Head(1, 3), Head(1, 2), Head(1, 1)
 @pytest.fixture(scope="module")
 def trained() -> toy_model.Trained:
     return toy_model.train(seed=3, steps=2, pool=40)
+
+
+@pytest.fixture
+def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model is trained on few sentences: the many that it needs take seconds to sample."""
+    monkeypatch.setattr(toy_model, "train", partial(toy_model.train, pool=80))
 
 
 def cli(*arguments: str) -> int:
@@ -278,7 +285,7 @@ def test_hidden_words_alone_begin_with_the_same_weights_and_have_one_loss() -> N
     assert not all(torch.equal(both[0].snapshots[2][name], both[1].snapshots[2][name]) for name in first)
 
 
-@pytest.mark.app
+@pytest.mark.usefixtures("few_sentences")
 def test_hidden_words_alone_are_trained_and_measured_step_by_step(tmp_path: Path) -> None:
     assert cli("toy", "train", "--kind", "hidden", "--steps", "2", "--out", str(tmp_path / "new")) == 0
     out = tmp_path / "t.csv"
@@ -296,10 +303,11 @@ def test_a_step_that_was_not_saved_is_answered_with_those_that_were(
     assert f"“toy@7” does not exist. Give toy@ and one of the steps {steps}." in capsys.readouterr().err
 
 
-@pytest.mark.app
+@pytest.mark.usefixtures("few_sentences")
 def test_the_command_trains_a_model_that_can_be_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli("toy", "train", "--steps", "2", "--seed", "3", "--out", str(tmp_path / "new")) == 0
-    assert cli("toy", "evaluate", "--model", str(tmp_path / "new"), "--out", str(tmp_path / "t.csv")) == 0
+    arguments = ("--sentences", "9", "--out", str(tmp_path / "t.csv"))
+    assert cli("toy", "evaluate", "--model", str(tmp_path / "new"), *arguments) == 0
     monkeypatch.chdir(tmp_path)
     assert cli("toy", "evaluate", "--model", "new", "--sentences", "9", "--out", "t.csv") == 0
     assert cli("toy", "train", "--steps", "2", "--out", "new") == 2, "what is there is not written over"
@@ -312,13 +320,14 @@ def test_hidden_words_are_predicted() -> None:
     pieces = toy_model.tokenizer()
     right = judged = 0
     for sentence in grammar.corpus(40, seed=20_002).sentences:
-        ids = torch.tensor([pieces.encode(list(sentence.forms), is_split_into_words=True)])
-        for place in range(1, ids.shape[1] - 1):
-            hidden = ids.clone()
-            hidden[0, place] = pieces.mask_token_id
-            with torch.no_grad():
-                right += int(model(input_ids=hidden).logits[0, place].argmax() == ids[0, place])
-            judged += 1
+        ids = torch.tensor(pieces.encode(list(sentence.forms), is_split_into_words=True))
+        places = torch.arange(1, len(ids) - 1)
+        hidden = ids.repeat(len(places), 1)
+        hidden[torch.arange(len(places)), places] = pieces.mask_token_id  # in each row another word
+        with torch.no_grad():
+            predicted = model(input_ids=hidden).logits[torch.arange(len(places)), places].argmax(-1)
+        right += int((predicted == ids[places]).sum())
+        judged += len(places)
     assert right / judged > 0.35  # one of some 200 words
 
 

@@ -20,6 +20,8 @@ PYTEST_ARGS ?= $(WORKERS) 3
 
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1
+# The tests start dozens of Pythons. Without compiled files each would compile PyTorch and transformers, for 15 seconds.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: run test test-unit test-all test-deploy nginx coverage check check-types check-python check-javascript bench docs dist clean help
 

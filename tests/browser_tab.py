@@ -39,9 +39,11 @@ DRAWN = """() => {
     const { data } = heat.getContext("2d").getImageData(0, 0, heat.width, heat.height);
     return new Set(new Uint32Array(data.buffer)).size > 4;
 }"""
+# What is known of a page that is not drawn.
 STATE = """() => {
     const host = [...document.querySelectorAll(".st-key-explorer *")].find((part) => part.shadowRoot);
-    return [document.querySelector(".stApp")?.dataset.testScriptState, host?.shadowRoot.querySelector(".panels")?.className,
+    return [document.querySelector(".stApp")?.dataset.testScriptState,
+        host?.shadowRoot.querySelector(".panels")?.className,
         host?.shadowRoot.querySelector(".readout")?.innerText, document.body.innerText.slice(0, 2000)];
 }"""
 
@@ -71,6 +73,7 @@ class BrowserTab:
         self.faults: list[str] = []
         self.url = url
         self.is_altered = False  # by a test that adds listeners, routes or scripts, so that no other test may use it
+        self._uses_clipboard = False
         self.page: Page = next((page for page in context.pages if page.url.endswith(IDLE)), None) or context.new_page()
         self.page.bring_to_front()  # a browser draws hardly anything in a background tab
         self.page.set_default_timeout(PATIENCE)
@@ -115,10 +118,12 @@ class BrowserTab:
 
     def may_use_clipboard(self) -> None:
         """Until this visitor leaves."""
+        self._uses_clipboard = True
         self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
 
     def _leave(self) -> None:
-        self.page.context.clear_permissions()
+        if self._uses_clipboard:
+            self.page.context.clear_permissions()
         if self.page.url.startswith("http"):
             self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
         if self.is_altered:

@@ -1,5 +1,5 @@
-"""Forced colours: what is chosen, on, focused or a number is still seen, not only said by words. Each check takes a page
-whose colours are forced, and leaves it as it was."""
+"""Forced colours: what is chosen, on, focused or a number is still seen, not only said by words. Each check takes a
+page whose colours are forced, and leaves it as it was."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Every page, visited once, for everybody: axe-core finds nothing in light and dark, on a desktop and a phone, with
-everything open; in forced colours what is chosen is still seen; a phone scrolls down only; the title says what is shown.
-"""
+everything open; in forced colours what is chosen is still seen; a phone scrolls down only; the title says what is
+shown."""
 
 from __future__ import annotations
 

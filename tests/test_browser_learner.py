@@ -208,8 +208,8 @@ def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab)
     expect(slider_of(page)).to_have_attribute("aria-valuetext", f"step {paused}")
     the_heads_part_without_the_server(moving)
     the_heads_part_without_the_server(calm)
-    assert 1 < max(pictures_of(moving)), "a map changes from frame to frame"
-    assert {1} == set(pictures_of(calm)), "without motion a map changes only with the step"
+    assert max(pictures_of(moving)) > 1, "a map changes from frame to frame"
+    assert set(pictures_of(calm)) == {1}, "without motion a map changes only with the step"
 
 
 def the_heads_part_without_the_server(frames: list[tuple[int, int, int]]) -> None:

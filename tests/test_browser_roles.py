@@ -127,7 +127,7 @@ def a_click_after_a_link_works(visitor: BrowserTab) -> None:
     expect(page.get_by_text(re.compile("ha(s|ve) not been measured yet|Measured on the built-in"))).to_be_visible()
     assert visitor.address == {**before, "corpus": "grammar"}
     page.go_back()
-    visitor.asked(**{"corpus": None, **before})
+    visitor.asked(corpus=None, **before)
     expect(page.locator(f"{MAP} .js-plotly-plot")).to_be_visible()
 
 

@@ -49,7 +49,7 @@ def test_a_command_that_is_told_to_end_leaves_no_part_of_a_file(tmp_path: Path) 
     folder = tmp_path / "asked"
     folder.mkdir()
 
-    def endless(_: argparse.Namespace) -> None:
+    def endless(args: argparse.Namespace) -> None:
         with whole_file(folder / "a.csv") as file:
             file.write(b"x")
             os.kill(os.getpid(), signal.SIGTERM)

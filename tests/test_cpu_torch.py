@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import venv
 import zipfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import lanes
 from tools import cpu_torch
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,35 +100,49 @@ def test_the_build_for_the_cpu_comes_from_its_own_index_and_stays(
     assert installed_by_make(python, *indexes, tmp_path) == (CPU, "")
 
 
+def without_anything(pytorch: str) -> dict[str, str]:
+    """Addresses at which there is no build of torch, by the reason."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        refused = f"http://127.0.0.1:{free.getsockname()[1]}"
+    return {"refused": refused, "unknown name": "http://index.invalid", "no such page": f"{pytorch}/no"}
+
+
+def assert_said(printed: str, index: str) -> None:
+    assert printed.startswith(f"No CPU build of PyTorch from {index} (")
+    assert printed.endswith("): the default index is asked.\n")
+    assert printed.count("\n") == 1
+
+
 @no_gpu
-@pytest.mark.parametrize("why", ["refused", "unknown name", "no such page", "a broken wheel"])
+@pytest.mark.parametrize(
+    "why", lanes.some(["refused", "unknown name", "no such page", "a broken wheel"], "a broken wheel")
+)
 def test_the_default_index_is_asked_where_the_other_has_nothing(
     python: Path, indexes: tuple[str, str], tmp_path: Path, why: str
 ) -> None:
     pytorch, default = indexes
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     if why == "a broken wheel":
         next((tmp_path / "pytorch" / "torch").glob("*.whl")).write_bytes(b"not a wheel")
-    other = {
-        "refused": f"http://127.0.0.1:{port}",
-        "unknown name": "http://index.invalid",
-        "no such page": f"{pytorch}/no",
-    }
-    began = time.monotonic()
-    version, stderr = installed_by_make(python, other.get(why, pytorch), default, tmp_path)
-    assert time.monotonic() - began < 60
+    index = without_anything(pytorch).get(why, pytorch)
+    version, printed = installed_by_make(python, index, default, tmp_path)
     assert version == VERSION
-    assert stderr.startswith(f"No CPU build of PyTorch from {other.get(why, pytorch)} (")
-    assert stderr.endswith("): the default index is asked.\n")
-    assert stderr.count("\n") == 1
+    assert_said(printed, index)
 
 
-def test_an_index_that_never_answers_is_left_soon() -> None:
+@no_gpu
+def test_an_index_that_has_nothing_is_said_in_one_line_and_nothing_is_installed(
+    indexes: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cpu_torch, "installed", lambda: "")
+    monkeypatch.setattr(cpu_torch, "install", lambda *_: pytest.fail("installed"))
+    for index in without_anything(indexes[0]).values():
+        cpu_torch.main(index)
+        assert_said(capsys.readouterr().out, index)
+
+
+def test_an_index_that_never_answers_is_left() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        began = time.monotonic()
         assert cpu_torch.why_not(f"http://127.0.0.1:{silent.getsockname()[1]}", 0.5)
-        assert time.monotonic() - began < 5
 
 
 def test_a_machine_with_a_gpu_or_a_torch_asks_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

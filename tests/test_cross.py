@@ -26,6 +26,7 @@ from mha_viz.figures.packet import Link, link_weights, packet
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, block, shown, units
 from mha_viz.reader.wire import attention_of, packed_attention
+from tests import lanes
 from tests.packets import matrix, unpack, unpack_panels
 from tests.page_scripts import ask_packet, ask_panels
 
@@ -181,26 +182,29 @@ def test_a_view_takes_rows_from_queries_and_columns_from_keys(cross: Attention) 
     assert (numbers.row_index, numbers.col_index) == ((1, 2, 3), (0, 1, 2, 3, 4))
 
 
-@pytest.mark.parametrize("special", ["keep", "hide", "rescale"])
-@pytest.mark.parametrize("unit", ["words", "pieces"])
-def test_the_page_decodes_what_python_draws(cross: Attention, unit: str, special: str) -> None:
-    raw, view = packet(cross, [Head(0, 0)]), View(unit=unit, special=special)
-    heads = cross.every_head()
-    ask = [{"packet": raw, "ask": "block", "head": i, "view": vars(view)} for i in range(len(heads))]
-    for head, answer in zip(heads, ask_packet(*ask), strict=True):
+VIEWS = [View(unit=unit, special=special) for unit in ("words", "pieces") for special in ("keep", "hide", "rescale")]
+
+
+def test_the_page_decodes_what_python_draws(cross: Attention) -> None:
+    raw = packet(cross, [Head(0, 0)])
+    asked = [(view, place, head) for view in VIEWS for place, head in enumerate(cross.every_head())]
+    answers = ask_packet(*({"packet": raw, "ask": "block", "head": at, "view": vars(view)} for view, at, _ in asked))
+    for (view, _, head), answer in zip(asked, answers, strict=True):
         part = block(cross, head, view, units(cross, view))
-        assert np.abs(matrix(answer) - part.w).max() <= 8 * STEP
-        assert np.abs(np.array(answer["hidden"]) - part.hidden).max() <= 8 * STEP
+        assert np.abs(matrix(answer) - part.w).max() <= 8 * STEP, view
+        assert np.abs(np.array(answer["hidden"]) - part.hidden).max() <= 8 * STEP, view
 
 
-@pytest.mark.parametrize("words", [True, False])
-def test_the_page_ranks_heads_by_a_link_between_the_texts(cross: Attention, words: bool) -> None:
-    link = Link(3, 2, words)
-    view = {"unit": "words" if words else "pieces", "link": {"query": 3, "key": 2}}
-    (answer,) = ask_packet({"packet": packet(cross, [Head(0, 0)], link), "ask": "ranking", "view": view})
-    expected = link_weights(cross, link).ravel()
-    assert expected[5] == pytest.approx(cross[1, 1][2:4, 1:3].sum(axis=1).mean() if words else cross[1, 1][3, 2])
-    assert max(abs(a["weight"] - expected[a["head"]]) for a in answer) <= 4 * STEP
+def test_the_page_ranks_heads_by_a_link_between_the_texts(cross: Attention) -> None:
+    links = Link(3, 2, True), Link(3, 2, False)  # of words, and of pieces
+    views = [{"unit": unit, "link": {"query": 3, "key": 2}} for unit in ("words", "pieces")]
+    packets = [packet(cross, [Head(0, 0)], link) for link in links]
+    asked = [{"packet": raw, "ask": "ranking", "view": view} for raw, view in zip(packets, views, strict=True)]
+    weights = cross[1, 1][2:4, 1:3].sum(axis=1).mean(), cross[1, 1][3, 2]
+    for link, weight, answer in zip(links, weights, ask_packet(*asked), strict=True):
+        expected = link_weights(cross, link).ravel()
+        assert expected[5] == pytest.approx(weight)
+        assert max(abs(a["weight"] - expected[a["head"]]) for a in answer) <= 4 * STEP
 
 
 def test_a_pin_counts_tokens_of_its_own_text(cross: Attention) -> None:
@@ -226,8 +230,10 @@ def test_a_long_text_travels_as_thumbnails_of_both_axes() -> None:
     assert np.abs(np.sqrt(matrix(answer)) - np.sqrt(pooled)).max() <= 0.5 / 255 + 1e-6
 
 
-@pytest.mark.parametrize("suffix", [*exports.drawing_suffixes(), ".html", *exports.shown_suffixes()])
-@pytest.mark.parametrize("kind", ["grid", "heatmap", "links"])
+@pytest.mark.parametrize(
+    ("suffix", "kind"),
+    lanes.covering([*exports.drawing_suffixes(), ".html", *exports.shown_suffixes()], ["grid", "heatmap", "links"]),
+)
 def test_it_is_drawn_and_its_numbers_are_written_in_every_format(cross: Attention, kind: str, suffix: str) -> None:
     figure = cross.grid() if kind == "grid" else getattr(cross, kind)(1, 2)
     assert len(figure.to_bytes(suffix)) > 100
@@ -276,19 +282,19 @@ def test_heads_are_compared_and_subtracted_in_every_format(cross: Attention, suf
         assert "reading “Das Tier war” and attending to “The animal was tired.”" in figure.caption
 
 
-@pytest.mark.parametrize("unit", ["words", "pieces"])
-@pytest.mark.parametrize("special", ["keep", "hide", "rescale"])
-def test_a_difference_is_that_of_the_two_matrices(cross: Attention, other: Attention, unit: str, special: str) -> None:
-    view, pair = View(unit=unit, special=special), (Panel(cross, Head(0, 1)), Panel(other, Head(2, 0)))
-    subtracted = signed(*pair, view)
-    parts = [block(panel.attention, panel.head, view, units(panel.attention, view)) for panel in pair]
-    np.testing.assert_allclose(subtracted.d, parts[1].w - parts[0].w, atol=1e-6)
-    rows, cols = ([one.text for one in side] for side in subtracted.axes)
-    assert "Das / Hund" in rows
-    assert "was / is" in cols
-    (answer,) = ask_panels({"packet": pack(pair), "ask": "difference", "view": vars(view), "of": [0, 1]})
-    assert (answer["rows"], answer["cols"]) == (rows, cols)
-    assert np.abs(np.array(answer["d"]).reshape(subtracted.d.shape) - subtracted.d).max() <= 16 * STEP
+def test_a_difference_is_that_of_the_two_matrices(cross: Attention, other: Attention) -> None:
+    pair = (Panel(cross, Head(0, 1)), Panel(other, Head(2, 0)))
+    raw = pack(pair)
+    answers = ask_panels(*({"packet": raw, "ask": "difference", "view": vars(view), "of": [0, 1]} for view in VIEWS))
+    for view, answer in zip(VIEWS, answers, strict=True):
+        subtracted = signed(*pair, view)
+        parts = [block(panel.attention, panel.head, view, units(panel.attention, view)) for panel in pair]
+        np.testing.assert_allclose(subtracted.d, parts[1].w - parts[0].w, atol=1e-6)
+        rows, cols = ([one.text for one in side] for side in subtracted.axes)
+        assert "Das / Hund" in rows, view
+        assert "was / is" in cols, view
+        assert (answer["rows"], answer["cols"]) == (rows, cols), view
+        assert np.abs(np.array(answer["d"]).reshape(subtracted.d.shape) - subtracted.d).max() <= 16 * STEP, view
 
 
 def test_the_page_draws_the_panels_that_python_draws(cross: Attention, other: Attention) -> None:
@@ -300,19 +306,20 @@ def test_the_page_draws_the_panels_that_python_draws(cross: Attention, other: At
         assert np.abs(np.array(drawn["w"]).reshape(part.w.shape) - part.w).max() <= 8 * STEP
 
 
-@pytest.mark.parametrize("pin", ["q1", "k3", "q2k1", "k6", "q6"])
-@pytest.mark.parametrize("at", [0, 1])
-def test_what_is_held_in_one_panel_is_held_in_the_others(cross: Attention, other: Attention, pin: str, at: int) -> None:
+def test_what_is_held_in_one_panel_is_held_in_the_others(cross: Attention, other: Attention) -> None:
     panels = [Panel(cross, Head(0, 1)), Panel(other, Head(2, 0))]
-    (answer,) = ask_panels({"packet": pack(panels), "ask": "shown", "query": f"pin={pin}&at={at}"})
-    if pin == "q6":  # there are five queries
-        assert answer["held"] == [[], []]
-        return
-    held = held_by_panels(panels, View(pin=pin), at)
-    for panel, spot, words in zip(panels, held, answer["held"], strict=True):
-        axes = units(panel.attention, View())
-        places = [] if spot is None else [(axes.rows, spot.row), (axes.cols, spot.col)]
-        assert words == [side[place].text for side, place in places if place is not None]
+    pins = [(pin, at) for pin in ("q1", "k3", "q2k1", "k6", "q6") for at in (0, 1)]
+    raw = pack(panels)
+    answers = ask_panels(*({"packet": raw, "ask": "shown", "query": f"pin={pin}&at={at}"} for pin, at in pins))
+    for (pin, at), answer in zip(pins, answers, strict=True):
+        if pin == "q6":  # there are five queries
+            assert answer["held"] == [[], []]
+            continue
+        held = held_by_panels(panels, View(pin=pin), at)
+        for panel, spot, words in zip(panels, held, answer["held"], strict=True):
+            axes = units(panel.attention, View())
+            places = [] if spot is None else [(axes.rows, spot.row), (axes.cols, spot.col)]
+            assert words == [side[place].text for side, place in places if place is not None], (pin, at)
 
 
 def test_divergences_are_of_rows_over_the_same_columns(cross: Attention, other: Attention) -> None:

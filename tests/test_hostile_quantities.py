@@ -18,7 +18,7 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.gradients import gradient_weighted
 from mha_viz.models.norms import norm_weighted
 from mha_viz.study.effects import Case, lost
-from tests import hostile
+from tests import hostile, lanes
 from tests.page_session import PageSession
 
 SHORT = {name: text for name, text in hostile.KINDS.items() if len(text) <= 2000}
@@ -69,7 +69,7 @@ ON_PAGE = ("script", "markdown image", "markdown marks", "tex unfinished", "righ
 
 @pytest.mark.app
 @pytest.mark.usefixtures("no_hub")
-@pytest.mark.parametrize("name", ON_PAGE)
+@pytest.mark.parametrize("name", lanes.some(ON_PAGE, "script", "markdown image", "only zero width"))
 def test_hostile_text_on_the_page(name: str) -> None:
     url = {"text": f"{hostile.TEXTS[name]} [MASK]", "model": "toy", "off": "L1H1"}
     page = PageSession(url, "pages/60_switch_off.py")
@@ -78,11 +78,12 @@ def test_hostile_text_on_the_page(name: str) -> None:
     assert "](http" not in page.said.replace("](https://arxiv.org", "")
 
 
+WORDS = ("<b>bold</b>", "$x$", "two words", "![](http://a.invalid/b.png)", "\u200b", "a" * 500)
+
+
 @pytest.mark.app
 @pytest.mark.usefixtures("no_hub")
-@pytest.mark.parametrize(
-    "word", ["<b>bold</b>", "$x$", "two words", "![](http://a.invalid/b.png)", "\u200b", "a" * 500]
-)
+@pytest.mark.parametrize("word", lanes.some(WORDS, "<b>bold</b>", "![](http://a.invalid/b.png)", "\u200b"))
 def test_hostile_words_that_are_asked_for_are_named_and_the_rest_stays(word: str) -> None:
     url = {"text": "the dog [MASK] the girl .", "model": "toy", "off": "L1H1", "word": word, "want": word}
     page = PageSession(url, "pages/60_switch_off.py")

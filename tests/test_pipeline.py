@@ -21,7 +21,7 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.folder import check_folder
 from mha_viz.models.hub import local_folder
 from mha_viz.models.pipeline import check_added, check_sentencepiece, check_tokenizer, check_tokenizer_settings
-from tests import tiny_models
+from tests import lanes, tiny_models
 from tests.oracles import SENTENCE
 
 VOCABULARY = {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
@@ -81,7 +81,7 @@ def test_the_apps_own_tokenizers_pass() -> None:
             check_folder(folder)
 
 
-@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+@pytest.mark.parametrize("family", lanes.some([*tiny_models.FAMILIES], *tiny_models.TOKENIZERS))
 def test_a_trained_tokenizer_passes(family: str, tiny_folder: Callable[[str], Path]) -> None:
     check_folder(tiny_folder(family))
 

@@ -20,6 +20,7 @@ from mha_viz.corpus.sources import open_corpus
 from mha_viz.corpus.treebank import START, Corpus, Sentence
 from mha_viz.errors import CorpusError, CorpusMissing
 from mha_viz.study.cluster.layout import corpus_of, lay_out, survey
+from tests import lanes
 from tests.conllu import GAP_HEADING, conllu, line
 from tests.shards import laid_out, treebank
 
@@ -59,7 +60,11 @@ def zstandard(path: Path, data: bytes) -> Path:
     return path
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=60 if lanes.everything else 20,
+    derandomize=not lanes.everything,
+)
 @given(st.text(st.sampled_from("ab .\n\r\u2028é😀\x0b"), max_size=60), st.integers(1, 20))
 def test_lines_of_text_are_each_in_one_shard(tmp_path: Path, text: str, size: int) -> None:
     if not text.strip():

@@ -12,6 +12,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.models.encoder import Encoder
 from mha_viz.ui.lab.small_tasks import MEASURES, SmallTask, feedback, small_tasks
+from tests import lanes
 from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub")
@@ -69,7 +70,7 @@ def test_no_sentence_is_read_before_a_task_is_chosen() -> None:
     assert small_tasks()[1].text in page.said.replace("\\", "")
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", lanes.some(range(6), 0, 3))
 def test_a_task_shows_four_heads_says_the_numbers_and_leads_to_explore(number: int, minilm: Encoder) -> None:
     task = small_tasks()[number]
     page = visit(task=str(number + 1))
@@ -92,7 +93,7 @@ def test_a_task_shows_four_heads_says_the_numbers_and_leads_to_explore(number: i
     assert f"head={task.heads[0]}" in links[0].query_string
 
 
-@pytest.mark.parametrize("odd", ["0", "7", "x", "", "１"])
+@pytest.mark.parametrize("odd", lanes.some(["0", "7", "x", "", "１"], "0", "7", "x"))
 def test_odd_tasks_and_answers_of_a_link_are_survived(odd: str) -> None:
     assert "mha_player" not in visit(task=odd, answer=odd)._drawn()
     assert "Right." not in visit(task="1", answer=odd).said

@@ -32,6 +32,7 @@ from mha_viz.training.record import (
 from mha_viz.training.record import RANDOM as RANDOM_START
 from mha_viz.training.statements import Statement, pairs, statements
 from mha_viz.training.tasks import sentences
+from tests import lanes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -195,11 +196,15 @@ def test_a_layer_that_learned_nothing_proves_nothing() -> None:
 
 
 def test_a_stored_run_is_what_the_code_gives_today() -> None:
-    fresh, stored = run(EXPERIMENTS[IDENTICAL].default).runs[0], record.stored(IDENTICAL).runs[0]
-    np.testing.assert_allclose(fresh.loss, stored.loss, rtol=1e-4)
-    np.testing.assert_allclose(fresh.gradients, stored.gradients, rtol=1e-3)
-    np.testing.assert_allclose(fresh.accuracy, stored.accuracy, atol=5e-3)
-    np.testing.assert_allclose(fresh.maps, stored.maps, atol=2e-3)
+    default = EXPERIMENTS[IDENTICAL].default
+    settings = default if lanes.everything else replace(default, steps=60)  # the same steps, of which it does the first
+    fresh, stored = run(settings).runs[0], record.stored(IDENTICAL).runs[0]
+    _, ours, theirs = np.intersect1d(fresh.steps, stored.steps, return_indices=True)
+    assert len(ours) >= 5
+    np.testing.assert_allclose(fresh.loss[ours], stored.loss[theirs], rtol=1e-4)
+    np.testing.assert_allclose(fresh.gradients[ours], stored.gradients[theirs], rtol=1e-3)
+    np.testing.assert_allclose(fresh.accuracy[ours], stored.accuracy[theirs], atol=5e-3)
+    np.testing.assert_allclose(fresh.maps[ours], stored.maps[theirs], atol=2e-3)
 
 
 def test_accuracy_is_one_thing_on_the_page() -> None:

@@ -14,7 +14,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models.encoder import load
 from mha_viz.study.toy_effects import HEADING, without_heads
 
-SENTENCES, SEED = 500, 0
+SENTENCES, SEED = 120, 0
 
 
 @pytest.fixture(scope="module")

@@ -97,9 +97,9 @@ class Covered:
 
     def of(self, mutant: Mutant) -> tuple[list[str], int]:
         """The tests for a mutant, modules and tests in the order of their seconds, and the number of those left out."""
-        known = [test for test in self.tests.get(mutant.file, {}).get(mutant.line, ()) if test in self.seconds]
+        running = [test for test in self.tests.get(mutant.file, {}).get(mutant.line, ()) if test in self.seconds]
         chosen, spent = [], 0.0
-        for test in sorted(known, key=lambda test: (self.seconds[test], test)):
+        for test in sorted(running, key=lambda test: (self.seconds[test], test)):
             spent += self.seconds[test]
             if chosen and spent > MOST_SECONDS:
                 break
@@ -107,7 +107,7 @@ class Covered:
         modules = Counter[str]()
         for test in chosen:
             modules[_module(test)] += self.seconds[test]  # type: ignore[assignment]
-        return sorted(chosen, key=lambda test: (modules[_module(test)], _module(test))), len(known) - len(chosen)
+        return sorted(chosen, key=lambda test: (modules[_module(test)], _module(test))), len(running) - len(chosen)
 
 
 def _test(context: str) -> str:
@@ -321,8 +321,8 @@ def _worker(source: Path, mutants: Iterable[Mutant], covered: Covered, out: Path
             outcome = tried(tree, mutant, covered, broken)
             lines.write(json.dumps(asdict(outcome)) + "\n")
             lines.flush()
-            said = f"noticed by {outcome.by}" if outcome.is_noticed else f"UNNOTICED by {outcome.tests}"
-            print(f"{mutant.file}:{mutant.line} {mutant.operator}: {said} ({outcome.seconds} s)", flush=True)
+            words = f"noticed by {outcome.by}" if outcome.is_noticed else f"UNNOTICED by {outcome.tests}"
+            print(f"{mutant.file}:{mutant.line} {mutant.operator}: {words} ({outcome.seconds} s)", flush=True)
 
 
 def in_processes(work: Callable[[int], None], count: int) -> None:
@@ -370,24 +370,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--unlike", type=Path, help="leave files out that differ from those of this checkout")
     parser.add_argument("--mutants", type=Path, help="an earlier result: the same mutants once more")
     parser.add_argument("--workers", type=int, default=2)
-    asked = parser.parse_args(arguments)
+    chosen = parser.parse_args(arguments)
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONUTF8": "1"}
-    covered, tree = Covered.read(asked.coverage, asked.times), asked.tree.resolve()
-    if asked.mutants:
-        mutants = [Mutant(**row["mutant"]) for row in json.loads(asked.mutants.read_text("utf-8"))["outcomes"]]
+    covered, tree = Covered.read(chosen.coverage, chosen.times), chosen.tree.resolve()
+    if chosen.mutants:
+        mutants = [Mutant(**row["mutant"]) for row in json.loads(chosen.mutants.read_text("utf-8"))["outcomes"]]
     else:
-        mutants = chosen_mutants(tree, covered, unlike=asked.unlike)
+        mutants = chosen_mutants(tree, covered, unlike=chosen.unlike)
     print(f"{len(mutants)} mutants", flush=True)
     for name in HEAVY:
         import_module(name)
     gc.freeze()
-    parts = [asked.out.with_suffix(f".{number}.jsonl") for number in range(asked.workers)]
-    in_processes(lambda n: _worker(tree, mutants[n :: asked.workers], covered, parts[n]), asked.workers)
+    parts = [chosen.out.with_suffix(f".{number}.jsonl") for number in range(chosen.workers)]
+    in_processes(lambda n: _worker(tree, mutants[n :: chosen.workers], covered, parts[n]), chosen.workers)
     rows = [json.loads(line) for part in parts for line in part.read_text("utf-8").splitlines()]
     for part in parts:
         part.unlink()
     result = summary([Outcome(**(row | {"mutant": Mutant(**row["mutant"])})) for row in rows])
-    asked.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    chosen.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
     print(f"{result['noticed']} of {result['mutants']} noticed")
 
 

@@ -14,8 +14,8 @@ import pytest
 
 def _spent() -> tuple[float, float, float]:
     """The clock, and the processor's seconds of this process and of its ended children."""
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return time.monotonic(), own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
+    mine, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return time.monotonic(), mine.ru_utime + mine.ru_stime, children.ru_utime + children.ru_stime
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

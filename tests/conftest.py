@@ -122,9 +122,10 @@ def shuffled(items: list[pytest.Function], seed: int) -> list[pytest.Function]:
 def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Function]:
     """The order from which workers take equal shares.
 
-    Modules that need the shared server or the browser are in the first share, so that these are started once. The
-    others are dealt to the other shares. Pure modules, whose tests are the fastest, fill every share, so that no worker
-    waits for another's last long test. Of each kind, modules of lanes.LONG come first.
+    Modules that need the shared server or the browser are dealt to the first two shares of three, or to the first of
+    two, because each worker that has some starts these once. The others are dealt to the rest. Pure modules, whose
+    tests are the fastest, fill every share, so that no worker waits for another's last long test. Of each kind, modules
+    of lanes.LONG come first.
     """
     kinds: dict[Path, str] = {}
     for item in items:
@@ -132,21 +133,31 @@ def in_shares(items: list[pytest.Function], workers: int) -> list[pytest.Functio
             kinds[item.path] = "shared"
         elif not item.get_closest_marker("unit"):
             kinds.setdefault(item.path, "dealt")
-    shared, dealt, unit = (
-        [item for item in items if kinds.get(item.path, "unit") == kind] for kind in ("shared", "dealt", "unit")
-    )
-    for part in (dealt, unit):
+    of_kind = {
+        kind: [item for item in items if kinds.get(item.path, "unit") == kind] for kind in ("shared", "dealt", "unit")
+    }
+    for part in of_kind.values():
         part.sort(key=lambda item: item.path.stem not in lanes.LONG)
-    place = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in dealt))}
-    others = max(1, workers - 1)
-    shares = [[item for item in dealt if place[item.path] % others == number] for number in range(others)]
-    shares = [shared, *shares] if workers > 1 else [shared + dealt]
+    of_pages = max(1, min(2, workers - 1))
+    shares = _by_module(of_kind["shared"], of_pages)
+    for number, others in enumerate(_by_module(of_kind["dealt"], max(1, workers - of_pages))):
+        if workers > 1:
+            shares.append(others)
+        else:
+            shares[number] += others
     ordered: list[pytest.Function] = []
+    unit = of_kind["unit"]
     for first in shares:
         room = max(0, len(items) // workers - len(first))
         ordered += [*first, *unit[:room]]
         del unit[:room]
     return ordered + unit
+
+
+def _by_module(items: list[pytest.Function], shares: int) -> list[list[pytest.Function]]:
+    """The tests in as many shares, by turns a module to each."""
+    place = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
+    return [[item for item in items if place[item.path] % shares == number] for number in range(shares)]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

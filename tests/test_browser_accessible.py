@@ -49,7 +49,7 @@ class Visited(NamedTuple):
 
 
 PAGES = (
-    Visited("/explore", "L3H1 · “The animal didn't cross the street becau…” · mha_viz"),
+    Visited("/", "L3H1 · “The animal didn't cross the street becau…” · mha_viz"),
     Visited(
         "/?roles=on&tour=1&head=L0H2",
         forced=[chosen("heads of a drawing", "segments"), forced_colours.kinds_of_roles],

@@ -143,7 +143,7 @@ def collected() -> list[Any]:
         "test_pages": ("browser", 4),
         "test_toy": ("models", 5),
         "test_long": ("models", 3),
-        "test_pure": ("unit", 8),
+        "test_pure": ("unit", 30),
     }
     return [
         SimpleNamespace(

@@ -231,8 +231,8 @@ class Chosen:
         self.place = {test: number for number, test in enumerate(self.tests)}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        kept = [item for item in session.items if item.nodeid in self.place]
-        session.items = sorted(kept, key=lambda item: self.place[item.nodeid])
+        chosen = [item for item in session.items if item.nodeid in self.place]
+        session.items = sorted(chosen, key=lambda item: self.place[item.nodeid])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

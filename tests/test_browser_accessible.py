@@ -58,7 +58,7 @@ PAGES = (
     Visited("/compare?show=layer", forced=[chosen("buttons and pills", "segments")]),
     Visited(
         "/roles?model=toy&head=L1H2&tour=4",
-        "Roles · Toy, trained on the built-in grammar · mha_viz",
+        "Roles · L1H2 · Toy, trained on the built-in grammar · mha_viz",
         shows="How it learned",
         forced=[chosen("buttons and pills"), forced_colours.bars],
     ),

@@ -12,6 +12,7 @@ from mha_viz.numerals import decimal
 from mha_viz.training import record
 from mha_viz.ui.takeaway import Offer
 from tests import lanes
+from tests.few_sentences import read_few
 from tests.files import opens
 from tests.page_session import PageSession
 
@@ -71,7 +72,11 @@ def test_what_it_costs_is_given_as_a_table_and_as_numbers(offered: list[Offer]) 
     assert [line.split(",")[1:4] for line in lines[:2]] == [["512", "8", "64"], ["512", "1", "64"]]
 
 
-def test_roles_gives_its_map_its_tables_and_the_card_of_a_head(offered: list[Offer]) -> None:
+@pytest.mark.usefixtures("empty_home")
+def test_roles_gives_its_map_its_tables_and_the_card_of_a_head(
+    offered: list[Offer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_few(monkeypatch)
     PageSession({"head": "L3H1"}, "pages/30_roles.py")
     assert [offer.file for offer in offered] == ["roles", "offsets-L3H1", "delimiters-L3H1", "relations", "coreference"]
     for offer in offered:

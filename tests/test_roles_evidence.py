@@ -32,12 +32,19 @@ from mha_viz.ui.explore.case import excerpt
 from mha_viz.ui.roles import readable
 from mha_viz.ui.searches import searches
 from mha_viz.ui.studies import given, studies
+from tests.few_sentences import read_few
 from tests.page_session import PageSession, press
 from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
 PAGE = "pages/30_roles.py"
+
+
+@pytest.fixture(autouse=True)
+def few_sentences(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cards of heads wait for the first of the built-in sentences only."""
+    read_few(monkeypatch)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -33,16 +34,24 @@ from mha_viz.ui.roles import relations, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
 from tests import hostile, lanes
+from tests.few_sentences import read_few
 from tests.page_session import PageSession, press
 from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
 PAGE = "pages/30_roles.py"
+EVERY_SENTENCE = studies_room._pointed  # which the fixture below replaces
 CONLLU = (
     "1\tDogs\tdog\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n"
     "3\t.\t.\tPUNCT\t_\t_\t2\tpunct\t_\t_\n\n"
 )
+
+
+@pytest.fixture(autouse=True)
+def few_sentences(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cards of heads wait for the first of the built-in sentences only."""
+    read_few(monkeypatch)
 
 
 def visit(**url: Any) -> PageSession:
@@ -305,9 +314,10 @@ def test_no_parameter_of_the_url_has_a_second_master() -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_a_model_that_was_not_measured_is_measured_on_demand(
-    tiny_folder: Callable[[str], Path], empty_home: Path
+    tiny_folder: Callable[[str], Path], empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = str(tiny_folder("bert"))
+    name, every = str(tiny_folder("bert")), built_in()
+    monkeypatch.setattr(grammar, "corpus", lambda: replace(every, sentences=every.sentences[:60]))
     page = visit(model=name)
     assert "have not been measured yet" in page.said
     press(page, "measure")
@@ -585,13 +595,17 @@ def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
     assert after.facts == before.facts
 
 
-def test_where_heads_point_is_kept_within_its_bound_and_given_back(everybody_goes: Callable[[], None]) -> None:
+def test_where_heads_point_is_kept_within_its_bound_and_given_back(
+    everybody_goes: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(studies_room, "_pointed", EVERY_SENTENCE)
     desk, model = Studies(), catalog.resolve("toy")
     job = desk.point(model)
     until(lambda: looked_at(job).finished)
     pointers = desk.pointers(model)
     assert pointers is not None
     assert len(pointers) == len(built_in().sentences)
+    assert pointers[-1] is not None
     assert desk._pointers.bytes > 0
     everybody_goes()
     assert desk.pointers(model) is None
@@ -600,6 +614,7 @@ def test_where_heads_point_is_kept_within_its_bound_and_given_back(everybody_goe
 
 def test_reading_the_built_in_sentences_can_be_stopped_and_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
     desk, model = Studies(), catalog.resolve("toy")
+    monkeypatch.setattr(studies_room, "_pointed", EVERY_SENTENCE)
     monkeypatch.setattr(jobs, "visitor", lambda: "ann")
     with office()._reader._lock:  # no batch is answered meanwhile
         job = desk.point(model)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from mha_viz.files.assets import page_files, page_name
+from tests.few_sentences import read_few
 from tests.page_session import PageSession, press
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
 PAGES = {page_name(file): f"pages/{file.name}" for file in page_files()}
+
+
+@pytest.fixture(autouse=True)
+def few_sentences(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cards of heads wait for the first of the built-in sentences only."""
+    read_few(monkeypatch)
 
 
 def visit(page: str, **url: Any) -> PageSession:

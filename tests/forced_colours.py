@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, expect
 
 from tests.screenshots import differing
 from tests.waiting import until
@@ -50,10 +50,11 @@ def switch(page: Page) -> None:
     """On looks different from off."""
     label = page.locator(".stCheckbox label")
     mark = label.locator("> :nth-child(2)")
-    off = mark.screenshot(animations="disabled")
+    pictures: list[bytes] = []
+    _drawn(lambda: pictures.append(mark.screenshot(animations="disabled")) or 1, 0)
     label.click()
     expect(label).to_have_attribute("data-selected", "true")
-    _drawn(lambda: differing(off, mark.screenshot(animations="disabled")), 0.2)
+    _drawn(lambda: differing(pictures[0], mark.screenshot(animations="disabled")), 0.2)
     label.click()
     expect(label).not_to_have_attribute("data-selected", "true")
 
@@ -81,8 +82,16 @@ def bars(page: Page) -> None:
 
 
 def _drawn(difference: Callable[[], float], least: float) -> None:
-    """Wait until a difference between two screenshots exceeds ``least``: a page may still be drawn, or drawn anew."""
-    until(lambda: difference() > least, every=0.1)
+    """Wait until a difference between two screenshots exceeds ``least``: a page may still be drawn, or drawn anew, and a
+    part may be replaced while it is photographed."""
+
+    def is_seen() -> bool:
+        try:
+            return difference() > least
+        except Error:
+            return False
+
+    until(is_seen, every=0.1)
 
 
 def _differ(one: Locator, other: Locator) -> None:

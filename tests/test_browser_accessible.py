@@ -93,7 +93,7 @@ def test_a_page_is_there_for_everybody(newcomer: Callable[..., BrowserTab], visi
         visitor.resize(size)
         _turned(visitor, scheme)
         visitor.scrolls_only_down()
-        if visited.path.startswith("/questions"):
+        if visited.path.startswith("/questions") and size == DESKTOP:  # a phone has no keys
             _axe_finds_nothing_in_the_list_of_keys(page)
         if number == 0:
             _open_everything(page)

@@ -256,14 +256,14 @@ def test_of_equal_weights_the_first_in_the_corpus_counts_in_any_order() -> None:
 def test_cases_without_a_place_can_be_left_out_as_soon_as_that_is_known(
     small: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus = grammar.corpus(30, seed=1)
+    corpus = grammar.corpus(16, seed=1)
     once = one_pass(small, corpus).selection
     monkeypatch.setattr(evidence, "WAITING", -(10**9))  # sorted after each batch
     often = one_pass(small, corpus).selection
     assert once is not None
     assert often is not None
     np.testing.assert_array_equal(once.cases, often.cases)
-    late = one_pass(small, grammar.corpus(30, seed=2)).selection
+    late = one_pass(small, grammar.corpus(16, seed=2)).selection
     assert late is not None
     before = len(often.unsorted)
     often.merge(late.cases)

@@ -6,6 +6,7 @@ import base64
 import functools
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
 from mha_viz.ui.roles import learning
 from tests import lanes
+from tests.few_sentences import read_few
 from tests.page_session import ROOT, PageSession, press
 
 if TYPE_CHECKING:
@@ -37,6 +39,12 @@ if TYPE_CHECKING:
 QUESTIONS = questions.questions()
 STEPS_OF_TOUR = tour.steps()
 SENTENCE = re.compile(r"[.!?](?= [A-Z]|$)")
+
+
+@pytest.fixture(autouse=True)
+def few_sentences(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cards of heads wait for the first of the built-in sentences only."""
+    read_few(monkeypatch)
 
 
 def path_of(name: str) -> str:

@@ -34,7 +34,7 @@ from tests.conllu import GAP_HEADING, conllu, line
 from tests.page_session import PageSession
 
 # Shares of the largest size; shorter texts have too few words for a sentence.
-SIZES = [60 * 2**k for k in range(5)] if lanes.everything else [240, 960]
+SIZES = [60 * 2**k for k in range(5)] if lanes.everything else [160, 640]
 DOUBLE = 2.1
 # A text that is typed is parsed as a file is; of these kinds, that is counted once more.
 TYPED = ("heads leftward", "never closed", "Entity (", "documents that are left out", "an error in a long sentence")
@@ -130,8 +130,7 @@ CONLLU: dict[str, Callable[[int], str]] = {
     },
     **{
         f"{make.__name__} {heads.__name__}": partial(make, heads)
-        for make in (opened, crossed)
-        for heads in (leftward, rightward, first_root, last_root)
+        for make, heads in lanes.covering((opened, crossed), (leftward, rightward, first_root, last_root))
     },
     **{f"Entity {p}": partial(cell, p) for p in ("a", "(", ")", "(a", "a)", "(a)", "(a-", "-", "a ", "(a b", "()")},
     "never closed": never_closed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from threading import Event
 from typing import Any
@@ -16,6 +17,7 @@ from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects
 from mha_viz.attention import Head
 from mha_viz.attention.answers import Ablation
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import ShapeError
 from mha_viz.figures import effects as charts
 from mha_viz.figures.theme import LIGHT
@@ -23,7 +25,9 @@ from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.methods import METHODS
 from mha_viz.reader import Reader
+from mha_viz.reader import __main__ as reader_process
 from mha_viz.study import effects as study
+from mha_viz.ui import inference
 from mha_viz.ui.address import read
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import Office, office
@@ -138,10 +142,15 @@ def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
 @cache
 def means_of_the_toy() -> tuple[Encoder, Any]:
     toy = load("toy")
-    return toy, ablation.means_over(toy, (" ".join(sentence.forms) for sentence in built_in().sentences))
+    return toy, ablation.means_over(toy, (" ".join(sentence.forms) for sentence in two_parts().sentences))
 
 
-@pytest.mark.parametrize("when", [1, 8])  # in the middle of the means, and after them: a batch of heads
+def two_parts() -> Corpus:
+    """As many of the built-in sentences as are read in two parts."""
+    return replace(built_in(), sentences=built_in().sentences[: 2 * inference.PART])
+
+
+@pytest.mark.parametrize("when", [1, 2])  # in the middle of the means, and after them: a batch of heads
 def test_means_are_measured_again_when_the_process_was_replaced_between_two_parts(
     when: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +167,8 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
         return usual(reader, request)
 
     readers_are_copies(monkeypatch)
+    monkeypatch.setattr(inference, "built_in", two_parts)
+    monkeypatch.setattr(reader_process, "_built_in", two_parts)
     monkeypatch.setattr(Reader, "_ask", ask)
     monkeypatch.setattr(office(), "_reader", Reader())
     page = PageSession({"text": text, "model": "toy", "how": "mean"}, PAGE)

@@ -22,7 +22,7 @@ from mha_viz.study.corpus_effects import COREFERENCE, effect
 from mha_viz.study.used_roles import used_roles
 from tests.page_session import PageSession
 
-MOST = 12
+MOST = 6
 
 
 @pytest.fixture(scope="module")

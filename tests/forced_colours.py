@@ -82,8 +82,8 @@ def bars(page: Page) -> None:
 
 
 def _drawn(difference: Callable[[], float], least: float) -> None:
-    """Wait until a difference between two screenshots exceeds ``least``: a page may still be drawn, or drawn anew, and a
-    part may be replaced while it is photographed."""
+    """Wait until a difference between two screenshots exceeds ``least``: a page may still be drawn, or drawn anew, and
+    a part may be replaced while it is photographed."""
 
     def is_seen() -> bool:
         try:

@@ -127,7 +127,7 @@ def test_one_visitor_cancels_and_the_other_gets_the_model(
     server: AppServer,
     hub: FakeHub,
 ) -> None:
-    name = offered(hub, "someone/shared", chunk_pause=0.8)
+    name = offered(hub, "someone/shared", held=True)
     visitor.visit("/", text="the cat", model=name)
     expect(visitor.page.get_by_text(f"Downloading {name}")).to_be_visible()
     with browser.new_context(viewport=DESKTOP) as context:
@@ -136,6 +136,7 @@ def test_one_visitor_cancels_and_the_other_gets_the_model(
         expect(other.page.get_by_text(f"Downloading {name}")).to_be_visible()
         visitor.page.get_by_role("button", name="Cancel").click()
         visitor.asked(model=None)
+        hub.go_on.set()
         expect(visitor.page.get_by_role("progressbar")).to_have_count(0)
         visitor.drawn()
         expect(other.page.get_by_role("progressbar")).to_have_count(0)

@@ -123,7 +123,7 @@ def test_every_example_is_read_and_leaves_a_url_that_restores_it() -> None:
 def test_messages_that_say_nothing_change_nothing() -> None:
     visit = PageSession({"text": "Kept."})
     examples_that_are_none: list[object] = [-1, 999, "0", None, 1.5, {}]
-    sent = [("mha_sentence", "example", index) for index in examples_that_are_none]
+    sent: list[tuple[str, str, object]] = [("mha_sentence", "example", index) for index in examples_that_are_none]
     sent += [(*to, value) for to in (("mha_sentence", "model"), ("mha_explorer", "view")) for value in (None, {})]
     for component, event, value in sent:
         visit.send(component, event, value)

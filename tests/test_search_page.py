@@ -125,7 +125,8 @@ def test_elsewhere_an_answer_leads_to_explore_with_the_link_that_was_looked_for(
 
 def test_an_answer_that_is_not_there_opens_nothing() -> None:
     page = visit("explore")
-    for index in (None, -1, 99, "x", [], 0.5):
+    odd: tuple[object, ...] = (None, -1, 99, "x", [], 0.5)
+    for index in odd:
         opened(page, "pronoun", index)
         assert page.url == {}, index
 

@@ -20,7 +20,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -98,15 +98,16 @@ class Covered:
     def of(self, mutant: Mutant) -> tuple[list[str], int]:
         """The tests for a mutant, modules and tests in the order of their seconds, and the number of those left out."""
         running = [test for test in self.tests.get(mutant.file, {}).get(mutant.line, ()) if test in self.seconds]
-        chosen, spent = [], 0.0
+        chosen: list[str] = []
+        spent = 0.0
         for test in sorted(running, key=lambda test: (self.seconds[test], test)):
             spent += self.seconds[test]
             if chosen and spent > MOST_SECONDS:
                 break
             chosen.append(test)
-        modules = Counter[str]()
+        modules: dict[str, float] = defaultdict(float)
         for test in chosen:
-            modules[_module(test)] += self.seconds[test]  # type: ignore[assignment]
+            modules[_module(test)] += self.seconds[test]
         return sorted(chosen, key=lambda test: (modules[_module(test)], _module(test))), len(running) - len(chosen)
 
 

@@ -124,7 +124,9 @@ def test_messages_that_say_nothing_change_nothing() -> None:
     visit = PageSession({"text": "Kept."})
     examples_that_are_none: list[object] = [-1, 999, "0", None, 1.5, {}]
     sent: list[tuple[str, str, object]] = [("mha_sentence", "example", index) for index in examples_that_are_none]
-    sent += [(*to, value) for to in (("mha_sentence", "model"), ("mha_explorer", "view")) for value in (None, {})]
+    nothing: tuple[object, ...] = (None, {})
+    sent += [("mha_sentence", "model", value) for value in nothing]
+    sent += [("mha_explorer", "view", value) for value in nothing]
     for component, event, value in sent:
         visit.send(component, event, value)
         assert visit.typed["text"] == "Kept.", (event, value)

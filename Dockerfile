@@ -41,7 +41,8 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false
 ENV MHA_VIZ_MODELS=minilm,toy,repeater
 ENV HOST=0.0.0.0 PORT=8501 STREAMLIT_SERVER_HEADLESS=true
 USER 10001:10001
-WORKDIR /tmp
+# Nothing can be written here, so that no file lies where a process starts.
+WORKDIR /
 EXPOSE 8501
 
 # Its answer is read: a server that only accepts connections is not healthy.

@@ -44,6 +44,14 @@ def test_the_limit_of_a_model_is_bounded_by_the_bytes_of_its_weights(
     assert piece_limit(model, SimpleNamespace(model_max_length=10**9), heads) == limit
 
 
+@pytest.mark.parametrize(("kind", "limit"), [("block_sparse", (5 + 2 * 1) * 4), ("original_full", 64)])
+def test_a_sparse_bigbird_is_cut_where_its_attention_is_no_longer_full(tmp_path: Path, kind: str, limit: int) -> None:
+    model, tokenizer = tiny_models.big_bird(kind, block_size=4, num_random_blocks=1, max_position_embeddings=64)
+    with pytest.warns(mv.TextCutWarning, match=f"reads at most {limit} pieces"):
+        attention = mv.load(str(tiny_models.saved(model, tmp_path, tokenizer))).encode("dog " * 100)
+    assert attention.weights.shape[-1] == limit
+
+
 def test_a_gpt2_reads_a_thousand_pieces(tmp_path: Path) -> None:
     config = GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=1024, vocab_size=400)  # type: ignore[call-arg]
     folder = tiny_models.saved(GPT2Model(config), tmp_path / "gpt2")

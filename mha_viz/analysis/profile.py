@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from mha_viz.analysis.findings import CANDIDATE, COLUMNS, WITHIN, Finding, findi
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, warn
 from mha_viz.files import whole_file
+from mha_viz.files.tables import as_csv, as_written, from_csv
 from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ SENTENCES = "evidence.conllu"  # of the table evidence, in its order of first an
 REMAKE = "Measure it again with mha-viz profile."
 MOST_OF_PATH = 200  # characters of a path that an error quotes
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
+DIGESTS, SEAL = "digests", "seal"  # entries of profile.json: of the other files, and of all its other entries
 DEFINITIONS = "3"  # version of the measures; increased when a number changes its meaning
 
 _ACCURACY = ("n", "correct", "accuracy")
@@ -185,7 +187,7 @@ class Profile:
     def files(self) -> dict[str, str]:
         """The text of each file by path in the profile's folder; profile.json comes last."""
         texts = {
-            f"{below}{name}.csv": table.to_csv(index=False, float_format="%.9g", lineterminator="\n")
+            f"{below}{name}.csv": as_csv(table)
             for below, tables in (("", self.tables), (UNTRAINED_FOLDER, self.untrained))
             for name, table in tables.items()
         }
@@ -193,7 +195,9 @@ class Profile:
             from mha_viz.corpus.conllu import as_conllu
 
             texts[SENTENCES] = as_conllu(self.sentences)
-        return texts | {FACTS: json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n"}
+        facts = {**self.facts, DIGESTS: {name: _digest(text) for name, text in texts.items()}}
+        facts[SEAL] = _digest(json.dumps(facts, ensure_ascii=False))
+        return texts | {FACTS: json.dumps(facts, indent=1, ensure_ascii=False) + "\n"}
 
     def write(self, folder: Path) -> None:
         """Write one CSV file per table, and profile.json last; each file is written atomically, and nothing of an older
@@ -213,6 +217,23 @@ class Profile:
             ) from error
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _unsealed(text: str, files: Mapping[str, str], of: Callable[[str], bool] = lambda _: True) -> dict[str, Any]:
+    """The facts in the text of profile.json, once they and those of ``files`` that it names and ``of`` chooses are seen
+    to be as they were written: a damaged digit would be believed. Raises ValueError."""
+    facts: dict[str, Any] = json.loads(text)
+    seal = facts.pop(SEAL, None)
+    if seal is not None and seal != _digest(json.dumps(facts, ensure_ascii=False)):
+        raise ValueError(f"{FACTS} is not as it was written")
+    for name, digest in facts.pop(DIGESTS, {}).items():
+        if of(name) and (name not in files or _digest(files[name]) != digest):
+            raise ValueError(f"{name} is not as it was written")
+    return facts
+
+
 def forget(folder: Path) -> None:
     """Delete the files of a profile, complete or not; other files stay. Raises OSError."""
     for name in (FACTS, SENTENCES, *_every_table()):
@@ -223,6 +244,7 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
     """The roles alone, read without pandas, so that the first picture need not wait for it. Empty if there is no
     profile. Raises CorpusError if it is damaged."""
     try:
+        _check_tables(folder)
         findings = [finding(*line) for line in _lines(folder, "roles")]
         if all(finding.role != "position" for finding in findings):
             return tuple(findings)
@@ -236,10 +258,18 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
         raise CorpusError(f"{folder} holds no roles that can be read: {error}.", REMAKE) from error
 
 
+def _check_tables(folder: Path) -> None:
+    """Raise ValueError if a table that :func:`read_findings` reads is not as it was written."""
+    names = {name for name in ("roles.csv", "position.csv") if (folder / name).is_file()}
+    files = {name: (folder / name).read_bytes().decode() for name in names}
+    if (folder / FACTS).is_file():
+        _unsealed((folder / FACTS).read_bytes().decode(), files, names.__contains__)
+
+
 def _lines(folder: Path, table: str) -> list[list[str]]:
     """The lines of a table as text. Raises OSError, and ValueError if its headings differ."""
     with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
-        headings, *lines = csv.reader(file)
+        headings, *lines = ([as_written(cell) for cell in line] for line in csv.reader(file))
     if tuple(headings) != HEADINGS[table]:
         raise ValueError(f"the headings {', '.join(headings)[:200]}")
     return lines
@@ -279,7 +309,7 @@ def profile_of(files: Mapping[str, str]) -> Profile:
     import pandas as pd
 
     try:
-        facts = json.loads(files[FACTS])
+        facts = _unsealed(files[FACTS], files)
         tables, untrained = (
             {n: _table(pd, files[f"{below}{n}.csv"], n) for n in HEADINGS if f"{below}{n}.csv" in files}
             for below in ("", UNTRAINED_FOLDER)
@@ -321,6 +351,7 @@ def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
     table: pd.DataFrame = pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
     if tuple(table.columns) != HEADINGS[name]:
         raise ValueError(f"{name}.csv has the headings {', '.join(map(str, table.columns))[:200]}")
+    table = from_csv(table)
     return table.assign(detail=table["detail"].astype(object).fillna("")) if "detail" in table else table
 
 

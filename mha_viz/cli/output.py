@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from mha_viz import exports
 from mha_viz.attention import Attention
 from mha_viz.errors import ExportError, SettingError
+from mha_viz.files.tables import as_csv
 from mha_viz.quotes import did_you_mean, printable, quoted, shortened
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Destination:
 
 def _table(rows: pd.DataFrame, suffix: str) -> bytes:
     if suffix == ".csv":
-        return rows.to_csv(index=False, float_format="%.9g", lineterminator="\n").encode()
+        return as_csv(rows).encode()
     return f"{json.dumps(json.loads(rows.to_json(orient='records', double_precision=9)), indent=1)}\n".encode()
 
 

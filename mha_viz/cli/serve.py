@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mha_viz import process
 from mha_viz.cli.options import Parser, port_number
 from mha_viz.errors import SettingError
 from mha_viz.files import assets as assets
@@ -52,10 +53,10 @@ def serve(args: argparse.Namespace) -> None:
     where += ["--browser.serverAddress", _reached_at(args.host)]
     if args.host in WILDCARDS and (address := _address()):
         print(f"Other machines reach this server at http://{address}:{args.port}", flush=True)
-    command = [sys.executable, "-m", "mha_viz.serving", *where, *args.streamlit]
+    command, environment = process.python("-m", "mha_viz.serving", *where, *args.streamlit)
     if os.name == "nt":  # on Windows, a replaced process loses its terminal
-        sys.exit(subprocess.call(command))
-    os.execv(command[0], command)
+        sys.exit(subprocess.call(command, env=environment))
+    os.execve(command[0], command, environment)
 
 
 def _check_home(home: Path) -> None:

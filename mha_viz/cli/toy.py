@@ -14,6 +14,7 @@ from mha_viz.cli.terminal import bar
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.files import make_folder
 from mha_viz.files.assets import asset
+from mha_viz.files.tables import as_csv
 
 FORMATS = (".csv", ".json")
 
@@ -155,7 +156,7 @@ def _written(table: Any, suffix: str) -> bytes:
     if suffix == ".json":
         text = table.to_json(orient="records", double_precision=6) + "\n"
     else:
-        text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        text = as_csv(table, 6)
     return text.encode()
 
 

@@ -16,9 +16,9 @@ from safetensors.numpy import save
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.exports.registry import writer
 from mha_viz.exports.saved import heading
+from mha_viz.files.tables import inert
 from mha_viz.text import TokenizedText, clean
 
-FORMULA_STARTS = tuple("=+-@＝＋－＠\t\r\n")  # a spreadsheet would run a cell that begins with one of these
 COLUMNS = ("layer", "head", "query_index", "query_token", "key_index", "key_token", "weight")
 
 
@@ -126,5 +126,5 @@ def decimals(row: Weights) -> list[float]:
 
 def cell(text: str) -> str:
     """One CSV cell, quoted where it must be (RFC 4180), never a formula."""
-    safe = f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    safe = inert(text)
     return '"' + safe.replace('"', '""') + '"' if any(c in safe for c in ',"\r\n') else safe

@@ -87,6 +87,8 @@ class Means:
 class _Outputs(Tap):
     """Appends the sum over tokens of each layer's outputs, [head, d_head], to a list."""
 
+    changes = False
+
     def __init__(self, weights: torch.Tensor, sums: list[torch.Tensor]) -> None:
         super().__init__(weights)
         self._output_sums = sums

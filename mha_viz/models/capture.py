@@ -17,6 +17,7 @@ from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
 from mha_viz.models.families import FAMILIES
+from mha_viz.text import clean
 
 NAME = "mha_capture"  # the attn_implementation with which models are loaded
 
@@ -45,6 +46,9 @@ class Tap:
     runs one module many times. With ``stop_after_last`` False, the pass continues after the last layer's attention.
     With ``differentiable`` True, gradients flow back from the last states to what ``layer`` is given.
 
+    What a subclass leaves is not the model's own: its readings say "changed by" and the tap's ``name``, which is that
+    of its class unless the subclass sets another. A tap that only reads sets ``changes`` to False.
+
     A head that attends evenly, and what later layers then do (``Encoder.through`` makes the tap and runs it):
 
     >>> class Even(mv.Tap):
@@ -61,12 +65,19 @@ class Tap:
 
     stop_after_last = True
     differentiable = False
+    changes = True  # of subclasses
+    name = ""
 
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights = weights
         self.seen = 0
         self.sentences = 0  # given to the last W_O, for models that need to know
         self.projected: dict[int, torch.Tensor] = {}  # recorded by the hooks of a layer, by input layer
+
+    def steps(self) -> tuple[str, ...]:
+        """What ``Attention.made`` says of the numbers that this tap leaves: nothing if they are the model's own."""
+        is_own = type(self) is Tap or not self.changes
+        return () if is_own else (f"changed by {clean(self.name or type(self).__name__)}",)
 
     def slot(self, index: int) -> torch.Tensor:
         """The memory for a layer's weights: [head, query, key], or [head, sentence, query, key]."""

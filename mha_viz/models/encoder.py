@@ -191,12 +191,12 @@ class Encoder:
 
         ``tap``: a callable that makes it from the array for the weights, such as a subclass of :class:`mha_viz.Tap`,
         which has an example. ``words``: the sentence as words, in place of ``text``. Returns the reading, with the
-        numbers that the tap left, and the tap.
+        numbers that the tap left, and the tap. Captions, files and recipes say of the reading that the tap changed it.
         """
         check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
         read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
-        made = ("given words" if words else "typed",) if tap is Tap else ()
+        made = ("given words" if words else "typed", *used.steps())
         return Attention(self.name, self.revision, read.tokenized(), weights, made=made), used
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:

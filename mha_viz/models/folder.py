@@ -39,6 +39,7 @@ _READ = SETTINGS.union({WEIGHTS, INDEX}, *TOKENIZERS)
 MAX_CONFIG_BYTES = 1_000_000
 _MAX_TOKENIZER_BYTES = 64_000_000
 _MAX_HEADER_BYTES = 16_000_000
+_MOST_AXES, _MOST = 8, 2**40  # of a tensor, and the largest number in its entry
 _DTYPE_BYTES = MappingProxyType(
     {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2}
     | {"I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1}
@@ -292,8 +293,8 @@ def _span(tensor: Json) -> tuple[int, int, int]:
     entry."""
     begin, end = tensor["data_offsets"]
     shape = tensor["shape"]
-    if any(type(n) is not int or n < 0 for n in (begin, end, *shape)):
-        raise ValueError("negative or not whole")
+    if len(shape) > _MOST_AXES or any(type(n) is not int or not 0 <= n <= _MOST for n in (begin, end, *shape)):
+        raise ValueError("negative, not whole or too large")  # multiplying numbers of any length would take minutes
     elements = math.prod(shape)
     if end - begin != elements * _DTYPE_BYTES[tensor["dtype"]]:
         raise ValueError("shape and bytes differ")

@@ -40,6 +40,8 @@ def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[s
 class _Norms(Tap):
     """Records the values of every layer, [head, n, d_head]."""
 
+    changes = False
+
     def __init__(self, weights: torch.Tensor) -> None:
         super().__init__(weights)
         self.values: list[torch.Tensor] = []

@@ -129,7 +129,7 @@ def simplified(model: Any) -> Any:
     """A model without the parts that attention does not need, with weights that a tap can read for all token pairs."""
     if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
         model.pooler = None
-    if hasattr(model, "set_attention_type"):  # BigBird does this by itself up to 704 pieces
+    if hasattr(model, "set_attention_type"):  # BigBird does this by itself up to its limit in piece_limit
         model.set_attention_type("original_full")
     return rewrite(model)
 
@@ -148,7 +148,9 @@ def weights_digest(folder: Path) -> str:
 
 def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
     """The most pieces of a text: as many as the model has positions for, if the weights of all its ``heads`` fit into
-    MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. Raises SettingError."""
+    MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. A BigBird with sparse
+    attention computes full attention up to its blocks (704 pieces in the published models) and beyond that something
+    that has no weight for every pair. Raises SettingError."""
     config = model.config
     positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or MAX_PIECES
     positions = positions if positions > 0 else MAX_PIECES  # XLNet has no limit, and says −1
@@ -156,5 +158,7 @@ def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
     padding = getattr(table, "padding_idx", None)
     if padding is not None:
         positions -= int(padding) + 1
+    if getattr(config, "attention_type", "") == "block_sparse":
+        positions = min(positions, (5 + 2 * config.num_random_blocks) * config.block_size)
     most = math.isqrt(budget.megabytes(budget.WEIGHTS_SETTING) * 2**20 // (BYTES * heads))
     return min(MAX_PIECES, most, int(positions), int(tokenizer.model_max_length))

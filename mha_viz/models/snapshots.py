@@ -8,16 +8,17 @@ import json
 import shutil
 import tempfile
 import threading
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from mha_viz.errors import ModelBroken
 from mha_viz.files import passing_folder
-from mha_viz.files.assets import home
+from mha_viz.files.assets import HOME, home
 
 FILE = "snapshots.safetensors"
 WEIGHTS = "model.safetensors"
+DIGESTS = "digests.json"  # of the unpacked files: a damaged one would be believed
 _OTHERS = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
 
@@ -39,11 +40,28 @@ def unpacked(folder: Path, step: int) -> Path:
     with _lock:  # two first visitors share one unpacking
         try:
             return _put(folder, step, home() / "snapshots" / place)
-        except (OSError, RuntimeError):  # no permission, no room, or an account without a home directory
-            return _put(folder, step, _passing() / place)
+        except (OSError, RuntimeError, _library_error()):  # no permission, no room, or an account without a home
+            try:
+                return _put(folder, step, _passing() / place)
+            except (OSError, _library_error()) as error:
+                raise ModelBroken(
+                    f"Step {step:,} of {folder.name} cannot be unpacked: {_reason(error)}.",
+                    f"Make room on the disk, or name another folder in {HOME}.",
+                ) from error
 
 
 _lock = threading.Lock()
+
+
+def _library_error() -> type[Exception]:
+    from safetensors import SafetensorError  # of its writer, also for a full disk
+
+    return SafetensorError
+
+
+def _reason(error: Exception) -> str:
+    full = "No space left" in str(error)
+    return "the disk is full" if full else (getattr(error, "strerror", None) or "it cannot be written").lower()
 
 
 def _put(folder: Path, step: int, into: Path) -> Path:
@@ -58,6 +76,8 @@ def _put(folder: Path, step: int, into: Path) -> Path:
             save_file({name.partition("/")[2]: _weight(file, name) for name in names}, partial / WEIGHTS)
         for name in _OTHERS:
             shutil.copyfile(folder / name, partial / name)
+        digests = {name: _sha256(partial / name) for name in (*_OTHERS, WEIGHTS)}
+        (partial / DIGESTS).write_text(json.dumps(digests), "utf-8")
         if into.exists() and not _whole(into):  # damaged meanwhile
             shutil.rmtree(into)
         try:
@@ -69,15 +89,26 @@ def _put(folder: Path, step: int, into: Path) -> Path:
 
 
 def _whole(into: Path) -> bool:
-    from safetensors import safe_open
-
-    if not all((into / name).is_file() for name in (*_OTHERS, WEIGHTS)):
-        return False
+    """Whether a folder holds what was unpacked there, to the byte. Files that did not change since they were looked at
+    are not read again."""
+    names = (*_OTHERS, WEIGHTS, DIGESTS)
     try:
-        with safe_open(into / WEIGHTS, "np"):
-            return True
-    except Exception:  # the library's own exception class: truncated file
+        return _as_written(
+            into, tuple((s.st_ino, s.st_size, s.st_mtime_ns) for s in ((into / n).stat() for n in names))
+        )
+    except (OSError, ValueError):
         return False
+
+
+@lru_cache(256)
+def _as_written(into: Path, stamp: tuple[tuple[int, int, int], ...]) -> bool:
+    """``stamp``: of the files, so that changed ones are read. Raises OSError and ValueError for what cannot be read."""
+    digests = json.loads((into / DIGESTS).read_text("utf-8"))
+    return bool(digests == {name: _sha256(into / name) for name in (*_OTHERS, WEIGHTS)})
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @cache

@@ -10,8 +10,10 @@ import ctypes
 import gc
 import os
 import sys
+from pathlib import Path
 from types import MappingProxyType
 
+PACKAGE = Path(__file__).resolve().parent.parent
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 _LARGEST_KEPT = 32 << 20  # bytes of an allocation: the upper limit of glibc's own adjustment
 
@@ -34,6 +36,13 @@ def prepare() -> None:
     """Set them for this process and its children, unless the environment already has a value."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+
+
+def python(*arguments: str) -> tuple[list[str], dict[str, str]]:
+    """The command and the environment of a child that finds this package wherever it is, and nothing in the current
+    folder, which Python would otherwise search first: whoever can write there could run code as this account."""
+    paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return [sys.executable, "-P", *arguments], {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def keep_memory() -> None:

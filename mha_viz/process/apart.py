@@ -21,7 +21,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
 from mha_viz import errors, process
@@ -31,7 +30,6 @@ MAX_LINE = 1_000_000  # bytes of a line of progress, or of an error
 POLL_SECONDS = 0.1  # seconds between two checks whether the work is cancelled
 NICE = 10  # niceness, because the app has priority
 ORPHAN_GRACE = 5.0  # seconds that a child has to save its work after its parent has ended
-PACKAGE = Path(__file__).resolve().parent.parent
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
 Tell = Callable[[float], None]  # takes the fraction that is done
@@ -84,13 +82,13 @@ def run(
 @contextlib.contextmanager
 def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
     """Start a child; on exit, end it and close its pipes."""
-    path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
+    command, environment = process.python("-c", _START, module, json.dumps(_limits(bounds)))
     threads = dict.fromkeys(THREAD_SETTINGS, str(bounds.threads)) if bounds.threads else {}
     child = subprocess.Popen(
-        [sys.executable, "-P", "-c", _START, module, json.dumps(_limits(bounds))],
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**process.SETTINGS, **os.environ, **threads, "PYTHONPATH": path},
+        env={**process.SETTINGS, **environment, **threads},
     )
     try:
         yield child

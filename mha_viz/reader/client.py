@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 from mha_viz import process
 from mha_viz.analysis.effects import Changes, Effects
@@ -26,7 +23,6 @@ DATA_BYTES = (
 )
 # Waiting threads sleep instead of spinning, which takes ten times as much time when pages need the cores.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 _TOO_LONG = "Choose another model, or a shorter text."
 _ENDED = "Try again; a smaller model or a shorter text needs less memory."
@@ -193,12 +189,12 @@ class Reader:
         if self._process is not None and self._process.poll() is None:
             return False, self._process
         self._end()
-        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        command, environment = process.python("-c", _START, str(DATA_BYTES))
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, str(DATA_BYTES)],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**process.SETTINGS, **WAITING, **os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**process.SETTINGS, **WAITING, **environment},
         )
         return True, self._process
 

@@ -12,6 +12,7 @@ from mha_viz.analysis.profile import Profile, profile_of
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import ExportError, SettingError, check_kind
 from mha_viz.files import make_folder, whole_file
+from mha_viz.files.tables import as_csv
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.plan import BATCH
 from mha_viz.study.profiling import Engine, engine_of, measure
@@ -78,7 +79,7 @@ def _measured(
 def write_together(measured: Sequence[Profile], folder: Path) -> Path:
     """Write the table of several profiles to a folder and return its path. Raises ExportError."""
     make_folder(folder)
-    text = side_by_side(measured).to_csv(index=False, float_format="%.9g", lineterminator="\n")
+    text = as_csv(side_by_side(measured))
     try:
         with whole_file(folder / TOGETHER) as file:
             file.write(text.encode())

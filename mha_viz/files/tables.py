@@ -1,0 +1,47 @@
+"""Tables as CSV that no spreadsheet runs, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMULA_STARTS = "=+-@＝＋－＠\t\r\n"  # a spreadsheet would run a cell that begins with one of these
+_FORMULA = re.compile(f"'*[{re.escape(FORMULA_STARTS)}]")
+_ESCAPED = re.compile(f"'+[{re.escape(FORMULA_STARTS)}]")
+
+
+def inert(text: str) -> str:
+    """The text with a leading apostrophe if a spreadsheet would run it, or if it looks as if it had one already."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def as_written(text: str) -> str:
+    """The text that :func:`inert` was given."""
+    return text[1:] if _ESCAPED.match(text) else text
+
+
+def as_csv(table: pd.DataFrame, digits: int = 9) -> str:
+    """A table as CSV without its index, with ``digits`` significant digits; no cell of text begins a formula."""
+    safe = _each_text(table, inert).rename(columns=lambda name: inert(str(name)))
+    text: str = safe.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+    return text
+
+
+def from_csv(table: pd.DataFrame) -> pd.DataFrame:
+    """A table that was read from what :func:`as_csv` wrote, with its texts as they were."""
+    return _each_text(table, as_written)
+
+
+def _each_text(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    texts = table.select_dtypes(include=["object", "string"]).columns
+    return table.assign(
+        **{name: table[name].map(change, na_action="ignore") for name in texts if _is_text(table[name])}
+    )
+
+
+def _is_text(column: pd.Series) -> bool:
+    return all(isinstance(value, str) for value in column.dropna())

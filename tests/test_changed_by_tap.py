@@ -1,0 +1,70 @@
+"""A reading whose numbers a tap has changed says so wherever its origin is stated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.figures import caption
+from mha_viz.figures.layout import Size
+from mha_viz.figures.recipe import of_head
+from mha_viz.figures.view import View
+
+if TYPE_CHECKING:
+    from mha_viz.models.encoder import Encoder
+
+Tiny = Callable[[str], "Encoder"]
+
+
+class Even(mv.Tap):
+    def layer(self, index: int, query: Any, key: Any, value: Any, output: Any) -> Any:
+        if index == 0:
+            self.weights[0, 1] = 1 / key.shape[2]
+            output[:, :, 1] = value[:, 1].mean(dim=1, keepdim=True)
+        return output
+
+
+class Named(Even):
+    name = "an even L0H1\0"
+
+
+class Reads(Even):
+    changes = False
+
+    def layer(self, index: int, query: Any, key: Any, value: Any, output: Any) -> Any:
+        return output
+
+
+@pytest.mark.parametrize(
+    ("tap", "made"),
+    [
+        (mv.Tap, ("typed",)),
+        (Reads, ("typed",)),
+        (Even, ("typed", "changed by Even")),
+        (Named, ("typed", "changed by an even L0H1\ufffd")),
+    ],
+)
+def test_a_reading_says_which_tap_changed_it(tiny: Tiny, tap: type[mv.Tap], made: tuple[str, ...]) -> None:
+    reading = tiny("bert").through("The cat sat.", tap=tap)[0]
+    assert reading.made == made
+    assert (reading.key == tiny("bert").encode("The cat sat.").key) == (made == ("typed",))
+    assert tiny("bert").through("", tap=tap, words=["cat"])[0].made == ("given words", *made[1:])
+
+
+def test_caption_file_and_recipe_are_not_those_of_the_unchanged_model(tiny: Tiny, tmp_path: Path) -> None:
+    encoder = tiny("bert")
+    usual, even = encoder.encode("The cat sat."), encoder.through("The cat sat.", tap=Even)[0]
+    assert "changed by Even" in caption.reading(even)
+    assert "changed by" not in caption.reading(usual)
+    figure = mv.difference((usual, "L1H1"), (even, "L1H1"))
+    assert figure.caption.count("changed by Even") == 2, "of the panel, and of the colours"
+    assert "changed by Even" in even.heatmap("L1H1").caption
+    even.save(tmp_path / "even.npz")
+    assert mv.open_attention(tmp_path / "even.npz").made == ("typed", "changed by Even")
+    code = of_head(even, "heatmap", [mv.Head(1, 1)], View(), Size(), "x.svg")
+    assert "open_attention" in code, "no call of this package makes these numbers"
+    assert ".encode(" not in code

@@ -152,12 +152,9 @@ def _destination(args: argparse.Namespace) -> Destination:
 
 
 def _written(table: Any, suffix: str) -> bytes:
-    text: str
     if suffix == ".json":
-        text = table.to_json(orient="records", double_precision=6) + "\n"
-    else:
-        text = as_csv(table, 6)
-    return text.encode()
+        return f"{table.to_json(orient='records', double_precision=6)}\n".encode()
+    return as_csv(table, 6).encode()
 
 
 def _best(rows: list[Any]) -> list[str]:

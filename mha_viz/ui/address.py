@@ -24,7 +24,7 @@ from mha_viz.errors import UnknownHead
 from mha_viz.models.families import CROSS, PARTS
 from mha_viz.models.methods import METHODS
 from mha_viz.text import clean
-from mha_viz.ui import tray
+from mha_viz.ui import lesson, tray
 
 # The most bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8
 # kB.
@@ -129,7 +129,7 @@ def read(parameters: Mapping[str, str]) -> Address:
     case = _case(parameters.get("case"))
     odd += _misfits(off=off is not None, how=how in METHODS, case=case is not None or "case" not in parameters)
     chosen, strange = _matching(parameters, ANSWER)
-    odd += strange
+    odd += [name for name in strange if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
     link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,

@@ -15,7 +15,7 @@ import streamlit as st
 
 from mha_viz.numerals import counted
 from mha_viz.ui import address, lesson, request
-from mha_viz.ui.lesson import PARAMETER, PART, Lesson
+from mha_viz.ui.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson
 from mha_viz.ui.parts import guarded, plain, remark
 
 LARGER = 1.2  # of charts and drawings
@@ -69,7 +69,7 @@ def show(pages: Sequence[Any], here: Any) -> None:
     url = address.now()
     views, whole = lesson.read(url.get(PARAMETER))
     odd = [address.CLASS] if address.CLASS in url and not address.in_class() else []
-    odd += [PART] if PART in url and lesson.part_of(url, views) is None else []
+    odd += [NUMBER] if NUMBER in url and lesson.number_of(url, views) is None else []
     if odd:
         remark(f"Part of this link could not be used ({', '.join(f'{name}={url[name][:30]}' for name in odd)}).")
     if not address.in_class():
@@ -90,7 +90,7 @@ def show(pages: Sequence[Any], here: Any) -> None:
 
 
 def _remark(views: Lesson, url: dict[str, str]) -> None:
-    number = lesson.part_of(url, views)
+    number = lesson.number_of(url, views)
     if number is not None:
         words = escape(views[number - 1].remark)
         st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
@@ -98,14 +98,14 @@ def _remark(views: Lesson, url: dict[str, str]) -> None:
 
 def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str]) -> None:
     """The buttons for the next and the previous view, and for leaving the view for a class."""
-    number = lesson.part_of(url, views)
+    number = lesson.number_of(url, views)
     if views and number is None:
         _to(pages, here, views, 1, ":primary[**Begin the lesson →**]")
     if number is not None and number > 1:
         _to(pages, here, views, number - 1, "← Back")
     if number is not None and number < len(views):
         _to(pages, here, views, number + 1, ":primary[**Next →**]")
-    out = dict.fromkeys((address.CLASS, PARAMETER, PART))
+    out = dict.fromkeys((address.CLASS, PARAMETER, NUMBER, *_old(url)))
     st.button("Leave the class view", key="class_out", type="tertiary", on_click=address.go, kwargs=out)
 
 
@@ -123,7 +123,8 @@ def _to(pages: Sequence[Any], here: Any, views: Lesson, number: int, label: str)
 
 def _with_lesson(views: Lesson, number: int) -> dict[str, str]:
     """The URL parameters of a view of the lesson."""
-    return {**views[number - 1].parameters, PARAMETER: lesson.write(views) or "", PART: str(number), address.CLASS: "1"}
+    place = {PARAMETER: lesson.write(views) or "", NUMBER: str(number), address.CLASS: "1"}
+    return {**views[number - 1].parameters, **place}
 
 
 @guarded()
@@ -138,6 +139,11 @@ def _page(pages: Sequence[Any], name: str) -> Any:
 def _name(page: Any) -> str:
     """A page's name in a lesson; the first page has no path in the URL."""
     return str(page.title.lower().replace(" ", "_"))
+
+
+def _old(url: dict[str, str]) -> list[str]:
+    """The parameter with which an older link counts its views, if this is one."""
+    return [OLD_NUMBER] if lesson.is_old_number(url) else []
 
 
 # ---- How a lesson is made -------------------------------------------------------------------------------------
@@ -166,14 +172,15 @@ def _add(page: str) -> None:
     views, _ = lesson.read(st.query_params.get(PARAMETER))
     seen = {**(_full() if page in WITH_A_TEXT else {}), **address.now()}
     more = lesson.add(views, page, seen, str(st.session_state.get("lesson_remark", "")))
-    address.go(**{PARAMETER: lesson.write(more), PART: str(len(more))})
+    address.go(**{PARAMETER: lesson.write(more), NUMBER: str(len(more)), **dict.fromkeys(_old(address.now()))})
     st.session_state["lesson_remark"] = ""
 
 
 @guarded()
 def _remove(number: int) -> None:
     views, _ = lesson.read(st.query_params.get(PARAMETER))
-    address.go(**{PARAMETER: lesson.write(lesson.remove(views, number)), PART: None})
+    left = lesson.write(lesson.remove(views, number))
+    address.go(**{PARAMETER: left, NUMBER: None, **dict.fromkeys(_old(address.now()))})
 
 
 def _full() -> dict[str, str]:

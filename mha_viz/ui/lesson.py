@@ -1,7 +1,8 @@
 """A lesson: views in order, each with a teacher's remark, all in one parameter of the URL.
 
 The parameter ``lesson`` is JSON, ``[[page, query, remark], …]``, deflated and in base64 without padding: its links are
-nearly alike, so that they shrink to a third. ``part`` counts the view that is open, from 1.
+nearly alike, so that they shrink to a third. ``view`` counts the view that is open, from 1; older links call it
+``part``, which is also the part of an encoder–decoder.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from mha_viz.errors import LessonFull
 from mha_viz.files.assets import page_files, page_name
 from mha_viz.text import clean
 
-PARAMETER, PART = "lesson", "part"
+PARAMETER, NUMBER, OLD_NUMBER = "lesson", "view", "part"
 MOST = 12  # views
 MAX_REMARK = 300  # characters
 MAX_ENCODED = 3_000  # characters of the parameter
 MAX_DECODED = 30_000  # the most bytes after decompression; a value that declares more is not read
 MAX_PARAMETERS = 20  # of a view
-OF_THE_CLASS = (PARAMETER, PART, "class", "tour", "before", "reveal")  # never part of a view
+OF_THE_CLASS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
 
 
 class View(NamedTuple):
@@ -98,7 +99,12 @@ def remove(lesson: Lesson, number: int) -> Lesson:
     return (*lesson[: number - 1], *lesson[number:]) if 1 <= number <= len(lesson) else lesson
 
 
-def part_of(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
+def is_old_number(parameters: Mapping[str, str]) -> bool:
+    """True if ``part`` is the number of a view, as in older links to lessons."""
+    return PARAMETER in parameters and parameters.get(OLD_NUMBER, "").isdecimal()
+
+
+def number_of(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
     """The number of the open view, from 1; None if the URL names none of this lesson."""
-    wanted = parameters.get(PART, "")
+    wanted = parameters.get(NUMBER) or (parameters[OLD_NUMBER] if is_old_number(parameters) else "")
     return int(wanted) if wanted in map(str, range(1, len(lesson) + 1)) else None

@@ -20,6 +20,11 @@ def rollout(attention: Attention) -> Attention:
     complete weights of all heads from a text to itself, and for a decoder that also reads a source.
     """
     check_kind(attention, Attention, "a reading", "Give what a model returned: mv.load('minilm').encode('…').")
+    if attention.queries.unit == "words":
+        raise ShapeError(
+            "Rollout follows the model's tokens through its layers; this reading has words.",
+            "Follow first, then group: mv.rollout(reading).by_words().",
+        )
     if attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
         raise ShapeError(
             "Rollout follows whole attention weights of a text to itself; these are not.",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import save
 
-from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention import Attention, Head, Weights, called
 from mha_viz.exports.registry import writer
 from mha_viz.exports.saved import heading
 from mha_viz.files.tables import inert
@@ -65,17 +65,35 @@ def safetensors(attention: Attention, file: BinaryIO) -> None:
 def table(attention: Attention, file: BinaryIO) -> None:
     """A table in long form, one row a weight, for spreadsheets and data frames.
 
-    Columns: layer, head, query_index, query_token, key_index, key_token, weight. Token texts that a spreadsheet
-    would run as a formula get a leading apostrophe. Written row by row: 512 tokens and 72 heads are 19 million.
+    Columns: layer, head, query_index, query_token, key_index, key_token, weight. Other quantities than the weight give
+    the last column their name, and the first row says of which model, quantity and text they are, in three more columns.
+    Token texts that a spreadsheet would run as a formula get a leading apostrophe. Written row by row: 512 tokens and 72
+    heads are 19 million.
     """
-    file.write((",".join(COLUMNS) + "\n").encode())
+    file.write((",".join(columns(attention.quantity)) + "\n").encode())
+    first, rest = origin(attention.model, attention.quantity, attention.queries)
     cells, columns = ([cell(clean(t.text)) for t in text.tokens] for text in (attention.queries, attention.keys))
     keys = [f"{index},{cell}," for index, cell in enumerate(columns)]
     for head, matrix in _matrices(attention):
         for query, row in enumerate(matrix):
             start = f"{head.layer},{head.head},{query},{cells[query]},"
-            lines = [f"{start}{key}{weight}\n" for key, weight in zip(keys, map(str, row), strict=True)]
+            lines = [f"{start}{key}{weight}{rest}\n" for key, weight in zip(keys, map(str, row), strict=True)]
+            lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
             file.write("".join(lines).encode())
+
+
+def columns(quantity: str) -> tuple[str, ...]:
+    """The columns of a table: the number is named by its quantity, which the weight alone does without saying."""
+    return COLUMNS if quantity == "weight" else (*COLUMNS[:-1], quantity, "of_model", "quantity", "text")
+
+
+def origin(model: str, quantity: str, text: TokenizedText) -> tuple[str, str]:
+    """How the first row of a table and each other one ends: with the model, the quantity and the text, unless it holds
+    weights. The text is written once, because a long one in every row would take gigabytes."""
+    if quantity == "weight":
+        return "", ""
+    texts = " / ".join(filter(None, (text.text, text.pair)))
+    return "".join(f",{cell(clean(value))}" for value in (called(model), quantity, texts)), ",,,"
 
 
 @writer(".json")

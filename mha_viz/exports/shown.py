@@ -18,10 +18,10 @@ from safetensors.numpy import save
 from mha_viz.attention import Head, Shown, Weights, called
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError
-from mha_viz.exports.formats import COLUMNS, cell, decimals
+from mha_viz.exports.formats import COLUMNS, cell, columns, decimals, origin
 from mha_viz.text import clean
 
-BESIDE = ("panel", "name", "model", *COLUMNS)
+BESIDE = ("panel", "name", "model")
 SUBTRACTED = (*COLUMNS[2:-1], "first", "second", "difference")
 
 
@@ -63,20 +63,24 @@ def shown_bytes(numbers: Numbers, suffix: str) -> bytes:
 
 
 def _table(shown: Shown, file: BinaryIO) -> None:
-    """One row per weight: layer, head, query_index, query_token, key_index, key_token, weight."""
-    file.write((",".join(COLUMNS) + "\n").encode())
+    """One row per number, as :func:`mha_viz.exports.formats.table`."""
+    file.write((",".join(columns(shown.quantity)) + "\n").encode())
     for line in _lines(shown):
         file.write(line)
 
 
 def _lines(shown: Shown, before: str = "") -> Iterator[bytes]:
-    """The lines of a table, those of one query at a time, each starting with ``before``."""
+    """The lines of a table, those of one query at a time, each starting with ``before``; the first has the origin."""
+    first, rest = origin(shown.model, shown.quantity, shown.queries)
     rows, cols = ([cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
     keys = [f"{index},{text}," for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
         for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
             start = f"{before}{head.layer},{head.head},{index},{text},"
-            yield "".join(f"{start}{key}{w}\n" for key, w in zip(keys, map(str, row), strict=True)).encode()
+            lines = [f"{start}{key}{w}{rest}\n" for key, w in zip(keys, map(str, row), strict=True)]
+            if lines:
+                lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
+            yield "".join(lines).encode()
 
 
 def _arrays(shown: Shown, file: BinaryIO) -> None:
@@ -108,7 +112,7 @@ def _tree(shown: Shown, file: BinaryIO) -> None:
 
 def _table_beside(several: Several, file: BinaryIO) -> None:
     """One long table with a panel column, which counts from 1, and the panel's name and model."""
-    file.write((",".join(BESIDE) + "\n").encode())
+    file.write((",".join((*BESIDE, *columns(several.panels[0].quantity))) + "\n").encode())
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
         for line in _lines(shown, f"{number},{cell(clean(name))},{cell(clean(called(shown.model)))},"):
             file.write(line)

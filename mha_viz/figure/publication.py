@@ -11,7 +11,7 @@ from mha_viz import exports
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.exports.page import Part, published
 from mha_viz.figure.kinds import compare, panel_from, settings
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import named
 from mha_viz.figures.correspondence import Panel, pin_in
 from mha_viz.options import Options
 
@@ -74,7 +74,8 @@ def _part(panels: Sequence[Panel], heading: str, remark: str, kind: Any, options
 
 
 def _name(panel: Panel) -> str:
-    return f"{both(panel.head)}: {panel.name}" if panel.name else both(panel.head)
+    head = named(panel.attention, panel.head)
+    return f"{head}: {panel.name}" if panel.name else head
 
 
 def check_texts(title: str, introduction: str, remarks: Sequence[str]) -> None:

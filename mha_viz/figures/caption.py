@@ -51,8 +51,10 @@ class Words(TypedDict):
 
 def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str) -> Words:
     """The words for a figure of one reading; ``heads`` empty means all of them."""
-    named = ", ".join(both(head) for head in heads)
-    whole = f"all {attention.layers} × {attention.heads} heads"
+    names = ", ".join(named(attention, head) for head in heads)
+    is_of_layers = attention.quantity == "rollout"
+    whole = f"all {attention.layers} layers" if is_of_layers else f"all {attention.layers} × {attention.heads} heads"
+    title = "Attention of every layer" if is_of_layers and kind == "grid" else KINDS[kind]
     about = {
         "figure": kind,
         **identity(attention),
@@ -60,12 +62,12 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
         **settings(view),
         "hidden": f"{hidden(parts):.4f}",
     }
-    which = f"{'head' if len(heads) == 1 else 'heads'} {named}" if heads else whole
-    sentences = [stopped(f"{KINDS[kind]}: {which} of {reading(attention)}")]
+    which = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else whole
+    sentences = [stopped(f"{title}: {which} of {reading(attention)}")]
     sentences += [quantities([attention]), done([attention], view, kind), held(attention, view)]
     sentences += [scale_range(view, parts, kind), hidden_note([attention], view, parts)]
     strong = strongest(attention, view, parts, heads)
-    alt = f"{KINDS[kind]}, {which}, for {texts([attention])}. {strong}"
+    alt = f"{title}, {which}, for {texts([attention])}. {strong}"
     return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
 
 
@@ -80,6 +82,11 @@ def texts(attentions: Sequence[Attention]) -> str:
 def both(head: Head) -> str:
     """A head's name in both numberings: "L3H1 (4-2)"."""
     return f"{head} ({head.paper})"
+
+
+def named(attention: Attention, head: Head) -> str:
+    """A head of a reading in both numberings; of rollout, which joins the heads of a layer, the layer: "layer 5 (6)"."""
+    return f"layer {head.layer} ({head.layer + 1})" if attention.quantity == "rollout" else both(head)
 
 
 def reading(attention: Attention) -> str:

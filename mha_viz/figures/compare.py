@@ -88,6 +88,12 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     """Raises SettingError for panels that cannot be shown side by side in a view."""
     if not 1 <= len(panels) <= MOST:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows 1 to {MOST}.")
+    quantities = sorted({f"{panel.attention.quantity}s" for panel in panels})
+    if len(quantities) > 1:
+        raise SettingError(
+            f"The panels hold {' and '.join(quantities)}.",
+            "Compare readings of one quantity: one scale of colours cannot serve several units.",
+        )
     if view.scale == "row":
         raise SettingError("scale is 'row', which gives each row its own.", "A comparison takes fixed, head or log.")
     if view.side != "all":
@@ -167,8 +173,8 @@ def plates_of(
 
 
 def _panel(panels: Sequence[Panel], panel: Panel, plate: Plate, width: float, theme: Theme) -> Plate:
-    _, head, name = panel
-    title = f"{caption.both(head)}  {name}".strip()
+    attention, head, name = panel
+    title = f"{caption.named(attention, head)}  {name}".strip()
     marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
     lines = wrapped(_whose(panels, panel), width, 11, 2)
     marks += [Text(0, 26 + 14 * i, line, 11, theme.muted) for i, line in enumerate(lines)]
@@ -227,7 +233,7 @@ def figure_words(
     it is, and how its heads are drawn."""
     kind, drawn = figure
     readings = {p.attention.key: caption.reading(p.attention) for p in panels}
-    named = [f"{caption.both(p.head)}{f' ({p.name})' if p.name else ''}" for p in panels]
+    named = [f"{caption.named(p.attention, p.head)}{f' ({p.name})' if p.name else ''}" for p in panels]
     if len(readings) == 1:
         listed = f"{', '.join(named)} of {readings[panels[0].attention.key]}"
     else:

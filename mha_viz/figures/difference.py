@@ -121,7 +121,7 @@ def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
     steps applied. The quantity is always the same: other quantities cannot be subtracted."""
     readings = (first.attention, second.attention)
     differing = (_models(*readings), _words(*readings), _steps(*readings))
-    heads = [caption.both(panel.head) for panel in (first, second)]
+    heads = [caption.named(panel.attention, panel.head) for panel in (first, second)]
     one, two = (" ".join(filter(None, words)) for words in zip(heads, *differing, strict=True))
     return (one, two) if one != two else ("the first", "the second")
 

@@ -65,15 +65,15 @@ def safetensors(attention: Attention, file: BinaryIO) -> None:
 def table(attention: Attention, file: BinaryIO) -> None:
     """A table in long form, one row a weight, for spreadsheets and data frames.
 
-    Columns: layer, head, query_index, query_token, key_index, key_token, weight. Other quantities than the weight give
-    the last column their name, and the first row says of which model, quantity and text they are, in three more columns.
-    Token texts that a spreadsheet would run as a formula get a leading apostrophe. Written row by row: 512 tokens and 72
+    Columns: layer, head, query_index, query_token, key_index, key_token, weight. Another quantity than the weight gives
+    the last column its name, and three more columns say in the first row which model, quantity and text it is of. Token
+    texts that a spreadsheet would run as a formula get a leading apostrophe. Written row by row: 512 tokens and 72
     heads are 19 million.
     """
     file.write((",".join(columns(attention.quantity)) + "\n").encode())
     first, rest = origin(attention.model, attention.quantity, attention.queries)
-    cells, columns = ([cell(clean(t.text)) for t in text.tokens] for text in (attention.queries, attention.keys))
-    keys = [f"{index},{cell}," for index, cell in enumerate(columns)]
+    cells, of_keys = ([cell(clean(t.text)) for t in text.tokens] for text in (attention.queries, attention.keys))
+    keys = [f"{index},{text}," for index, text in enumerate(of_keys)]
     for head, matrix in _matrices(attention):
         for query, row in enumerate(matrix):
             start = f"{head.layer},{head.head},{query},{cells[query]},"

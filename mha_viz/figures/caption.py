@@ -85,7 +85,7 @@ def both(head: Head) -> str:
 
 
 def named(attention: Attention, head: Head) -> str:
-    """A head of a reading in both numberings; of rollout, which joins the heads of a layer, the layer: "layer 5 (6)"."""
+    """A head of a reading in both numberings, or a layer, "layer 5 (6)", of rollout, which joins the heads of each."""
     return f"layer {head.layer} ({head.layer + 1})" if attention.quantity == "rollout" else both(head)
 
 

@@ -1,0 +1,53 @@
+"""Nothing is imported from the folder in which the program is started: whoever can write there could run code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mha_viz import process
+
+CANARY = "raise SystemExit('imported from the current folder')\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder with modules that have the names of libraries."""
+    for name in ("numpy", "torch", "streamlit", "json", "mha_viz"):
+        (tmp_path / f"{name}.py").write_text(CANARY, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.app
+def test_a_child_imports_its_libraries_and_this_package_from_where_they_are(folder: Path) -> None:
+    command, environment = process.python("-c", "import numpy, json, mha_viz; print(mha_viz.__file__)")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert Path(done.stdout.strip()).parent == process.PACKAGE
+    assert "-P" in command
+    unsafe = subprocess.run([sys.executable, "-c", "import numpy"], capture_output=True, text=True, check=False)
+    assert "imported from the current folder" in unsafe.stderr, "the canary sings"
+
+
+@pytest.mark.app
+def test_the_server_and_the_reader_are_such_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mha_viz.cli import main
+    from mha_viz.reader import Reader
+
+    called: list[list[str]] = []
+
+    def execve(path: str, command: list[str], environment: dict[str, str]) -> None:
+        called.append(command)
+        assert environment["PYTHONPATH"].startswith(str(process.PACKAGE.parent))
+
+    monkeypatch.setattr("os.execve", execve)
+    main(["serve", "--port", "0"])
+    assert called[0][1:4] == ["-P", "-m", "mha_viz.serving"]
+    reader = Reader()
+    try:
+        assert len(reader.read("toy", "the dog saw the girl .", "", ()).text) > 5
+    finally:
+        reader.close()

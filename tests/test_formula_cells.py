@@ -1,0 +1,84 @@
+"""No cell of a table that the package writes begins a formula, and what is read back is what was there."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mha_viz as mv
+from mha_viz.cli import main
+from mha_viz.files.tables import FORMULA_STARTS, as_csv, as_written, from_csv, inert
+
+ODD = ("=dog", "@SUM(A1)", "+cmd|calc", "-2+3", "'=quoted", "''@twice", "＝wide", "plain", "it's", 'a,b"c')
+
+
+@given(st.text())
+def test_what_is_made_inert_can_be_read_back(text: str) -> None:
+    assert not inert(text).startswith(tuple(FORMULA_STARTS))
+    assert as_written(inert(text)) == text
+
+
+def test_texts_of_a_table_are_inert_and_come_back_and_numbers_stay() -> None:
+    table = pd.DataFrame({"=word": ODD, "number": range(-5, 5), "share": [-0.5] * 10})
+    text = as_csv(table)
+    assert formulas(text) == []
+    read = from_csv(pd.read_csv(io.StringIO(text), keep_default_na=False))
+    assert tuple(read.iloc[:, 0]) == ODD
+    assert list(read["number"]) == list(range(-5, 5))
+
+
+def formulas(text: str) -> list[str]:
+    """The cells of a CSV that a spreadsheet would run; a negative number is none."""
+    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+    return [cell for cell in cells if cell.startswith(tuple(FORMULA_STARTS)) and not _is_number(cell)]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Words, parts of speech and relations that a spreadsheet would run."""
+    lines = ["=dog NOUN 2 nsubj", "saw VERB 0 root", "@cat NOUN 2 +obj", "-1 PUNCT 2 =punct"]
+    words = [line.split() for line in lines]
+    sentence = "".join(f"{i}\t{w}\t_\t{p}\t_\t_\t{h}\t{r}\t_\t_\n" for i, (w, p, h, r) in enumerate(words, 1))
+    file = tmp_path_factory.mktemp("corpus") / "=odd.conllu"
+    file.write_text((sentence + "\n") * 8, "utf-8")
+    return file
+
+
+def written_by_commands(corpus: Path, folder: Path) -> Iterator[Path]:
+    commands = {
+        "attention": ["attention", "=dog saw", "--model", "toy", "--out", "x.csv"],
+        "figure": ["figure", "links", "=dog saw", "--model", "toy", "--head", "L0H0", "--out", "x.csv"],
+        "search": ["search", "toy/L1H0", str(corpus), "--out", "x.csv"],
+        "effect": ["effect", str(corpus), "--model", "toy", "--heads", "L0H0", "--most", "4", "--out", "x.csv"],
+        "decoder-heads": ["decoder-heads", "repeater", "--draws", "1", "--out", "x.csv"],
+        "profile": ["profile", str(corpus), "--model", "toy", "--out", "profile"],
+    }
+    for name, arguments in commands.items():
+        (folder / name).mkdir()
+        assert main([str(folder / name / a) if a in ("x.csv", "profile") else a for a in arguments]) in (0, None), name
+        yield from (folder / name).rglob("*.csv")
+
+
+def test_no_command_writes_a_formula(corpus: Path, tmp_path: Path, in_process: None) -> None:
+    files = list(written_by_commands(corpus, tmp_path))
+    assert len(files) >= 15
+    assert {file.relative_to(tmp_path).as_posix(): formulas(file.read_text("utf-8")) for file in files} == {
+        file.relative_to(tmp_path).as_posix(): [] for file in files
+    }
+    profile = mv.open_profile(tmp_path / "profile" / "profile")
+    assert "+obj" in set(profile.tables["syntax"]["relation"])

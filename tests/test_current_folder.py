@@ -44,7 +44,7 @@ def test_the_server_and_the_reader_are_such_children(folder: Path, monkeypatch: 
         assert environment["PYTHONPATH"].startswith(str(process.PACKAGE.parent))
 
     monkeypatch.setattr("os.execve", execve)
-    main(["serve", "--port", "0"])
+    main(["serve", "--port", "18599"])
     assert called[0][1:4] == ["-P", "-m", "mha_viz.serving"]
     reader = Reader()
     try:

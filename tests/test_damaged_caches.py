@@ -37,7 +37,7 @@ def test_one_digit_in_any_file_of_a_profile_is_noticed(measured: Path) -> None:
     for path in files:
         whole = path.read_bytes()
         flip_a_digit(path)
-        with pytest.raises(CorpusError, match="as it was written|holds no profile"):
+        with pytest.raises(CorpusError, match=r"as it was written|holds no profile"):
             mv.open_profile(measured)
         if path.name in ("roles.csv", "position.csv", FACTS) and path.parent == measured:
             with pytest.raises(CorpusError):

@@ -159,8 +159,8 @@ function axis(context, scene, look, layout, isRow, heldOnly = false) {
     const held = within(i, focused, count);
     if (!held && (heldOnly || !written.has(i))) return;
     context.font = look.textFont(size, held ? 600 : 400);
-    context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
-    context.globalAlpha = focused !== null && !held ? 0.45 : 1;
+    const quiet = unit.special || focused !== null; // beside a held one: paler, and still easy to read
+    context.fillStyle = held ? look.accent : quiet ? look.muted : look.ink;
     const at = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();
     if (isRow) context.translate(layout.left - 6, at);
@@ -171,6 +171,5 @@ function axis(context, scene, look, layout, isRow, heldOnly = false) {
     if (heldOnly) erase(context, isRow ? layout.left : layout.top, size, isRow, look);
     write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left");
     context.restore();
-    context.globalAlpha = 1;
   });
 }

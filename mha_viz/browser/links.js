@@ -97,13 +97,11 @@ function tokens(context, scene, layout, look, [above, below]) {
       const reached = focus && focused === null && other !== null; // the weights are written on this side
       const linked = reached && scene.heads.some((h) => weightAt(h, isQuery, i, focus).shown);
       const strong = !focus || held || linked || (focused === null && other === null);
-      context.fillStyle = held ? look.accent : unit.special ? look.muted : look.ink;
-      context.globalAlpha = strong ? 1 : 0.35;
+      context.fillStyle = held ? look.accent : unit.special || !strong ? look.muted : look.ink;
       context.font = look.textFont(size, held ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
       write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left");
       if (linked) weights(context, { ...scene, focus }, isQuery, i, y, layout, look);
-      context.globalAlpha = 1;
     });
   side(scene.rows, true);
   side(scene.cols, false);

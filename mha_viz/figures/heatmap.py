@@ -45,13 +45,6 @@ class Matrix(NamedTuple):
     d: npt.NDArray[np.float32] | None = None
 
 
-class Fade(NamedTuple):
-    """How much the rest fades if a token is held: the opacity of the paper over cells, and that of labels."""
-
-    cells: float
-    labels: float
-
-
 class Room(NamedTuple):
     """What drawings of equal size must all have room for: labels this wide, this many rows and columns."""
 
@@ -59,8 +52,9 @@ class Room(NamedTuple):
     most: int
 
 
-ALONE = Fade(0.62, 0.45)
-BESIDE = Fade(0.5, 0.5)  # lighter than in a figure of one head, because the other rows are compared
+# How much the cells fade that are not held: the opacity of the paper over them.
+ALONE = 0.62
+BESIDE = 0.5  # lighter than in a figure of one head, because the other rows are compared
 
 
 def heatmap(attention: Attention, head: Head, view: View | None = None, size: Size | None = None) -> Drawing:
@@ -110,7 +104,7 @@ def matrix_marks(
     lines: bool = True,
     largest: float = math.inf,
     room: Room | None = None,
-    fade: Fade = ALONE,
+    fade: float = ALONE,
     height: float = TALL,
 ) -> tuple[tuple[Mark, ...], HeatmapLayout]:
     """A matrix with labels in at most ``width`` × ``height`` pixels, if cells of 2 pixels fit; no cell exceeds
@@ -125,9 +119,9 @@ def matrix_marks(
     ]
     marks += hairlines(layout, len(rows), len(cols), theme) if lines else ()
     marks += minuses(matrix, layout, theme)
-    marks += _veils(matrix, layout, theme, fade.cells)
+    marks += _veils(matrix, layout, theme, fade)
     for is_row in (True, False):
-        marks += _axis_labels(matrix, layout, theme, fade.labels, is_row)
+        marks += _axis_labels(matrix, layout, theme, is_row)
     return tuple(marks), layout
 
 
@@ -225,7 +219,7 @@ def unlabelled(layout: HeatmapLayout) -> tuple[Note, ...]:
     )
 
 
-def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: float, is_row: bool) -> list[Mark]:
+def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> list[Mark]:
     side = matrix.axes.rows if is_row else matrix.axes.cols
     held = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
     size, every = label_step(layout)
@@ -233,8 +227,8 @@ def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, faded: flo
     for i in sorted(with_label(side, every, held)):
         unit = side[i]
         at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
-        opacity = 1 if held is None or held == i else faded
-        marks.append(_label(unit, at, size, layout, theme, is_row, held == i, opacity))
+        colour = theme.accent if held == i else theme.muted if unit.special or held is not None else theme.ink
+        marks.append(_label(unit, at, size, layout, is_row, colour, 600 if held == i else 400))
     return marks
 
 
@@ -250,10 +244,8 @@ def with_label(side: Sequence[Unit], every: int, held: int | None) -> set[int]:
 
 
 def _label(
-    unit: Unit, at: float, size: float, layout: HeatmapLayout, theme: Theme, is_row: bool, held: bool, opacity: float
+    unit: Unit, at: float, size: float, layout: HeatmapLayout, is_row: bool, colour: str, weight: Strength
 ) -> Text:
-    weight: Strength = 600 if held else 400
-    colour = theme.accent if held else theme.muted if unit.special else theme.ink
     x, y = (layout.left - 6, at) if is_row else (at, layout.top - 6)
     return Text(
         x,
@@ -264,7 +256,6 @@ def _label(
         weight=weight,
         anchor="end" if is_row else "start",
         turn=0 if is_row else 90,
-        opacity=opacity,
     )
 
 

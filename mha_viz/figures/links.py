@@ -239,7 +239,7 @@ def _token(
     linked = reaches and any(_at(s, is_query, i, other)[1] for s in strands)
     strong = held is None or held_here == i or linked or (held_here is None and other is None)
     weight: Strength = 600 if held is not None and held_here == i else 400
-    colour = theme.accent if weight == 600 else theme.muted if unit.special else theme.ink
+    colour = theme.accent if weight == 600 else theme.muted if unit.special or not strong else theme.ink
     y = (i + 0.5) * layout.row_height
     text = Text(
         layout.left - 8 if is_query else layout.right + 8,
@@ -249,7 +249,6 @@ def _token(
         colour,
         weight=weight,
         anchor="end" if is_query else "start",
-        opacity=1 if strong else 0.35,
     )
     return [text, *(_weights(strands, is_query, i, other, y, layout, theme) if linked else ())]
 

@@ -15,7 +15,7 @@ import zxingcpp
 from PIL import Image
 from safetensors.numpy import load as load_tensors
 
-from mha_viz.exports.formats import FORMULA_STARTS
+from mha_viz.files.tables import FORMULA_STARTS
 from tests.hostile import FOREIGN_HOST
 
 FORMATS = (".svg", ".pdf", ".png", ".html", ".csv", ".npz", ".safetensors", ".json")
@@ -97,7 +97,7 @@ def _is_a_table(text: str) -> None:
     assert rows
     for row in rows:
         assert None not in row, "a line with too many cells"
-        assert not [row[name] for name in TEXTS if row.get(name, "").startswith(FORMULA_STARTS)]
+        assert not [row[name] for name in TEXTS if row.get(name, "").startswith(tuple(FORMULA_STARTS))]
         assert all(np.isfinite(float(row[name])) for name in NUMBERS if name in row)
 
 

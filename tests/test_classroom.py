@@ -85,7 +85,7 @@ def test_a_lesson_has_a_bound() -> None:
 
 
 def test_what_belongs_to_the_class_is_no_part_of_a_view() -> None:
-    (view,) = lesson.add((), "explore", {"class": "1", "lesson": "x", "part": "2", "tour": "1", "head": "L1H1"}, "a")
+    (view,) = lesson.add((), "explore", {"class": "1", "lesson": "x", "view": "2", "tour": "1", "head": "L1H1"}, "a")
     assert view.parameters == {"head": "L1H1"}
     assert lesson.remove((view,), 1) == ()
     assert lesson.remove((view,), 2) == (view,)
@@ -116,18 +116,18 @@ def test_the_view_for_a_class_has_fewer_controls() -> None:
 
 
 def test_a_lesson_leads_through_its_views() -> None:
-    there = PageSession({"class": "1", "lesson": LINK, "part": "1", **ITEMS[0].parameters})
+    there = PageSession({"class": "1", "lesson": LINK, "view": "1", **ITEMS[0].parameters})
     body = "".join(e.proto.body for e in there.at.get("html"))
     assert "1 of 2" in body
     assert "Look at “rains”." in body
     (link,) = [link for link in there.at.get("page_link") if link.proto.label.endswith("Next →**]")]
     assert "head=L2H4" in link.proto.query_string
-    assert "part=2" in link.proto.query_string
+    assert "view=2" in link.proto.query_string
 
 
 def test_remarks_on_the_page_are_never_html() -> None:
     views = lesson.add((), "explore", {}, "<img src=x onerror=alert(1)>")
-    there = PageSession({"class": "1", "lesson": lesson.write(views), "part": "1"})
+    there = PageSession({"class": "1", "lesson": lesson.write(views), "view": "1"})
     body = "".join(e.proto.body for e in there.at.get("html"))
     assert "<img src=x" not in body
     assert "&lt;img src=x" in body
@@ -149,7 +149,7 @@ def test_a_lesson_is_made_on_the_page_view_by_view() -> None:
 
 
 def test_a_value_that_means_nothing_is_said() -> None:
-    for name, value in (("class", "2"), ("part", "7"), ("part", "x")):
+    for name, value in (("class", "2"), ("view", "7"), ("view", "x")):
         there = PageSession({"lesson": LINK, name: value})
         assert f"Part of this link could not be used ({name}={value})." in there.said
 

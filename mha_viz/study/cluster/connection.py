@@ -44,7 +44,6 @@ def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
                     threads_per_worker=1,
                     dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
-                    security=True,  # temporary certificates: on loopback, every account could run code on it
                     set_as_default=False,
                 )
     except (OSError, ValueError, TimeoutError, RuntimeError) as error:

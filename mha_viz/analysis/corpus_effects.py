@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mha_viz.analysis.effects import Numbers
-from mha_viz.analysis.intervals import LEVELS, Documents
+from mha_viz.analysis.intervals import Documents
 from mha_viz.attention import Head
 
 if TYPE_CHECKING:
@@ -121,10 +121,6 @@ def _intervals(values: Numbers, units: Sequence[str]) -> Numbers:
     """[low and high, column] for the means of ``values`` [case, column], from draws of whole units; NaN if there is
     only one."""
     documents = Documents(units, MOST_UNITS)
-    if documents.count < 2:
-        return np.full((2, values.shape[1]), np.nan)
     sums = np.zeros((documents.count, values.shape[1]))
     np.add.at(sums, documents.numbers, values)
-    drawn = documents.draws @ np.bincount(documents.numbers, minlength=documents.count)
-    bounds: Numbers = np.percentile(documents.draws @ sums / drawn[:, None], LEVELS, axis=0)
-    return bounds
+    return documents.of_means(sums, np.bincount(documents.numbers, minlength=documents.count))

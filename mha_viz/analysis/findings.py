@@ -10,8 +10,9 @@ from mha_viz.analysis.patterns import POSITIONS
 from mha_viz.attention import Head
 
 CORPORA = "; "  # between the names of corpora
+DOCUMENTS = "documents"  # how many the cases come from; not in tables of older versions
 CANDIDATE = (
-    *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
+    *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high", DOCUMENTS),
     *("upos_baseline", "upos_rule", "beats_upos", "untrained"),
 )
 COLUMNS = (*CANDIDATE, "status", "corpora", "lowest_score")
@@ -25,7 +26,7 @@ class Finding(NamedTuple):
     head does better on every corpus; NaN, "" and None for roles other than syntax. ``untrained``: the score of the best
     untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the
     scores on them. ``within_words``, for position: the share of the head's attention to that token that stays within a
-    word, from the table ``position``; NaN otherwise.
+    word, from the table ``position``; NaN otherwise. ``documents``: how many the cases come from, None if unknown.
     """
 
     head: Head
@@ -45,11 +46,13 @@ class Finding(NamedTuple):
     corpora: tuple[str, ...] = ()
     lowest: float = math.nan
     within_words: float = math.nan
+    documents: int | None = None
 
 
 def finding(*line: Any) -> Finding:
     """The role from a row with COLUMNS, of texts or of values."""
     cells = dict(zip(COLUMNS, line, strict=True))
+    documents = cells[DOCUMENTS]
     names = ["score", "baseline", "gain", "ci_low", "ci_high", "upos_baseline", "untrained", "lowest_score"]
     score, baseline, gain, low, high, upos, untrained, lowest = (_number(cells[name]) for name in names)
     return Finding(
@@ -63,6 +66,7 @@ def finding(*line: Any) -> Finding:
         status=str(cells["status"]),
         corpora=tuple(str(cells["corpora"]).split(CORPORA)),
         lowest=lowest,
+        documents=None if _is_empty(documents) else int(float(documents)),
     )
 
 

@@ -1,6 +1,8 @@
-"""95 % intervals of accuracies: by bootstrap over documents, or Wilson's if a corpus names no documents.
+"""95 % intervals of accuracies and means: by bootstrap over documents, or Wilson's if a corpus names no documents.
 
-The cases of one document are not independent of each other, so whole documents are drawn with replacement.
+The cases of one document are not independent of each other, so whole documents are drawn with replacement. Such draws
+vary too little where there are few documents: below MANY documents with a case the interval is the widest of bootstrap,
+Wilson's and Student's t over documents; below FEW it is Wilson's, and speaks of these documents alone.
 """
 
 from __future__ import annotations
@@ -20,6 +22,11 @@ DRAWS, SEED = 2000, 0
 LEVELS = (2.5, 97.5)  # percentiles of the draws
 CELLS = 16_000_000  # the most documents with separate counts; beyond that, neighbours are drawn together
 FEWEST_BLOCKS = 30
+FEW, MANY = 5, 20  # documents
+T = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (Fisher & Yates 1963, table III)
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262),
+    *(2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101),
+)
 
 Bounds = npt.NDArray[np.float64]  # [low and high, head]
 
@@ -70,16 +77,51 @@ class Documents:
         return counts.reshape(DRAWS, self.count).astype(np.float64)
 
     def interval(self, correct: Counts, n: Counts) -> Bounds:
-        """[low and high, head] for the accuracies of heads. ``correct`` [document, head], ``n`` [document].
+        """[low and high, head] for the accuracies of heads. ``correct`` [document, head], ``n`` [document]."""
+        documents = with_cases(n)
+        wilsons = np.array([wilson(int(right), int(n.sum())) for right in correct.sum(axis=0)], np.float64).T
+        if documents < FEW:
+            return wilsons
+        if documents >= MANY:
+            return self._drawn(correct, n)
+        return np.clip(_widest(self._drawn(correct, n), wilsons, _student(correct, n)), 0, 1)
 
-        Draws without a case are left out; for a single document it is Wilson's interval.
-        """
-        if self.count < 2:
-            return np.array([wilson(int(right), int(n.sum())) for right in correct.sum(axis=0)], np.float64).T
+    def of_means(self, sums: Sums, n: Counts) -> Bounds:
+        """[low and high, column] for the means of values with these ``sums`` [document, column]; NaN if only one
+        document has a value. Wilson's is for shares; below FEW documents Student's t stands in its place."""
+        documents = with_cases(n)
+        if documents < 2:
+            return np.full((2, sums.shape[1]), np.nan)
+        drawn = self._drawn(sums, n)
+        return drawn if documents >= MANY else _widest(drawn, _student(sums, n))
+
+    def _drawn(self, sums: Sums | Counts, n: Counts) -> Bounds:
+        """The percentiles of the means of draws; those without a case are left out."""
         drawn = self.draws @ n  # [draw]
-        accuracies = (self.draws @ correct)[drawn > 0] / drawn[drawn > 0, None]
-        bounds: Bounds = np.percentile(accuracies, LEVELS, axis=0)
+        means = (self.draws @ sums)[drawn > 0] / drawn[drawn > 0, None]
+        bounds: Bounds = np.percentile(means, LEVELS, axis=0)
         return bounds
+
+
+def _student(sums: Sums | Counts, n: Counts) -> Bounds:
+    """Student's t interval of a ratio of sums over documents, whose variance is that of its linear part (Cochran 1977,
+    Sampling Techniques, section 6.3); at most MANY - 1 documents with a case."""
+    sums, n = sums[n > 0], n[n > 0]
+    documents = len(n)
+    means = sums.sum(axis=0) / n.sum()
+    rest = sums - means * n[:, None]
+    errors = np.sqrt((rest**2).sum(axis=0) * documents / (documents - 1)) / n.sum()
+    return np.array([means - T[documents - 2] * errors, means + T[documents - 2] * errors])
+
+
+def _widest(*bounds: Bounds) -> Bounds:
+    """The lowest of the lower ends and the highest of the higher ones."""
+    return np.array([np.min([low for low, _ in bounds], axis=0), np.max([high for _, high in bounds], axis=0)])
+
+
+def with_cases(n: Counts) -> int:
+    """In how many documents there is a case. ``n`` [document]."""
+    return int(np.count_nonzero(n))
 
 
 def documents_of(sentences: Sequence[Sentence], cells: int) -> Documents:

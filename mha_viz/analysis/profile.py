@@ -18,10 +18,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.findings import CANDIDATE, COLUMNS, WITHIN, Finding, finding, with_words
+from mha_viz.analysis.findings import CANDIDATE, COLUMNS, DOCUMENTS, WITHIN, Finding, finding, with_words
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, warn
 from mha_viz.files import whole_file
+from mha_viz.files.assets import asset
 from mha_viz.files.tables import as_csv, as_written, from_csv
 from mha_viz.quotes import quoted
 
@@ -36,6 +37,7 @@ SENTENCES = "evidence.conllu"  # of the table evidence, in its order of first an
 REMAKE = "Measure it again with mha-viz profile."
 MOST_OF_PATH = 200  # characters of a path that an error quotes
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
+SHIPPED = ("ewt", "grammar")  # the folders in which a shipped model has its roles
 DIGESTS, SEAL = "digests", "seal"  # entries of profile.json: of the other files, and of all its other entries
 DEFINITIONS = "3"  # version of the measures; increased when a number changes its meaning
 
@@ -43,7 +45,18 @@ _ACCURACY = ("n", "correct", "accuracy")
 _ROLE_INTERVAL = ("role_low", "role_high")  # the interval that decides roles; empty if there are too few cases
 HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "syntax": ("level", "relation", "direction", "layer", "head", *_ACCURACY, "ci_low", "ci_high", *_ROLE_INTERVAL),
+        "syntax": (
+            "level",
+            "relation",
+            "direction",
+            "layer",
+            "head",
+            *_ACCURACY,
+            "ci_low",
+            "ci_high",
+            *_ROLE_INTERVAL,
+            DOCUMENTS,
+        ),
         "syntax_baselines": ("level", "relation", "direction", "baseline", "detail", *_ACCURACY),
         "syntax_chosen": (
             *("level", "relation", "direction", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
@@ -53,7 +66,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "position": ("layer", "head", "offset", "mass", "share_of_maxima", "mass_in_word", "rows_in_word"),
         "delimiter": ("layer", "head", "cls", "sep", "punctuation"),
         "entropy": ("layer", "head", "nats", "normalised"),
-        "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL),
+        "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL, DOCUMENTS),
         "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
         "coreference_chosen": (
             *("mention_type", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
@@ -252,8 +265,6 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
         return with_words(findings, [[line[at] for at in columns] for line in _lines(folder, "position")])
     except FileNotFoundError:
         return ()
-    except IndexError as error:
-        raise CorpusError(f"{folder} holds no roles that can be read: a line is cut.", REMAKE) from error
     except (OSError, ValueError, TypeError) as error:
         raise CorpusError(f"{folder} holds no roles that can be read: {error}.", REMAKE) from error
 
@@ -270,9 +281,10 @@ def _lines(folder: Path, table: str) -> list[list[str]]:
     """The lines of a table as text. Raises OSError, and ValueError if its headings differ."""
     with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         headings, *lines = ([as_written(cell) for cell in line] for line in csv.reader(file))
-    if tuple(headings) != HEADINGS[table]:
-        raise ValueError(f"the headings {', '.join(headings)[:200]}")
-    return lines
+    at = _places(table, headings)
+    if any(len(line) != len(headings) for line in lines):
+        raise ValueError("a line is cut")
+    return [[line[place] if place is not None else "" for place in at] for line in lines]
 
 
 def read_profile(folder: Path) -> Profile:
@@ -283,6 +295,13 @@ def read_profile(folder: Path) -> Profile:
         return profile_of({name: (folder / name).read_bytes().decode() for name in names})
     except (OSError, ValueError) as error:
         raise CorpusError(f"{folder} holds no profile that can be read: {error}.", REMAKE) from error
+
+
+def profile_folder(name: str | os.PathLike[str]) -> Path:
+    """A folder or, where there is none, the first shipped profile of the model with this name: "minilm", "toy"."""
+    folder = Path(name)
+    shipped = [asset("profiles") / folder / corpus for corpus in SHIPPED] if folder.name == str(name) else []
+    return folder if folder.exists() else next((one for one in shipped if one.is_dir()), folder)
 
 
 def _check_is_profile(folder: Path) -> None:
@@ -349,10 +368,18 @@ def _every_table() -> list[str]:
 
 def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
     table: pd.DataFrame = pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
-    if tuple(table.columns) != HEADINGS[name]:
-        raise ValueError(f"{name}.csv has the headings {', '.join(map(str, table.columns))[:200]}")
-    table = from_csv(table)
+    _places(name, [*table.columns])
+    table = from_csv(table).reindex(columns=[*HEADINGS[name]])
     return table.assign(detail=table["detail"].astype(object).fillna("")) if "detail" in table else table
+
+
+def _places(table: str, headings: list[str]) -> list[int | None]:
+    """Where each column of a table stands among its headings, None for one that older versions did not write. Raises
+    ValueError if they are of something else."""
+    columns = [name for name in HEADINGS[table] if name in headings or name != DOCUMENTS]
+    if headings != columns:
+        raise ValueError(f"{table}.csv has the headings {', '.join(map(str, headings))[:200]}")
+    return [headings.index(name) if name in headings else None for name in HEADINGS[table]]
 
 
 def _put(path: Path, text: str) -> None:

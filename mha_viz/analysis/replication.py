@@ -1,9 +1,10 @@
 """Whether the roles of a profile hold on another corpus.
 
-A role *holds* if the gain over the baseline of that corpus is five points or more. Otherwise, if the head does as well
-as before (the upper end of its interval reaches the lowest of its accuracies on the corpora that it was measured on), a
-simple rule does as well there; if not, the head does not do it there. Roles with a threshold hold if the threshold is
-met.
+What the head did before is the lowest of its accuracies on the corpora that it was measured on. A role *holds* if the
+gain over the baseline of the other corpus is five points or more, and *holds, but weaker* if the head then has less
+than three quarters of what it did before. With a smaller gain, a simple rule does as well there if the upper end of the
+head's interval reaches what it did before; if not, the head does it less, or does not do it where it is no better than
+the baseline and under half of what it did before. Roles with a threshold hold if the threshold is met.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.findings import DOCUMENTS, Finding
 from mha_viz.analysis.patterns import POSITIONS
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import BROAD, CASES, DELIMITER, MASS, ROUNDING, SHARE
@@ -26,22 +27,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GAIN = 0.05
+WEAKER, GONE = 3 / 4, 1 / 2  # of what the head did before: below the one it is weaker, below the other it is gone
 SHOWN = 60  # the most rows of a table in Jupyter
 THREE_DECIMALS = "{:.3f}".format
-HOLDS, RULE, FAILS = "holds", "a simple rule does as well here", "the head does not do it here"
+HOLDS, WEAK, RULE = "holds", "holds, but weaker", "a simple rule does as well here"
+LESS, FAILS = "the head does it less here", "the head does not do it here"
 FEW, ABSENT = f"fewer than {CASES} cases here", "not annotated here"
-OUTCOMES = (HOLDS, RULE, FAILS, FEW, ABSENT)
+OUTCOMES = (HOLDS, WEAK, RULE, LESS, FAILS, FEW, ABSENT)
 HEADING = (
     *("layer", "head", "role", "detail", "status", "outcome"),
     *("score", "baseline", "n", "score_here", "baseline_here", "n_here", "ci_low_here", "ci_high_here"),
+    "documents_here",
     *("upos_rule", "upos_baseline", "beats_upos", "upos_baseline_here"),
 )
 
 
 class Measurement(NamedTuple):
     """The score of a head on a corpus; the interval is NaN if the score is not a share of cases. ``upos``: the score
-    of the nearest word of one part of speech, NaN except for syntax. ``is_met``: whether a role with a threshold
-    meets it."""
+    of the nearest word of one part of speech, NaN except for syntax. ``documents``: how many the interval is over.
+    ``is_met``: whether a role with a threshold meets it."""
 
     score: float
     baseline: float
@@ -49,6 +53,7 @@ class Measurement(NamedTuple):
     low: float = math.nan
     high: float = math.nan
     upos: float = math.nan
+    documents: int | None = None
     is_met: bool = False
 
 
@@ -105,10 +110,16 @@ def _replicated(finding: Finding, here: Measurement | None) -> Replication:
         return Replication(finding, here, FEW)
     if finding.role not in ("syntax", "coreference"):
         return Replication(finding, here, HOLDS if here.is_met else FAILS)
+    return Replication(finding, here, _outcome(finding.score if math.isnan(finding.lowest) else finding.lowest, here))
+
+
+def _outcome(before: float, here: Measurement) -> str:
+    """What became of the accuracy that a head had before."""
     if here.score - here.baseline >= GAIN - ROUNDING:
-        return Replication(finding, here, HOLDS)
-    lowest = finding.score if math.isnan(finding.lowest) else finding.lowest
-    return Replication(finding, here, RULE if here.high >= lowest else FAILS)
+        return HOLDS if here.score >= WEAKER * before - ROUNDING else WEAK
+    if here.high >= before:
+        return RULE
+    return FAILS if here.score <= here.baseline and here.score < GONE * before else LESS
 
 
 class _Measured:
@@ -187,13 +198,14 @@ class _Measured:
 
 
 def _counted(line: Any, baseline: float) -> Measurement:
-    return Measurement(
-        float(line["accuracy"]), baseline, int(line["n"]), float(line["role_low"]), float(line["role_high"])
-    )
+    score, low, high = (float(line[name]) for name in ("accuracy", "role_low", "role_high"))
+    documents = None if math.isnan(line[DOCUMENTS]) else int(line[DOCUMENTS])
+    return Measurement(score, baseline, int(line["n"]), low, high, documents=documents)
 
 
 def _cells(finding: Finding, here: Measurement | None, outcome: str) -> tuple[Any, ...]:
     there = (finding.score, finding.baseline, finding.n)
     measured = here or Measurement(np.nan, np.nan, 0)
+    over = "" if measured.documents is None else measured.documents
     by_upos = (finding.upos_rule, finding.upos, finding.beats_upos, measured.upos)
-    return (*finding.head, finding.role, finding.detail, finding.status, outcome, *there, *measured[:5], *by_upos)
+    return (*finding.head, finding.role, finding.detail, finding.status, outcome, *there, *measured[:5], over, *by_upos)

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.coreference import TYPES
-from mha_viz.analysis.intervals import Bounds, Documents, Interval, wilson
+from mha_viz.analysis.intervals import Bounds, Documents, Interval, wilson, with_cases
 from mha_viz.analysis.patterns import DELIMITERS, OFFSETS, POSITIONS
 from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, RelationRow, Relations, best_offset, best_upos
@@ -52,7 +52,8 @@ class Rule(NamedTuple):
 class Role(NamedTuple):
     """One role of a head. ``head`` counts through all layers. ``detail``: "nsubj dep_to_head", "third_person",
     "previous", "sep". ``score`` against ``baseline`` on ``n`` cases; the interval is None if the score is not a share
-    of cases. ``rule`` is for syntax; ``untrained``: the score of the best untrained head, NaN if none was measured."""
+    of cases. ``rule`` is for syntax; ``untrained``: the score of the best untrained head, NaN if none was measured;
+    ``documents``: how many the cases come from, None for a score over tokens."""
 
     head: int
     role: str
@@ -63,6 +64,7 @@ class Role(NamedTuple):
     interval: Interval | None = None
     rule: Rule | None = None
     untrained: float = math.nan
+    documents: int | None = None
 
     @property
     def gain(self) -> float:
@@ -122,6 +124,10 @@ class SyntaxCounts:
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
         return self.documents.interval(correct, self.cases[:, halves, direction, row].sum(axis=1))
+
+    def documents_with_cases(self, direction: int, row: int, halves: slice) -> int:
+        """How many documents the cases of one row of the tables come from."""
+        return with_cases(self.cases[:, halves, direction, row].sum(axis=1))
 
 
 def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> Accuracies:
@@ -200,6 +206,7 @@ def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int]
     side, tag, right_by_rule = best_upos(counts.gold.upos[halves, direction, at].sum(axis=0))
     name = f"nearest {counts.relations.upos[tag]} to the {SIDES[side]}"
     detail = f"{counts.relations.rows[at].relation} {DIRECTIONS[direction]}"
+    documents = counts.documents_with_cases(direction, at, halves)
     untrained = math.nan
     if counts.untrained is not None:
         untrained = int(counts.untrained[halves, direction, at].sum(axis=0).max()) / n
@@ -208,7 +215,7 @@ def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int]
         if interval.low - offset >= GAIN - ROUNDING:
             right = int(counts.by_row[halves, direction, at, head].sum())
             rule = Rule(name, right_by_rule / n, right > right_by_rule)
-            yield Role(head, "syntax", detail, right / n, offset, n, interval, rule, untrained)
+            yield Role(head, "syntax", detail, right / n, offset, n, interval, rule, untrained, documents)
 
 
 def coreferential(sums: Running, documents: Documents, control: Running | None) -> Iterator[Role]:
@@ -224,7 +231,7 @@ def coreferential(sums: Running, documents: Documents, control: Running | None) 
     for head in (head for head in range(len(right)) if _gains(right[head], better, cases)):
         scores = int(right[head]) / cases, better / cases, cases
         interval = Interval(*map(float, bounds[:, head]))
-        yield Role(head, "coreference", "third_person", *scores, interval, untrained=untrained)
+        yield Role(head, "coreference", "third_person", *scores, interval, None, untrained, with_cases(n))
 
 
 def positional(sums: Running, control: Running | None = None) -> Iterator[Role]:

@@ -18,6 +18,7 @@ from mha_viz.cli.output import TABLES, Destination, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.quantities import head_names, off_options
 from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
+from mha_viz.errors import SettingError
 from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
 from mha_viz.models.catalog import Model
@@ -33,6 +34,7 @@ def options(effect: Parser) -> None:
     corpus_option(effect)
     model_option(effect)
     off_options(effect, "--heads", "heads that are switched off, together and each alone, as L3H1,L2H4", required=True)
+    means_option(effect)
     words = "measure only the words that a head with this role attends from, such as nsubj (default: whole sentences)"
     effect.add_argument("--relation", default="", metavar="NAME", help=words)
     words = f"the direction of the role: {', '.join(DIRECTIONS)} (default: {DIRECTIONS[0]})"
@@ -45,6 +47,25 @@ def options(effect: Parser) -> None:
     output_options(effect, TABLES, required=False)
     effect.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
     cluster_options(effect)
+
+
+def means_option(command: Parser) -> None:
+    """Add the option for the corpus of mean outputs."""
+    words = "with --method mean, the corpus that the means are over (default: the one that is measured)"
+    command.add_argument("--means", metavar="CORPUS", help=words)
+
+
+def means_corpus(args: argparse.Namespace, cluster: Any = None) -> Any:
+    """The corpus of the mean outputs, None for the one that is measured. Raises CorpusError, and SettingError if no
+    means are needed."""
+    if args.means is None:
+        return None
+    if args.method != "mean":
+        raise SettingError(
+            f"--means says what means are over, but the method is {args.method or METHODS[0]}.",
+            "Add --method mean, or leave --means out.",
+        )
+    return read_corpus(args.means, cluster=cluster)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -79,8 +100,8 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | No
     corpus = read_corpus(args.corpus, cluster=cluster)
     from mha_viz.study.corpus_effects import EffectSettings, Measurement  # imports torch
 
-    method = args.method or METHODS[0]
-    settings = EffectSettings(args.heads, method, args.relation, args.direction, args.same_role, args.most)
+    method, means = args.method or METHODS[0], means_corpus(args, cluster)
+    settings = EffectSettings(args.heads, method, args.relation, args.direction, args.same_role, args.most, means)
     encoder = load_model(model, args.device)
     if cluster is None:
         return Measurement(encoder, corpus, *settings)

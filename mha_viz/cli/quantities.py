@@ -38,8 +38,9 @@ def options(command: Parser) -> None:
 
 def off_options(command: Parser, name: str, words: str, required: bool = False) -> None:
     """Add an option for heads, and --method."""
+    over = "the sentences of the corpus" if required else "the built-in sentences"
     command.add_argument(name, type=head_names, default=(), required=required, metavar="HEADS", help=words)
-    words = "output of a head that is switched off: zero, its mean over the built-in sentences, or uniform attention’s"
+    words = "output of a head that is switched off: zero, its mean over " + over + ", or uniform attention’s"
     command.add_argument("--method", choices=METHODS, metavar="METHOD", help=f"{words} (default: {METHODS[0]})")
 
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from mha_viz.analysis.established import check
-from mha_viz.analysis.profile import FACTS, Profile, read_profile
+from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
 from mha_viz.analysis.replication import replicate
 from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside
 from mha_viz.cli.models import choose_model, load_model
@@ -18,7 +18,6 @@ from mha_viz.cli.profile import corpus_option, measure, measuring_options, name_
 from mha_viz.cli.terminal import warnings_as_lines
 from mha_viz.errors import CorpusError
 from mha_viz.files import make_folder
-from mha_viz.files.assets import asset
 
 
 def options(replicate: Parser) -> None:
@@ -37,10 +36,7 @@ def options(replicate: Parser) -> None:
 
 
 def _profile_folder(value: str) -> Path:
-    """A folder or, if it does not exist, the first shipped profile of the model that ``value`` names."""
-    folder = folder_name(value)
-    shipped = [asset("profiles") / value / corpus for corpus in ("ewt", "grammar")] if folder.name == value else []
-    return folder if folder.exists() else next((one for one in shipped if one.is_dir()), folder)
+    return profile_folder(folder_name(value))
 
 
 def _measured(args: argparse.Namespace, there: Profile, sums: Path | None) -> Profile:

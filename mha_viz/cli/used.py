@@ -7,7 +7,7 @@ from typing import Any
 
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.attention import Head
-from mha_viz.cli.effect import MOST
+from mha_viz.cli.effect import MOST, means_corpus, means_option
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name
 from mha_viz.cli.profile import corpus_option, read_corpus
@@ -23,6 +23,7 @@ def options(used: Parser) -> None:
     corpus_option(used)
     words = f"output of a head that is switched off: {', '.join(METHODS)} (default: {METHODS[0]})"
     used.add_argument("--method", default=METHODS[0], choices=METHODS, metavar="NAME", help=words)
+    means_option(used)
     used.add_argument("--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)")
     used.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
 
@@ -41,6 +42,7 @@ def run(args: argparse.Namespace) -> None:
             encoder,
             method=args.method,
             most=args.most,
+            means=means_corpus(args),
             progress=lambda share: show(round(1000 * share), 1000),
         )
     measured.write(args.profile)

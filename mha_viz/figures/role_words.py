@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import explained, gloss, labelled, rule_in_words
@@ -126,7 +127,17 @@ def _untrained_score(finding: Finding) -> str:
 
 
 def _interval(finding: Finding) -> str:
-    return f"95% interval {percent(finding.low)} to {percent(finding.high)}"
+    return f"95% interval {percent(finding.low)} to {percent(finding.high)}{_over(finding.documents)}"
+
+
+def _over(documents: int | None) -> str:
+    """What an interval is over: it can speak for few documents no further than of these."""
+    if documents is None:
+        return ""
+    if documents == 1:
+        return " over one document, or none named"
+    few = "; few documents: speaks of these alone" if documents < FEW else ""
+    return f" over {documents:,} documents{few}"
 
 
 def best_baseline(finding: Finding) -> tuple[str, float]:

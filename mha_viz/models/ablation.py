@@ -67,14 +67,25 @@ class Means:
         self._sums = torch.zeros(0)
         self._tokens = 0
 
-    def add(self, texts: Iterable[str]) -> None:
-        """Add texts. Raises the errors of ``encode``; a text that could not be read is then not counted."""
+    def add(self, texts: Iterable[str | Sequence[str]]) -> None:
+        """Add texts, as typed or as words. Raises the errors of ``encode``; a text that could not be read is then not
+        counted."""
         for text in texts:
             outputs: list[torch.Tensor] = []
-            reading, _ = self._encoder.through(text, tap=partial(_Outputs, sums=outputs))
-            sums = torch.stack(outputs)
+            typed, words = (text, ()) if isinstance(text, str) else ("", text)
+            reading, _ = self._encoder.through(typed, tap=partial(_Outputs, sums=outputs), words=words)
+            self.add_sums(torch.stack(outputs), len(reading.queries))
+
+    def add_sums(self, sums: torch.Tensor, tokens: int) -> None:
+        """Add the sums of outputs [layer, head, d_head] over so many tokens."""
+        if tokens:
             self._sums = self._sums + sums if self._tokens else sums
-            self._tokens += len(reading.queries)
+            self._tokens += tokens
+
+    @property
+    def sums(self) -> tuple[torch.Tensor, int]:
+        """The sums so far, and over how many tokens."""
+        return self._sums, self._tokens
 
     def values(self) -> Weights:
         """[layer, head, d_head], summed in float64. Raises EmptyText if there was no text."""

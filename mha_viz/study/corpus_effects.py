@@ -4,8 +4,10 @@ what the model predicts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +16,6 @@ from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.attention.answers import MASK, Question
-from mha_viz.corpus import grammar
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextError
@@ -51,6 +52,7 @@ def effect(
     direction: str = DIRECTIONS[0],
     same_role: Sequence[AnyHead] = (),
     most: int = MOST,
+    means: Source | Weights | None = None,
     device: str = "cpu",
     progress: Callable[[Progress], None] | None = None,
     client: Client | None = None,
@@ -64,9 +66,10 @@ def effect(
     is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: other heads
     with the role, which are not controls.
 
-    ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean" over the built-in sentences, or
-    "uniform". ``most``: how many sentences are read. ``progress`` is called after each sentence. ``client``: a Dask
-    client, whose workers read the files, as for ``profile``.
+    ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", or "uniform". ``means``: what
+    the means are over, another corpus in place of this one, or the mean outputs themselves [layer, head, d_head].
+    ``most``: how many sentences are read, of each corpus. ``progress`` is called after each sentence. ``client``: a
+    Dask client, whose workers read the files, as for ``profile``.
 
     Raises CorpusError, also if the corpus lacks the relation; SettingError; UnknownHead; ModelError's family;
     ClusterError.
@@ -75,7 +78,7 @@ def effect(
     ['head', 'control', 'control', 'control']
     """
     encoder = model if isinstance(model, Encoder) else load(model, device)
-    settings = EffectSettings(heads, method, relation, direction, same_role, most)
+    settings = EffectSettings(heads, method, relation, direction, same_role, most, means)
     if client is None:
         run = Measurement(encoder, open_corpus(corpus), *settings)
     else:
@@ -89,6 +92,13 @@ def effect(
     return run.result()
 
 
+class Averages(NamedTuple):
+    """Mean outputs of heads [layer, head, d_head], and the name of what they are over, if it has one."""
+
+    values: Weights | None = None
+    over: str = ""
+
+
 class EffectSettings(NamedTuple):
     """What is switched off, how, and which words are measured; the fields are as for :func:`effect`."""
 
@@ -98,6 +108,7 @@ class EffectSettings(NamedTuple):
     direction: str = DIRECTIONS[0]
     same_role: Sequence[AnyHead] = ()
     most: int = MOST
+    means: Any = None  # Source, Weights, Averages, or for a cluster a Layout
 
 
 # A cache: for the words of a sentence and the heads that are off, the change of the last states, [token].
@@ -119,8 +130,8 @@ class Measurement:
     :func:`effect`.
 
     For a part of a corpus, ``first`` is the number of its first sentence, and ``chosen`` says for each sentence with
-    words that can be masked which of them is. ``means``: the mean outputs of the heads, if known. ``states``: a cache
-    of changes of last states that measurements of the same corpus by the same method share.
+    words that can be masked which of them is. ``states``: a cache of changes of last states that measurements of the
+    same corpus by the same method share.
     """
 
     def __init__(
@@ -133,10 +144,10 @@ class Measurement:
         direction: str = DIRECTIONS[0],
         same_role: Sequence[AnyHead] = (),
         most: int = MOST,
+        means: Source | Weights | Averages | None = None,
         *,
         first: int = 0,
         chosen: Iterable[int] | None = None,
-        means: Weights | None = None,
         states: TokenChanges | None = None,
     ) -> None:
         self._corpus = _checked(corpus, relation, direction, most)
@@ -147,10 +158,17 @@ class Measurement:
         self._relation, self._direction = relation, direction if relation not in ("", COREFERENCE) else ""
         self._variants = variants_of(off, ablation.existing(encoder, same_role), encoder.heads)
         self._measure = _measure(encoder)
-        if method == "mean" and means is None:
-            means = built_in_means(encoder)
-        self._case = Case("", method=method, means=means)
-        self._case.substitute(encoder)  # raises for an unknown method
+        self._case = Case("", method=method)
+        self.averages = Averages()
+        self._averaged: Corpus | None = None  # what is still to be averaged over
+        if method != "mean":
+            if means is not None:
+                raise SettingError(f"means go with the method “mean”, not “{method[:40]}”.", "Leave one of them out.")
+            self._case.substitute(encoder)  # raises for an unknown method
+        elif isinstance(means, Averages | np.ndarray):
+            self.take(means if isinstance(means, Averages) else Averages(means))
+        else:
+            self._averaged = self._corpus if means is None else _with_sentences(open_corpus(means))
         self._cases: list[Numbers] = []
         self._units: list[tuple[str, str]] = []  # the document and the sentence of each case
         self._left_out = self._read = 0
@@ -161,12 +179,25 @@ class Measurement:
     def sentences(self) -> Iterator[Progress]:
         """Read one sentence after the other."""
         some = self._corpus.sentences[: self._most]
+        over = self._averaged
+        averaged = () if over is None else over.sentences[: self._most]
+        before, means = len(averaged), ablation.Means(self._encoder)
+        for number, sentence in enumerate(averaged):
+            add_sentence(means, sentence)
+            yield Progress(number + 1, before + len(some))
+        if over is not None:
+            self.take(Averages(means.values(), over.name))
         for number, sentence in enumerate(some):
             for values in self._measured(sentence):
                 self._cases.append(values)
                 self._units.append((sentence.document, str(self._first + number)))
             self._read += 1
-            yield Progress(number + 1, len(some))
+            yield Progress(before + number + 1, before + len(some))
+
+    def take(self, averages: Averages) -> None:
+        """Replace the outputs of heads that are off by these. Raises SettingError if they are not of this model."""
+        self._case, self.averages, self._averaged = replace(self._case, means=averages.values), averages, None
+        self._case.substitute(self._encoder)
 
     @property
     def measure(self) -> str:
@@ -194,7 +225,7 @@ class Measurement:
         return CorpusEffect(
             self._encoder.name,
             self._corpus.name,
-            self._case.method,
+            f"{self._case.method}{' over ' * bool(self.averages.over)}{self.averages.over}",
             OF_WORDS.get(self._measure, self._measure) if self._relation else self._measure,
             self._relation,
             self._direction,
@@ -299,9 +330,20 @@ def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
     return sorted({edge.dependent if direction == "dep_to_head" else edge.head for edge in edges})
 
 
-def _checked(corpus: Corpus | Gap, relation: str, direction: str, most: int) -> Corpus:
+def add_sentence(means: ablation.Means, sentence: Sentence) -> None:
+    """Add a sentence to mean outputs, if the model can read it."""
+    with suppress(TextError):
+        means.add([sentence.forms])
+
+
+def _with_sentences(corpus: Corpus | Gap) -> Corpus:
     if isinstance(corpus, Gap):
         raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
+    return corpus
+
+
+def _checked(corpus: Corpus | Gap, relation: str, direction: str, most: int) -> Corpus:
+    corpus = _with_sentences(corpus)
     if relation == COREFERENCE and not corpus.has_chains:
         raise CorpusError(f"{corpus.name} has no coreference chains.", "Give a corpus with Entity=, or a relation.")
     if relation not in ("", COREFERENCE) and not corpus.has_trees:
@@ -332,11 +374,6 @@ def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
 def single_words(read: WordPieces) -> list[int]:
     """The words of a sentence that consist of one piece and can therefore be masked."""
     return [word for word in range(len(read.forms)) if read.words.count(word) == 1]
-
-
-def built_in_means(encoder: Encoder) -> Weights:
-    """The mean outputs of all heads over the built-in sentences."""
-    return ablation.means_over(encoder, (" ".join(sentence.forms) for sentence in grammar.corpus().sentences))
 
 
 __all__ = ["CorpusEffect", "Measurement", "Variant", "effect"]

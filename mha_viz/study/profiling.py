@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mha_viz.analysis.established import check, establish
-from mha_viz.analysis.profile import Profile, profile_of, read_profile
+from mha_viz.analysis.profile import Profile, profile_folder, profile_of, read_profile
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import ExportError, SettingError, check_kind
@@ -147,8 +147,9 @@ def measure(
 
 def open_profile(folder: str | os.PathLike[str]) -> Profile:
     """The profile that ``Profile.save`` or ``mha-viz profile`` wrote to a folder: equal to the one that was saved.
+    "minilm" and "toy" open the profiles that come with the app.
 
     Raises CorpusError if there is none or it is damaged.
     """
-    check_kind(folder, (str, os.PathLike), "a path", "Give the folder of a profile.")
-    return read_profile(Path(folder))
+    check_kind(folder, (str, os.PathLike), "a path", "Give the folder of a profile, or “minilm” or “toy”.")
+    return read_profile(profile_folder(folder))

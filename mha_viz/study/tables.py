@@ -14,7 +14,7 @@ import pandas as pd
 
 from mha_viz.analysis import evidence, patterns, roles
 from mha_viz.analysis.coreference import BASELINES, TYPES
-from mha_viz.analysis.intervals import Documents, wilson
+from mha_viz.analysis.intervals import Documents, wilson, with_cases
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED
 from mha_viz.analysis.reduce import Counts
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, best_offset, best_upos
@@ -236,12 +236,15 @@ def _syntax_tables(syntax: roles.SyntaxCounts, heads: list[Head]) -> dict[str, p
 
 def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
     n, correct = syntax.gold.n.sum(axis=0), syntax.by_row.sum(axis=0)
+    rows, directions = range(len(syntax.relations.rows)), range(len(DIRECTIONS))
+    documents = [[syntax.documents_with_cases(d, r, roles.ALL) for d in directions] for r in rows]
     for r, row in enumerate(syntax.relations.rows):
         for d, direction in enumerate(DIRECTIONS):
             for at, head in enumerate(heads):
                 right, cases = int(correct[d, r, at]), int(n[d, r])
                 bounds = syntax.intervals[d, r, :, at]
-                yield (*row, direction, *head, cases, right, _ratio(right, cases), *wilson(right, cases), *bounds)
+                accuracy = cases, right, _ratio(right, cases), *wilson(right, cases)
+                yield (*row, direction, *head, *accuracy, *bounds, documents[r][d])
 
 
 def _baselines(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
@@ -293,7 +296,8 @@ def _coreference(tally: Tally, documents: Documents, heads: list[Head]) -> Rows:
         bounds[i] = documents.interval(by_document[1][:, i], by_document[0][:, i])
     for at, head in enumerate(heads):
         for i, name in enumerate(TYPES):
-            yield (*head, name, int(n[i]), *_score(correct[i, at], int(n[i])), *bounds[i, :, at])
+            accuracy = int(n[i]), *_score(correct[i, at], int(n[i]))
+            yield (*head, name, *accuracy, *bounds[i, :, at], with_cases(by_document[0][:, i]))
 
 
 def _coreference_baselines(measured: Measured, heads: list[Head]) -> Rows:
@@ -362,5 +366,5 @@ def _roles(heads_with_roles: list[roles.Role], heads: list[Head]) -> Rows:
     for role in sorted(heads_with_roles, key=lambda r: (r.head, order[r.role], -r.gain)):
         interval, rule = role.interval or (math.nan, math.nan), role.rule or (None, math.nan, None)
         name, right, beaten = rule
-        measured = (role.score, role.baseline, role.gain, role.n, *interval)
+        measured = (role.score, role.baseline, role.gain, role.n, *interval, role.documents)
         yield (*heads[role.head], role.role, role.detail, *measured, right, name, beaten, role.untrained)

@@ -17,7 +17,7 @@ from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.methods import METHODS
-from mha_viz.study.corpus_effects import COREFERENCE, MOST, Measurement, TokenChanges
+from mha_viz.study.corpus_effects import COREFERENCE, MOST, Averages, EffectSettings, Measurement, TokenChanges
 
 
 class _Role(NamedTuple):
@@ -36,14 +36,15 @@ def used_roles(
     *,
     method: str = METHODS[0],
     most: int = MOST,
+    means: Source | None = None,
     device: str = "cpu",
     progress: Callable[[float], None] = lambda _: None,
 ) -> Profile:
     """The profile with a table ``used``: for each of its roles of syntax and coreference, what switching the head off
     does to the words that it attends from, compared with every other head of its layer without the role, over a corpus.
 
-    ``model``: its encoder, if already loaded. ``method``, ``most`` and ``device`` are as for ``effect``; ``progress``
-    is called with the share that is done. A role without a case in the corpus has no row.
+    ``model``: its encoder, if already loaded. ``method``, ``most``, ``means`` and ``device`` are as for ``effect``;
+    ``progress`` is called with the share that is done. A role without a case in the corpus has no row.
 
     Raises CorpusError if no role can be measured, SettingError for a model that is not the profile's, and as
     ``effect``.
@@ -58,10 +59,13 @@ def used_roles(
     opened, roles = _named(open_corpus(corpus), profile), _roles(profile.findings())
     rows: list[tuple[object, ...]] = []
     states: TokenChanges = {}  # shared by the roles of one layer
+    averages: Source | Averages | None = means
     for number, (role, heads) in enumerate(roles.items()):
-        run = Measurement(encoder, opened, heads, method, role.relation, role.direction, most=most, states=states)
+        of_role = EffectSettings(heads, method, role.relation, role.direction, (), most, averages)
+        run = Measurement(encoder, opened, *of_role, states=states)
         for done in run.sentences():
             progress((number + done.done / done.total) / len(roles))
+        averages = run.averages if method == "mean" else None
         rows += _rows(role, run)
     if not rows:
         raise CorpusError(

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from mha_viz.attention import Weights
 from mha_viz.corpus.sources import Source
@@ -29,11 +30,20 @@ from mha_viz.study.cluster.engine import OnCluster, warn_unsaved
 from mha_viz.study.cluster.layout import Layout, Part, corpus_of
 from mha_viz.study.cluster.progress import Reporter
 from mha_viz.study.cluster.tasks import Model, digest, encoder_of, why_unsaved
-from mha_viz.study.corpus_effects import SEED, WORD, EffectSettings, Measurement, Taken, built_in_means, single_words
+from mha_viz.study.corpus_effects import (
+    SEED,
+    WORD,
+    Averages,
+    EffectSettings,
+    Measurement,
+    Taken,
+    averaging,
+    single_words,
+)
 from mha_viz.study.run import Progress
 from mha_viz.version import __version__
 
-FORMAT = 1  # version of the cases on disk and of how they are measured
+FORMAT = 2  # version of the cases on disk and of how they are measured
 
 
 class Order(NamedTuple):
@@ -50,9 +60,10 @@ class Order(NamedTuple):
     @property
     def content_key(self) -> str:
         """The digest of everything that the cases of the part depend on."""
-        model, shard = self.model, self.part.shard
+        model, shard, means = self.model, self.part.shard, self.settings.means
         what = [FORMAT, __version__, model.name, model.revision, shard.digest, self.part.kind]
-        return digest([*what, self.settings, self.chosen])
+        of = digest(means.values.tolist()) if isinstance(means, Averages) and means.values is not None else ""
+        return digest([*what, self.settings._replace(means=of), self.chosen])
 
 
 class Measured(NamedTuple):
@@ -75,7 +86,11 @@ class ClusterMeasurement(Measurement):
         folder: Path | None = None,
     ) -> None:
         self._layout = source if isinstance(source, Layout) else cluster.open(source)
-        super().__init__(encoder, self._layout.corpus, *settings)
+        over = settings.means
+        if settings.method == "mean" and not isinstance(over, Averages | np.ndarray):
+            self._over = over if isinstance(over, Layout) else cluster.open(over) if over is not None else self._layout
+            over = self._over.corpus
+        super().__init__(encoder, self._layout.corpus, *settings._replace(means=over))
         heads, same_role = (ablation.existing(encoder, heads) for heads in (settings.heads, settings.same_role))
         self._settings = settings._replace(heads=heads, same_role=same_role)
         self._cluster, self._model = cluster, Model.opened_by(encoder)
@@ -84,7 +99,9 @@ class ClusterMeasurement(Measurement):
             sums.remove_left(folder)
 
     def sentences(self) -> Iterator[Progress]:
-        """Add one part after the other."""
+        """Add one part after the other, once the mean outputs that heads are replaced by are known."""
+        if self._averaged is not None:
+            yield from self._average()
         orders = self._orders()
         reporter = Reporter(sum(order.settings.most for order in orders))
         unsaved: list[str] = []
@@ -95,14 +112,32 @@ class ClusterMeasurement(Measurement):
             yield self._cluster.reported(reporter, arrival.future, orders[arrival.place].settings.most)
         warn_unsaved(len(unsaved), unsaved)
 
+    def _average(self) -> Iterator[Progress]:
+        """Take the means that the workers sum."""
+        means, parts = ablation.Means(self._encoder), self._read_parts(self._over)
+        reporter = Reporter(sum(most for _, most in parts))
+        calls = [(part, most, self._model) for part, most in parts]
+        for arrival in self._cluster.arrivals(sum_outputs, calls):
+            for outputs, tokens in arrival.due:
+                means.add_sums(torch.from_numpy(outputs), tokens)
+            yield self._cluster.reported(reporter, arrival.future, parts[arrival.place][1])
+        self.take(Averages(means.values(), self._over.name))
+
+    def _read_parts(self, layout: Layout) -> list[tuple[Part, int]]:
+        """The parts of which sentences are read, and of how many."""
+        parts = [(part, min(part.sentences, self._settings.most - part.first)) for part in layout.parts]
+        return [(part, most) for part, most in parts if most > 0]
+
     def _orders(self) -> list[Order]:
-        parts = [(part, min(part.sentences, self._settings.most - part.first)) for part in self._layout.parts]
-        parts = [(part, most) for part, most in parts if most > 0]
+        parts, settings = (
+            self._read_parts(self._layout),
+            self._settings._replace(means=self.averages if self.averages.values is not None else None),
+        )
         of_words = self.measure == WORD and not self._settings.relation
         chosen = self._chosen_words(parts) if of_words else [None] * len(parts)
         folder = str(self._cluster.folder.resolve()) if self._cluster.folder else ""
         return [
-            Order(part, self._layout.corpus, self._model, self._settings._replace(most=most), words, folder)
+            Order(part, self._layout.corpus, self._model, settings._replace(most=most), words, folder)
             for (part, most), words in zip(parts, chosen, strict=True)
         ]
 
@@ -129,6 +164,15 @@ def _single(encoder: Encoder, forms: tuple[str, ...]) -> int:
         return 0
 
 
+def sum_outputs(part: Part, most: int, model: Model) -> tuple[Weights, int]:
+    """The sums of the outputs of all heads [layer, head, d_head] over sentences, in float64, and the tokens read."""
+    means = ablation.Means(encoder_of(model))
+    for means in averaging(encoder_of(model), corpus_of(part), most):
+        pass
+    outputs, tokens = means.sums
+    return outputs.numpy(), tokens
+
+
 def measure(order: Order) -> Measured:
     """The cases of a part, measured unless they are on disk. Raises the errors of :func:`mha_viz.effect`."""
     path = Path(order.folder, f"{order.content_key}.npz") if order.folder else None
@@ -145,8 +189,7 @@ def _measured(order: Order) -> Taken:
     corpus = corpus_of(order.part)
     annotated = order.annotated  # a part may lack a relation that the corpus has
     corpus = replace(corpus, has_trees=annotated.has_trees, has_chains=annotated.has_chains)
-    means = _means(order.model) if order.settings.method == "mean" else None
-    run = Measurement(encoder_of(order.model), corpus, *order.settings, chosen=order.chosen, means=means)
+    run = Measurement(encoder_of(order.model), corpus, *order.settings, chosen=order.chosen)
     for _ in run.sentences():
         pass
     return run.taken()
@@ -174,8 +217,3 @@ def _read(path: Path) -> Taken | None:
         return Taken(tuple(arrays["cases"]), units, facts["read"], facts["left_out"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-@lru_cache(maxsize=1)
-def _means(model: Model) -> Weights:
-    return built_in_means(encoder_of(model))

@@ -7,7 +7,6 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -95,7 +94,7 @@ def another_program() -> dict[str, Any]:
     crossed = both(input_ids=source, decoder_input_ids=target, output_attentions=True)
     attentions = model(**inputs, output_attentions=True).attentions
     return {
-        "model": partial(model, output_attentions=True),
+        "model": model,
         "tokenizer": tokenizer,
         "inputs": inputs,
         "outputs": SimpleNamespace(attentions=attentions, cross_attentions=crossed.cross_attentions),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_UNITS = 1000  # the most documents or sentences that are drawn from; with more, neighbours are drawn together
-HEADING = ("heads", "kind", "n", "effect", "low", "high", "more", "more_low", "more_high", "used")
+HEADING = ("heads", "kind", "n", "documents", "effect", "low", "high", "more", "more_low", "more_high", "used")
 
 
 class Variant(NamedTuple):
@@ -80,8 +80,9 @@ class CorpusEffect:
         """One row per variant, with the columns HEADING; ``used`` is empty if it is not judged."""
         import pandas as pd
 
+        counts = self.cases, self.documents
         rows = [
-            (row.variant.name, row.variant.kind, self.cases, *row[1:7], "" if row.used is None else row.used)
+            (row.variant.name, row.variant.kind, *counts, *row[1:7], "" if row.used is None else row.used)
             for row in self.rows
         ]
         return pd.DataFrame(rows, columns=list(HEADING))

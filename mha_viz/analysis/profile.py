@@ -81,7 +81,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "used": (  # written by mha_viz.study.used_roles
             *("layer", "head", "role", "detail", "corpus", "measure", "method", "n"),
-            *("effect", "ci_low", "ci_high", "more", "more_low", "more_high", "used"),
+            *("effect", "ci_low", "ci_high", "more", "more_low", "more_high", "used", DOCUMENTS),
         ),
     }
 )

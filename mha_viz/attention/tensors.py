@@ -148,13 +148,9 @@ def stacked(attentions: Sequence[Any]) -> Weights:
             f"{str(given)[:40]!r} is not a list of layers.", "Take outputs.attentions by name: one tensor per layer."
         )
     layers = [*given]
+    _check_some(attentions)
     _check_one_stack(layers)
     arrays = [_unbatched(_array(layer)) for layer in layers]
-    if not arrays:
-        raise ShapeError(
-            f"No layer of attention was given: {'None' if attentions is None else 'the tuple is empty'}.",
-            'Load the model with attn_implementation="eager" and take outputs.attentions by name.',
-        )
     shapes = {array.shape for array in arrays}
     if len(shapes) > 1:
         raise ShapeError(
@@ -173,6 +169,7 @@ def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -
     """The arguments for each text of a batch: its layers, [head, query, key], its tokens, and its part of all other
     arguments. Raises ShapeError if an argument is for a different number of texts."""
     _check_no_output(attentions)
+    _check_some(attentions)
     texts = len(tokens)
     layers = [*attentions] if hasattr(attentions, "__iter__") else []
     axes = [tuple(getattr(layer, "shape", ())) for layer in layers]
@@ -207,6 +204,16 @@ def unmasked(mask: Any, count: int, argument: str) -> list[int]:
     if not read:
         raise ShapeError(f"{argument} keeps no token.", "Leave this text out.")
     return read
+
+
+def _check_some(attentions: Any) -> None:
+    """Raises ShapeError if there is no layer, as from a model that was not told to return its weights."""
+    if attentions is None or (hasattr(attentions, "__len__") and not len(attentions)):
+        raise ShapeError(
+            f"No layer of attention was given: {'None' if attentions is None else 'the tuple is empty'}.",
+            'Load the model with attn_implementation="eager", call it with output_attentions=True, and take '
+            "outputs.attentions by name.",
+        )
 
 
 def _check_no_output(given: Any) -> None:

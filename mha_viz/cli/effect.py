@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.analysis.corpus_effects import CorpusEffect, EffectRow
+from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
@@ -127,6 +128,8 @@ def _lines(result: CorpusEffect) -> list[str]:
         f"{result.model} on {result.corpus}{where}: {result.measure}, {result.method}, n = {result.cases:,} in {of}, "
         f"{result.left_out:,} left out"
     ]
+    if 1 < result.documents < FEW:
+        lines.append("Few documents: the intervals speak of these alone.")
     measured = [row for row in result.rows if row.variant.kind != "control"]
     controls = sorted((row for row in result.rows if row.variant.kind == "control"), key=lambda row: -row.effect)
     lines += [_line(row) for row in (*measured, *controls[:LISTED])]

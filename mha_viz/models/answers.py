@@ -78,11 +78,13 @@ def _chosen(masks: tuple[int, ...], place: int | None, mask: str) -> int:
     if not masks:
         raise TextError(
             f"The text has no {mask}, so there is no word to predict.",
-            f"Write {mask} in place of a word, or give a second text to compare it with.",
+            f"Write {mask} in place of a word, or give a second text to compare it with (other=, --other).",
         )
     listed = ", ".join(map(str, masks))
     if place is None and len(masks) > 1:
-        raise TextError(f"The text has {len(masks)} masked tokens: {listed}.", "Say which one to predict.")
+        raise TextError(
+            f"The text has {len(masks)} masked tokens: {listed}.", "Say which one to predict (place=, --place)."
+        )
     if place not in (None, FIRST, *masks):
         raise SettingError(f"Token {place} is not masked.", f"Choose one of {listed}.")
     return masks[0] if place is None or place == FIRST else place
@@ -128,7 +130,7 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
     if np.isnan(probabilities).any():
         raise ModelBroken(
             f"{quoted(encoder.name)} gives probabilities of words that are not numbers: its files may be damaged.",
-            "Give a second text, to measure their similarity, or choose another model.",
+            "Give a second text (other=, --other), to measure their similarity, or choose another model.",
         )
     return probabilities
 
@@ -149,7 +151,7 @@ def word_head(encoder: Encoder) -> Any:
     if isinstance(head, str):
         raise ModelUnsupported(
             f"{quoted(encoder.name)} cannot predict words: {head}.",
-            "Give a second text, to measure their similarity, or choose a model such as BERT.",
+            "Give a second text (other=, --other), to measure their similarity, or choose a model such as BERT.",
         )
     return head
 

@@ -100,4 +100,13 @@ def _rows(role: _Role, run: Measurement) -> Iterator[tuple[object, ...]]:
     for row in result.rows:
         if row.variant.kind == "head":
             name = (*row.variant.heads[0], role.role, role.detail)
-            yield (*name, result.corpus, result.measure, result.method, result.cases, *row[1:7], row.used)
+            yield (
+                *name,
+                result.corpus,
+                result.measure,
+                result.method,
+                result.cases,
+                *row[1:7],
+                row.used,
+                result.documents,
+            )

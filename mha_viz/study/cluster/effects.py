@@ -37,7 +37,7 @@ from mha_viz.study.corpus_effects import (
     EffectSettings,
     Measurement,
     Taken,
-    averaging,
+    add_sentence,
     single_words,
 )
 from mha_viz.study.run import Progress
@@ -167,8 +167,8 @@ def _single(encoder: Encoder, forms: tuple[str, ...]) -> int:
 def sum_outputs(part: Part, most: int, model: Model) -> tuple[Weights, int]:
     """The sums of the outputs of all heads [layer, head, d_head] over sentences, in float64, and the tokens read."""
     means = ablation.Means(encoder_of(model))
-    for means in averaging(encoder_of(model), corpus_of(part), most):
-        pass
+    for sentence in corpus_of(part).sentences[:most]:
+        add_sentence(means, sentence)
     outputs, tokens = means.sums
     return outputs.numpy(), tokens
 

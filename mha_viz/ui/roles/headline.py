@@ -33,19 +33,32 @@ def show(model: catalog.Model, evidence: Evidence) -> None:
     layers, heads = profile.shape
     label = f"{model.label}," if "," in model.label else model.label
     st.markdown(f"## What the {layers * heads} heads of {plain(label)} do")
-    st.markdown(_sentence(len({finding.head for finding in evidence.findings()}), layers * heads))
+    st.markdown(_sentence(evidence, layers * heads))
     pieces = profile.facts["counts"].get("pieces", FEW)
     if pieces < FEW:
         remark(f"This corpus has {pieces:,} pieces: too few for position, delimiter and broad roles to mean much.")
 
 
-def _sentence(named: int, heads: int) -> str:
+def _sentence(evidence: Evidence, heads: int) -> str:
+    named = len({finding.head for finding in evidence.findings()})
     if not named:
         return f"None of the {heads} heads was found to do something that has a name."
     search = "" if address.in_class() else " *Find a head that …*, above, finds one by what it does."
     return (
         f"**{named} of {heads}** heads do something that has a name, such as looking at the word before: each square "
-        f"is a head, and a click opens its card.{search}"
+        f"is a head, and a click opens its card.{search}{_used(evidence)}"
+    )
+
+
+def _used(evidence: Evidence) -> str:
+    """How many roles are used, of those that were tested by switching their heads off; empty if none were."""
+    tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
+    if not tables:
+        return ""
+    used = sum(int(table["used"].astype(str).eq("True").sum()) for table in tables)
+    return (
+        f" Of {sum(map(len, tables))} roles between words, **{used}** are *used*: without the head, more changes than "
+        "without any other of its layer."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import shutil
@@ -214,7 +215,8 @@ def test_what_cannot_be_compared_is_one_line(
     empty = tmp_path / "empty"
     (tmp_path / "two.txt").write_text("Two words\n")
     assert main(["profile", str(tmp_path / "two.txt"), "--model", "toy", "--out", str(empty)]) == 0
-    (empty / "roles.csv").write_text((empty / "roles.csv").read_text().split("\n")[0] + "\n")
+    profile = read_profile(empty)
+    dataclasses.replace(profile, tables={**profile.tables, "roles": profile.tables["roles"][:0]}).write(empty)
     capsys.readouterr()
     tries: dict[str, tuple[str | Path, ...]] = {
         "the same corpus, 1.conllu": (measured, corpus),

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -21,7 +22,7 @@ from mha_viz.study.cluster import effects
 from mha_viz.study.cluster.effects import ClusterMeasurement, Order
 from mha_viz.study.cluster.engine import OnCluster
 from mha_viz.study.cluster.tasks import Model
-from mha_viz.study.corpus_effects import EffectSettings, Measurement, Taken
+from mha_viz.study.corpus_effects import Averages, EffectSettings, Measurement, Taken
 from mha_viz.study.run import Progress
 from tests.shards import cluster_of, laid_out, running, treebank
 from tests.waiting import until
@@ -217,6 +218,16 @@ def limit_files(most: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
+def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
+    settings = SENTENCES._replace(method="mean")
+    measured = ClusterMeasurement(OnCluster(client, size=SHARD), toy, corpus, settings, tmp_path)
+    progress = [*measured.sentences()]
+    assert max(report.done for report in progress) == settings.most
+    assert measured.result().method == "mean over c.conllu"
+    theirs, ours = (of.table() for of in (of_one_process(toy, corpus, settings), measured.result()))
+    pd.testing.assert_frame_equal(ours, theirs, rtol=1e-5, atol=1e-7)  # of sums in another order
+
+
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
     layout = laid_out("a", [corpus], SHARD)
     part, model = layout.parts[1], Model.opened_by(toy)
@@ -230,6 +241,7 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
             for name, value in {
                 "heads": ["L0H0"],
                 "method": "mean",
+                "means": Averages(np.ones((2, 4, 8))),
                 "relation": "obj",
                 "direction": "head_to_dep",
                 "same_role": ["L0H0"],
@@ -237,7 +249,7 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
             }.items()
         ),
     ]
-    assert len({order.content_key, *(one.content_key for one in changed)}) == 10
+    assert len({order.content_key, *(one.content_key for one in changed)}) == 11
     elsewhere = part._replace(shard=part.shard._replace(path="/b.conllu"), first=7, prefix="1:", documents=((9, 10),))
     assert order._replace(part=elsewhere, folder="/elsewhere").content_key == order.content_key
 

@@ -19,6 +19,7 @@ from mha_viz.cli import main
 from mha_viz.corpus.sources import open_corpus
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import CorpusError, SettingError, UnknownHead
+from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
 from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Measurement, effect
@@ -134,6 +135,24 @@ def test_a_direction_names_the_words_that_a_head_attends_from(trees: Corpus, tin
         assert measured.rows[0].effect == pytest.approx(np.mean(alone), abs=1e-6)
 
 
+def test_means_are_over_the_corpus_itself_or_the_one_that_is_named(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
+    encoder = tiny("bert")
+    means = ablation.Means(encoder)
+    means.add(sentence.forms for sentence in trees.sentences)
+    own = effect(trees, ["L0H1"], encoder, method="mean")
+    given = effect(trees, ["L0H1"], encoder, method="mean", means=means.values())
+    assert (own.method, given.method) == (f"mean over {trees.name}", "mean")
+    assert [row.effect for row in own.rows] == pytest.approx([row.effect for row in given.rows], rel=1e-6)
+    (tmp_path / "other.txt").write_text("It sleeps.\n" + "fox " * 200 + "\n", "utf-8")
+    other = effect(trees, ["L0H1"], encoder, method="mean", means=tmp_path / "other.txt")
+    means = ablation.Means(encoder)
+    means.add([["It", "sleeps."]])  # the long one cannot be read
+    expected = effect(trees, ["L0H1"], encoder, method="mean", means=means.values())
+    assert other.method == "mean over other.txt"
+    assert [row.effect for row in other.rows] == pytest.approx([row.effect for row in expected.rows], rel=1e-6)
+    assert other.rows[0].effect != pytest.approx(own.rows[0].effect, rel=1e-3)
+
+
 def test_what_cannot_be_measured_is_said(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
     encoder = tiny("bert")
     for problem, error, more in (
@@ -141,6 +160,8 @@ def test_what_cannot_be_measured_is_said(trees: Corpus, tiny: Tiny, tmp_path: Pa
         ("is not a direction", SettingError, {"relation": "det", "direction": "up"}),
         ("is not a way to switch a head off", SettingError, {"method": "half"}),
         ("most is 0", SettingError, {"most": 0}),
+        ("means go with the method “mean”, not “zero”", SettingError, {"means": "grammar"}),
+        ("mean outputs of this model’s heads are missing", SettingError, {"method": "mean", "means": np.zeros((9, 9))}),
     ):
         with pytest.raises(error, match=problem):
             effect(trees, ["L0H0"], encoder, **more)  # type: ignore[arg-type]
@@ -196,8 +217,10 @@ def test_a_role_is_used_when_no_other_head_of_its_layer_does_as_much() -> None:
 def test_intervals_are_those_of_drawn_documents() -> None:
     effects = np.array([[0.0], [0.0], [1.0]])
     row = effect_rows([HEAD], effects, ["a", "a", "b"], judged=False)[0]
-    assert row.effect == pytest.approx(1 / 3)
-    assert (row.low, row.high) == (0.0, 1.0)  # a draw may contain one of the documents twice
+    half = 12.706 * np.sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3  # two documents: Student's t of a ratio
+    assert (row.effect, row.low, row.high) == pytest.approx((1 / 3, 1 / 3 - half, 1 / 3 + half))
+    many = effect_rows([HEAD], np.tile(effects, (40, 1)), [str(case // 3) for case in range(120)], judged=False)[0]
+    assert (many.low, many.high) == pytest.approx((1 / 3, 1 / 3))  # whatever is drawn of documents that are alike
     assert np.isnan(effect_rows([HEAD], effects, ["a"] * 3, judged=False)[0].low)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -72,13 +73,62 @@ def test_a_corpus_without_documents_has_wilsons_interval() -> None:
     assert bounds.T.tolist() == [pytest.approx(wilson(60, 100)), pytest.approx(wilson(50, 100))]
 
 
-def test_documents_that_agree_leave_no_doubt_and_those_that_differ_leave_all() -> None:
-    documents = Documents(list("abcd"))
-    even = documents.interval(np.full((4, 1), 25), np.full(4, 50))
+def test_documents_that_agree_leave_no_doubt_and_those_that_differ_leave_some() -> None:
+    documents = Documents([str(number) for number in range(40)])
+    even = documents.interval(np.full((40, 1), 25), np.full(40, 50))
     assert even[:, 0].tolist() == [0.5, 0.5]
-    # always right in two documents, never in the others: of 4⁴ draws, 1 in 16 contains none of the first two
-    apart = documents.interval(np.array([[50], [50], [0], [0]]), np.full(4, 50))
-    assert apart[:, 0].tolist() == [0, 1]
+    # always right in half of the documents, never in the others: the share of draws is binomial(40, 1/2) / 40
+    apart = documents.interval(np.array([50, 0] * 20)[:, None], np.full(40, 50))
+    assert apart[:, 0] == pytest.approx([0.35, 0.65], abs=0.02)
+
+
+def test_below_forty_documents_the_interval_is_the_widest_of_three() -> None:
+    right, n = np.array([12, 30, 25, 18, 27]), np.full(5, 40)
+    documents = Documents(list("abcde"))
+    low, high = documents.interval(right[:, None], n)[:, 0]
+    shares = right / n
+    half = 2.776 * shares.std(ddof=1) / math.sqrt(5)  # documents of one size: the usual interval of a mean
+    assert (low, high) == pytest.approx((shares.mean() - half, shares.mean() + half))
+    assert low < wilson(112, 200).low
+    assert low < brute.bootstrap([*zip(right.tolist(), n.tolist(), strict=True)])[0]
+    alike = documents.interval(np.full((5, 1), 20), n)
+    assert alike[:, 0] == pytest.approx(wilson(100, 200))  # documents that agree by chance do not leave no doubt
+    sure = documents.interval(np.array([[40], [40], [40], [40], [20]]), n)
+    assert sure[1, 0] == 1  # of shares, none above 1
+
+
+def test_student_s_variance_is_that_of_a_ratio() -> None:
+    right, n = np.array([8, 30, 9, 22, 4, 60]), np.array([10, 60, 30, 25, 20, 70])
+    share = right.sum() / n.sum()
+    rest = right - share * n
+    half = 2.571 * math.sqrt(6 / 5 * (rest**2).sum()) / n.sum()
+    low, high = Documents(list("abcdef")).of_means(right[:, None].astype(float), n)[:, 0]
+    assert (low, high) == pytest.approx((share - half, share + half))
+
+
+@pytest.mark.parametrize("with_case", [0, 1, 4])
+def test_few_documents_have_wilsons_interval(with_case: int) -> None:
+    n = np.array([25] * with_case + [0] * (30 - with_case))
+    bounds = Documents([str(number) for number in range(30)]).interval((n // 5)[:, None], n)
+    assert bounds[:, 0] == pytest.approx(wilson(5 * with_case, 25 * with_case))
+
+
+def test_a_mean_over_one_document_has_no_interval() -> None:
+    assert np.isnan(Documents(list("ab")).of_means(np.array([[7.0], [0.0]]), np.array([3, 0]))).all()
+    low, high = Documents(list("ab")).of_means(np.array([[2.0], [4.0]]), np.array([1, 1]))[:, 0]
+    assert (low, high) == pytest.approx((3 - 12.706, 3 + 12.706))
+
+
+@pytest.mark.parametrize("documents", [5, 9, 20, 39, 40, 60])
+def test_the_intervals_hold_the_truth_in_93_of_100_corpora(documents: int) -> None:
+    """Documents of unequal size, each with its own accuracy around 0.6."""
+    random, held = np.random.default_rng(documents), []
+    for _ in range(20):  # corpora, each with 100 heads
+        n = random.integers(10, 120, documents)
+        right = random.binomial(n[:, None], random.beta(6, 4, (documents, 100)))
+        low, high = Documents([str(number) for number in range(documents)]).interval(right, n)
+        held += ((low <= 0.6) & (high >= 0.6)).tolist()
+    assert np.mean(held) >= 0.93
 
 
 def test_the_bounds_are_those_of_all_draws_that_there_can_be() -> None:
@@ -87,20 +137,20 @@ def test_the_bounds_are_those_of_all_draws_that_there_can_be() -> None:
     accuracies = sorted(right[list(d)].sum() / n[list(d)].sum() for d in drawn)
     # 27 draws: 9, 9, 9 (0.9) and 4, 4, 4 (0.2) come up once in 27, more often than the 2.5 % that are cut off
     assert (accuracies[0], accuracies[-1]) == (0.2, 0.9)
-    low, high = Documents(list("abc")).interval(right[:, None], n)[:, 0]
+    low, high = Documents(list("abc")).drawn(right[:, None], n)[:, 0]
     assert (low, high) == pytest.approx((0.2, 0.9))
 
 
 def test_a_draw_without_a_case_is_left_out() -> None:
-    bounds = Documents(list("ab")).interval(np.array([[7], [0]]), np.array([10, 0]))
+    bounds = Documents(list("ab")).drawn(np.array([[7], [0]]), np.array([10, 0]))
     assert bounds[:, 0].tolist() == [0.7, 0.7]
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=2, max_size=6))
-def test_the_bounds_are_those_of_the_plain_loops(counts: list[tuple[int, int]]) -> None:
+def test_the_draws_are_those_of_the_plain_loops(counts: list[tuple[int, int]]) -> None:
     cases = [(min(right, n), n) for right, n in counts]
-    bounds = Documents([str(i) for i in range(len(cases))]).interval(
+    bounds = Documents([str(i) for i in range(len(cases))]).drawn(
         np.array([[right] for right, _ in cases]), np.array([n for _, n in cases])
     )
     assert bounds[:, 0] == pytest.approx(brute.bootstrap(cases), abs=1e-12)

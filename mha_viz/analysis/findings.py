@@ -11,11 +11,12 @@ from mha_viz.attention import Head
 
 CORPORA = "; "  # between the names of corpora
 DOCUMENTS = "documents"  # how many the cases come from; not in tables of older versions
-CANDIDATE = (
-    *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high", DOCUMENTS),
+MEASURED = (
+    *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
     *("upos_baseline", "upos_rule", "beats_upos", "untrained"),
 )
-COLUMNS = (*CANDIDATE, "status", "corpora", "lowest_score")
+CANDIDATE = (*MEASURED, DOCUMENTS)
+COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS)
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
 
 
@@ -52,7 +53,6 @@ class Finding(NamedTuple):
 def finding(*line: Any) -> Finding:
     """The role from a row with COLUMNS, of texts or of values."""
     cells = dict(zip(COLUMNS, line, strict=True))
-    documents = cells[DOCUMENTS]
     names = ["score", "baseline", "gain", "ci_low", "ci_high", "upos_baseline", "untrained", "lowest_score"]
     score, baseline, gain, low, high, upos, untrained, lowest = (_number(cells[name]) for name in names)
     return Finding(
@@ -66,7 +66,7 @@ def finding(*line: Any) -> Finding:
         status=str(cells["status"]),
         corpora=tuple(str(cells["corpora"]).split(CORPORA)),
         lowest=lowest,
-        documents=None if _is_empty(documents) else int(float(documents)),
+        documents=whole_number(cells[DOCUMENTS]),
     )
 
 
@@ -78,6 +78,11 @@ def with_words(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -
         f._replace(within_words=_number(shares.get((*f.head, f.detail)))) if f.role == "position" else f
         for f in findings
     )
+
+
+def whole_number(cell: Any) -> int | None:
+    """The number in a cell of a table, None in an empty one."""
+    return None if _is_empty(cell) else int(float(cell))
 
 
 def _is_empty(cell: Any) -> bool:

@@ -22,10 +22,12 @@ DRAWS, SEED = 2000, 0
 LEVELS = (2.5, 97.5)  # percentiles of the draws
 CELLS = 16_000_000  # the most documents with separate counts; beyond that, neighbours are drawn together
 FEWEST_BLOCKS = 30
-FEW, MANY = 5, 20  # documents
+FEW, MANY = 5, 40  # documents
 T = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (Fisher & Yates 1963, table III)
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262),
-    *(2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101),
+    *(2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
+    *(2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045),
+    *(2.042, 2.040, 2.037, 2.035, 2.032, 2.030, 2.028, 2.026, 2.024),
 )
 
 Bounds = npt.NDArray[np.float64]  # [low and high, head]
@@ -83,8 +85,8 @@ class Documents:
         if documents < FEW:
             return wilsons
         if documents >= MANY:
-            return self._drawn(correct, n)
-        return np.clip(_widest(self._drawn(correct, n), wilsons, _student(correct, n)), 0, 1)
+            return self.drawn(correct, n)
+        return np.clip(_widest(self.drawn(correct, n), wilsons, _student(correct, n)), 0, 1)
 
     def of_means(self, sums: Sums, n: Counts) -> Bounds:
         """[low and high, column] for the means of values with these ``sums`` [document, column]; NaN if only one
@@ -92,10 +94,10 @@ class Documents:
         documents = with_cases(n)
         if documents < 2:
             return np.full((2, sums.shape[1]), np.nan)
-        drawn = self._drawn(sums, n)
+        drawn = self.drawn(sums, n)
         return drawn if documents >= MANY else _widest(drawn, _student(sums, n))
 
-    def _drawn(self, sums: Sums | Counts, n: Counts) -> Bounds:
+    def drawn(self, sums: Sums | Counts, n: Counts) -> Bounds:
         """The percentiles of the means of draws; those without a case are left out."""
         drawn = self.draws @ n  # [draw]
         means = (self.draws @ sums)[drawn > 0] / drawn[drawn > 0, None]

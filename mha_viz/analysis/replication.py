@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.findings import DOCUMENTS, Finding
+from mha_viz.analysis.findings import DOCUMENTS, Finding, whole_number
 from mha_viz.analysis.patterns import POSITIONS
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import BROAD, CASES, DELIMITER, MASS, ROUNDING, SHARE
@@ -199,7 +199,7 @@ class _Measured:
 
 def _counted(line: Any, baseline: float) -> Measurement:
     score, low, high = (float(line[name]) for name in ("accuracy", "role_low", "role_high"))
-    documents = None if math.isnan(line[DOCUMENTS]) else int(line[DOCUMENTS])
+    documents = whole_number(line[DOCUMENTS])
     return Measurement(score, baseline, int(line["n"]), low, high, documents=documents)
 
 

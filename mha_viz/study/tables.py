@@ -147,7 +147,7 @@ def _role_tables(
     standing = (roles.SUGGESTED, measured.corpus.name)
     return {
         "candidates": _frame("candidates", _roles(candidates, heads)),
-        "roles": _frame("roles", ((*line, *standing, line[4]) for line in _roles(suggested, heads))),
+        "roles": _frame("roles", ((*line[:-1], *standing, line[4], line[-1]) for line in _roles(suggested, heads))),
     }
 
 
@@ -366,5 +366,15 @@ def _roles(heads_with_roles: list[roles.Role], heads: list[Head]) -> Rows:
     for role in sorted(heads_with_roles, key=lambda r: (r.head, order[r.role], -r.gain)):
         interval, rule = role.interval or (math.nan, math.nan), role.rule or (None, math.nan, None)
         name, right, beaten = rule
-        measured = (role.score, role.baseline, role.gain, role.n, *interval, role.documents)
-        yield (*heads[role.head], role.role, role.detail, *measured, right, name, beaten, role.untrained)
+        measured = (role.score, role.baseline, role.gain, role.n, *interval)
+        yield (
+            *heads[role.head],
+            role.role,
+            role.detail,
+            *measured,
+            right,
+            name,
+            beaten,
+            role.untrained,
+            role.documents,
+        )

@@ -21,7 +21,7 @@ ODD = ("=dog", "@SUM(A1)", "+cmd|calc", "-2+3", "'=quoted", "''@twice", "＝wide
 
 @given(st.text())
 def test_what_is_made_inert_can_be_read_back(text: str) -> None:
-    assert not inert(text).startswith(tuple(FORMULA_STARTS))
+    assert not inert(text).startswith(tuple(FORMULA_STARTS)) or _is_number(text)
     assert as_written(inert(text)) == text
 
 

@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMULA_STARTS = "=+-@＝＋－＠\t\r\n"  # a spreadsheet would run a cell that begins with one of these
-_FORMULA = re.compile(f"'*[{re.escape(FORMULA_STARTS)}]")
+_FORMULA = re.compile(rf"(?![+-]\d+\Z)[{re.escape(FORMULA_STARTS)}]|'+[{re.escape(FORMULA_STARTS)}]")
 _ESCAPED = re.compile(f"'+[{re.escape(FORMULA_STARTS)}]")
 
 
 def inert(text: str) -> str:
-    """The text with a leading apostrophe if a spreadsheet would run it, or if it looks as if it had one already."""
+    """The text with a leading apostrophe if a spreadsheet would run it, or if it looks as if it had one already; a
+    signed number is none that it runs."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 

@@ -1,4 +1,4 @@
-"""The wheel that the image installs, built from what the Dockerfile copies and nothing else, and its bill of materials."""
+"""The wheel that the image installs, built from what the Dockerfile copies and nothing else, and its bill of parts."""
 
 from __future__ import annotations
 

@@ -40,7 +40,14 @@ from tests.waiting import until
 from tests.web_session import XSRF, WebSession, run
 
 PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "questions", "about")
-PROMISED = ("content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy")
+OWN_PAGES_ONLY = ("cross-origin-opener-policy", "cross-origin-resource-policy")
+PROMISED = (
+    "content-security-policy",
+    "x-content-type-options",
+    "referrer-policy",
+    "permissions-policy",
+    *OWN_PAGES_ONLY,
+)
 PATIENCE = 120  # seconds after which something that does not happen counts as missing
 
 T = TypeVar("T")
@@ -111,6 +118,11 @@ async def _end(server: AppServer) -> None:
         ("/_stcore/agent/openapi.json", 404),
         ("/_stcore/agent/interact", 404),
         ("/_stcore/nothing", 404),
+        ("/auth/login", 404),
+        ("/auth/login/", 404),
+        ("/auth/logout", 404),
+        ("/oauth2callback", 404),
+        ("/manifest.json", 404),
         ("/media/nothing.txt", 404),
         ("/%2e%2e/%2e%2e/etc/passwd", 400),
         ("/favicon.png", 200),
@@ -126,7 +138,7 @@ def test_every_answer_has_the_headers_and_unknown_paths_are_not_found(
     assert answer.status == status
     assert all(name in answer.headers for name in PROMISED)
     assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.headers["referrer-policy"] == "same-origin"
+    assert {answer.headers[name] for name in ("referrer-policy", *OWN_PAGES_ONLY)} == {"same-origin"}
 
 
 def test_an_unknown_address_leads_to_the_app(server: AppServer) -> None:

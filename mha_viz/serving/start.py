@@ -37,6 +37,7 @@ def main(**flags: Any) -> None:
     process.prepare()
     options = {name.replace("_", "."): value for name, value in flags.items() if value not in (None, ())}
     try:
+        process.check_docstrings()
         _run(options, settings.from_environment(os.environ))
     except MhaVizError as error:
         print(f"mha-viz: {error}", file=sys.stderr)

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from transformers import AutoModel
 
-from mha_viz import process
 from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import (
@@ -116,7 +115,6 @@ class Encoder:
 
         Raises ModelBroken for damaged or contradictory files, ModelUnsupported if its attention cannot be drawn.
         """
-        process.check_docstrings()
         check_folder(folder)
         name = name or folder.name
         kind = _kind(folder)

@@ -23,6 +23,7 @@ _REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nConnection: close\r\n"
     b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s" % (len(_TOO_MANY), _TOO_MANY)
 )
+_USUAL: Any = AutoHTTPProtocol  # the one of the parser that is installed
 
 
 class Connections:
@@ -53,63 +54,64 @@ class Connections:
             return True
 
 
-def protocol(settings: Settings) -> type[asyncio.Protocol]:
-    """uvicorn's protocol for HTTP with these limits."""
-    connections = Connections(settings)
-    usual: Any = AutoHTTPProtocol  # the one of the parser that is installed
+class Bounded(_USUAL):  # type: ignore[misc]
+    """uvicorn's protocol for HTTP with these limits; ``connections`` are those of one server."""
 
-    class Bounded(usual):  # type: ignore[misc]
-        _deadline: asyncio.TimerHandle | None = None
+    connections: Connections
+    _deadline: asyncio.TimerHandle | None = None
 
-        def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
-            self._address = address_of({"client": self.client})
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._address = address_of({"client": self.client})
+        self._await_head()
+        if self.connections.enter(self._address):
+            transport.write(_REFUSAL)
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_deadline()
+        self.connections.leave(self._address)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self._lacks_head():
             self._await_head()
-            if connections.enter(self._address):
-                transport.write(_REFUSAL)
-                transport.close()
-
-        def connection_lost(self, exc: Exception | None) -> None:
+        else:
             self._end_deadline()
-            connections.leave(self._address)
-            super().connection_lost(exc)
 
-        def data_received(self, data: bytes) -> None:
-            if self.transport.is_closing():
-                return
-            super().data_received(data)
-            if self._lacks_head():
-                self._await_head()
-            else:
-                self._end_deadline()
+    def handle_websocket_upgrade(self, *event: Any) -> None:
+        super().handle_websocket_upgrade(*event)
+        successor: Any = self.transport.get_protocol()
+        lost = successor.connection_lost
 
-        def handle_websocket_upgrade(self, *event: Any) -> None:
-            super().handle_websocket_upgrade(*event)
-            successor: Any = self.transport.get_protocol()
-            lost = successor.connection_lost
+        def leave(exc: Exception | None) -> None:
+            self.connections.leave(self._address)
+            lost(exc)
 
-            def leave(exc: Exception | None) -> None:
-                connections.leave(self._address)
-                lost(exc)
+        successor.connection_lost = leave
 
-            successor.connection_lost = leave
+    def _lacks_head(self) -> bool:
+        is_mine = self.transport.get_protocol() is self  # and not a WebSocket's
+        return is_mine and (self.cycle is None or self.cycle.response_complete)
 
-        def _lacks_head(self) -> bool:
-            is_mine = self.transport.get_protocol() is self  # and not a WebSocket's
-            return is_mine and (self.cycle is None or self.cycle.response_complete)
+    def _await_head(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD, self._end_late)
 
-        def _await_head(self) -> None:
-            if self._deadline is None:
-                self._deadline = self.loop.call_later(HEAD, self._end_late)
-
-        def _end_deadline(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
-
-        def _end_late(self) -> None:
+    def _end_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
             self._deadline = None
-            if self._lacks_head():
-                self.transport.abort()
 
-    return Bounded
+    def _end_late(self) -> None:
+        self._deadline = None
+        if self._lacks_head():
+            self.transport.abort()
+
+
+def protocol(settings: Settings) -> type[asyncio.Protocol]:
+    """The protocol of a server with these settings."""
+    return type("Bounded", (Bounded,), {"connections": Connections(settings)})

@@ -55,22 +55,22 @@ class Connections:
 
 
 class Bounded(_USUAL):  # type: ignore[misc]
-    """uvicorn's protocol for HTTP with these limits; ``connections`` are those of one server."""
+    """uvicorn's protocol for HTTP with these limits; ``shares`` is that of one server."""
 
-    connections: Connections
+    shares: Connections  # uvicorn has `connections`
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._address = address_of({"client": self.client})
         self._await_head()
-        if self.connections.enter(self._address):
+        if self.shares.enter(self._address):
             transport.write(_REFUSAL)
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_deadline()
-        self.connections.leave(self._address)
+        self.shares.leave(self._address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -88,7 +88,7 @@ class Bounded(_USUAL):  # type: ignore[misc]
         lost = successor.connection_lost
 
         def leave(exc: Exception | None) -> None:
-            self.connections.leave(self._address)
+            self.shares.leave(self._address)
             lost(exc)
 
         successor.connection_lost = leave
@@ -114,4 +114,4 @@ class Bounded(_USUAL):  # type: ignore[misc]
 
 def protocol(settings: Settings) -> type[asyncio.Protocol]:
     """The protocol of a server with these settings."""
-    return type("Bounded", (Bounded,), {"connections": Connections(settings)})
+    return type("Bounded", (Bounded,), {"shares": Connections(settings)})

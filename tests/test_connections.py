@@ -42,7 +42,8 @@ async def serving(settings: Settings) -> AsyncIterator[int]:
     while not server.started:
         await asyncio.sleep(0.01)
     try:
-        yield server.servers[0].sockets[0].getsockname()[1]
+        async with asyncio.timeout(60):
+            yield server.servers[0].sockets[0].getsockname()[1]
     finally:
         server.should_exit = True
         await running

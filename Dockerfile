@@ -1,9 +1,13 @@
 # To build:  docker build -t mha-viz .
 # To run:    docker run --rm -p 127.0.0.1:8501:8501 --read-only --tmpfs /tmp --memory 4g --ulimit nofile=65536 --init mha-viz
 #
+# What is in it:  docker run --rm mha-viz cat /app/mha-viz.cdx.json   (a bill of materials, CycloneDX)
+#
 # The version of the base is exact. To hold it to one build as well, append the digest that
-# `docker buildx imagetools inspect python:3.11.14-slim-bookworm` prints.
-FROM python:3.11.14-slim-bookworm AS build
+# `docker buildx imagetools inspect python:3.11.16-slim-bookworm` prints. The day beside a version is the one on which it
+# was the newest of its line; tests/test_pins.py refuses what is older than 180 days.
+# pinned 2026-11-24
+FROM python:3.11.16-slim-bookworm AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv --without-pip /app
 WORKDIR /source
@@ -24,8 +28,10 @@ COPY mha_viz mha_viz
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
     && pip --python /app/bin/python install --no-deps dist/mha_viz-*.whl \
     && pip --python /app/bin/python check
+RUN python -m cyclonedx_py environment --output-reproducible --of JSON -o /app/mha-viz.cdx.json /app/bin/python
 
-FROM python:3.11.14-slim-bookworm
+# pinned 2026-11-24
+FROM python:3.11.16-slim-bookworm
 # /models holds downloaded models, and may be mounted read-only; /measured what the app measures. Nothing else is
 # written but to /tmp. Both take the owner named here when a fresh volume is mounted over them.
 RUN pip uninstall --yes pip setuptools wheel \

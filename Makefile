@@ -1,4 +1,4 @@
-# make run: the app · make test: every behaviour once · make test-unit: seconds of it · make test-all: everything multiplied · make check: style, types, walls · make bench: speed · make docs: the documentation · make dist: wheel and sdist
+# make run: the app · make test: every behaviour once · make test-unit: seconds of it · make test-all: everything multiplied · make check: style, types, walls · make bench: speed · make docs: the documentation · make dist: wheel, sdist and bill of materials
 SHELL := /bin/sh
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -38,13 +38,13 @@ test-unit: $(VENV)/.dev-installed
 
 # Before a release: every case of what is multiplied, what takes minutes, and the deployment; half an hour or more. The
 # result is written to tests/results/all.json.
-test-all: $(VENV)/.dev-installed node_modules/.installed nginx
+test-all: $(VENV)/.dev-installed $(VENV)/.docs-installed node_modules/.installed nginx
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
 	$(PY) -m pytest -p tools.recorded_tests --record tests/results/all.json $(WORKERS) 3 --all -m "" && \
 	$(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs
 
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
-test-deploy: $(VENV)/.dev-installed nginx
+test-deploy: $(VENV)/.dev-installed $(VENV)/.docs-installed nginx
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
 	$(PY) -m pytest -m deploy tests/deploy
 
@@ -87,9 +87,10 @@ docs: $(VENV)/.docs-installed
 	@PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "build/docs/index.html; its search works where it is served: python -m http.server -d build/docs"
 
-# Wheel and source distribution of the version in mha_viz/version.py, in dist/.
+# Wheel, source distribution and bill of materials (CycloneDX) of the version in mha_viz/version.py, in dist/.
 dist: $(VENV)/.docs-installed
 	@$(PY) -m build --outdir dist .
+	@PYTHONPATH=. $(PY) tools/sbom.py dist
 
 clean:
 	rm -rf $(VENV) node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results

@@ -51,6 +51,7 @@ UNIT: tuple[str, ...] = (
     "test_packet",
     "test_panels",
     "test_patterns",
+    "test_pins",
     "test_plots",
     "test_preview",
     "test_printed",

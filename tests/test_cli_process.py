@@ -103,6 +103,16 @@ class Interrupted:
 
 @pytest.mark.app
 @posix
+@pytest.mark.parametrize("module", ["mha_viz.cli", "mha_viz.serving"])
+def test_a_python_without_docstrings_is_refused_at_the_start(module: str) -> None:
+    """From them transformers makes classes when it is imported: every model would be refused with its words on that."""
+    command = [sys.executable, "-OO", "-m", module]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.endswith("without docstrings transformers loads no model. Start it without; -O works.\n")
+    assert_one_line(ended.stderr, "-OO")
+
+
 def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
     waiting = os.pipe()  # nobody ever writes to it
 

@@ -36,10 +36,19 @@ def compose() -> dict[str, Any]:
 
 @cache
 def kubernetes() -> dict[str, dict[str, Any]]:
-    """One object of each kind."""
+    """One object of each kind, and Traefik's middlewares by name."""
     objects = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8")))
-    assert len({each["kind"] for each in objects}) == len(objects)
-    return {each["kind"]: each for each in objects}
+    named = {each["metadata"]["name"] if each["kind"] == "Middleware" else each["kind"]: each for each in objects}
+    assert len(named) == len(objects)
+    return named
+
+
+def route_of_the_gateway_api() -> dict[str, Any]:
+    """What a comment of the manifest offers in place of Traefik's objects."""
+    text = (DEPLOY / "kubernetes.yaml").read_text("utf-8")
+    lines = text[text.index("#   apiVersion: gateway") :].splitlines()
+    read: dict[str, Any] = yaml.safe_load("\n".join(line.removeprefix("#   ") for line in lines))
+    return read
 
 
 def pod(kind: str) -> dict[str, Any]:
@@ -93,15 +102,18 @@ def test_ports_and_paths_agree() -> None:
     [port] = container("Deployment")["ports"]
     assert str(port["containerPort"]) == PORT
     [service_port] = kubernetes()["Service"]["spec"]["ports"]
-    [rule] = kubernetes()["Ingress"]["spec"]["rules"]
-    [path] = rule["http"]["paths"]
-    assert service_port["targetPort"] == port["name"]
-    assert path["backend"]["service"]["port"]["name"] == service_port["name"]
     base = settings()["one"]["STREAMLIT_SERVER_BASE_URL_PATH"]
-    assert path["path"] == f"/{base}"
+    [route] = kubernetes()["IngressRoute"]["spec"]["routes"]
+    assert route["match"] == f"Host(`{PLACE}`) && PathPrefix(`/{base}`)"
+    assert [(each["name"], each["port"]) for each in route["services"]] == [("mha-viz", service_port["name"])]
+    assert {each["name"] for each in route["middlewares"]} <= kubernetes().keys()
+    other = route_of_the_gateway_api()["spec"]
+    assert other["rules"][0]["matches"] == [{"path": {"type": "PathPrefix", "value": f"/{base}"}}]
+    assert other["rules"][0]["backendRefs"] == [{"name": "mha-viz", "port": service_port["port"]}]
+    assert service_port["targetPort"] == port["name"]
     assert f"location /{base}/ {{" in NGINX
     assert f"location = /{base}/_stcore/stream" in NGINX
-    names = {rule["host"], *re.findall(r"server_name (\S+);", NGINX), settings()["one"]["MHA_VIZ_HOSTS"]}
+    names = {*other["hostnames"], *re.findall(r"server_name (\S+);", NGINX), settings()["one"]["MHA_VIZ_HOSTS"]}
     assert names == {PLACE}
     assert "command" not in compose()["services"]["one"], "the image's own"
     assert "command" not in container("Deployment")
@@ -159,9 +171,20 @@ def test_services_are_bounded_and_can_write_nowhere_else(name: str) -> None:
     if name != "proxy":
         assert service["user"] == named("USER")[-1]
         assert service["init"] is True
-    (tmpfs,) = service["tmpfs"]  # an unquoted comma makes two values of it
-    assert tmpfs.startswith("/tmp")
-    assert "size=" in tmpfs
+    places = [place.partition(":") for place in service["tmpfs"]]  # an unquoted comma makes two values of one
+    assert [place for place, _, _ in places] == (["/var/cache/nginx", "/run"] if name == "proxy" else ["/tmp"])
+    assert all("size=" in options for _, _, options in places)
+
+
+def test_nginx_writes_where_only_root_makes_folders_and_its_header_makes_them() -> None:
+    """A fixed name in /tmp could be made first by anybody, with links in it."""
+    [made] = re.findall(r"(?m)^#   mkdir -p (\S+)$", NGINX)
+    directives = r"(?m)^\s*(?:pid|\w+_temp_path|proxy_cache_path|error_log|access_log) ([^\s;]+)"
+    written = re.findall(directives, NGINX)
+    assert len(written) == 9
+    parents = {Path(path).parent.as_posix() for path in written}
+    assert parents == {made, "/run", "/dev"}, "nginx makes no parents"
+    assert made.startswith("/var/cache/")
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Job"])
@@ -191,12 +214,30 @@ def test_no_proxy_writes_a_sentence_down() -> None:
     """The URL contains it, so neither the whole request nor the referrer may be logged, at any level that includes
     them."""
     [layout] = re.findall(r"log_format paths ([^;]+);", NGINX)
-    assert not re.search(r"\$(request|request_uri|args|query_string|http_referer|is_args)\b", layout)
+    assert not re.search(r"\$(request|request_uri|uri|args|query_string|http_referer|is_args)\b", layout)
     assert re.findall(r"^\s*access_log (.+);", NGINX, re.MULTILINE) == ["/dev/stdout paths"]
     assert re.findall(r"^\s*error_log (.+);", NGINX, re.MULTILINE) == ["/dev/stderr emerg"]
-    annotations = kubernetes()["Ingress"]["metadata"]["annotations"]
-    assert annotations["nginx.ingress.kubernetes.io/enable-access-log"] == "false"
-    assert annotations["nginx.ingress.kubernetes.io/affinity"] == "cookie"
+
+
+def test_a_browser_stays_at_one_replica_and_nothing_rests_on_a_retired_controller() -> None:
+    assert "Ingress" not in kubernetes()
+    [route] = kubernetes()["IngressRoute"]["spec"]["routes"]
+    cookie = route["services"][0]["sticky"]["cookie"]
+    assert cookie == {"name": "mha_process", "secure": True, "httpOnly": True, "sameSite": "lax"}
+    persistence = route_of_the_gateway_api()["spec"]["rules"][0]["sessionPersistence"]
+    assert persistence == {"type": "Cookie", "sessionName": cookie["name"]}
+
+
+def test_only_the_proxy_reaches_a_replica_and_it_reaches_nothing() -> None:
+    policy = kubernetes()["NetworkPolicy"]["spec"]
+    labels = kubernetes()["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"] == labels
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+    assert policy["egress"] == []
+    [rule] = policy["ingress"]
+    assert rule["ports"] == [{"port": container("Deployment")["ports"][0]["name"]}]
+    [who] = rule["from"]
+    assert set(who) == {"namespaceSelector", "podSelector"}, "both hold for one pod"
 
 
 # ---- What is installed

@@ -63,6 +63,13 @@ def test_the_final_stage_holds_neither_sources_nor_pip() -> None:
     assert named("RUN", FINAL)[0].startswith("pip uninstall --yes pip ")
 
 
+def test_the_image_holds_a_bill_of_what_is_in_it() -> None:
+    bill = named("RUN", BUILD)[-1].split()
+    assert bill[:4] == ["python", "-m", "cyclonedx_py", "environment"]
+    assert bill[-2:] == ["/app/mha-viz.cdx.json", "/app/bin/python"], "of what is installed, and copied with it"
+    assert "cyclonedx-bom==" in (ROOT / "deploy" / "build.lock").read_text("utf-8")
+
+
 def test_the_program_runs_as_nobody_of_importance_and_gets_signals() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
     program, *_ = next(step for step in instructions() if step.name == "CMD").exec_form
@@ -88,7 +95,7 @@ def test_a_read_only_root_is_enough() -> None:
     assert given["PYTHONDONTWRITEBYTECODE"] == "1"
     for name in ("HOME", "MPLCONFIGDIR", "HF_HUB_CACHE", "MHA_VIZ_HOME"):
         assert given[name].split("/")[1] in ("tmp", "models", "measured"), name
-    assert named("WORKDIR", FINAL) == ["/tmp"]
+    assert named("WORKDIR", FINAL) == ["/"], "where a program starts, nobody may write"
     assert "/models /measured" in named("RUN", FINAL)[0]
 
 

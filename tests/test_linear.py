@@ -437,6 +437,11 @@ def test_texts_whose_gold_is_remembered_are_few() -> None:
     assert annotated._read.cache_info().currsize == annotated.TEXTS
 
 
+def test_of_annotation_that_no_link_holds_the_page_says_how_much_one_does() -> None:
+    visit = PageSession({"text": f"1\tOne\tone\tNUM\t_\t_\t0\troot\t_\tA={'b' * 20_000}"})
+    assert f"20,029 characters were typed; a link can hold the first {len(visit.url['text']):,}." in visit.said
+
+
 def test_every_parameter_of_a_link_is_cut_in_the_address_too() -> None:
     long = dict.fromkeys(("text", "pair", "second", "model", "tray", "show", "anything"), "a" * 9_000)
     visit = PageSession(long)

@@ -21,14 +21,16 @@ from typing import NamedTuple, TypeVar
 import pytest
 from playwright.sync_api import Route, expect
 from starlette.types import Message
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin, Subprotocol
 
 from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.errors import SettingError
 from mha_viz.serving import seats as seating
 from mha_viz.serving import start, sweeping
-from mha_viz.serving.seats import Seats, _address, _Paced
+from mha_viz.serving.seats import Seats, _Paced, address_of
 from mha_viz.serving.settings import Settings, from_environment, is_loopback
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
@@ -38,7 +40,14 @@ from tests.waiting import until
 from tests.web_session import XSRF, WebSession, run
 
 PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "questions", "about")
-PROMISED = ("content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy")
+OWN_PAGES_ONLY = ("cross-origin-opener-policy", "cross-origin-resource-policy")
+PROMISED = (
+    "content-security-policy",
+    "x-content-type-options",
+    "referrer-policy",
+    "permissions-policy",
+    *OWN_PAGES_ONLY,
+)
 PATIENCE = 120  # seconds after which something that does not happen counts as missing
 
 T = TypeVar("T")
@@ -109,6 +118,11 @@ async def _end(server: AppServer) -> None:
         ("/_stcore/agent/openapi.json", 404),
         ("/_stcore/agent/interact", 404),
         ("/_stcore/nothing", 404),
+        ("/auth/login", 404),
+        ("/auth/login/", 404),
+        ("/auth/logout", 404),
+        ("/oauth2callback", 404),
+        ("/manifest.json", 404),
         ("/media/nothing.txt", 404),
         ("/%2e%2e/%2e%2e/etc/passwd", 400),
         ("/favicon.png", 200),
@@ -124,7 +138,7 @@ def test_every_answer_has_the_headers_and_unknown_paths_are_not_found(
     assert answer.status == status
     assert all(name in answer.headers for name in PROMISED)
     assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.headers["referrer-policy"] == "same-origin"
+    assert {answer.headers[name] for name in ("referrer-policy", *OWN_PAGES_ONLY)} == {"same-origin"}
 
 
 def test_an_unknown_address_leads_to_the_app(server: AppServer) -> None:
@@ -278,6 +292,22 @@ def test_a_tab_that_is_here_opens_no_second_connection_when_all_places_are_taken
     until(lambda: opened(full, path="/heads/_stcore/stream") == 101)
 
 
+def test_a_tab_that_finds_no_place_is_told_to_load_the_page_that_says_so(full: AppServer) -> None:
+    """Its page was fetched while there was one, and would stay empty."""
+
+    async def fill() -> None:
+        socket = f"ws{full.url.removeprefix('http')}/heads/_stcore/stream"
+        async with connect(socket, proxy=None), connect(socket, proxy=None):
+            page = await connect(socket, proxy=None, origin=Origin(full.url), subprotocols=[Subprotocol("streamlit")])
+            message = ForwardMsg.FromString(bytes(await page.recv()))
+            assert (message.WhichOneof("type"), message.auth_redirect.url) == ("auth_redirect", "")
+            await page.wait_closed()
+            assert page.close_code == 1013
+
+    run(fill())
+    until(lambda: opened(full, path="/heads/_stcore/stream") == 101)
+
+
 def test_a_proxy_that_the_owner_names_tells_addresses(full: AppServer) -> None:
     path, visitor = "/heads/_stcore/stream", {"X_Forwarded_For": "10.0.0.1"}
     seat, status = upgrade(full, path=path, **visitor)
@@ -289,27 +319,58 @@ def test_a_proxy_that_the_owner_names_tells_addresses(full: AppServer) -> None:
     until(lambda: opened(full, path=path) == 101)
 
 
-def test_an_address_has_its_share_and_arrivals_count() -> None:
+def test_an_address_has_its_share() -> None:
     seats = Seats(Settings(sessions=5, per_address=2))
     seats.sit("10.0.0.1")
-    seats.expect("10.0.0.1")
+    assert seats.refusal("10.0.0.1") == ""
+    seats.sit("10.0.0.1")
     assert "2 open tabs from one network address" in seats.refusal("10.0.0.1")
     assert seats.refusal("10.0.0.2") == ""
     for _ in range(3):
-        seats.sit("127.0.0.1")  # there may be a proxy
-        assert (seats.refusal("127.0.0.1") == "") is (seats.taken < 4)
+        assert seats.refusal("127.0.0.1") == "", "there may be a proxy"
+        seats.sit("127.0.0.1")
     assert "5 open tabs at a time" in seats.refusal("10.0.0.2")
-    seats.arrive("10.0.0.1")
-    assert seats.refusal("10.0.0.2") == ""
     seats.leave("10.0.0.1")
-    assert seats.taken == 3
+    assert (seats.refusal("10.0.0.2"), seats.taken) == ("", 4)
 
 
-def test_a_visitor_who_never_came_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    seats = Seats(Settings(sessions=1))
-    monkeypatch.setattr(seating, "ARRIVAL", -1)
-    seats.expect("10.0.0.1")
-    assert seats.refusal("10.0.0.2") == ""
+def test_pages_that_are_fetched_take_no_place(full: AppServer) -> None:
+    """Two places, and one for each address: whoever only fetches pages, a crawler for example, keeps nobody out."""
+    fetched = {ask(full.url, "/heads/about", X_Forwarded_For="10.0.0.1").status for _ in range(20)}
+    assert fetched == {200}
+    bystander = {"X_Forwarded_For": "10.0.0.2"}
+    assert ask(full.url, "/heads/about", **bystander).status == 200
+    assert opened(full, path="/heads/_stcore/stream", **bystander) == 101
+    until(lambda: opened(full, path="/heads/_stcore/stream") == 101)
+
+
+@pytest.mark.slow
+def test_a_bystander_is_served_at_once_beside_a_thousand_requests(server: AppServer) -> None:
+    async def flood(count: int) -> None:
+        async def fetch() -> None:
+            for _ in range(count // 10):
+                assert (await asyncio.to_thread(ask, server.url, "/about")).status == 200
+                await asyncio.sleep(0.05)
+
+        await asyncio.gather(*(fetch() for _ in range(10)))
+
+    async def visit() -> float:
+        began = time.monotonic()
+        assert (await asyncio.to_thread(ask, server.url, "/about")).status == 200
+        async with WebSession(server.url, "about"):
+            return time.monotonic() - began
+
+    async def both() -> list[float]:
+        flooding = asyncio.create_task(flood(1000))
+        seconds = []
+        while not flooding.done():
+            seconds.append(await visit())
+        await flooding
+        return sorted(seconds)
+
+    seconds = run(both())
+    assert len(seconds) >= 20
+    assert seconds[int(0.95 * len(seconds))] <= 1
 
 
 @pytest.mark.parametrize(
@@ -323,7 +384,7 @@ def test_a_visitor_who_never_came_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_one_network_of_long_addresses_is_one_address(given: str, counted: str) -> None:
-    assert _address({"client": (given, 1)}) == counted
+    assert address_of({"client": (given, 1)}) == counted
 
 
 def test_a_tab_that_sends_without_end_is_read_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -594,7 +655,7 @@ def test_other_machines_get_what_is_here_unless_the_owner_says_so(
     served = _Served()
     monkeypatch.setattr(start, "app", lambda _: served)
     monkeypatch.setattr(start, "raise_descriptor_limit", lambda: None)
-    monkeypatch.setattr(start, "_bound_connections", lambda: None)
+    monkeypatch.setattr(start, "_bound_connections", lambda _: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(sys, "argv", ["serving"])
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")

@@ -179,6 +179,34 @@ def test_a_cell_that_many_rows_repeat_is_unpacked_once(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    ("cells", "problem"),
+    [
+        (["x" * 30_000_000], "row group 1: cells of 30 MB; at most 10 of a cell are read"),
+        (["x" * 66_000_000, *map(str, range(9))], "row group 1: 66 MB in 0.0 MB, which no text is"),
+    ],
+)
+def test_a_cell_that_a_small_file_makes_large_is_refused_before_it_is_read(
+    cells: list[str], problem: str, tmp_path: Path
+) -> None:
+    import pyarrow.parquet
+
+    path = tmp_path / "bomb.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"text": cells}), path, compression="zstd")
+    del cells
+    assert path.stat().st_size < 100_000
+    before = pyarrow.total_allocated_bytes()
+    with pytest.raises(CorpusError, match=re.escape(problem)), stored.opened(path) as stream:
+        stream.read(1)
+    assert pyarrow.total_allocated_bytes() - before < 10_000_000
+
+
+def test_of_a_file_that_is_decompressed_only_the_least_size_is_known(tmp_path: Path) -> None:
+    path = written(tmp_path, "bomb.txt.gz", gzip.compress(bytes(limits.MAX_BYTES + 1_000_000), 1))
+    with pytest.raises(CorpusError, match=r"bomb\.txt has more than 64 MB; at most 64 are read\."):
+        open_corpus(path)
+
+
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(CorpusMissing, match="does not exist"):
         cut(str(tmp_path / "none.txt"))

@@ -2,15 +2,18 @@
 
 python -m pip install uv==0.13.9 && python tools/lock.py [--upgrade]
 
-Without --upgrade, the versions in the files stay as long as requirements.txt allows them.
+Without --upgrade, the versions in the files stay as long as requirements.txt allows them, and so does the date on which
+they were last looked up; tests/test_pins.py refuses a date that is too old.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
 import tomllib
+from datetime import date
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +29,7 @@ nvidia-nvshmem-cu13
 triton
 """
 HEAD = """\
-# Made by tools/lock.py. For Linux on x86-64, Python 3.11, with the build of PyTorch for the CPU.
+# Made by tools/lock.py; pinned {date}. For Linux on x86-64, Python 3.11, with the build of PyTorch for the CPU.
 """
 ABOUT = """\
 # No hash is held for PyTorch itself: its build for the CPU is in PyTorch's own index only, which tools/lock.py does
@@ -43,18 +46,27 @@ def compiled(wanted: Path, lock: Path, *more: str) -> str:
     return "".join(line for line in lock.read_text("utf-8").splitlines(keepends=True) if not line.startswith("#"))
 
 
+def head(lock: Path) -> str:
+    """The first lines of ``lock``, with the day on which its versions were looked up."""
+    dated = re.search(r"pinned (\S+)\.", lock.read_text("utf-8"))
+    return HEAD.format(date=dated[1] if dated and "--upgrade" not in sys.argv else date.today().isoformat())
+
+
 def main() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
+    docs = (ROOT / "requirements-docs.txt").read_text("utf-8").splitlines()
+    build += [line for line in docs if line.startswith("cyclonedx-bom==")]  # writes the image's bill of materials
     with tempfile.TemporaryDirectory() as folder:
         excluded, wanted = Path(folder) / "cuda.txt", Path(folder) / "build.in"
         excluded.write_text(CUDA, "utf-8")
         wanted.write_text("\n".join(build), "utf-8")
         lock = ROOT / "deploy" / "requirements.lock"
         without_torch = ["--excludes", str(excluded), "--no-emit-package", "torch"]
-        lines = compiled(ROOT / "requirements.txt", lock, *without_torch)
-        lock.write_text(HEAD + ABOUT + lines, "utf-8")
+        top = head(lock) + ABOUT
+        lock.write_text(top + compiled(ROOT / "requirements.txt", lock, *without_torch), "utf-8")
         lock = ROOT / "deploy" / "build.lock"
-        lock.write_text(HEAD + compiled(wanted, lock), "utf-8")
+        top = head(lock)
+        lock.write_text(top + compiled(wanted, lock), "utf-8")
 
 
 if __name__ == "__main__":

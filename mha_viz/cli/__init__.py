@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         never_fail_on(stream)
     try:
+        process.check_docstrings()
         args = _parser().parse_args(arguments)
         args.run(args)
         print(end="", flush=True)  # so that a closed pipe is noticed here, not at exit

@@ -9,6 +9,7 @@ from typing import NoReturn
 from mha_viz.errors import CorpusError
 
 MAX_BYTES = 64_000_000  # per file; larger files are refused without being read
+MAX_STORED_CELL = 10_000_000  # bytes of a cell of a Parquet file, on average in a row group
 MAX_LINE = 100_000  # characters
 MAX_CELL = 10_000  # characters of a column, and of a word of plain text
 MAX_WORDS = 1_000  # per sentence
@@ -36,9 +37,10 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def too_large(name: str, size: int) -> NoReturn:
-    """Raise the CorpusError for a file of ``size`` bytes, which is not read."""
+    """Raise the CorpusError for a file of ``size`` bytes, which is not read; decompression stops after one too many."""
+    more = "more than " if size == MAX_BYTES + 1 else ""
     most = MAX_BYTES // 10**6
-    raise CorpusError(f"{name} has {size / 1e6:.0f} MB; at most {most} are read.", "Split the file.")
+    raise CorpusError(f"{name} has {more}{size / 1e6:.0f} MB; at most {most} are read.", "Split the file.")
 
 
 def check_line(line: str, number: int, name: str) -> None:

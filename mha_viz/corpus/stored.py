@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from mha_viz.corpus import BUILT_IN
+from mha_viz.corpus import BUILT_IN, limits
 from mha_viz.errors import CorpusError, CorpusMissing
 from mha_viz.quotes import quoted
 
@@ -23,6 +23,7 @@ TEXT_COLUMN = "text"
 PROFILE = "profile.json"  # in the folder of a profile
 BLOCK = 1 << 20  # bytes that are read at a time
 ROWS = 4096  # the most rows of a Parquet file that are read at a time
+MOST_SHRUNK = 100  # times that a large row group of a Parquet file may be compressed; text is, up to ten times
 REMEDY = f"Name a file, a folder or a pattern, or {BUILT_IN} for the built-in corpus."
 _PATTERN = frozenset("*?[")
 
@@ -109,6 +110,7 @@ class _Cells(io.RawIOBase):
         import pyarrow.parquet
 
         column = _text_column(pyarrow.parquet.read_schema(path), path)
+        self._name = path.name
         self._file = pyarrow.parquet.ParquetFile(path, read_dictionary=[column])
         self._lines = self._read(column)
         self._rest = memoryview(b"")
@@ -131,14 +133,28 @@ class _Cells(io.RawIOBase):
         facts = self._file.metadata
         at = facts.schema.names.index(column)
         for group in range(facts.num_row_groups):
-            rows = facts.row_group(group).num_rows
-            row_bytes = facts.row_group(group).column(at).total_uncompressed_size / max(1, rows)
+            chunk, rows = facts.row_group(group).column(at), facts.row_group(group).num_rows
+            row_bytes = chunk.total_uncompressed_size / max(1, rows)
+            self._check_size(group, row_bytes, chunk)
             most = int(max(1, min(ROWS, BLOCK / max(1, row_bytes))))
             for batch in self._file.iter_batches(batch_size=most, row_groups=[group], columns=[column]):
                 cells = batch.column(0).dictionary_encode()  # for data that is already dictionary-encoded, no change
                 distinct = [f"{cell or ''}\n".encode() for cell in cells.dictionary.to_pylist()]
                 for index in cells.indices.to_pylist():
                     yield b"\n" if index is None else distinct[index]
+
+    def _check_size(self, group: int, row_bytes: float, chunk: Any) -> None:
+        """Raise the CorpusError for a row group, not read yet, that a small file can make too large: a cell is
+        decompressed as a whole."""
+        where = f"{self._name}, row group {group + 1}"
+        if row_bytes > limits.MAX_STORED_CELL:
+            problem = f"{where}: cells of {row_bytes / 1e6:,.0f} MB"
+            most = f"at most {limits.MAX_STORED_CELL // 10**6} of a cell are read"
+            raise CorpusError(f"{problem}; {most}.", "Put each sentence, or each document, into its own row.")
+        size, stored = chunk.total_uncompressed_size, chunk.total_compressed_size
+        if size > limits.MAX_BYTES and size > MOST_SHRUNK * max(1, stored):
+            problem = f"{where}: {size / 1e6:,.0f} MB in {stored / 1e6:,.1f} MB"
+            raise CorpusError(f"{problem}, which no text is.", "Write it again with smaller row groups.")
 
     def close(self) -> None:
         if not self.closed and hasattr(self, "_file"):

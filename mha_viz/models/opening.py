@@ -17,6 +17,7 @@ import torch
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
 
+from mha_viz import process
 from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError
 from mha_viz.models import budget, capture, marian, pipeline
 from mha_viz.models.families import ENCODER_DECODERS
@@ -33,7 +34,8 @@ _one_opening = threading.Lock()
 @contextmanager
 def reports_silenced() -> Iterator[None]:
     """Silences transformers, because this module raises its own errors; afterwards transformers reports as much as
-    before."""
+    before. Raises SettingError if Python runs without docstrings."""
+    process.check_docstrings()
     with _one_opening:
         level = transformers_logging.get_verbosity()
         bars = transformers_logging.is_progress_bar_enabled()

@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from types import MappingProxyType
 
+from mha_viz.errors import SettingError
+
 PACKAGE = Path(__file__).resolve().parent.parent
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 _LARGEST_KEPT = 32 << 20  # bytes of an allocation: the upper limit of glibc's own adjustment
@@ -36,6 +38,13 @@ def prepare() -> None:
     """Set them for this process and its children, unless the environment already has a value."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+
+
+def check_docstrings() -> None:
+    """Raise SettingError if Python removed the docstrings, from which transformers makes classes."""
+    if sys.flags.optimize > 1:
+        problem = "Python runs with -OO or PYTHONOPTIMIZE=2, and without docstrings transformers loads no model."
+        raise SettingError(problem, "Start it without; -O works.")
 
 
 def python(*arguments: str) -> tuple[list[str], dict[str, str]]:

@@ -16,6 +16,8 @@ from mha_viz.serving.settings import HOSTS, Settings
 
 _METRICS = "_stcore/metrics"
 _AGENTS = "_stcore/agent/"
+# Streamlit's sign-on, which the app has not: its answers write to the log. And the list of the shell's files.
+_UNUSED = ("auth/login", "auth/logout", "oauth2callback", "manifest.json")
 _NO_PAGE = """<!doctype html>
 <html lang="en">
 <meta name="viewport" content="width=device-width">
@@ -32,11 +34,8 @@ class Door:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
-        self._closed = tuple(
-            path
-            for path, is_open in ((_METRICS, settings.metrics), (_AGENTS, config.get_option("server.enableAgentApi")))
-            if not is_open
-        )
+        by_choice = ((_METRICS, settings.metrics), (_AGENTS, config.get_option("server.enableAgentApi")))
+        self._closed = (*_UNUSED, *(path for path, is_open in by_choice if not is_open))
         self._pages = pages()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -75,6 +75,8 @@ class _Policy:
             (b"content-security-policy", policy.encode("ascii")),
             (b"x-content-type-options", b"nosniff"),
             (b"referrer-policy", b"same-origin"),  # the address contains the sentence
+            (b"cross-origin-opener-policy", b"same-origin"),  # no page that opened this one can look into it
+            (b"cross-origin-resource-policy", b"same-origin"),  # no other site can load its files; frames are pages
             (b"permissions-policy", ", ".join(f"{name}=()" for name in _REFUSED).encode("ascii")),
         ]
 

@@ -1,4 +1,7 @@
-"""The limit on visitors at a time. A seat is an open WebSocket, that is, one browser tab."""
+"""The limit on visitors at a time. A seat is an open WebSocket, that is, one browser tab.
+
+A page that was fetched takes none, or anybody could close the server by fetching pages.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,17 @@ import ipaddress
 import time
 from collections import Counter
 
+from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.proto.AuthRedirect_pb2 import AuthRedirect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg, ForwardMsgMetadata
 from streamlit.runtime import Runtime
 
 from mha_viz.serving.paths import STREAM, below, pages
 from mha_viz.serving.settings import Settings, is_loopback
 
 RETRY = 10  # seconds until the page of a full server reloads
-ARRIVAL = 10  # seconds within which a browser that has received the page opens its WebSocket
 FIRST_MESSAGE = 30  # seconds within which an open WebSocket must send a message
 BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: at once, and on average after that
 
@@ -41,12 +46,11 @@ h1 {{ font: 600 1.6rem/1.3 Georgia, serif; }}
 
 
 class Seats:
-    """Counts open WebSockets, and visitors who have received the page and open one within ``ARRIVAL`` seconds."""
+    """Counts open WebSockets."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._open: Counter[str] = Counter()
-        self._arriving: dict[str, list[float]] = {}
         self.emptied = time.monotonic()  # when the last WebSocket closed
 
     @property
@@ -56,22 +60,12 @@ class Seats:
 
     def refusal(self, address: str) -> str:
         """Why there is no seat for a new visitor from ``address``; "" when there is one."""
-        arriving = self._expected()
-        if self.taken + arriving.total() >= self._settings.sessions:
+        if self.taken >= self._settings.sessions:
             return f"This server has room for {self._settings.sessions:,} open tabs at a time."
         limit = self._settings.per_address
-        if not is_loopback(address) and self._open[address] + arriving[address] >= limit:
+        if not is_loopback(address) and self._open[address] >= limit:
             return f"This server has room for {limit:,} open tabs from one network address at a time, yours among them."
         return ""
-
-    def expect(self, address: str) -> None:
-        """A visitor has received the page."""
-        self._arriving.setdefault(address, []).append(time.monotonic() + ARRIVAL)
-
-    def arrive(self, address: str) -> None:
-        """A visitor's WebSocket has been opened and is no longer expected."""
-        if waiting := self._arriving.get(address):
-            waiting.pop(0)
 
     def sit(self, address: str) -> None:
         """Take a seat."""
@@ -82,12 +76,6 @@ class Seats:
         self._open[address] -= 1
         self._open += Counter()  # drops addresses without any
         self.emptied = time.monotonic()
-
-    def _expected(self) -> Counter[str]:
-        now = time.monotonic()
-        late = {address: [end for end in ends if end > now] for address, ends in self._arriving.items()}
-        self._arriving = {address: ends for address, ends in late.items() if ends}
-        return Counter({address: len(ends) for address, ends in self._arriving.items()})
 
 
 class Gate:
@@ -108,17 +96,14 @@ class Gate:
             await self._app(scope, receive, send)
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
-        address = _address(scope)
-        if why := self._seats.refusal(address):
+        if why := self._seats.refusal(address_of(scope)):
             headers = {"Retry-After": str(RETRY), "Cache-Control": "no-store"}
             await HTMLResponse(_FULL.format(why=why, retry=RETRY), 503, headers)(scope, receive, send)
             return
-        self._seats.expect(address)
         await self._app(scope, receive, send)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        address = _address(scope)
-        self._seats.arrive(address)
+        address = address_of(scope)
         if self._seats.refusal(address) and not _resumes(scope):
             await _refuse(scope, receive, send)
             return
@@ -160,7 +145,7 @@ class _Paced:
             await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
 
-def _address(scope: Scope) -> str:
+def address_of(scope: Scope) -> str:
     """The client's address; an IPv6 /64 network counts as one address, since one person has many of them."""
     client = scope.get("client")
     try:
@@ -182,8 +167,15 @@ def _resumes(scope: Scope) -> bool:
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a WebSocket. A browser has already received its page, which would stay empty without a word: it is told to
+    load it again, and then gets the one that says why and tries again."""
     refusal = PlainTextResponse("All places are taken.", 503, {"Retry-After": str(RETRY)})
-    if "websocket.http.response" in scope.get("extensions", {}):
+    if "origin" in Headers(scope=scope):
+        again = ForwardMsg(metadata=ForwardMsgMetadata(), auth_redirect=AuthRedirect(url=""))  # "": where it is
+        await send({"type": "websocket.accept", "subprotocol": next(iter(scope["subprotocols"]), None)})
+        await send({"type": "websocket.send", "bytes": again.SerializeToString()})
+        await send({"type": "websocket.close", "code": 1013})
+    elif "websocket.http.response" in scope.get("extensions", {}):
         await refusal(scope, receive, send)
     else:
         await send({"type": "websocket.close", "code": 1013})

@@ -29,8 +29,8 @@ class Settings(NamedTuple):
     frames: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
-    sessions: int = 300
-    per_address: int = 150
+    sessions: int = 150
+    per_address: int = 100
     metrics: bool = False
 
 

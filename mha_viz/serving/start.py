@@ -18,6 +18,7 @@ from mha_viz.files.assets import app_root
 from mha_viz.models import catalog
 from mha_viz.serving import settings
 from mha_viz.serving.app import app
+from mha_viz.serving.connections import protocol
 from mha_viz.serving.settings import Settings, is_loopback
 from mha_viz.serving.sweeping import raise_descriptor_limit
 
@@ -36,6 +37,7 @@ def main(**flags: Any) -> None:
     process.prepare()
     options = {name.replace("_", "."): value for name, value in flags.items() if value not in (None, ())}
     try:
+        process.check_docstrings()
         _run(options, settings.from_environment(os.environ))
     except MhaVizError as error:
         print(f"mha-viz: {error}", file=sys.stderr)
@@ -51,7 +53,7 @@ def _run(options: dict[str, Any], chosen: Settings) -> None:
     _restrict(address, chosen)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
     raise_descriptor_limit()
-    _bound_connections()
+    _bound_connections(chosen)
     logging.getLogger(starlette_websocket.__name__).addFilter(_without_traceback)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: sys.exit(0))  # after uvicorn has closed the open connections
@@ -88,14 +90,15 @@ def _restrict(address: str, chosen: Settings) -> None:
         print(_LOCAL_MODELS, flush=True)
 
 
-def _bound_connections() -> None:
+def _bound_connections(chosen: Settings) -> None:
     """Set options of uvicorn for which Streamlit has no setting."""
-    defaults = starlette_server._get_uvicorn_config_kwargs
+    defaults, bounded = starlette_server._get_uvicorn_config_kwargs, protocol(chosen)
     starlette_server._get_uvicorn_config_kwargs = lambda: (
         defaults()
         | {
             "ws_max_size": _MESSAGE_BYTES,
             "timeout_graceful_shutdown": _GRACE,
             "server_header": False,
+            "http": bounded,
         }
     )

@@ -47,6 +47,14 @@ def raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, 10_240), hard))
 
 
+def descriptor_limit() -> int:
+    """How many files and connections this process may have open."""
+    if resource is None:
+        return _DESCRIPTORS
+    soft: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
 class Waiting(SessionStorage):
     """Sessions whose WebSocket is closed, stored for a reconnect and shut down when their time is over.
 

@@ -283,9 +283,9 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
     read, request = attention.keys, request_of(attention)  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
     texts = (read.text, read.pair) if source is None else (clean(sentence), "")
-    if where.typed:
-        limits = " and ".join(f"the first {len(t):,}" for t, n in zip(texts, where.typed, strict=True) if n > len(t))
-        remark(f"{sum(where.typed):,} characters were typed; a link can hold {limits}.")
+    held = [len(part or "") for part in (where.text, where.pair)]  # of CoNLL-U, the lines and not the words in it
+    if limits := [f"the first {h:,}" for h, n in zip(held, where.typed or held, strict=True) if n > h]:
+        remark(f"{sum(where.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
     if source is not None and (rest := texts[0][len(source) :]).strip():
         remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {rest[:40]}…")
     cut = read.cut

@@ -171,9 +171,7 @@ class Site(Generic[P]):
         self._ends.close()
 
     def _start_nginx(self, ends: ExitStack) -> None:
-        places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
-        program = shutil.which("nginx", path=places)
-        assert program, NO_NGINX
+        program = nginx_program()
         make_certificate(self._folder)
         (self._folder / "nginx").mkdir()
         settings = self._folder / "nginx.conf"
@@ -195,7 +193,8 @@ class Site(Generic[P]):
             "listen 80;": f"listen 127.0.0.1:{self.plain_port};",
             "listen 443 ": f"listen 127.0.0.1:{self.port} ",
             "/etc/nginx/tls/": f"{self._folder}/",
-            "/tmp/nginx/": f"{self._folder}/nginx/",
+            "/var/cache/nginx/": f"{self._folder}/nginx/",
+            "/run/": f"{self._folder}/nginx/",
             "/dev/stdout": str(self._folder / "access.log"),
             "/dev/stderr": str(self._folder / "error.log"),
         }.items():
@@ -203,15 +202,20 @@ class Site(Generic[P]):
             text = text.replace(shipped, here)
         return text
 
+    def logged(self, path: str, times: int = 1) -> str:
+        """All that nginx wrote, once it has ``times`` lines for ``path``: it writes one after the answer has gone."""
+        wait_for(lambda: self.nginx_log().count(f' {path}"') >= times, f"The log lacks {path}.")
+        return self.nginx_log()
+
     def nginx_log(self) -> str:
         """All that nginx wrote: its accesses, its errors and its terminal."""
         names = ("access.log", "error.log", "stdout.log", "stderr.log")
         files = [self._folder / name for name in names]
         return "\n".join(file.read_text("utf-8", errors="replace") for file in files if file.exists())
 
-    def ask(self, path: str, **headers: str) -> Answer:
-        """The answer to one GET over TLS."""
-        with self.connection() as channel:
+    def ask(self, path: str, source: str = "127.0.0.1", **headers: str) -> Answer:
+        """The answer to one GET over TLS, from one of this machine's addresses."""
+        with self.connection(source) as channel:
             connection = HTTPConnection(f"{HOST}:{self.port}")
             connection.sock = channel
             connection.request("GET", path, headers=headers)
@@ -223,14 +227,21 @@ class Site(Generic[P]):
         head = f"PUT {path} HTTP/1.1\r\nHost: {HOST}\r\nCookie: mha_process=one\r\nContent-Length: {size}\r\n\r\n"
         channel.sendall(head.encode())
 
-    def connection(self) -> ssl.SSLSocket:
+    def connection(self, source: str = "127.0.0.1") -> ssl.SSLSocket:
         """An encrypted connection to the site."""
-        return self.handshake(ssl.create_default_context(cafile=str(self._folder / "fullchain.pem")))
+        return self.handshake(ssl.create_default_context(cafile=str(self._folder / "fullchain.pem")), source=source)
 
-    def handshake(self, context: ssl.SSLContext, name: str = HOST) -> ssl.SSLSocket:
+    def handshake(self, context: ssl.SSLContext, name: str = HOST, source: str = "127.0.0.1") -> ssl.SSLSocket:
         """An encrypted connection that asks for ``name``. Raises ssl.SSLError where nobody answers to it."""
-        plain = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE, source_address=(source, 0))
         return context.wrap_socket(plain, server_hostname=name)
+
+
+def nginx_program() -> str:
+    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
+    program = shutil.which("nginx", path=places)
+    assert program, NO_NGINX
+    return program
 
 
 def make_certificate(folder: Path) -> None:

@@ -1,7 +1,9 @@
-"""The wheel that the image installs, built from what the Dockerfile copies and nothing else."""
+"""The wheel that the image installs, built from what the Dockerfile copies and nothing else, and its bill of parts."""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mha_viz import __version__
 from tests.deploy.image import ROOT, copied
 
 pytestmark = pytest.mark.deploy
@@ -36,3 +39,16 @@ def test_the_wheel_holds_the_app(tmp_path: Path) -> None:
         shipped = [file for file in files if "__pycache__" not in file.parts]
         assert shipped
         assert [file for file in shipped if f"{place}/{file.as_posix()}" not in names] == []
+
+
+def test_every_locked_package_is_in_the_wheel_s_bill(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "tools.sbom", tmp_path], cwd=ROOT, check=True, capture_output=True)
+    [file] = tmp_path.iterdir()
+    assert file.name == f"mha_viz-{__version__}.cdx.json"
+    bill = json.loads(file.read_text("utf-8"))
+    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == ("CycloneDX", __version__)
+    lock = (ROOT / "deploy" / "requirements.lock").read_text("utf-8")
+    locked = dict(re.findall(r"(?m)^([\w.-]+)==(\S+)", lock))
+    listed = {part["name"]: part["version"] for part in bill["components"]}
+    assert listed == locked | {"torch": listed["torch"]}
+    assert all(part["externalReferences"][0]["hashes"] for part in bill["components"] if part["name"] != "torch")

@@ -1,0 +1,123 @@
+"""Connections that are no visitors': half a request, and many from one address."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+from streamlit.web.server.starlette import starlette_server
+from websockets.asyncio.client import connect
+
+from mha_viz.serving import connections, start
+from mha_viz.serving.connections import A_TAB, Connections, protocol
+from mha_viz.serving.settings import Settings
+from tests.web_session import run
+
+HALF = b"GET / HTTP/1.1\r\nHost: here\r\n"
+
+
+async def _answer(_: object) -> PlainTextResponse:
+    return PlainTextResponse("here")
+
+
+async def _stay(socket: WebSocket) -> None:
+    await socket.accept()
+    await socket.receive()
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[int]:
+    """A server with these limits, and nothing of the app; its port."""
+    app = Starlette(routes=[Route("/", _answer), WebSocketRoute("/socket", _stay)])
+    chosen = {"http": protocol(settings), "ws": "websockets-sansio", "log_config": None}
+    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", **chosen))
+    running = asyncio.create_task(server._serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    try:
+        async with asyncio.timeout(60):
+            yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        await running
+
+
+async def received(port: int, *parts: bytes) -> bytes:
+    """All that the server sends until it closes the connection; each of ``parts`` but the last is answered first."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    got = b""
+    for number, part in enumerate(parts, start=1):
+        writer.write(part)
+        got += await reader.readuntil(b"here") if number < len(parts) else b""
+    try:
+        return got + await reader.read()
+    except ConnectionResetError:
+        return got
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("parts", [(), (HALF,), (HALF + b"\r\n", HALF)], ids=["nothing", "half", "half of the second"])
+def test_a_request_s_head_has_a_deadline(parts: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD", 0.1)
+
+    async def wait() -> None:
+        async with serving(Settings()) as port:
+            assert (await received(port, *parts)).count(b"200 OK") == len(parts[1:])
+
+    run(wait())
+
+
+def test_whoever_sends_a_whole_head_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD", 0.2)
+
+    async def stay() -> None:
+        async with serving(Settings()) as port, connect(f"ws://127.0.0.1:{port}/socket", proxy=None) as socket:
+            for _ in range(3):  # each outlives its connection's deadline
+                await received(port)
+            await socket.send("here")  # still open
+
+    run(stay())
+
+
+def test_one_address_has_its_share_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "is_loopback", lambda _: False)
+
+    async def crowd() -> None:
+        async with serving(Settings(per_address=1)) as port:
+            sockets = [await connect(f"ws://127.0.0.1:{port}/socket", proxy=None) for _ in range(A_TAB)]
+            refused = await received(port)
+            assert refused.startswith(b"HTTP/1.1 503")
+            assert b"too many connections" in refused
+            await sockets.pop().close()
+            while not (await received(port, HALF + b"Connection: close\r\n\r\n")).startswith(b"HTTP/1.1 200"):
+                await asyncio.sleep(0.01)
+            for socket in sockets:
+                await socket.close()
+
+    run(crowd())
+
+
+def test_proxies_and_this_machine_have_no_limit_and_few_descriptors_lower_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "descriptor_limit", lambda: 12)
+    counted = Connections(Settings(proxies=("10.0.0.0/24",)))
+    for address in ("127.0.0.1", "10.0.0.9", ""):
+        assert not [number for number in range(9) if counted.enter(address)]
+    assert [counted.enter("10.0.1.1") for _ in range(4)] == [False, False, False, True]
+    counted.leave("10.0.1.1")
+    counted.leave("10.0.1.1")
+    assert not counted.enter("10.0.1.1")
+
+
+def test_the_server_is_started_with_these_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = starlette_server._get_uvicorn_config_kwargs
+    monkeypatch.setattr(starlette_server, "_get_uvicorn_config_kwargs", usual)  # restored afterwards
+    start._bound_connections(Settings())
+    assert starlette_server._get_uvicorn_config_kwargs()["http"].__name__ == "Bounded"

@@ -1,0 +1,38 @@
+"""Writes the bill of materials (CycloneDX) of a wheel beside it: python tools/sbom.py dist
+
+It lists the packages that the image installs, with the hashes of deploy/requirements.lock. The image has one of its
+own, of what is really in it, which the Dockerfile writes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from mha_viz import version
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMAND = [sys.executable, "-W", "ignore", "-m", "cyclonedx_py", "requirements"]
+OPTIONS = ["--pyproject", "pyproject.toml", "--mc-type", "application", "--output-reproducible", "--of", "JSON", "-"]
+
+
+def bill() -> dict[str, object]:
+    """The bill of this version. Raises CalledProcessError where the locked packages cannot be read."""
+    pins = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
+    torch = next(line for line in pins if line.startswith("torch=="))  # comes from an index of its own, without a hash
+    locked = f"{(ROOT / 'deploy' / 'requirements.lock').read_text('utf-8')}\n{torch}\n"
+    made = subprocess.run([*COMMAND, *OPTIONS], cwd=ROOT, input=locked, stdout=subprocess.PIPE, text=True, check=True)
+    read: dict[str, object] = json.loads(made.stdout)
+    product = read["metadata"]["component"]  # type: ignore[index]
+    product |= {"version": version.__version__, "purl": f"pkg:pypi/mha-viz@{version.__version__}"}  # not in pyproject
+    needed = [part["bom-ref"] for part in read["components"]]  # type: ignore[attr-defined]
+    read["dependencies"] = [{"ref": product["bom-ref"], "dependsOn": sorted(needed)}]
+    return read
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1]) / f"mha_viz-{version.__version__}.cdx.json"
+    target.write_text(json.dumps(bill(), indent=1, sort_keys=True) + "\n", "utf-8")
+    print(target)

@@ -70,7 +70,9 @@ def written_by_commands(corpus: Path, folder: Path) -> Iterator[Path]:
     }
     for name, arguments in commands.items():
         (folder / name).mkdir()
-        assert main([str(folder / name / a) if a in ("x.csv", "profile") else a for a in arguments]) in (0, None), name
+        assert main(
+            [arguments[0], *(str(folder / name / a) if a in ("x.csv", "profile") else a for a in arguments[1:])]
+        ) in (0, None), name
         yield from (folder / name).rglob("*.csv")
 
 

@@ -21,6 +21,8 @@ from typing import NamedTuple, TypeVar
 import pytest
 from playwright.sync_api import Route, expect
 from starlette.types import Message
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
@@ -29,7 +31,7 @@ from websockets.typing import Origin, Subprotocol
 from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.errors import SettingError
 from mha_viz.serving import seats as seating
-from mha_viz.serving import start, sweeping
+from mha_viz.serving import start, sweeping, waits
 from mha_viz.serving.seats import Seats, _Paced, address_of
 from mha_viz.serving.settings import Settings, from_environment, is_loopback
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
@@ -332,6 +334,49 @@ def test_an_address_has_its_share() -> None:
     assert "5 open tabs at a time" in seats.refusal("10.0.0.2")
     seats.leave("10.0.0.1")
     assert (seats.refusal("10.0.0.2"), seats.taken) == ("", 4)
+
+
+def test_nobody_new_is_let_in_while_visitors_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 waits one may be long; what has not ended counts; half a minute later all is forgotten."""
+    now = 100.0
+    monkeypatch.setattr(waits.time, "monotonic", lambda: now)
+    seats = Seats(Settings())
+    acts = {"type": "websocket.receive", "bytes": BackMsg(rerun_script=ClientState()).SerializeToString()}
+    ends = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=0).SerializeToString()}
+    again = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=2).SerializeToString()}
+    for tab in range(20):
+        seats.waits.note_received(tab, acts)
+    now = 101.0
+    for tab in range(18):
+        seats.waits.note_received(tab, acts)  # acts again before the answer
+        seats.waits.note_sent(tab, again)  # of the first action, given up for the second
+        seats.waits.note_sent(tab, ends)
+    assert (seats.waits.p95, seats.refusal("10.0.0.1")) == (1.0, "")
+    now = 102.5
+    assert seats.waits.p95 == 2.5
+    assert "wait more than 2 seconds" in seats.refusal("10.0.0.1")
+    seats.waits.note_sent(18, ends)
+    seats.waits.forget(19)
+    assert seats.refusal("10.0.0.1") == ""  # 19 say too little
+    now = 131.5
+    assert seats.waits.p95 == 0
+    assert {stat.value for (stat,) in seats.waits.get_stats().values()} == {38, 0}
+
+
+def test_an_owner_who_asks_gets_numbers(full: AppServer) -> None:
+    def actions() -> int:
+        metrics = ask(full.url, "/heads/_stcore/metrics").body.decode()
+        assert {"mha_viz_refusals_total", "mha_viz_reader_starts_total", "mha_viz_wait_p95_ms"} <= {*metrics.split()}
+        return int(re.search(r"^mha_viz_actions_total (\d+)$", metrics, re.MULTILINE)[1])  # type: ignore[index]
+
+    async def visit() -> None:
+        async with WebSession(f"{full.url}/heads", "about"):
+            pass
+
+    before = actions()
+    run(visit())
+    until(lambda: actions() == before + 1)
+    until(lambda: opened(full, path="/heads/_stcore/stream") == 101)
 
 
 def test_pages_that_are_fetched_take_no_place(full: AppServer) -> None:

@@ -64,7 +64,7 @@ class Means:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._sums = torch.zeros(0)
+        self._sums: Weights = np.zeros(1)
         self._tokens = 0
 
     def add(self, texts: Iterable[str | Sequence[str]]) -> None:
@@ -74,24 +74,23 @@ class Means:
             outputs: list[torch.Tensor] = []
             typed, words = (text, ()) if isinstance(text, str) else ("", text)
             reading, _ = self._encoder.through(typed, tap=partial(_Outputs, sums=outputs), words=words)
-            self.add_sums(torch.stack(outputs), len(reading.queries))
+            self.add_sums(torch.stack(outputs).cpu().numpy(), len(reading.queries))
 
-    def add_sums(self, sums: torch.Tensor, tokens: int) -> None:
+    def add_sums(self, sums: Weights, tokens: int) -> None:
         """Add the sums of outputs [layer, head, d_head] over so many tokens."""
         if tokens:
-            self._sums = self._sums + sums if self._tokens else sums
-            self._tokens += tokens
+            self._sums, self._tokens = self._sums + sums, self._tokens + tokens
 
     @property
-    def sums(self) -> tuple[torch.Tensor, int]:
-        """The sums so far, and over how many tokens."""
+    def sums(self) -> tuple[Weights, int]:
+        """The sums so far in float64, and over how many tokens."""
         return self._sums, self._tokens
 
     def values(self) -> Weights:
         """[layer, head, d_head], summed in float64. Raises EmptyText if there was no text."""
         if not self._tokens:
             raise EmptyText("There is no text to take mean outputs over.", "Give at least one sentence.")
-        means: Weights = (self._sums / self._tokens).float().cpu().numpy()
+        means: Weights = (self._sums / self._tokens).astype(np.float32)
         return means
 
 

@@ -34,6 +34,7 @@ def app(settings: Settings) -> st.App:
         runtime = Runtime.instance()
         waiting = Waiting(float(config.get_option("server.disconnectedSessionTTL")))
         runtime._session_mgr._session_storage = waiting  # type: ignore[attr-defined]
+        runtime.stats_mgr.register_provider(seats.waits)
         components.announce(runtime.bidi_component_registry)
         timers.give_way()
         sweeper = asyncio.create_task(sweep(seats, waiting, Downloads(runtime.media_file_mgr)))

@@ -1,4 +1,5 @@
-"""The limit on visitors at a time. A seat is an open WebSocket, that is, one browser tab.
+"""The limit on visitors at a time, by their number and by how long they wait. A seat is an open WebSocket, that is, one
+browser tab.
 
 A page that was fetched takes none, or anybody could close the server by fetching pages.
 """
@@ -19,6 +20,7 @@ from streamlit.runtime import Runtime
 
 from mha_viz.serving.paths import STREAM, below, pages
 from mha_viz.serving.settings import Settings, is_loopback
+from mha_viz.serving.waits import Waits
 
 RETRY = 10  # seconds until the page of a full server reloads
 FIRST_MESSAGE = 30  # seconds within which an open WebSocket must send a message
@@ -52,6 +54,7 @@ class Seats:
         self._settings = settings
         self._open: Counter[str] = Counter()
         self.emptied = time.monotonic()  # when the last WebSocket closed
+        self.waits = Waits()
 
     @property
     def taken(self) -> int:
@@ -65,7 +68,7 @@ class Seats:
         limit = self._settings.per_address
         if not is_loopback(address) and self._open[address] >= limit:
             return f"This server has room for {limit:,} open tabs from one network address at a time, yours among them."
-        return ""
+        return self.waits.refusal()
 
     def sit(self, address: str) -> None:
         """Take a seat."""
@@ -97,6 +100,7 @@ class Gate:
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         if why := self._seats.refusal(address_of(scope)):
+            self._seats.waits.refusals += 1
             headers = {"Retry-After": str(RETRY), "Cache-Control": "no-store"}
             await HTMLResponse(_FULL.format(why=why, retry=RETRY), 503, headers)(scope, receive, send)
             return
@@ -109,7 +113,7 @@ class Gate:
             return
         self._seats.sit(address)
         try:
-            await self._app(scope, _Paced(receive, send), send)
+            await self._app(scope, *_watched(_Paced(receive, send), send, self._seats.waits))
         finally:
             self._seats.leave(address)
 
@@ -143,6 +147,25 @@ class _Paced:
         self._at = now
         if self._tokens < 0:
             await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
+
+
+def _watched(receive: Receive, send: Send, waits: Waits) -> tuple[Receive, Send]:
+    """The two ends of a WebSocket, whose waits are noted."""
+    tab = object()
+
+    async def received() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.disconnect":
+            waits.forget(tab)
+        else:
+            waits.note_received(tab, message)
+        return message
+
+    async def sent(message: Message) -> None:
+        await send(message)
+        waits.note_sent(tab, message)
+
+    return received, sent
 
 
 def address_of(scope: Scope) -> str:

@@ -158,23 +158,26 @@ class Measurement:
         self._relation, self._direction = relation, direction if relation not in ("", COREFERENCE) else ""
         self._variants = variants_of(off, ablation.existing(encoder, same_role), encoder.heads)
         self._measure = _measure(encoder)
-        self._case = Case("", method=method)
-        self.averages = Averages()
-        self._averaged: Corpus | None = None  # what is still to be averaged over
-        if method != "mean":
-            if means is not None:
-                raise SettingError(f"means go with the method “mean”, not “{method[:40]}”.", "Leave one of them out.")
-            self._case.substitute(encoder)  # raises for an unknown method
-        elif isinstance(means, Averages | np.ndarray):
-            self.take(means if isinstance(means, Averages) else Averages(means))
-        else:
-            self._averaged = self._corpus if means is None else _with_sentences(open_corpus(means))
+        self._case, self.averages = Case("", method=method), Averages()
+        self._averaged = self._to_average(method, means)
         self._cases: list[Numbers] = []
         self._units: list[tuple[str, str]] = []  # the document and the sentence of each case
         self._left_out = self._read = 0
         self._states = {} if states is None else states
         self._first, self._random = first, Random(SEED)
         self._chosen = None if chosen is None else iter(chosen)
+
+    def _to_average(self, method: str, means: Source | Weights | Averages | None) -> Corpus | None:
+        """What mean outputs are still to be taken over, None if they are known or not needed."""
+        if method != "mean":
+            if means is not None:
+                raise SettingError(f"means go with the method “mean”, not “{method[:40]}”.", "Leave one of them out.")
+            self._case.substitute(self._encoder)  # raises for an unknown method
+            return None
+        if isinstance(means, Averages | np.ndarray):
+            self.take(means if isinstance(means, Averages) else Averages(means))
+            return None
+        return self._corpus if means is None else _with_sentences(open_corpus(means))
 
     def sentences(self) -> Iterator[Progress]:
         """Read one sentence after the other."""
@@ -196,7 +199,8 @@ class Measurement:
 
     def take(self, averages: Averages) -> None:
         """Replace the outputs of heads that are off by these. Raises SettingError if they are not of this model."""
-        self._case, self.averages, self._averaged = replace(self._case, means=averages.values), averages, None
+        self._averaged = None
+        self._case, self.averages = replace(self._case, means=averages.values), averages
         self._case.substitute(self._encoder)
 
     @property

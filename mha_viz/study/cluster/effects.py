@@ -16,7 +16,6 @@ from random import Random
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from mha_viz.attention import Weights
 from mha_viz.corpus.sources import Source
@@ -119,7 +118,7 @@ class ClusterMeasurement(Measurement):
         calls = [(part, most, self._model) for part, most in parts]
         for arrival in self._cluster.arrivals(sum_outputs, calls):
             for outputs, tokens in arrival.due:
-                means.add_sums(torch.from_numpy(outputs), tokens)
+                means.add_sums(outputs, tokens)
             yield self._cluster.reported(reporter, arrival.future, parts[arrival.place][1])
         self.take(Averages(means.values(), self._over.name))
 
@@ -169,8 +168,7 @@ def sum_outputs(part: Part, most: int, model: Model) -> tuple[Weights, int]:
     means = ablation.Means(encoder_of(model))
     for sentence in corpus_of(part).sentences[:most]:
         add_sentence(means, sentence)
-    outputs, tokens = means.sums
-    return outputs.numpy(), tokens
+    return means.sums
 
 
 def measure(order: Order) -> Measured:

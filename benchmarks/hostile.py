@@ -1,5 +1,5 @@
-"""Damaged headers of weights, tokenizers and configs, looked into as a server's child does, then opened by the libraries:
-nothing may end the process, take long or need much memory.
+"""Damaged headers of weights, tokenizers and configs, looked into as a server's child does, then opened by the
+libraries: nothing may end the process, take long or need much memory.
 
 A mutation's number is its seed: ``python -m benchmarks.hostile 17`` makes and opens it again, alone.
 """
@@ -207,8 +207,5 @@ def serve(seeds: range, tell: Callable[[Outcome], None]) -> None:
 
 
 if __name__ == "__main__":
-    first = int(sys.argv[1])
-    serve(
-        range(first, int(sys.argv[2]) if len(sys.argv) > 2 else first + 1),
-        lambda one: print(json.dumps(one), flush=True),
-    )
+    first, *last = map(int, sys.argv[1:])
+    serve(range(first, *(last or [first + 1])), lambda one: print(json.dumps(one), flush=True))

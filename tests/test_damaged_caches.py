@@ -61,7 +61,7 @@ def test_digests_are_no_facts_and_a_profile_without_them_is_opened(measured: Pat
     assert shipped.facts.keys() == mv.open_profile(measured).facts.keys()
 
 
-# ---- One byte of any file of each kind --------------------------------------------------------------------------------
+# ---- One byte of any file of each kind ------------------------------------------------------------------------------
 
 
 def flips(path: Path, most: int) -> Iterator[int]:

@@ -62,7 +62,7 @@ def test_a_server_opens_no_file_of_a_stranger(stranger: Model, monkeypatch: pyte
     assert facts == folder.look_at(Path(stranger.path), stranger)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 2, 4])
 def test_a_broken_folder_is_told_in_the_same_words(seed: int, tmp_path: Path, apart: None) -> None:
     hostile.mutate(tmp_path, seed)
     model = Model("stranger", "stranger", kind="folder", path=str(tmp_path))
@@ -70,7 +70,6 @@ def test_a_broken_folder_is_told_in_the_same_words(seed: int, tmp_path: Path, ap
     for look in (folder.look_at, folder.check_again):
         with pytest.raises(MhaVizError) as caught:
             look(tmp_path, model)
-            hostile._open(tmp_path)
         errors.append((type(caught.value), str(caught.value)))
     assert errors[0] == errors[1]
 

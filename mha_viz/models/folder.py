@@ -72,8 +72,8 @@ Stamps = frozenset[tuple[str, int, int, int]]
 
 
 class Facts(NamedTuple):
-    """What the files of a folder say of its model: its row; ``parts``: PARTS for an encoder–decoder, empty for one stack
-    of layers; ``heads_per_key``: how many heads of a layer share a key and a value."""
+    """What the files of a folder say of its model, and its row. ``parts``: PARTS for an encoder–decoder, empty for one
+    stack of layers; ``heads_per_key``: how many heads of a layer share a key and a value."""
 
     model: Model
     causal: bool

@@ -1,7 +1,7 @@
 """From a chosen model to a folder on this machine that transformers may open.
 
 A model comes from the bundle, a folder or the Hub. In each case, the folder is checked (``folder.check_folder``)
-before any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a server that does not respond.
+before any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a silent server.
 
 Files are streamed here and not by ``hf_hub_download``, which hands over 10 MB at a time (so that a slow connection
 looks like a dead one), retries for a minute by itself, and cannot be interrupted while its Xet part works. Files are

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.process.apart import Stop, Tell, serve
+from mha_viz.process.confined import NETWORK, WRITING
 
 BOUNDS: dict[str, int] = {}  # as they are while the module is imported, before it is served
 if os.name == "posix":
@@ -54,7 +58,40 @@ def work(order: bytes, tell: Tell, stop: Stop) -> bytes:
                 time.sleep(0.01)
             Path(asked["file"]).write_text("kept")
             raise Cancelled("It was stopped.", "What is done is kept.")
+        case "try":
+            return attempt(asked).encode()
     return b""
+
+
+# What a confined process may not do, given its order; each raises OSError where it is refused.
+ATTEMPTS: dict[str, tuple[Callable[[Any], object], ...]] = {
+    WRITING: (
+        lambda order: Path(order["other"], "b").write_text("b"),
+        lambda order: Path(order["other"], "a").write_text("b"),
+        lambda order: os.truncate(Path(order["other"], "a"), 0),
+        lambda order: Path(order["other"], "c").mkdir(),
+        lambda order: Path(order["other"], "a").rename(Path(order["mine"], "a")),
+        lambda order: Path(order["other"], "a").unlink(),
+    ),
+    NETWORK: (
+        lambda order: socket.create_connection(("127.0.0.1", order["port"])).close(),
+        lambda order: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close(),
+        lambda order: socket.socket(socket.AF_UNIX).close(),
+    ),
+}
+
+
+def attempt(order: dict[str, Any]) -> str:
+    """Write to the folder "mine", then try everything: what was refused, as JSON."""
+    Path(order["mine"], "b").write_text("mine")
+    refused = []
+    for what, attempts in ATTEMPTS.items():
+        for one in attempts:
+            try:
+                one(order)
+            except OSError:
+                refused.append(what)
+    return json.dumps(refused)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from multiprocessing import forkserver
@@ -72,6 +72,13 @@ def cluster_of(count: int = 2) -> Iterator[Client]:
                 yield client
 
 
+def trust_of(client: Client) -> dict[str, str]:
+    """Dask's configuration for another client of the same cluster: the certificate, and the key to it."""
+    tls = client.security.get_tls_config_for_role("client")
+    names = {"ca-file": "ca_file", "client.cert": "cert", "client.key": "key"}
+    return {f"distributed.comm.tls.{setting}": tls[name] for setting, name in names.items()}
+
+
 @contextmanager
 def scheduler() -> Iterator[tuple[str, BaseProcess]]:
     """A scheduler in a separate process, and its address; within :func:`cluster_of`."""
@@ -90,10 +97,10 @@ def worker(address: str) -> AbstractContextManager[BaseProcess]:
 
 
 @contextmanager
-def running(module: str, *arguments: str) -> Iterator[BaseProcess]:
-    """A separate process that does what a module does with these arguments; within :func:`cluster_of`. It is killed at
-    the end."""
-    process = multiprocessing.get_context("forkserver").Process(target=_run, args=(module, arguments))
+def running(module: str, *arguments: str, trust: Mapping[str, str] | None = None) -> Iterator[BaseProcess]:
+    """A separate process that does what a module does with these arguments, and ``trust`` as Dask's configuration;
+    within :func:`cluster_of`. It is killed at the end."""
+    process = multiprocessing.get_context("forkserver").Process(target=_run, args=(module, arguments, trust or {}))
     process.start()
     try:
         yield process
@@ -102,7 +109,10 @@ def running(module: str, *arguments: str) -> Iterator[BaseProcess]:
         process.join()
 
 
-def _run(module: str, arguments: tuple[str, ...]) -> None:
+def _run(module: str, arguments: tuple[str, ...], trust: Mapping[str, str]) -> None:
+    import dask
+
+    dask.config.set(trust)
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)

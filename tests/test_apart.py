@@ -124,7 +124,12 @@ def test_a_fault_is_told_without_the_text_that_was_read(capfd: pytest.CaptureFix
 def test_a_child_that_is_stopped_may_keep_what_it_has(begun: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
     file, pid = tmp_path / "kept", tmp_path / "pid"
     with pytest.raises(Cancelled, match="What is done is kept"):
-        run(CHILD, order("keep", file=str(file), pid=str(pid)), Bounds(grace=60), cancelled=pid.exists)
+        run(
+            CHILD,
+            order("keep", file=str(file), pid=str(pid)),
+            Bounds(grace=60, writable=(str(tmp_path),)),
+            cancelled=pid.exists,
+        )
     assert file.read_text() == "kept"
     assert gone(begun[0])
 
@@ -148,7 +153,10 @@ def test_a_child_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
     closed."""
     file, pid = tmp_path / "kept", tmp_path / "pid"
     parent = Copy(
-        lambda: len(run(CHILD, order("keep", file=str(file), pid=str(pid)), Bounds(grace=9))), tmp_path / "log"
+        lambda: len(
+            run(CHILD, order("keep", file=str(file), pid=str(pid)), Bounds(grace=9, writable=(str(tmp_path),)))
+        ),
+        tmp_path / "log",
     )
     until(lambda: pid.exists() and bool(pid.read_text()))
     assert parent.kill() == -signal.SIGKILL

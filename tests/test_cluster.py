@@ -3,6 +3,7 @@ workers."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import resource
@@ -26,7 +27,7 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.cluster.connection import client_error, connected, task_error
 from mha_viz.study.cluster.engine import SUMS_FOLDER, OnCluster
 from mha_viz.study.run import Progress, study
-from tests.shards import cluster_of, scheduler, treebank, worker
+from tests.shards import cluster_of, scheduler, treebank, trust_of, worker
 from tests.waiting import until
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
@@ -148,23 +149,25 @@ def limit_files(most: int) -> None:
 def test_the_commands_measure_by_a_cluster_that_runs(
     client: Any, corpus: Path, whole: Profile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    address = ["--cluster", client.scheduler.address]
-    out = tmp_path / "out"
-    assert main(["profile", str(corpus), "--model", "toy", "--out", str(out), *address]) == 0
-    printed = capsys.readouterr()
-    assert "The cluster’s dashboard: http://" in printed.err
-    assert f"toy on {corpus.name} ({SENTENCES} sentences" in printed.out
-    assert mv.open_profile(out).facts == whole.facts
-    other = tmp_path / "other.conllu"
+    import dask
+
+    out, other = tmp_path / "out", tmp_path / "other.conllu"
     other.write_text(treebank(40, 4, seed=3), "utf-8")
-    assert main(["replicate", str(out), str(other), *address]) == 0
-    on_cluster = capsys.readouterr().out
-    assert main(["replicate", str(out), str(other)]) == 0
-    assert capsys.readouterr().out == on_cluster
-    assert main(["effect", str(corpus), "--model", "toy", "--heads", "L1H1", "--most", "20", *address]) == 0
-    on_cluster = capsys.readouterr().out
-    assert main(["effect", str(corpus), "--model", "toy", "--heads", "L1H1", "--most", "20"]) == 0
-    assert capsys.readouterr().out == on_cluster
+    address = ["--cluster", client.scheduler.address]
+    with dask.config.set(trust_of(client)):
+        assert main(["profile", str(corpus), "--model", "toy", "--out", str(out), *address]) == 0
+        printed = capsys.readouterr()
+        assert "The cluster’s dashboard: http://" in printed.err
+        assert f"toy on {corpus.name} ({SENTENCES} sentences" in printed.out
+        assert mv.open_profile(out).facts == whole.facts
+        for command in (
+            ["replicate", str(out), str(other)],
+            ["effect", str(corpus), "--model", "toy", "--heads", "L1H1", "--most", "20"],
+        ):
+            assert main([*command, *address]) == 0
+            on_cluster = capsys.readouterr().out
+            assert main(command) == 0
+            assert capsys.readouterr().out == on_cluster
 
 
 def test_several_corpora_and_steps_of_a_training_in_one_call(client: Any, corpus: Path, tmp_path: Path) -> None:
@@ -216,6 +219,8 @@ def test_what_is_no_cluster_is_refused(
     assert "both given" in capsys.readouterr().err
     assert main([*command, "--cluster", "nonsense://x:1"]) == 4
     assert "No Dask scheduler answers at “nonsense://x:1”" in capsys.readouterr().err
+    assert main([*command, "--cluster", "tls://127.0.0.1:9"]) == 4
+    assert "without a certificate" in capsys.readouterr().err
     assert main([command[0], "grammar", *command[1:], "--name", "x"]) == 2
     assert "--name goes with one corpus" in capsys.readouterr().err
 
@@ -253,6 +258,31 @@ def test_workers_of_this_machine_spend_no_time_on_a_profile_of_themselves(client
     setting = "distributed.worker.profile.enabled"
     assert False in client.run(dask.config.get, setting).values()  # a restarted worker begins with Dask's own settings
     assert dask.config.get(setting) is True  # in this process, nothing has changed
+
+
+def test_processes_of_this_machine_refuse_whoever_lacks_their_certificate(client: Any) -> None:
+    import distributed
+
+    def reach(address: str, security: Any) -> None:
+        async def connect() -> None:
+            (await distributed.comm.connect(address, timeout=2, **security.get_connection_args("client"))).abort()
+
+        asyncio.run(connect())
+
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    addresses = [client.scheduler.address, *workers, *(worker["nanny"] for worker in workers.values())]
+    assert len(addresses) == 5
+    for address in addresses:
+        reach(address, client.security)
+        for stranger in (distributed.Security(), distributed.Security.temporary()):
+            with pytest.raises((OSError, TimeoutError)):
+                reach(address if stranger.require_encryption else address.replace("tls:", "tcp:"), stranger)
+
+
+def test_without_what_makes_certificates_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(ClusterMissing, match="cryptography is not installed"), connected(workers=1):
+        pass
 
 
 def test_the_dashboard_is_for_this_machine_alone(client: Any) -> None:

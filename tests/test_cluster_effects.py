@@ -24,7 +24,7 @@ from mha_viz.study.cluster.engine import OnCluster
 from mha_viz.study.cluster.tasks import Model
 from mha_viz.study.corpus_effects import Averages, EffectSettings, Measurement, Taken
 from mha_viz.study.run import Progress
-from tests.shards import cluster_of, laid_out, running, treebank
+from tests.shards import cluster_of, laid_out, running, treebank, trust_of
 from tests.waiting import until
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
@@ -155,6 +155,8 @@ def test_files_before_others_leave_what_was_measured_of_a_relation(
 def test_a_command_that_is_killed_is_resumed(
     client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import dask
+
     folder, table, go = tmp_path / "corpus", tmp_path / "effect.csv", tmp_path / "go"
     folder.mkdir()
     for number in range(12):
@@ -164,7 +166,7 @@ def test_a_command_that_is_killed_is_resumed(
     parts = tmp_path / ".effect.csv.parts"
     client.run(measure_few_until, str(go))
     try:
-        with running("mha_viz.cli", *on_cluster) as process:
+        with running("mha_viz.cli", *on_cluster, trust=trust_of(client)) as process:
             until(lambda: len(files_in(parts)) == 2 * HELD)
             assert process.is_alive()
     finally:
@@ -175,7 +177,7 @@ def test_a_command_that_is_killed_is_resumed(
     before = files_in(parts)
     assert 2 * HELD <= len(before) <= 2 * HELD + 2
     assert not table.exists()
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, dask.config.set(trust_of(client)):
         patch.setattr(terminal, "SECONDS_BETWEEN_LINES", 0)
         assert main(on_cluster) == 0
     after = files_in(parts)
@@ -194,7 +196,8 @@ def test_a_command_that_is_killed_is_resumed(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ClusterMeasurement, "sentences", stopped)
-    assert main(on_cluster) == 130
+    with dask.config.set(trust_of(client)):
+        assert main(on_cluster) == 130
     printed = capsys.readouterr()
     assert "the sentences read so far; run the same command again to continue." in printed.err
     assert "L1H1" in printed.out

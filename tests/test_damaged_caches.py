@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
+import numpy as np
 import pytest
 
 import mha_viz as mv
+from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.profile import FACTS, read_findings
-from mha_viz.errors import CorpusError
+from mha_viz.analysis.syntax import Relations
+from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.files import assets
 from mha_viz.models import catalog, snapshots
 from mha_viz.models.hub import local_folder
+from mha_viz.study.cluster import effects, sums
+from mha_viz.study.corpus_effects import Taken
+from mha_viz.study.tally import Tally
+from tests.readings import ducks
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +61,95 @@ def test_digests_are_no_facts_and_a_profile_without_them_is_opened(measured: Pat
     assert shipped.facts.keys() == mv.open_profile(measured).facts.keys()
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+# ---- One byte of any file of each kind ------------------------------------------------------------------------------
+
+
+def flips(path: Path, most: int) -> Iterator[int]:
+    """Flip one bit of a file for each of at most ``most`` seeded places, a third of them in its first and last bytes,
+    where names, sizes and headings are; the file is whole again after each."""
+    whole, random = path.read_bytes(), Random(path.name)
+    ends = [at % len(whole) for at in range(-min(2000, len(whole)), min(2000, len(whole)))]
+    places = [random.choice(ends) for _ in range(most // 3)] + [random.randrange(len(whole)) for _ in range(most)]
+    for at in places[:most]:
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << random.randrange(8)
+        path.write_bytes(damaged)
+        yield at
+        path.write_bytes(whole)
+
+
+def silent_changes(path: Path, most: int, read: Callable[[], object]) -> list[int]:
+    """The places at which a flipped bit gives another value than before. A file is noticed to be damaged where ``read``
+    raises an error of the family, or returns None."""
+    before = read()
+    assert before is not None
+    changed = []
+    for at in flips(path, most):
+        with suppress(MhaVizError):
+            now = read()
+            changed += [at] * (now is not None and now != before)
+    return changed
+
+
+def test_no_bit_of_a_profile_changes_it_silently(measured: Path) -> None:
+    for path in sorted(path for path in measured.rglob("*") if path.is_file()):
+        most = 60 if path.name == FACTS else 2
+        assert silent_changes(path, most, lambda: mv.open_profile(measured).digest) == [], path.name
+        assert silent_changes(path, most, lambda: read_findings(measured)) == [], path.name
+
+
+def test_no_bit_of_unfinished_sums_changes_them_silently(tmp_path: Path) -> None:
+    key = {"of": "a corpus"}
+
+    def empty() -> Tally:
+        return Tally(2, Relations((), ("obj",), ("NOUN",)), Documents(["a", "b"]), 2)
+
+    tally, path = empty(), tmp_path / ".trained.npz"
+    for array in tally.arrays().values():
+        array[...] = np.arange(array.size).reshape(array.shape) % 7
+    tally.save(path, key)
+
+    def resumed() -> dict[str, bytes] | None:
+        tally = empty()
+        whole = tally.resume(path, key)
+        return {name: array.tobytes() for name, array in tally.arrays().items()} if whole else None
+
+    assert silent_changes(path, 400, resumed) == []
+
+
+def test_no_bit_of_the_sums_of_a_part_changes_them_silently(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    arrays = {"trained/counts": np.arange(60).reshape(3, 20), "gold/cases": np.ones((3, 2))}
+    part = sums.Sums(("obj",), ("NOUN",), np.arange(3), arrays, {"sentences": 3}, ())
+    sums.save(part, path)
+
+    def read() -> object:
+        one = sums.read(path)
+        return one and (one.relations, one.upos, one.counted, {n: a.tolist() for n, a in one.arrays.items()})
+
+    assert silent_changes(path, 400, read) == []
+    taken = Taken((np.arange(8.0), np.ones(8)), (("", "0"), ("", "1")), 2, 0)
+    effects._save(taken, path)
+
+    def cases() -> object:
+        one = effects._read(path)
+        return one and repr(one)
+
+    assert silent_changes(path, 400, cases) == []
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_no_bit_of_a_saved_reading_changes_it_silently(suffix: str, tmp_path: Path) -> None:
+    path = ducks().save(tmp_path / f"a{suffix}")
+
+    def read() -> object:
+        one = mv.open_attention(path)
+        return one.key, one.weights.tobytes(), one.hidden.tobytes(), one.made, one.text
+
+    assert silent_changes(path, 400, read) == []
+
+
+@pytest.mark.parametrize("name", [*snapshots._OTHERS, snapshots.WEIGHTS, snapshots.DIGESTS])
 def test_a_damaged_step_of_the_toy_is_unpacked_again(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -59,10 +157,9 @@ def test_a_damaged_step_of_the_toy_is_unpacked_again(
     folder = local_folder(catalog.resolve("toy"))
     assert folder is not None
     step = snapshots.steps(folder)[0]
-    into = snapshots.unpacked(folder, step)
-    whole = (into / name).read_bytes()
-    damaged = bytearray(whole)
-    damaged[len(whole) // 2] ^= 1
-    (into / name).write_bytes(damaged)
-    assert snapshots.unpacked(folder, step) == into
-    assert (into / name).read_bytes() == whole
+    into, before = snapshots.unpacked(folder, step), dict[str, bytes]()
+    for file in into.iterdir():
+        before[file.name] = file.read_bytes()
+    for _ in flips(into / name, 4):
+        assert snapshots.unpacked(folder, step) == into
+        assert {file.name: file.read_bytes() for file in into.iterdir()} == before

@@ -36,7 +36,7 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import EncoderDecoder
 from mha_viz.models.families import ENCODER_DECODERS, PARTS
-from mha_viz.models.folder import parts
+from mha_viz.models.folder import look_at
 from mha_viz.models.generation import MOST
 from tests import hostile, lanes, tiny_encoder_decoders
 from tests.oracles import EQUAL, SENTENCE, check_text
@@ -351,7 +351,7 @@ def _changed(original: Path, to: Path, file: str, **entries: Any) -> Path:
 
 @families
 def test_the_folder_says_what_can_be_read(family: str, folder: Callable[[str], Path]) -> None:
-    assert parts(folder(family)) == PARTS
+    assert look_at(folder(family)).parts == PARTS
     assert catalog.resolve(str(folder(family))).kind == "folder"
 
 

@@ -33,7 +33,8 @@ from mha_viz.models import folder as folders
 from mha_viz.models import hub as door
 from mha_viz.models.catalog import CATALOG, Model, resolve
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.hub import check_folder, fetch, local_folder
+from mha_viz.models.folder import check_folder
+from mha_viz.models.hub import fetch, local_folder
 from tests.fake_hub import COMMIT, FakeHub, Repository, tiny_bert_files
 
 PATIENCE = 60.0  # seconds after which a wait fails; never reached if everything works

@@ -239,7 +239,8 @@ def _unsealed(text: str, files: Mapping[str, str], of: Callable[[str], bool] = l
     to be as they were written: a damaged digit would be believed. Raises ValueError."""
     facts: dict[str, Any] = json.loads(text)
     seal = facts.pop(SEAL, None)
-    if seal is not None and seal != _digest(json.dumps(facts, ensure_ascii=False)):
+    sealed = seal is not None or DIGESTS in facts  # profiles of older versions have neither
+    if sealed and seal != _digest(json.dumps(facts, ensure_ascii=False)):
         raise ValueError(f"{FACTS} is not as it was written")
     for name, digest in facts.pop(DIGESTS, {}).items():
         if of(name) and (name not in files or _digest(files[name]) != digest):

@@ -32,7 +32,7 @@ from mha_viz.models import budget, capture, catalog, cores, hub, linear, many
 from mha_viz.models.capture import Tap
 from mha_viz.models.catalog import Model
 from mha_viz.models.families import is_causal, layers
-from mha_viz.models.folder import check_folder, parts
+from mha_viz.models.folder import look_at
 from mha_viz.models.listening import listen
 from mha_viz.models.many import Pieces, Prepared
 from mha_viz.models.opening import (
@@ -115,9 +115,8 @@ class Encoder:
 
         Raises ModelBroken for damaged or contradictory files, ModelUnsupported if its attention cannot be drawn.
         """
-        check_folder(folder)
+        kind = _kind(look_at(folder).parts)
         name = name or folder.name
-        kind = _kind(folder)
         try:
             with panics_in_words(name), reports_silenced():
                 encoder = kind(*kind._files(folder, name), name, revision or weights_digest(folder), device)
@@ -385,9 +384,9 @@ class Encoder:
             raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
 
 
-def _kind(folder: Path) -> type[Encoder]:
-    """The class that reads the model of a folder."""
-    if not parts(folder):
+def _kind(parts: Sequence[str]) -> type[Encoder]:
+    """The class that reads a model with these parts."""
+    if not parts:
         return Encoder
     from mha_viz.models.encoder_decoder import EncoderDecoder  # a subclass of this one
 

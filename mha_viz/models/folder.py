@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
 from mha_viz.models import families, pipeline
@@ -71,35 +71,78 @@ Json = dict[str, Any]
 Stamps = frozenset[tuple[str, int, int, int]]
 
 
+class Facts(NamedTuple):
+    """What the files of a folder say of its model, and its row. ``parts``: PARTS for an encoder–decoder, empty for one
+    stack of layers; ``heads_per_key``: how many heads of a layer share a key and a value."""
+
+    model: Model
+    causal: bool
+    parts: tuple[str, ...]
+    heads_per_key: int
+
+
 def check_folder(folder: Path, model: Model | None = None) -> Model:
     """Check a model folder without any model library.
 
     Returns ``model`` (or a row for the folder) with layers, heads, width and size from its files. Raises ModelBroken
     for damaged or contradictory files, ModelUnsupported for models that cannot be drawn or would run code.
     """
+    return look_at(folder, model).model
+
+
+def look_at(folder: Path, model: Model | None = None, whole: bool = True) -> Facts:
+    """The facts of a folder that passes :func:`check_folder`, or whose config alone does, if not ``whole``. Raises what
+    that raises."""
     row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
     who = quoted(row.name if row.kind == "hub" else row.label)
     try:
-        return _with_shape(row, folder, who)
+        config = read_object(folder / "config.json", MAX_CONFIG_BYTES, who)
+        check_config(config, who)
+        return _facts(_with_shape(row, config, folder, who) if whole else row, config, who)
     except OSError as error:
         raise ModelBroken(f"{who} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
 
 
-def check_again(folder: Path, model: Model) -> Model:
-    """As :func:`check_folder`, for every run of a page: unchanged files are not read again."""
+def _facts(row: Model, config: Json, who: str) -> Facts:
+    heads = _number(config, _HEADS)
+    try:
+        shared = heads // families.key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
+        causal = families.is_causal(SimpleNamespace(**config))
+    except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
+        raise ModelBroken(f"{who}: config.json contradicts itself.", "Get the file again.") from error
+    return Facts(row, causal, PARTS if config["model_type"] in ENCODER_DECODERS else (), shared)
+
+
+Look = Callable[[Path, Model, bool], Facts]
+_look: Look = look_at
+
+
+def look_by(look: Look) -> None:
+    """Have this process look into folders by another function from now on, such as one that does so in a child."""
+    global _look
+    _look = look
+
+
+def look(folder: Path, model: Model, whole: bool = True) -> Facts:
+    """As :func:`look_at`, by the function that :func:`look_by` named last."""
+    return _look(folder, model, whole)
+
+
+def check_again(folder: Path, model: Model) -> Facts:
+    """As :func:`look`, for every run of a page: unchanged files are not read again."""
     files = stamps(folder)
     if not files:  # missing, or not readable
-        return check_folder(folder, model)
+        return look(folder, model)
     outcome = _outcome(folder, model, files)
-    if isinstance(outcome, Model):
+    if isinstance(outcome, Facts):
         return outcome
     raise type(outcome)(outcome.problem, outcome.remedy)  # a copy: raising the same one adds tracebacks
 
 
 @lru_cache(maxsize=64)
-def _outcome(folder: Path, model: Model, files: Stamps) -> Model | ModelError:
+def _outcome(folder: Path, model: Model, files: Stamps) -> Facts | ModelError:
     try:
-        return check_folder(folder, model)
+        return look(folder, model)
     except ModelError as error:
         return error.with_traceback(None)
 
@@ -115,9 +158,7 @@ def stamps(folder: Path) -> Stamps:
     return frozenset((name, stat.st_size, stat.st_ctime_ns, stat.st_ino) for name, stat in stats)
 
 
-def _with_shape(row: Model, folder: Path, who: str) -> Model:
-    config = read_object(folder / "config.json", MAX_CONFIG_BYTES, who)
-    check_config(config, who)
+def _with_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
     _check_tokenizer(folder, who)
     files = _weight_files(folder, who)
     elements = sum(_count_elements(f, who) for f in files)
@@ -152,28 +193,6 @@ def _object(raw: bytes, name: str, who: str) -> Json:
     if not isinstance(value, dict):
         raise ModelBroken(f"{who}: {name} is not a JSON object.", "The file is damaged. Get it again.")
     return value
-
-
-def is_causal(folder: Path) -> bool:
-    """Whether the model in a checked folder is causal. Raises ModelBroken."""
-    return families.is_causal(SimpleNamespace(**_config(folder)))
-
-
-def parts(folder: Path) -> tuple[str, ...]:
-    """The parts that can be read of the model in a checked folder: PARTS for an encoder–decoder; empty for one stack of
-    layers. Raises ModelBroken."""
-    return PARTS if _config(folder).get("model_type") in ENCODER_DECODERS else ()
-
-
-def _config(folder: Path) -> Json:
-    return read_object(folder / "config.json", MAX_CONFIG_BYTES, quoted(folder.name))
-
-
-def heads_per_key(folder: Path) -> int:
-    """How many heads of a layer share a key and a value in a checked folder's model. Raises ModelBroken."""
-    config = _config(folder)
-    heads = _number(config, _HEADS)
-    return heads // families.key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
 
 
 def check_config(config: Json, who: str) -> None:

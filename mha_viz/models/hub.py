@@ -1,7 +1,7 @@
 """From a chosen model to a folder on this machine that transformers may open.
 
-A model comes from the bundle, a folder or the Hub. In each case, the folder is checked by :func:`check_folder` before
-any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a server that does not respond.
+A model comes from the bundle, a folder or the Hub. In each case, the folder is checked (``folder.check_folder``)
+before any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a silent server.
 
 Files are streamed here and not by ``hf_hub_download``, which hands over 10 MB at a time (so that a slow connection
 looks like a dead one), retries for a minute by itself, and cannot be interrupted while its Xet part works. Files are
@@ -37,17 +37,16 @@ from mha_viz.files.assets import asset
 from mha_viz.models import budget, snapshots
 from mha_viz.models.catalog import Model, hosted, only_here
 from mha_viz.models.folder import (
-    MAX_CONFIG_BYTES,
     SETTINGS,
     SHARD,
     TOKENIZERS,
+    Facts,
     check_again,
-    check_config,
-    check_folder,
     has_tokenizer,
+    look,
+    look_at,
     no_safetensors,
     no_tokenizer,
-    read_object,
 )
 from mha_viz.models.refusals import OTHER, endpoint, explained, for_whom, gated, refused, silent, too_slow
 from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
@@ -83,13 +82,25 @@ def local_folder(model: Model) -> Path | None:
     if model.kind == "own":
         name, _, step = model.path.partition("@")
         return snapshots.unpacked(asset(name), int(step)) if step else asset(name)
+    folder, _ = _checked(model)
+    return folder
+
+
+def facts(model: Model) -> Facts | None:
+    """What the files of a model say of it; None where :func:`local_folder` is None. Raises what that raises."""
+    if model.kind in ("bundled", "own"):
+        folder = local_folder(model)
+        return folder and look_at(folder, model, whole=False)
+    return _checked(model)[1]
+
+
+def _checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
+    """The folder of a model that does not come with the app, and what it says of the model."""
     if model.kind == "folder":
-        folder = Path(model.path)
-        check_again(folder, model)
-        return folder
+        return Path(model.path), check_again(Path(model.path), model)
     # Some ids were renamed; files that were downloaded under the short id are still used.
-    folders = (_cached(hub_id) for hub_id in dict.fromkeys((model.hub_id, model.name)))
-    return next((f for f in folders if f is not None), None)
+    cached = (_cached(hub_id) for hub_id in dict.fromkeys((model.hub_id, model.name)))
+    return next((one for one in cached if one is not None), (None, None))
 
 
 def _bundle(package: str) -> Path:
@@ -114,14 +125,12 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _cached(hub_id: str) -> Path | None:
+def _cached(hub_id: str) -> tuple[Path, Facts] | None:
     folder = snapshot(hub_id)
     try:
-        if folder is not None:
-            check_again(folder, Model(hub_id, hub_id, hub_id))
+        return folder and (folder, check_again(folder, Model(hub_id, hub_id, hub_id)))
     except ModelError:  # incomplete or damaged: a download replaces it
         return None
-    return folder
 
 
 # ---- downloads ------------------------------------------------------------------------------------------------------
@@ -206,8 +215,8 @@ def _download(model: Model, watch: _Watch) -> Path:
         for name, file in listing.files.items():
             _stream(model, listing.commit, name, file, partial / name, watch)
             if name == "config.json":  # checked before hundreds of megabytes are downloaded
-                check_config(read_object(partial / name, MAX_CONFIG_BYTES, who), who)
-        check_folder(partial, model)
+                look(partial, model, whole=False)
+        look(partial, model)
         watch.beat()
         return _publish(partial, place, listing.commit)
 

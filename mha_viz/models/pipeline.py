@@ -122,7 +122,7 @@ def _in_words(who: str) -> Iterator[None]:
     except _Odd as odd:
         problem = f"{who}: its tokenizer {odd}, which could stop the app and is not opened here."
         raise ModelUnsupported(problem, remedy) from None
-    except (AttributeError, IndexError, KeyError, StopIteration, TypeError, ValueError):
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise ModelUnsupported(f"{who} has a tokenizer that is not written like any known one.", remedy) from None
 
 
@@ -154,7 +154,9 @@ def _flat(step: Any, depth: int = 0) -> Iterator[Json]:
     if step["type"] != "Sequence":
         yield step
         return
-    inner = next(step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step)
+    inner = next((step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step), None)
+    if inner is None:
+        raise _Odd("has a sequence without steps")
     if depth > 3 or len(inner) > MAX_STEPS:
         raise _Odd("has too many steps")
     for one in inner:

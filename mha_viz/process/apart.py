@@ -2,8 +2,9 @@
 
 The caller names a module that ends in ``if __name__ == "__main__": serve(work)`` and sends it bytes; it receives
 progress and bytes. The child runs at low priority, is limited in time, memory and threads, and never outlives its
-parent: it watches its standard input, which closes when the parent ends for any reason. Only bytes are exchanged, as
-JSON or in a format of the caller; nothing is unpickled.
+parent: it watches its standard input, which closes when the parent ends for any reason. It has no network and writes
+only where it is told to, if the system can see to that (``process.confined``). Only bytes are exchanged, as JSON or in
+a format of the caller; nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -21,16 +22,21 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import MappingProxyType
 from typing import IO, Any, NamedTuple, NoReturn
 
 from mha_viz import errors, process
 from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
+from mha_viz.process.confined import confine
 
 MAX_LINE = 1_000_000  # bytes of a line of progress, or of an error
 POLL_SECONDS = 0.1  # seconds between two checks whether the work is cancelled
 NICE = 10  # niceness, because the app has priority
 ORPHAN_GRACE = 5.0  # seconds that a child has to save its work after its parent has ended
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+
+# numpy's library would begin its threads while it is imported, before the process is confined.
+ONE_AT_IMPORT = MappingProxyType({"OPENBLAS_NUM_THREADS": "1"})
 
 Tell = Callable[[float], None]  # takes the fraction that is done
 Stop = Callable[[], bool]  # True when the work is cancelled
@@ -41,7 +47,7 @@ class Bounds(NamedTuple):
     """The limits of a child: ``seconds`` of wall time; ``megabytes`` (10^6 bytes) of memory besides mapped files, 0 for
     no limit; ``threads``, 0 for one per core. ``grace``: seconds to save work after a stop. ``what`` and ``less`` are
     parts of error messages: the name of the work, and what to do about it. ``answer_bytes``: of the result, which the
-    parent holds in its own memory."""
+    parent holds in its own memory; ``writable``: the folders that the child may write to."""
 
     seconds: float = math.inf
     megabytes: int = 0
@@ -50,6 +56,7 @@ class Bounds(NamedTuple):
     what: str = "The work"
     less: str = "Give it less to do."
     answer_bytes: int = 100_000_000
+    writable: tuple[str, ...] = ()
 
 
 # ---- The process that waits -------------------------------------------------------------------------------------
@@ -82,8 +89,9 @@ def run(
 @contextlib.contextmanager
 def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
     """Start a child; on exit, end it and close its pipes."""
-    command, environment = process.python("-c", _START, module, json.dumps(_limits(bounds)))
+    command, environment = process.python("-c", _START, *bounds.writable, module, json.dumps(_limits(bounds)))
     threads = dict.fromkeys(THREAD_SETTINGS, str(bounds.threads)) if bounds.threads else {}
+    threads |= ONE_AT_IMPORT
     child = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -227,9 +235,10 @@ def _from_signal(code: int | None) -> type[MhaVizError] | None:
 
 
 def serve(work: Work) -> None:
-    """Do one piece of work for the parent process and send the result. Everything that this process prints goes to
-    standard error; an unexpected error is reported without the text that was being processed."""
+    """Confine this process, do one piece of work for the parent process and send the result. Everything that this
+    process prints goes to standard error; an unexpected error is reported without the text that was being processed."""
     gc.enable()
+    confine(sys.argv[1:])  # what is imported is this program's own; what is read from here on may be anybody's
     out, sys.stdout = sys.stdout.buffer, sys.stderr
     lock, stop = threading.Lock(), threading.Event()
     _stop_on_sigterm(stop)

@@ -1,5 +1,5 @@
-"""The process that runs models: ``python -m mha_viz.reader`` answers requests from standard input, one at a time, until
-it closes."""
+"""The process that runs models: it answers requests from standard input, one at a time, until it closes. Where the
+system can do that, it has no network and writes below the folders of its arguments alone."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.folder import Stamps, stamps
 from mha_viz.models.norms import norm_weighted
+from mha_viz.process.confined import confine
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
 
@@ -214,5 +215,13 @@ def serve() -> None:
         gc.enable()  # it was off while the libraries were imported
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Import the libraries, then confine this process, then serve."""
+    from transformers.models.bert import modeling_bert as modeling_bert
+
+    confine(sys.argv[1:])
     serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import tempfile
 import threading
+import time
+import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 
 from mha_viz import process
 from mha_viz.analysis.effects import Changes, Effects
@@ -13,6 +18,7 @@ from mha_viz.attention import Attention, Head, called
 from mha_viz.attention.answers import Ablation, Answer, Question
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ReadingFailed
+from mha_viz.process.apart import ONE_AT_IMPORT
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
 
@@ -23,6 +29,7 @@ DATA_BYTES = (
 )
 # Waiting threads sleep instead of spinning, which takes ten times as much time when pages need the cores.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
+SPARE_SECONDS = 20.0  # after a process has begun: until then the first visitors need the cores
 
 _TOO_LONG = "Choose another model, or a shorter text."
 _ENDED = "Try again; a smaller model or a shorter text needs less memory."
@@ -32,12 +39,17 @@ class Reader:
     """A process with loaded models that answers one request at a time. Thread-safe.
 
     Every request raises what the model raises, and ReadingFailed if the process ends or misses the deadline; the next
-    request then starts a new process.
+    request then starts a new process. With ``spare``, another process has imported the libraries by then and takes the
+    place of the one that ended. On Linux, a process has no network and writes to a temporary folder alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spare: bool = False) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._has_spare = spare
+        self._spare: subprocess.Popen[bytes] | None = None
+        self._began = 0.0  # time.monotonic() when the process began
+        self._folder = ""
         self._loaded = frozenset[str]()  # names of the loaded models
 
     def load(self, model: str) -> None:
@@ -127,8 +139,10 @@ class Reader:
             self._ask({"ask": "rest", "model": ""})
 
     def close(self) -> None:
-        """End the process; the next request starts another."""
+        """End the process, and the spare one; the next request starts another."""
         with self._lock:
+            self._end()
+            self._process, self._spare = self._spare, None
             self._end()
 
     def _ask_about(
@@ -148,6 +162,8 @@ class Reader:
                 heading, arrays = self._answered(request)
             except EOFError:  # the process may have been killed since the last request: try once more
                 heading, arrays = self._answered(request, again=True)
+            if self._has_spare and time.monotonic() - self._began > SPARE_SECONDS:
+                self._spare = self._spare if _runs(self._spare) else self._started()
         if "error" in heading:
             raise wire.error_of(heading)
         return heading, arrays
@@ -186,17 +202,28 @@ class Reader:
 
     def _running(self) -> tuple[bool, subprocess.Popen[bytes]]:
         """Whether the process has just been started, and the process itself."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and _runs(self._process):
             return False, self._process
         self._end()
-        command, environment = process.python("-c", _START, str(DATA_BYTES))
-        self._process = subprocess.Popen(
+        spare, self._spare = self._spare, None
+        self._process = spare if spare is not None and _runs(spare) else self._started()
+        self._began = time.monotonic()
+        return True, self._process
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        """A new process, which imports the libraries and then waits for a request."""
+        if not self._folder:
+            with suppress(OSError):  # there is nowhere to write: then neither can the process
+                self._folder = tempfile.mkdtemp(prefix="mha_viz-")
+                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        command, environment = process.python("-c", _START, *filter(None, [self._folder]), str(DATA_BYTES))
+        own = {"TMPDIR": self._folder} if self._folder else {}
+        return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**process.SETTINGS, **WAITING, **environment},
+            env={**process.SETTINGS, **WAITING, **environment, **ONE_AT_IMPORT, **own},
         )
-        return True, self._process
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -212,17 +239,22 @@ class Reader:
 _START = """
 import gc, os, sys
 gc.disable()
+limit = int(sys.argv.pop())
 try:
     import resource
-    resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit,) * 2)
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("500")
 except (ImportError, OSError, ValueError):
     pass
 sys.modules["scipy"] = None
-from mha_viz.reader.__main__ import serve
-serve()
+from mha_viz.reader.__main__ import main
+main()
 """
+
+
+def _runs(process: subprocess.Popen[bytes] | None) -> bool:
+    return process is not None and process.poll() is None
 
 
 def _stop(process: subprocess.Popen[bytes], timed_out: threading.Event) -> None:

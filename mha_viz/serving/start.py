@@ -15,7 +15,7 @@ from streamlit.web.server.starlette import starlette_server, starlette_websocket
 from mha_viz import process
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.files.assets import app_root
-from mha_viz.models import catalog
+from mha_viz.models import catalog, inspection
 from mha_viz.serving import settings
 from mha_viz.serving.app import app
 from mha_viz.serving.connections import protocol
@@ -52,6 +52,7 @@ def _run(options: dict[str, Any], chosen: Settings) -> None:
     options = _hosts(address, chosen) | options
     _restrict(address, chosen)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
+    inspection.begin()
     raise_descriptor_limit()
     _bound_connections(chosen)
     logging.getLogger(starlette_websocket.__name__).addFilter(_without_traceback)

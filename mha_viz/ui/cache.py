@@ -332,7 +332,7 @@ def _words(text: str, pair: str) -> tuple[str, ...]:
 @Once
 def _reader() -> Reader:
     """The process that holds the models, one for the whole server."""
-    return Reader()
+    return Reader(spare=catalog.hosted())  # a visitor who waits for the import lets all others wait
 
 
 @Once

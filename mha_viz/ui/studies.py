@@ -285,7 +285,8 @@ class Studies:
             "sums": str(sums) if sums else None,
         }
         order = json.dumps(request).encode() + b"\n" + source.data
-        profile = profile_of(json.loads(apart.run(CHILD, order, _bounds(folder), job.tell, cancelled=job.stopped)))
+        bounds = _bounds(folder)._replace(writable=(str(sums),) if sums else ())
+        profile = profile_of(json.loads(apart.run(CHILD, order, bounds, job.tell, cancelled=job.stopped)))
         self._profiles.put(key, profile)
         if sums is None:
             self._unwritten.put(key, Unwritten(profile, ExportError("The folder of profiles cannot be written.")))

@@ -13,7 +13,6 @@ from mha_viz.attention.encoder_decoder import read_back
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models import catalog, hub
 from mha_viz.models.families import CROSS, ENCODER, PARTS
-from mha_viz.models.folder import parts
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import Address
@@ -32,8 +31,8 @@ WHY = {
 def has_two(model: catalog.Model) -> bool:
     """Whether a model is an encoder–decoder; False if its files are not here."""
     with suppress(MhaVizError):
-        folder = hub.local_folder(model)
-        return folder is not None and bool(parts(folder))
+        facts = hub.facts(model)
+        return facts is not None and bool(facts.parts)
     return False
 
 

@@ -24,7 +24,9 @@ SECONDS_FOR_WORKERS = 60
 @contextmanager
 def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
     """A client of the scheduler at ``address``, such as "tcp://10.0.0.5:8786", or, without an address, of a cluster of
-    ``workers`` processes with one thread each on this machine, which ends with the block.
+    ``workers`` processes with one thread each on this machine, which ends with the block. All connections of the latter
+    are encrypted, with a certificate that only its own processes have: whoever reaches a scheduler can run code as the
+    account that started it, and every account of a machine reaches its loopback addresses.
 
     Raises ClusterMissing if Dask is not installed, ClusterError if no scheduler answers, and SettingError for what is
     not an address.
@@ -45,7 +47,15 @@ def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
                     dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
                     set_as_default=False,
+                    security=True,
                 )
+    except ImportError as error:
+        raise _missing("The package cryptography") from error
+    except TypeError as error:  # Dask's words for a missing certificate
+        raise ClusterError(
+            f"A scheduler at {quoted(address)} cannot be reached without a certificate.",
+            "Name its files in Dask’s configuration: https://distributed.dask.org/en/stable/tls.html.",
+        ) from error
     except (OSError, ValueError, TimeoutError, RuntimeError) as error:
         where = f"at {quoted(address)}" if address else "on this machine"
         raise ClusterError(
@@ -61,11 +71,13 @@ def library() -> Any:
     try:
         import distributed
     except ImportError as error:
-        raise ClusterMissing(
-            "Dask is not installed, which a study on several processes or machines needs.",
-            'Install it: pip install "mha-viz[cluster]".',
-        ) from error
+        raise _missing("Dask") from error
     return distributed
+
+
+def _missing(what: str) -> ClusterMissing:
+    needed = f"{what} is not installed, which a study on several processes or machines needs."
+    return ClusterMissing(needed, 'Install it: pip install "mha-viz[cluster]".')
 
 
 def _config() -> Any:

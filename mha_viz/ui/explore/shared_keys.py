@@ -7,7 +7,6 @@ from contextlib import suppress
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog, hub
-from mha_viz.models.folder import heads_per_key
 from mha_viz.ui.parts import remark
 
 LISTED = 3  # the most groups that are listed
@@ -16,8 +15,8 @@ LISTED = 3  # the most groups that are listed
 def say(attention: Attention) -> None:
     """One line on the groups of heads, for models that have such groups."""
     with suppress(MhaVizError):  # the files are gone: the drawing stays
-        folder = hub.local_folder(catalog.resolve(attention.model))
-        shared = heads_per_key(folder) if folder is not None else 1
+        facts = hub.facts(catalog.resolve(attention.model))
+        shared = facts.heads_per_key if facts is not None else 1
         if shared > 1:
             remark(f"In each layer {_groups(attention.heads, shared)} share a key and a value; their queries differ.")
 

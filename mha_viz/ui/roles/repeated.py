@@ -19,7 +19,6 @@ from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import Theme
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
-from mha_viz.models.folder import is_causal
 from mha_viz.models.snapshots import steps
 from mha_viz.numerals import decimal
 from mha_viz.ui import navigation
@@ -79,8 +78,8 @@ def _measured() -> _Measured:
 def show(model: catalog.Model) -> None:
     """Show the section for a causal model whose files are here; nothing for other models."""
     with guarded(complain):
-        folder = hub.local_folder(model)
-        if folder is None or not is_causal(folder):
+        facts = hub.facts(model)
+        if facts is None or not facts.causal:
             return
         with st.container(key="repeated"):
             st.markdown("## On repeated random tokens")

@@ -1,0 +1,47 @@
+"""Looks into the folders of strangers' models in a child process, so that no file of theirs can stop a server.
+
+A server calls :func:`begin`. The child starts without any model library, is limited in time and memory, and answers
+with facts or with the error that the look has raised.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import asdict
+from pathlib import Path
+
+from mha_viz.errors import Failed, ModelBroken, TooLarge, TooSlow
+from mha_viz.models.catalog import Model
+from mha_viz.models.folder import Facts, look_at, look_by
+from mha_viz.process import apart
+
+BOUNDS = apart.Bounds(seconds=20, megabytes=1500, what="The check of the model’s files")
+_turns = threading.BoundedSemaphore(2)
+
+
+def begin() -> None:
+    """From now on, this process looks into no folder itself."""
+    look_by(look_apart)
+
+
+def look_apart(folder: Path, model: Model, whole: bool = True) -> Facts:
+    """As ``folder.look_at``, in a child process; a folder that exceeds its limits counts as broken."""
+    order = json.dumps({"folder": str(folder), "model": asdict(model), "whole": whole}).encode()
+    try:
+        with _turns:
+            answer = json.loads(apart.run("mha_viz.models.inspection", order, BOUNDS))
+    except (TooSlow, TooLarge, Failed) as error:
+        raise ModelBroken(error.problem, "Choose another model.") from error
+    return Facts(Model(**answer["model"]), answer["causal"], tuple(answer["parts"]), answer["heads_per_key"])
+
+
+def work(order: bytes, _progress: apart.Tell, _stopped: apart.Stop) -> bytes:
+    """The facts of a folder, as JSON. Raises ModelBroken, ModelUnsupported."""
+    request = json.loads(order)
+    facts = look_at(Path(request["folder"]), Model(**request["model"]), request["whole"])
+    return json.dumps({**facts._asdict(), "model": asdict(facts.model)}).encode()
+
+
+if __name__ == "__main__":
+    apart.serve(work)

@@ -1,0 +1,100 @@
+"""Children that read strangers' files reach no network and write nowhere else, where the system can refuse it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mha_viz import process
+from mha_viz.process import apart
+from mha_viz.reader import Reader, client
+from tests.children import ATTEMPTS
+from tests.waiting import until
+
+pytestmark = pytest.mark.app
+
+CONFINED = "from mha_viz.process.confined import confine; print(*sorted(confine()))"
+READER = """
+import json, sys
+import mha_viz.reader.__main__ as reader
+from tests.children import attempt
+order = json.loads(sys.argv.pop())
+reader.serve = lambda: print(attempt(order))
+reader.main()
+"""
+THREADS = """
+import os
+import mha_viz.reader.__main__ as reader
+reader.confine = lambda _: print(len(os.listdir("/proc/self/task")))
+reader.serve = lambda: None
+reader.main()
+"""
+
+
+def output(*arguments: str) -> str:
+    """What a Python process prints."""
+    command, environment = process.python("-c", *arguments)
+    environment = {**environment, **apart.ONE_AT_IMPORT}
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Two folders, of which the first is the child's own, and a port that accepts connections."""
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    mine.mkdir()
+    other.mkdir()
+    (other / "a").write_text("a", "utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield {"do": "try", "mine": str(mine), "other": str(other), "port": listening.getsockname()[1]}
+
+
+def assert_refused(refused: list[str], order: dict[str, Any]) -> None:
+    """Everything was refused that ``confine`` reports as taken, and nothing else."""
+    taken = output(CONFINED).split()
+    assert refused == [what for what, attempts in ATTEMPTS.items() for _ in attempts if what in taken]
+    assert Path(order["mine"], "b").read_text("utf-8") == "mine"
+    assert "writing" not in taken or Path(order["other"], "a").read_text("utf-8") == "a"
+
+
+def test_a_child_can_neither_connect_nor_write_elsewhere(order: dict[str, Any]) -> None:
+    bounds = apart.Bounds(writable=(order["mine"],))
+    assert_refused(json.loads(apart.run("tests.children", json.dumps(order).encode(), bounds)), order)
+
+
+def test_the_reader_can_neither_connect_nor_write_elsewhere(order: dict[str, Any]) -> None:
+    assert_refused(json.loads(output(READER, order["mine"], json.dumps(order))), order)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are listed in /proc")
+def test_no_thread_of_the_reader_begins_before_it_is_confined() -> None:
+    assert output(THREADS) == "1\n"
+
+
+def test_a_reader_that_ends_is_replaced_by_the_spare_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SPARE_SECONDS", 0.0)
+    reader = Reader(spare=True)
+    try:
+        reader.read("toy", "The cat sat.", "", ())
+        first, spare, folder = reader._process, reader._spare, Path(reader._folder)
+        assert first is not None
+        assert spare is not None
+        first.kill()
+        until(lambda: first.poll() is not None)
+        reader.read("toy", "The cat sat.", "", ())
+        assert reader._process is spare
+        assert reader._spare not in (None, first, spare)
+        assert folder.is_dir()
+    finally:
+        reader.close()
+    assert spare.poll() is not None
+    del reader
+    assert not folder.exists() or os.name != "posix"

@@ -1,0 +1,94 @@
+"""Folders of strangers' models are looked into by a child process, and nothing in them stops it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import hostile
+from mha_viz.errors import MhaVizError, ModelBroken
+from mha_viz.files.assets import asset
+from mha_viz.models import catalog, folder, hub, inspection
+from mha_viz.models.catalog import Model
+from mha_viz.serving import start
+from mha_viz.serving.settings import Settings
+
+pytestmark = pytest.mark.app
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Model:
+    """A copy of the toy model at a place of its own."""
+    shutil.copytree(asset("toy"), tmp_path / "stranger", ignore=shutil.ignore_patterns("snapshots*"))
+    return catalog.resolve(str(tmp_path / "stranger"))
+
+
+@pytest.fixture
+def apart() -> Iterator[None]:
+    inspection.begin()
+    yield
+    folder.look_by(folder.look_at)
+
+
+class Stopped(Exception):
+    """In place of serving."""
+
+
+def test_a_server_opens_no_file_of_a_stranger(stranger: Model, monkeypatch: pytest.MonkeyPatch, apart: None) -> None:
+    folder.look_by(folder.look_at)
+    monkeypatch.setattr(start, "raise_descriptor_limit", lambda: (_ for _ in ()).throw(Stopped))
+    monkeypatch.setattr(start, "app", lambda _: None)
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "")
+    with pytest.raises(Stopped):
+        start._run({}, Settings())
+    opened: list[str] = []
+    watched = stranger.path
+
+    def watch(event: str, values: tuple[object, ...]) -> None:
+        if watched and event == "open" and watched in str(values[0]):
+            opened.append(str(values[0]))
+
+    sys.addaudithook(watch)  # for good: there is no way to remove it
+    facts = hub.facts(stranger)
+    watched = ""
+    assert opened == []
+    assert facts is not None
+    assert (facts.model.layers, facts.model.heads, facts.parts, facts.causal) == (2, 4, (), False)
+    assert facts == folder.look_at(Path(stranger.path), stranger)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 4])
+def test_a_broken_folder_is_told_in_the_same_words(seed: int, tmp_path: Path, apart: None) -> None:
+    hostile.mutate(tmp_path, seed)
+    model = Model("stranger", "stranger", kind="folder", path=str(tmp_path))
+    errors = []
+    for look in (folder.look_at, folder.check_again):
+        with pytest.raises(MhaVizError) as caught:
+            look(tmp_path, model)
+        errors.append((type(caught.value), str(caught.value)))
+    assert errors[0] == errors[1]
+
+
+def test_what_exceeds_the_limits_of_the_child_counts_as_broken(
+    stranger: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "BOUNDS", inspection.BOUNDS._replace(seconds=0))
+    with pytest.raises(ModelBroken, match="took longer"):
+        inspection.look_apart(Path(stranger.path), stranger)
+
+
+def test_no_damaged_file_of_a_model_ends_a_process() -> None:
+    outcomes = hostile.in_child(range(300))
+    assert [one.seed for one in outcomes] == [*range(300)]
+    assert {one.what for one in outcomes} == {"opened", "ModelBroken", "ModelUnsupported", "MhaVizError"}
+    assert max(one.megabytes for one in outcomes) < hostile.MEGABYTES
+
+
+def test_a_sequence_of_no_steps_is_refused(tmp_path: Path) -> None:
+    hostile.mutate(tmp_path, 1483)
+    assert hostile._outcome(tmp_path, 1483).what == "ModelUnsupported"

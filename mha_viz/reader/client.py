@@ -43,6 +43,8 @@ class Reader:
     place of the one that ended. On Linux, a process has no network and writes to a temporary folder alone.
     """
 
+    starts = 0  # of all readers of this process
+
     def __init__(self, spare: bool = False) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -208,6 +210,7 @@ class Reader:
         spare, self._spare = self._spare, None
         self._process = spare if spare is not None and _runs(spare) else self._started()
         self._began = time.monotonic()
+        Reader.starts += 1
         return True, self._process
 
     def _started(self) -> subprocess.Popen[bytes]:

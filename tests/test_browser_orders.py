@@ -1,7 +1,6 @@
 """Walks over the pages in a real browser, from control to control, as fast as the page allows.
 
-Every control follows its neighbours, both ways; with ``--all``, every two controls follow each other in both orders.
-Without a browser, tests/test_orders.py does that in each run.
+Every control follows another; with ``--all``, every two controls follow each other in both orders.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from mha_viz.ui.parts import UNFORESEEN
 from tests import lanes
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab, open_by_search
-from tests.controls import every_two, there_and_back
+from tests.controls import every_two
 
 LONG = 120_000  # milliseconds: the first action that reads waits for torch
 SHORT = 15_000
@@ -315,7 +314,7 @@ def test_controls_after_each_other(visitor: BrowserTab, server: AppServer, paths
 
 def walk_over(visitor: BrowserTab, path: str) -> None:
     shown, controls = PAGES[path]
-    walk = (every_two if lanes.everything else there_and_back)(list(controls))
+    walk = every_two(list(controls)) if lanes.everything else list(controls)
     page = visitor.visit(path)
     for step, name in enumerate(walk):
         try:

@@ -134,7 +134,7 @@ def a_click_after_a_link_works(visitor: BrowserTab) -> None:
 def test_a_file_of_ones_own_is_measured_with_progress(visitor: BrowserTab, tmp_path: Path) -> None:
     path = tmp_path / "own.conllu"
     path.write_text(as_conllu(grammar.corpus(40, seed=77).sentences), "utf-8")
-    page = visitor.visit("/roles", corpus="file")
+    page = visitor.visit("/roles", corpus="file", model="toy")
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Measure own.conllu").click()
     expect(page.get_by_text("Measured on own.conllu")).to_be_visible(timeout=LONG)

@@ -54,7 +54,7 @@ def given(folder: Path, content: str | bytes, name: str = "c.conllu") -> Path:
 def test_a_treebank_becomes_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert profile(given(tmp_path, GOOD * 4), tmp_path / "out", "--name", "Dogs") == 0
     printed = capsys.readouterr()
-    assert printed.err == ""
+    assert all(" of the text" in line for line in printed.err.splitlines())  # progress, where it takes seconds
     assert "minilm on Dogs (4 sentences, 12 words, 20 pieces)" in printed.out
     written = read_profile(tmp_path / "out")
     assert written.corpus == "Dogs"

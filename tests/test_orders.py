@@ -1,7 +1,6 @@
-"""Every two actions of a visitor on a page, in both orders: none ends in an error, none is logged.
+"""The actions of a visitor on a page, one after the other: none ends in an error, none is logged.
 
-The search and the view for a class are on every page: in each run they are done before and after every other control of
-Explore, on another page only before and after one of its own.
+Usually each follows both of its neighbours, at an even and an odd place; with --all each follows every other.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ OFTEN = (
     *("explore", "compare", "compare, published", "compare, the map", "roles", "roles, own file", "inside", "lab"),
     *("switch off, toy", "questions", "about"),
 )
-ON_EVERY_PAGE = ("mha_search.", "class_")
 ALIKE = ("inside_head", "inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # After these actions a page or view without some of the others is open: another page, the view for a class, a model
 # that is not here, a form, another quantity.
@@ -94,12 +92,7 @@ def check(place: Place, walk: Sequence[Act]) -> None:
 @pytest.mark.parametrize("name", OFTEN)
 def test_one_value_of_each_control_after_another(name: str) -> None:
     things = [act for act in first_of_each(usual(PLACES[name])) if not act.control.startswith(ALIKE)]
-    common = [act for act in things if act.control.startswith(ON_EVERY_PAGE)]
-    own = [act for act in things if act not in common]
-    if lanes.everything or not own or name == "explore":
-        check(PLACES[name], every_two(things))
-    else:
-        check(PLACES[name], [*every_two(own), *there_and_back([*common, own[0]])])
+    check(PLACES[name], every_two(things) if lanes.everything else there_and_back(things))
 
 
 @pytest.mark.slow

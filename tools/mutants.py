@@ -20,6 +20,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ DEADLINE = 900  # seconds after which a mutant that hangs counts as noticed
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "node_modules", "build", "dist", ".*_cache", ".hypothesis", "cache")
 HEAVY = ("torch", "transformers", "streamlit", "pandas", "plotly", "matplotlib", "playwright.sync_api", "hypothesis")
 PASSED, FAILED, HANGS = "passed", "failed", "hangs"
+REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"  # what the parent of the forks has imported
+UNTRIED = 70  # exit code of a fork in which pytest did not come to an end
 
 
 @dataclass(frozen=True)
@@ -256,24 +259,31 @@ def run(tree: Path, tests: Sequence[str]) -> str:
         time.sleep(0.05)
     if report.exists():
         return report.read_text("utf-8")
-    return PASSED if done[1] == 0 else FAILED
+    code = os.waitstatus_to_exitcode(done[1])
+    if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED, UNTRIED):
+        raise RuntimeError(f"No test was tried: {(tree / '.log').read_text('utf-8')[-2000:]}")
+    return PASSED if code == 0 else FAILED
 
 
 def _as_child(tree: Path, tests: Sequence[str], report: Path) -> None:
-    code = 70
+    code = UNTRIED
     try:
         os.setpgid(0, 0)
         os.chdir(tree)
         sys.path[:] = [str(tree), *(path for path in sys.path if path not in (str(ROOT), ""))]
         sys.dont_write_bytecode = True
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tree)}  # for the processes that tests start
         with (tree / ".log").open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
         modules = sorted(set(map(_module, tests)))
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not deploy", "--all"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not deploy", "-W", REWRITTEN]
         code = int(pytest.main([*options, *modules], plugins=[Chosen(tests, report)]))
+    except BaseException:
+        traceback.print_exc()
     finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)
 
 
@@ -336,6 +346,8 @@ def in_processes(work: Callable[[int], None], count: int) -> None:
             try:
                 work(number)
                 code = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(code)
         pids.append(pid)

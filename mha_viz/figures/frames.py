@@ -111,7 +111,8 @@ def _levels(maps: Array) -> str:
 
 def _strip(strip: Strip) -> dict[str, Any]:
     largest = float(np.abs(strip.numbers).max()) or 1.0
-    levels = np.rint(128 + strip.numbers / largest * 127).astype(np.uint8)
+    shares = strip.numbers / largest
+    levels = np.rint(128 + np.sign(shares) * np.sqrt(np.abs(shares)) * 127).astype(np.uint8)  # small ones are seen too
     return {
         "name": strip.name,
         "size": strip.numbers.shape[-1],

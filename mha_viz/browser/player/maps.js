@@ -9,7 +9,7 @@ import { blended, bytesOf, cssColour } from "./frames.js";
 import { svg } from "./svg.js";
 
 const SIGN = 0.34; // of a cell: half the side of a square, or the radius of a circle
-const READABLE = 12; // the smallest cell beside which a word can be written, pixels
+const READABLE = 11; // the smallest cell beside which a word can be written, pixels
 const BARE = 84; // the least width of a map without words, pixels
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MapsView} */
@@ -110,21 +110,19 @@ function stripsOf({ name, size, cells }, maps) {
   };
 }
 
-// What the strips are, and what their colours mean.
+// What the strips are, and what their colours mean: a quarter of the largest number has half the colour.
 /** @type {(strip: PlayerStrip, colours: Uint32Array) => HTMLElement} */
 export function stripKey({ name, size, largest }, colours) {
-  /** @type {(value: number) => HTMLElement} */
-  const entry = (value) => {
+  /** @type {(share: number) => HTMLElement} */
+  const entry = (share) => {
     const swatch = make("i", { "aria-hidden": "true" });
-    swatch.style.background = cssColour(colours[Math.round(128 + (value / largest) * 127)]);
-    return make("span", {}, swatch, decimal(value, 1));
+    swatch.style.background = cssColour(colours[Math.round(128 + Math.sign(share) * Math.sqrt(Math.abs(share)) * 127)]);
+    return make("span", {}, swatch, decimal(share * largest, 2));
   };
-  const what = make(
-    "span",
-    {},
-    `The strip over each map is the head itself: the first ${size} numbers of its ${name}.`,
-  );
-  return make("div", { class: "legend" }, what, ...[-largest, 0, largest].map(entry));
+  const [matrix, index] = name.split("_");
+  const what = make("span", { class: "what" }, `Strips: the first ${size} numbers of the head’s own `);
+  what.append(make("b", {}, matrix, make("sub", {}, index)));
+  return make("div", { class: "legend" }, what, ...[-1, -0.25, 0, 0.25, 1].map(entry));
 }
 
 // Open signs that leave the shade of their cell to be seen: circles for the first relation, then squares, diamonds.

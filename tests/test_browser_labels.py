@@ -19,6 +19,7 @@ from tests import lanes
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
 
 COUNTS = range(5, 21)
+SENTENCE = "One small dog and its very old friend walked home along a long road in the cold rain today ."
 LAPTOP = {"width": 1280, "height": 720}
 # Of each canvas since it was last cleared: the place of its cells, and the middle of the small letters of each
 # text, in pixels of the canvas.
@@ -104,7 +105,7 @@ def test_words_stand_beside_their_rows(newcomer: Callable[..., BrowserTab], mini
         page.locator(".mha-player").evaluate("(root, data) => root.app.show(data)", of_words(count))
         stand_beside_their_rows(page, ".map canvas", count)
     visitor.resize(DESKTOP)
-    words = "One small dog and its very old friend walked home along a long road in the cold rain today .".split()
+    words = SENTENCE.split()
     read = [minilm.encode(" ".join(words[-count:])) for count in (5, 12, 20)]
     file = mv.publish([(attention, "L3H1") for attention in read], tmp_path / "heads.html", special="hide")
     page = page.context.new_page()

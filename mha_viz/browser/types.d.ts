@@ -341,6 +341,7 @@ interface ExplorerApp {
   look: Look;
   tour: string;
   opened: number;
+  quiet?: boolean;
   roles: Roles;
   sought: string | null;
   stage: import("./stage.js").Stage<ReadingView>;
@@ -442,6 +443,7 @@ interface HeadRoles {
   roles: Role[];
   tour: string;
   opened: number;
+  quiet: boolean;
 }
 
 interface Rank {

@@ -12,15 +12,28 @@ from tests.files import code_in
 
 
 def test_a_class_sees_one_view_and_walks_a_lesson_to_its_end(visitor: BrowserTab) -> None:
+    the_answer_is_not_given_away(visitor)
     page = visitor.explore(**{"class": "1", "head": "L3H1"})
     panel = page.locator(".st-key-classroom").bounding_box()
     assert panel
     assert panel["height"] < 100, "the page itself is what a class looks at"
-    for hidden in ("Examples", "Copy link", "+ Compare"):
+    for hidden in ("Copy link", "+ Compare"):
         expect(page.get_by_role("button", name=hidden)).to_be_hidden()
     the_code_is_the_link_to_this_view(visitor)
     larger_type_is_sharp_and_clicks_hit_their_targets(visitor)
     a_lesson_is_walked_to_its_end(visitor)
+
+
+def the_answer_is_not_given_away(visitor: BrowserTab) -> None:
+    """While an answer is hidden nothing is held, and no link is named; with it in view, both may be."""
+    page = visitor.explore(**{"class": "1"})
+    expect(page.locator(".look")).to_contain_text("What does “it” refer to?")
+    expect(page.locator(".look details:not([open])")).to_have_count(1)
+    expect(visitor.readout).to_have_text("Point at a word to see only its links; click to hold.")
+    page.get_by_role("button", name="Examples").click()
+    page.get_by_role("button", name="We sat on the river bank").click()
+    expect(page.locator(".look")).to_contain_text("what does each “bank” look at?")
+    expect(visitor.readout).to_contain_text("bank attends to")  # nothing is hidden here
 
 
 def the_code_is_the_link_to_this_view(visitor: BrowserTab) -> None:

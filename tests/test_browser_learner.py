@@ -137,8 +137,15 @@ def test_the_slider_over_training_obeys_the_arrow_keys(visitor: BrowserTab) -> N
 
 
 # From now on, time passes by 0.1 s in every frame of the page, however long the machine takes for it, and stands still
-# while the slider is at window.goal. Noted of every frame: the step, the picture of a map, messages to the server.
-FRAME_BY_FRAME = """canvas => {
+# while the slider is at window.goal. Noted of every frame: the step, the picture of a map, messages to the server, the
+# picture of the weights over the map.
+FRAME_BY_FRAME = """map => {
+  const pictureOf = (canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let picture = 0;
+    for (const colour of new Uint32Array(data.buffer)) picture = (Math.imul(picture, 31) + colour) | 0;
+    return picture;
+  };
   const inFrame = window.requestAnimationFrame.bind(window);
   let time = performance.now();
   performance.now = () => time;
@@ -150,11 +157,9 @@ FRAME_BY_FRAME = """canvas => {
     return send.apply(this, sent);
   };
   const note = () => {
-    const slider = canvas.getRootNode().querySelector("input[type=range]");
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    let picture = 0;
-    for (const colour of new Uint32Array(data.buffer)) picture = (Math.imul(picture, 31) + colour) | 0;
-    window.noted?.push([Number(slider.value), picture, messages]);
+    const slider = map.getRootNode().querySelector("input[type=range]");
+    const [strip, picture] = [...map.querySelectorAll("canvas")].map(pictureOf);
+    window.noted?.push([Number(slider.value), picture, messages, strip]);
     if (Number(slider.value) < window.goal) time += 100;
     inFrame(note);
   };
@@ -162,7 +167,7 @@ FRAME_BY_FRAME = """canvas => {
 }"""
 
 
-def play(visitor: BrowserTab, steps: int) -> list[tuple[int, int, int]]:
+def play(visitor: BrowserTab, steps: int) -> list[tuple[int, int, int, int]]:
     """Press Play, and Pause at the recorded step that comes so many later; returns what was noted of every frame."""
     page, button = visitor.page, visitor.page.locator(".mha-player .play")
     page.evaluate(
@@ -173,7 +178,7 @@ def play(visitor: BrowserTab, steps: int) -> list[tuple[int, int, int]]:
     page.keyboard.press("Enter")
     expect(button).to_have_text("❚❚ Pause")
     page.wait_for_function("() => window.noted.some(([step]) => step === window.goal)")
-    frames: list[tuple[int, int, int]] = page.evaluate("window.noted")
+    frames: list[tuple[int, int, int, int]] = page.evaluate("window.noted")
     page.keyboard.press("Enter")
     expect(button).to_have_text("▶ Play")
     return frames
@@ -192,7 +197,7 @@ def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab)
     page = visitor.visit("/why_heads_differ", experiment="output", guess="skip", step="19")  # maps now change much
     expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 19")
     page.wait_for_selector(QUIET)
-    page.locator(".mha-player canvas").first.evaluate(FRAME_BY_FRAME)
+    page.locator(".mha-player figure").first.evaluate(FRAME_BY_FRAME)
     moving = play(visitor, 5)
     paused = shown_step(page)
     visitor.asked(step=paused)
@@ -212,18 +217,20 @@ def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab)
     assert set(pictures_of(calm)) == {1}, "without motion a map changes only with the step"
 
 
-def the_heads_part_without_the_server(frames: list[tuple[int, int, int]]) -> None:
-    """While a training plays, each recorded step is shown, its map is another one, and the server is not asked."""
-    steps = [step for step, _, _ in frames]
+def the_heads_part_without_the_server(frames: list[tuple[int, int, int, int]]) -> None:
+    """While a training plays, each recorded step is shown, map and weights become others, and the server is not
+    asked."""
+    steps = [step for step, *_ in frames]
     assert sorted(set(steps)) == list(range(steps[0], steps[-1] + 1))
     assert frames[0][1] != frames[-1][1]
+    assert frames[0][3] != frames[-1][3]
     assert frames[0][2] == frames[-1][2], "messages were sent"
 
 
-def pictures_of(frames: list[tuple[int, int, int]]) -> list[int]:
+def pictures_of(frames: list[tuple[int, int, int, int]]) -> list[int]:
     """How many pictures each recorded step had."""
     pictures: dict[int, set[int]] = {}
-    for step, picture, _ in frames:
+    for step, picture, *_ in frames:
         pictures.setdefault(step, set()).add(picture)
     return [len(all_) for all_ in pictures.values()]
 

@@ -7,6 +7,7 @@ import json
 import re
 import zlib
 from html import unescape
+from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pytest
@@ -17,12 +18,14 @@ from hypothesis import strategies as st
 from mha_viz.errors import LessonFull
 from mha_viz.figures.charts import go
 from mha_viz.figures.enlarged import enlarged
+from mha_viz.files.assets import page_files, page_name
 from mha_viz.ui import classroom, lesson
 from mha_viz.ui.classroom import LARGER
 from mha_viz.ui.lesson import MAX_ENCODED, MAX_REMARK, MOST, View
 from tests import hostile
 from tests.files import code_in
 from tests.page_session import PageSession, press
+from tests.places import PLACES
 
 ITEMS = (
     View("explore", {"text": "It rains.", "head": "L3H1"}, "Look at “rains”."),
@@ -111,6 +114,9 @@ def test_the_view_for_a_class_has_fewer_controls() -> None:
     assert (usual.typed["look"], usual.typed["answer"]) == (f"{question} {answer}", "")
     assert (there.typed["look"], there.typed["answer"]) == (question, answer)
     assert there.typed["examples"][0]["look"] == question
+    assert (usual.typed["full"]["pin"], usual.badges["quiet"]) == ("q10", False)
+    assert ("pin" in there.typed["full"], there.badges["quiet"]) == (False, True)
+    assert not PageSession({"class": "1", "text": "It rains."}).badges["quiet"]  # it asks nothing
     press(there, "class_out")
     assert "class" not in there.url
 
@@ -123,6 +129,18 @@ def test_a_lesson_leads_through_its_views() -> None:
     (link,) = [link for link in there.at.get("page_link") if link.proto.label.endswith("Next →**]")]
     assert "head=L2H4" in link.proto.query_string
     assert "view=2" in link.proto.query_string
+
+
+@pytest.mark.parametrize("file", page_files(), ids=page_name)
+def test_a_view_has_no_parameters_of_other_pages_and_none_complains(file: Path) -> None:
+    seen = {name: value for place in PLACES.values() for name, value in place.url.items()} | {"part": "2"}
+    views = lesson.add((), page_name(file), {**seen, "model": "toy", "head": "L1H1", "off": "L1H0"}, "")
+    for parameters in ({**views[0].parameters, "view": "1"}, {"part": "1"}):  # as older links count views
+        there = PageSession({**parameters, "class": "1", "lesson": lesson.write(views) or ""}, str(file))
+        assert "Part of this link could not be used" not in there.said
+    own = {"show": "compare", "kinds": "roles", "divide": "inside_a_head", "experiment": "why_heads_differ"}
+    for name, page in {**own, "task": "questions"}.items():
+        assert (name in views[0].parameters) == (page == page_name(file))
 
 
 def test_remarks_on_the_page_are_never_html() -> None:

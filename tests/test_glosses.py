@@ -50,11 +50,11 @@ def test_a_subtype_without_a_gloss_has_that_of_its_relation() -> None:
 
 
 def test_an_explanation_names_the_linked_words_of_its_example() -> None:
-    assert explained("case dep_to_head") == "preposition → its noun, as “in” → “house” in “in the house”"
-    assert explained("obj") == "object and its verb, as “book” and “reads” in “she reads a book”"
-    assert explained("obj head_row") == "its verb → object, as “reads” → “book” in “she reads a book”"
-    assert explained("obj head_to_dep") == "object ← its verb, most of all, as “book” ← “reads” in “she reads a book”"
-    assert explained("third_person").startswith("pronoun → what it refers to, as “it” → “dog” in “the dog barked")
+    assert explained("case dep_to_head") == "preposition → its noun, as “in” → “house” in “they live in the house”"
+    assert explained("obj") == "object and its verb, as “books” and “reads” in “she reads books”"
+    assert explained("obj head_row") == "its verb → object, as “reads” → “books” in “she reads books”"
+    assert explained("obj head_to_dep") == "object ← its verb, most of all, as “books” ← “reads” in “she reads books”"
+    assert explained("third_person").startswith("pronoun → what it refers to, as “she” → “Anna” in “Anna called")
     assert explained("dep dep_to_head") == "unclear link → its head"
     assert explained("unheard") == ""
     assert not [relation for relation in RELATIONS if re.search("[*_]", explained(relation))]

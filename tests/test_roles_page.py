@@ -101,7 +101,7 @@ def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> No
 def test_a_head_of_the_url_is_shown_in_full() -> None:
     page = seen(head="L3H1")
     assert "### L3H1 (4-2)" in page.said
-    assert "pronoun → what it refers to, as “it” → “dog” in “the dog barked because it was cold”" in page.said
+    assert "pronoun → what it refers to, as “she” → “Anna” in “Anna called because she was late”" in page.said
     assert "coincides with coreference" in page.said
     assert "All numbers of these relations" in {box.label for box in page.at.expander}
     assert "In the built-in sentences it is right in" in page.said

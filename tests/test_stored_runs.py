@@ -58,6 +58,13 @@ def test_stored_runs_show_what_is_usual(experiment: str) -> None:
     assert not odd
 
 
+def test_the_recorded_weights_of_heads_begin_equal_only_where_heads_begin_alike() -> None:
+    for experiment, begin, end in ((IDENTICAL, True, True), (OUTPUT, True, False), (RANDOM_START, False, False)):
+        queries = record.stored(experiment).runs[0].queries
+        assert queries.shape[2] == record.STRIP
+        assert [bool((queries[at] == queries[at, :1]).all()) for at in (0, -1)] == [begin, end]
+
+
 def test_a_run_that_does_not_show_it_says_no() -> None:
     result = record.stored(IDENTICAL)
     arm = result.runs[0]

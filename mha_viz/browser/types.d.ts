@@ -341,6 +341,7 @@ interface ExplorerApp {
   look: Look;
   tour: string;
   opened: number;
+  quiet?: boolean;
   roles: Roles;
   sought: string | null;
   stage: import("./stage.js").Stage<ReadingView>;
@@ -442,6 +443,7 @@ interface HeadRoles {
   roles: Role[];
   tour: string;
   opened: number;
+  quiet: boolean;
 }
 
 interface Rank {
@@ -530,7 +532,9 @@ interface PlayerData {
   words: string[];
   heads: PlayerHead[];
   columns: number;
+  named: boolean;
   maps: string;
+  strip: PlayerStrip | null;
   marks: PlayerMark[];
   captions: string[];
   titles: { flow: string; matrices: string };
@@ -540,11 +544,27 @@ interface PlayerData {
   signed: string[];
 }
 
+/** Of every head, the first `size` numbers of a matrix at every step, as shades from 1 to 255 around 128, which is 0. */
+interface PlayerStrip {
+  name: string;
+  size: number;
+  largest: number;
+  cells: string;
+}
+
+interface PlayerMap {
+  root: HTMLElement;
+  canvas: HTMLCanvasElement;
+  over: SVGElement;
+  picture: OffscreenCanvas;
+  name: string;
+}
+
 type Palettes = Record<"ramp" | "share" | "signed", Uint32Array>;
 
 interface MapsView {
   root: HTMLElement;
-  draw: (moment: number, colours: Uint32Array) => void;
+  draw: (moment: number, colours: Palettes) => void;
 }
 
 interface MatricesView {

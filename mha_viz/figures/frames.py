@@ -37,6 +37,13 @@ class Flow(NamedTuple):
     cosines: Array
 
 
+class Strip(NamedTuple):
+    """The first numbers of a matrix of each head, ``numbers`` [step, head, number], drawn over its map."""
+
+    name: str
+    numbers: Array
+
+
 class Recording(NamedTuple):
     """The recording of one training: ``maps`` [step, head, query, key] with values from 0 to 1; ``places`` [relation,
     word], the word to look at, -1 if there is none; ``captions``, a sentence for each step. ``key`` names the
@@ -54,6 +61,7 @@ class Recording(NamedTuple):
     flow: Flow | None = None
     flow_title: str = ""
     matrices_title: str = ""
+    strip: Strip | None = None
 
 
 def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
@@ -69,7 +77,9 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
             {"name": name, "colour": theme.heads[h % len(theme.heads)]} for h, name in enumerate(recording.names)
         ],
         "columns": min(heads, NAMED_COLUMNS if heads <= LABELLED else SMALL_COLUMNS),
+        "named": heads <= LABELLED,
         "maps": _levels(recording.maps),
+        "strip": None if recording.strip is None else _strip(recording.strip),
         "marks": [
             {"name": name, "places": places.tolist(), "colour": theme.heads[colour]}
             for name, places, colour in zip(recording.relations, recording.places, RELATION_COLOURS, strict=False)
@@ -97,6 +107,18 @@ def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[Matrix, 
 
 def _levels(maps: Array) -> str:
     return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
+
+
+def _strip(strip: Strip) -> dict[str, Any]:
+    largest = float(np.abs(strip.numbers).max()) or 1.0
+    shares = strip.numbers / largest
+    levels = np.rint(128 + np.sign(shares) * np.sqrt(np.abs(shares)) * 127).astype(np.uint8)  # small ones are seen too
+    return {
+        "name": strip.name,
+        "size": strip.numbers.shape[-1],
+        "largest": largest,
+        "cells": base64.b64encode(levels.tobytes()).decode(),
+    }
 
 
 def _matrix(matrix: Matrix) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 class Gloss(NamedTuple):
     """A role in plain words: ``name`` ("subject"), ``link`` ("subject → its verb"), an ``example`` in which the
     first word of the link is marked with asterisks and the second with underscores ("the *dog* _barks_"), and further
-    ``words`` that a person may search for."""
+    ``words`` that a person may search for. In the example, each head of the shipped model that has the role attends as
+    it says (tests/test_gloss_sentences.py)."""
 
     name: str
     link: str
@@ -44,7 +45,7 @@ RELATIONS = MappingProxyType(
         "appos": _relation("apposition", "the noun it renames", "_Sam_, my *brother*", "appositive renaming"),
         "aux": _relation("auxiliary", "its verb", "she *has* _left_", "helping verb has will can modal"),
         "aux:pass": _relation("passive auxiliary", "its verb", "it *was* _built_", "was been passive"),
-        "case": _relation("preposition", "its noun", "*in* the _house_", "adposition postposition of with"),
+        "case": _relation("preposition", "its noun", "they live *in* the _house_", "adposition postposition of with"),
         "cc": _relation("conjunction", "the word it introduces", "tea *and* _milk_", "coordinating and or but"),
         "cc:preconj": _relation(
             "first half of a double conjunction",
@@ -89,7 +90,7 @@ RELATIONS = MappingProxyType(
         "nmod": _relation(
             "noun with a preposition",
             "the noun it modifies",
-            "the _roof_ of the *house*",
+            "the _king_ of *France*",
             "nominal modifier of prepositional phrase",
         ),
         "nmod:desc": _relation("descriptive noun", "the name it goes with", "*Professor* _Smith_", "title"),
@@ -103,7 +104,7 @@ RELATIONS = MappingProxyType(
         ),
         "nsubj:pass": _relation("passive subject", "its verb", "the *house* was _built_", "passive"),
         "nummod": _relation("number", "its noun", "*three* _dogs_", "numeral numeric count"),
-        "obj": _relation("object", "its verb", "she _reads_ a *book*", "direct objects accusative"),
+        "obj": _relation("object", "its verb", "she _reads_ *books*", "direct objects accusative"),
         "obl": _relation(
             "phrase with a preposition",
             "its verb",
@@ -143,7 +144,7 @@ PATTERNS = MappingProxyType(
         "third_person": _pattern(
             "pronoun",
             "pronoun → what it refers to",
-            "the _dog_ barked because *it* was cold",
+            "_Anna_ called because *she* was late",
             "pronouns coreference antecedent anaphor it he she they refer refers",
         ),
         "previous": _pattern(

@@ -50,6 +50,7 @@ from mha_viz.training.record import (
     PENALTY,
     RANDOM,
     REMOVAL,
+    STRIP,
     Array,
     Removal,
     Result,
@@ -251,6 +252,7 @@ def measure(model: Model, held_out: Sentences) -> dict[str, Array | float]:
         return {
             "maps": maps[:, 0].numpy().copy(),
             "relation_weights": relation_weights(maps.numpy(), held_out.places),
+            "queries": weights[:, : min(STRIP, slices.query[0].numel())].copy(),
             "weight_cosines": cosines(weights),
             **_compare_weights(weights, 3 * slices.query[0].numel()),
             **_compare_maps(maps[:, :COMPARED].numpy()),

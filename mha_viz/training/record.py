@@ -25,8 +25,9 @@ IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
 
 Field = Literal["seed", "heads", "d_model", "steps", "weight"]
 Array = npt.NDArray[Any]
-FORMAT = 2
+FORMAT = 3
 MAX_BYTES = 8_000_000  # the most bytes of a file that is read
+STRIP = 32  # numbers of each head's W_Q that a run records
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class Run:
 
     Everything is measured on held-out sentences, before the update of that step: ``steps`` [S]; ``maps``
     [S, h, query, key] of the first sentence; ``relation_weights`` [S, h, relation], mean weight on the correct word of
-    each relation.
+    each relation; ``queries`` [S, h, number], the first STRIP numbers of a head's W_Q, row by row, or all of fewer.
 
     For every two heads [S, h, h]: ``weight_cosines``, cosine of their slices of W_Q, W_K, W_V, W_O concatenated;
     ``difference``, the largest difference between two numbers of W_Q, W_K, W_V, and ``output_difference``, of W_O;
@@ -142,6 +143,7 @@ class Run:
     steps: Array
     maps: Array
     relation_weights: Array
+    queries: Array
     weight_cosines: Array
     difference: Array
     output_difference: Array
@@ -187,7 +189,7 @@ class Result:
     removal: Removal | None = None
 
 
-_HALF = ("maps", "relation_weights", "overlap", "divergence")  # stored with half precision
+_HALF = ("maps", "relation_weights", "queries", "overlap", "divergence")  # stored with half precision
 
 
 def to_bytes(result: Result) -> bytes:

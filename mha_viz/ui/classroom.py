@@ -27,7 +27,7 @@ _STYLE = """
 @media (min-width: 641px) {
   html { font-size: 19px !important; }
   .st-key-explorer, .st-key-compare, .st-key-sentence, .st-key-inside_map, .st-key-lab_player,
-  .st-key-learning_player { zoom: %s; }
+  .st-key-toy_player, .st-key-repeater_player, .st-key-small_task_maps { zoom: %s; }
 }
 @media (max-width: 640px) { [data-testid="stLayoutWrapper"]:has(> .st-key-class_code) { display: none; } }
 .st-key-classroom { border-left: 4px solid light-dark(#0b5cad, #79c0f1); padding: 2px 14px; gap: 0.3rem; }

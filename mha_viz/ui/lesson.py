@@ -27,6 +27,15 @@ MAX_ENCODED = 3_000  # characters of the parameter
 MAX_DECODED = 30_000  # the most bytes after decompression; a value that declares more is not read
 MAX_PARAMETERS = 20  # of a view
 OF_THE_CLASS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
+# Parameters that only these pages read: links to other pages carry them along, a view of another page does not.
+_OF_PAGES = {
+    "compare": ("show", "with", "as", "diff", "at"),
+    "roles": ("corpus", "kinds", "relation", "level", "search", "snapshot", "trained"),
+    "inside_a_head": ("q", "k", "divide", "costs", "step"),
+    "why_heads_differ": ("experiment", "run", "arm", "guess", "step"),
+    "questions": ("task", "answer"),
+    "switch_off": ("effect", "order", "seed", "want"),
+}
 
 
 class View(NamedTuple):
@@ -67,8 +76,13 @@ def _view(entry: Any) -> View | None:
         page, query, remark = entry
         if page in map(page_name, page_files()) and isinstance(query, str) and isinstance(remark, str):
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
-            return View(page, {n: v for n, v in pairs if n not in OF_THE_CLASS}, clean(remark)[:MAX_REMARK])
+            return View(page, _of_this_page(page, dict(pairs)), clean(remark)[:MAX_REMARK])
     return None
+
+
+def _of_this_page(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
+    others = {name for names in _OF_PAGES.values() for name in names} - set(_OF_PAGES.get(page, ()))
+    return {name: value for name, value in parameters.items() if name not in others.union(OF_THE_CLASS)}
 
 
 def write(lesson: Sequence[View]) -> str | None:
@@ -82,8 +96,7 @@ def write(lesson: Sequence[View]) -> str | None:
 
 def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -> Lesson:
     """The lesson with one more view at the end. Raises LessonFull."""
-    shown = {name: value for name, value in parameters.items() if name not in OF_THE_CLASS}
-    more = (*lesson, View(page, shown, " ".join(clean(remark).split())[:MAX_REMARK]))
+    more = (*lesson, View(page, _of_this_page(page, parameters), " ".join(clean(remark).split())[:MAX_REMARK]))
     if len(more) > MOST:
         raise LessonFull(f"A lesson has at most {MOST} views.", "Remove one of them first.")
     if len(write(more) or "") > MAX_ENCODED:

@@ -190,4 +190,9 @@ def _opened_first(what: PageRequest, model: str) -> Start:
     if model != catalog.DEFAULT:
         return Start()
     example = _example(what)
-    return Start(example.get("head", "L3H1"), example.get("pin"))
+    return Start(example.get("head", "L3H1"), None if hides_an_answer(what, model) else example.get("pin"))
+
+
+def hides_an_answer(what: PageRequest, model: str) -> bool:
+    """Whether the page asks a class a question whose answer is hidden, so that nothing else may say it."""
+    return bool(_look(what, model)["answer"])

@@ -91,7 +91,10 @@ function show(app, bytes, headRoles) {
   const next = unpack(bytes);
   const isStep = headRoles?.tour && headRoles.tour !== app.tour;
   const isLed = isStep || (headRoles && headRoles.opened !== app.opened); // the address contains another view
-  if (headRoles) Object.assign(app, { roles: byHead(headRoles), tour: headRoles.tour, opened: headRoles.opened });
+  if (headRoles) {
+    const { tour, opened, quiet } = headRoles;
+    Object.assign(app, { roles: byHead(headRoles), tour, opened, quiet });
+  }
   const isSame = app.reading?.key === next.key;
   const isOfSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(
     (name) => app.reading?.[name] === next[name],

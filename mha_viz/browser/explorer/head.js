@@ -181,8 +181,8 @@ function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height)
 }
 
 /** @type {(app: ExplorerApp, focus: Spot | null, head: ShownHead, axes: Axes) => void} */
-function drawWords({ reading, part, stage, layouts }, focus, head, axes) {
-  part.readout.replaceChildren(...readout(head, axes, focus, stage.view.unit));
+function drawWords({ reading, part, stage, layouts, quiet }, focus, head, axes) {
+  part.readout.replaceChildren(...readout(head, axes, focus, stage.view.unit, quiet));
   const every = labelStep(layouts.heat.cell);
   const sparse =
     every > 1 ? " One in " + every + " of the heatmap’s words is written; point at a cell to read its words." : "";

@@ -1,62 +1,128 @@
-// The map of every head at one moment of training: cells on a canvas, signs and words over it.
+// The map of every head at one moment of training, drawn as on every other page, with signs over it; and over it, where
+// it is recorded, a strip of the head's own weights.
 import { make } from "../dom.js";
-import { blended, bytesOf } from "./frames.js";
+import { drawHeatmap, heatmapLabel } from "../heatmap.js";
+import { heatmapCellAt } from "../layouts.js";
+import { decimal } from "../numerals.js";
+import { pointOn, readLook } from "../stage.js";
+import { blended, bytesOf, cssColour } from "./frames.js";
 import { svg } from "./svg.js";
 
 const SIGN = 0.34; // of a cell: half the side of a square, or the radius of a circle
+const READABLE = 11; // the smallest cell beside which a word can be written, pixels
+const BARE = 84; // the least width of a map without words, pixels
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MapsView} */
 export function mapsOf(data, say) {
   const n = data.words.length;
   const cells = bytesOf(data.maps);
-  const canvases = data.heads.map((head) => canvasOf(head, n));
-  const view = { moment: 0 };
-  const figures = data.heads.map((head, h) => figureOf(data, head, canvases[h]));
-  const root = make("div", { class: "maps" }, ...figures);
+  const maps = data.heads.map((head) => mapOf(data, head));
+  const strips = data.strip ? stripsOf(data.strip, maps) : null;
+  const root = make("div", { class: "maps" }, ...maps.map((map) => map.root));
   root.style.setProperty("--columns", String(data.columns));
+  const sheet = sheetOf(data, root);
+  /** @type {{ now: Uint8ClampedArray, layout: HeatmapLayout | null, again: () => void }} */
+  const shown = { now: new Uint8ClampedArray(0), layout: null, again: () => {} };
   root.addEventListener("pointermove", (event) => {
-    const h = canvases.indexOf(/** @type {HTMLCanvasElement} */ (event.target));
-    if (h < 0) return;
-    const [row, column] = [event.offsetY, event.offsetX].map((v) => Math.floor((v / canvases[h].clientWidth) * n));
-    if (Math.min(row, column) < 0 || Math.max(row, column) >= n) return;
-    const now = blended(cells, data.heads.length * n * n, view.moment);
-    const weight = (now[(h * n + row) * n + column] / 255).toFixed(2);
-    say(`${data.heads[h].name}: “${data.words[row]}” gives ${weight} to “${data.words[column]}”`);
+    const h = maps.findIndex((map) => map.canvas === event.target);
+    const spot = shown.layout && h >= 0 ? heatmapCellAt(shown.layout, n, n, ...pointOn(maps[h].canvas, event)) : null;
+    if (!spot) return say("");
+    const [row, col] = [Number(spot.row), Number(spot.col)];
+    const weight = decimal(shown.now[(h * n + row) * n + col] / 255, 2);
+    say(`${data.heads[h].name}: “${data.words[row]}” gives ${weight} to “${data.words[col]}”`);
   });
   root.addEventListener("pointerleave", () => say(""));
-  /** @type {(moment: number, colours: Uint32Array) => void} */
+  /** @type {(moment: number, colours: Palettes) => void} */
   const draw = (moment, colours) => {
-    view.moment = moment;
-    const now = blended(cells, data.heads.length * n * n, moment);
-    canvases.forEach((canvas, h) => paintCells(canvas, now.subarray(h * n * n, (h + 1) * n * n), colours, n));
+    shown.again = () => draw(moment, colours);
+    if (!root.isConnected) return;
+    const { units, look } = sheet();
+    shown.now = blended(cells, maps.length * n * n, moment);
+    const shadesOf = (/** @type {number} */ h) => shown.now.subarray(h * n * n, (h + 1) * n * n);
+    maps.forEach((map, h) => (shown.layout = drawMap(map, shadesOf(h), units, look, colours.ramp)));
+    strips?.(moment, colours.signed);
   };
+  new ResizeObserver(() => shown.again()).observe(root);
+  document.fonts.ready.then(() => shown.again());
   return { root, draw };
 }
 
-/** @type {(head: PlayerHead, n: number) => HTMLCanvasElement} */
-function canvasOf(head, n) {
-  return make("canvas", { width: n, height: n, role: "img", "aria-label": `Where ${head.name} looks` });
+// The words of the maps and how to draw them, at the width that each map has now.
+/** @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look }} */
+function sheetOf({ words, named, ramp, signed }, root) {
+  const theme = { ramp, signed, heads: [], dashes: [] };
+  const look = /** @type {Look} */ ({ height: Infinity });
+  return () => {
+    const units = words.map((text, i) => ({ text, tokens: [i], special: false, segment: 0 })); // measured anew
+    readLook(look, root, { light: theme, dark: theme }, root);
+    look.label = named ? heatmapLabel(units, units, look) : 0;
+    root.style.setProperty("--least", `${named ? look.label + READABLE * words.length : BARE}px`);
+    look.width = /** @type {HTMLElement} */ (root.firstChild).clientWidth;
+    return { units, look };
+  };
 }
 
-/** @type {(canvas: HTMLCanvasElement, shades: Uint8ClampedArray, colours: Uint32Array, n: number) => void} */
-function paintCells(canvas, shades, colours, n) {
-  const picture = new ImageData(n, n);
+/** @type {(map: PlayerMap, shades: Uint8ClampedArray, units: Unit[], look: Look, colours: Uint32Array) => HeatmapLayout} */
+function drawMap({ canvas, over, picture, root }, shades, units, look, colours) {
+  const n = units.length;
+  paintCells(picture, shades, colours, n);
+  const head = { part: { R: n, C: n, w: NONE }, shade: NO_SHADE, picture };
+  const layout = drawHeatmap(canvas, { rows: units, cols: units, head, focus: null }, look);
+  Object.assign(over.style, { left: `${layout.left}px`, top: `${layout.top}px`, width: `${n * layout.cell}px` });
+  root.style.setProperty("--wide", `${layout.width}px`);
+  return layout;
+}
+
+const [NONE, NO_SHADE] = [new Float32Array(0), new Uint8ClampedArray(0)];
+
+/** @type {(data: PlayerData, head: PlayerHead) => PlayerMap} */
+function mapOf(data, head) {
+  const n = data.words.length;
+  const canvas = make("canvas", { role: "img", "aria-label": `Where ${head.name} looks` });
+  const over = signs(data.marks, n);
+  const title = make("figcaption", {}, head.name);
+  const root = make("figure", {}, title, make("div", { class: "map" }, canvas, over));
+  root.style.setProperty("--own", head.colour);
+  return { root, canvas, over, picture: new OffscreenCanvas(n, n), name: head.name };
+}
+
+/** @type {(canvas: OffscreenCanvas | HTMLCanvasElement, shades: Uint8ClampedArray, colours: Uint32Array, width: number) => void} */
+function paintCells(canvas, shades, colours, width) {
+  const picture = new ImageData(width, shades.length / width);
   new Uint32Array(picture.data.buffer).set(Array.from(shades, (shade) => colours[shade]));
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const context = /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d"));
   context.putImageData(picture, 0, 0);
 }
 
-/** @type {(data: PlayerData, head: PlayerHead, canvas: HTMLCanvasElement) => HTMLElement} */
-function figureOf(data, head, canvas) {
-  const n = data.words.length;
-  const box = make("div", { class: "map" }, canvas, signs(data.marks, n));
-  const words = () => data.words.map((word) => make("span", {}, make("bdi", {}, word)));
-  const rows = make("div", { class: "rows", "aria-hidden": "true" }, ...words());
-  const columns = make("div", { class: "columns", "aria-hidden": "true" }, ...words());
-  const title = make("figcaption", {}, head.name);
-  title.style.setProperty("--own", head.colour);
-  const named = data.columns <= 4;
-  return make("figure", { class: named ? "named" : "" }, title, ...(named ? [rows, box, columns] : [box]));
+// Over each map the first numbers of its head's weights; returns what draws them.
+/** @type {(strip: PlayerStrip, maps: PlayerMap[]) => (moment: number, colours: Uint32Array) => void} */
+function stripsOf({ name, size, cells }, maps) {
+  const levels = bytesOf(cells);
+  const canvases = maps.map((map) => {
+    const spoken = `The first ${size} numbers of ${map.name}’s ${name}`;
+    const canvas = make("canvas", { class: "strip", width: size, height: 1, role: "img", "aria-label": spoken });
+    map.root.insertBefore(canvas, map.root.lastChild);
+    return canvas;
+  });
+  return (moment, colours) => {
+    const now = blended(levels, maps.length * size, moment);
+    canvases.forEach((canvas, h) => paintCells(canvas, now.subarray(h * size, (h + 1) * size), colours, size));
+  };
+}
+
+// What the strips are, and what their colours mean: a quarter of the largest number has half the colour.
+/** @type {(strip: PlayerStrip, colours: Uint32Array) => HTMLElement} */
+export function stripKey({ name, size, largest }, colours) {
+  /** @type {(share: number) => HTMLElement} */
+  const entry = (share) => {
+    const swatch = make("i", { "aria-hidden": "true" });
+    swatch.style.background = cssColour(colours[Math.round(128 + Math.sign(share) * Math.sqrt(Math.abs(share)) * 127)]);
+    return make("span", {}, swatch, decimal(share * largest, 2));
+  };
+  const [matrix, index] = name.split("_");
+  const what = make("span", { class: "what" }, `Strips: the first ${size} numbers of the head’s own `);
+  what.append(make("b", {}, matrix, make("sub", {}, index)));
+  return make("div", { class: "legend" }, what, ...[-1, -0.25, 0, 0.25, 1].map(entry));
 }
 
 // Open signs that leave the shade of their cell to be seen: circles for the first relation, then squares, diamonds.
@@ -67,7 +133,6 @@ function signs(marks, n) {
   );
   return svg("svg", { viewBox: `0 0 ${n} ${n}`, "aria-hidden": "true" }, ...drawn);
 }
-
 /** @type {(relation: number, x: number, y: number, colour: string) => SVGElement} */
 export function sign(relation, x, y, colour) {
   const line = { fill: "none", stroke: colour, "stroke-width": 0.13 };

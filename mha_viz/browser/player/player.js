@@ -4,7 +4,7 @@ import { palette } from "../ink.js";
 import { post } from "../post.js";
 import { flowOf } from "./flow.js";
 import { momentAfter, playFrom } from "./frames.js";
-import { mapsOf } from "./maps.js";
+import { mapsOf, stripKey } from "./maps.js";
 import { matricesOf } from "./matrices.js";
 import { hideUntilSettled } from "./settled.js";
 
@@ -61,6 +61,7 @@ function build(root, state, send, data) {
     ...(data.steps.length > 1 ? [bar] : []),
     caption,
     key(data.marks),
+    ...(data.strip ? [stripKey(data.strip, colours.signed)] : []),
     maps.root,
     pointed,
     ...(flow ? [make("h4", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
@@ -138,7 +139,7 @@ function draw(state) {
   parts.slider.value = String(at);
   parts.slider.setAttribute("aria-valuetext", `step ${data.steps[at]}`);
   parts.caption.setAttribute("aria-live", playing ? "off" : "polite");
-  parts.maps.draw(moment, parts.colours.ramp);
+  parts.maps.draw(moment, parts.colours);
   if (at === parts.drawn) return;
   parts.drawn = at;
   const [step, last] = [data.steps[at], data.steps[data.steps.length - 1]];

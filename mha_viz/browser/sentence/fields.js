@@ -64,6 +64,7 @@ function field(label, placeholder, on) {
 /** @type {(p: Parts, on: Actions) => void} */
 function examplesOf(p, on) {
   p.examples = quietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
+  p.examples.classList.add("examples");
   /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
     if (event.key !== "Escape" || p.list.hidden) return;

@@ -22,6 +22,10 @@ export function sentence(root, send) {
   app.part = page(actions(app));
   root.replaceChildren(app.part.all);
   drawPast(app);
+  window.addEventListener("popstate", function onHistory() {
+    if (root.isConnected) takeBack(app);
+    else window.removeEventListener("popstate", onHistory);
+  });
   return { show: (data) => show(app, data) };
 }
 
@@ -112,6 +116,17 @@ function take(area, text) {
   if (!answers) area.value = text;
   area.sent = null;
   grow(area);
+}
+
+// Back, or Forward, before the answer to what was sent: it may never come, since for the server the text is the old one.
+/** @type {(app: SentenceApp) => void} */
+function takeBack(app) {
+  for (const area of /** @type {any[]} */ ([app.part.text, app.part.pair])) {
+    if (area.sent === null) continue;
+    [area.value, area.sent] = [area.taken ?? "", null];
+    grow(area);
+  }
+  follow(app);
 }
 
 /** @type {(text: string) => string} */

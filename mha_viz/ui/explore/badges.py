@@ -30,10 +30,11 @@ WHY = {
 }
 
 
-def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int) -> bytes:
+def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, quiet: bool) -> bytes:
     """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
     corpora that the roles were measured on; ``measured``, whether they were; ``roles``, a list; ``tour``, the step of
-    the tour that is open; ``opened``, how often the search has opened a head.
+    the tour that is open; ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link
+    would give away an answer that the page hides.
 
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
@@ -53,9 +54,9 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int) 
     def make() -> bytes:
         roles = _role_badges(attention, findings, gold) if attention.quantity == "weight" else []
         measures = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
-        return json.dumps({**measures, "tour": tour, "opened": opened}).encode()
+        return json.dumps({**measures, "tour": tour, "opened": opened, "quiet": quiet}).encode()
 
-    return office().badges(attention, (findings, on, measured, gold, tour, opened), make)
+    return office().badges(attention, (findings, on, measured, gold, tour, opened, quiet), make)
 
 
 def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:

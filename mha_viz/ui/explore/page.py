@@ -32,7 +32,7 @@ from mha_viz.ui.parts import (
     say_complaint,
     sent,
 )
-from mha_viz.ui.request import PageRequest, opened_first, page_request
+from mha_viz.ui.request import PageRequest, hides_an_answer, opened_first, page_request
 from mha_viz.ui.tray import Pin
 
 DRAWN = "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
@@ -82,7 +82,9 @@ def draw(what: PageRequest, attention: Attention) -> None:
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
     explorer(
         office().packet(attention, wanted, link, begin),
-        badges(attention, annotation.sentence if annotation else None, step, opened),
+        badges(
+            attention, annotation.sentence if annotation else None, step, opened, hides_an_answer(what, attention.model)
+        ),
         "explorer",
         on_view=_on_view,
         on_tray=_on_tray,

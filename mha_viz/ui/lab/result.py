@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.figures.frames import Flow, Recording, alike, frames
+from mha_viz.figures.frames import Flow, Recording, Strip, alike, frames
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
 from mha_viz.numerals import percent
@@ -190,6 +190,7 @@ def _recorded(result: Result, arm: Run, theme: Theme) -> Mapping[str, Any]:
         flow=Flow(arm.gradients, arm.gradient_cosines[:, 0]),
         flow_title="The gradient on its way back to each head",
         matrices_title="How alike the heads are",
+        strip=Strip("W_Q", arm.queries),
     )
     return frames(recording, 0, theme)
 

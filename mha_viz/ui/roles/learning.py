@@ -117,16 +117,14 @@ def show() -> None:
 def _at_a_step(colours: Theme, explore: Any) -> None:
     step = step_in_view()
     _scores(step)
-    left, right = st.columns(2, gap="large")
-    with left:
-        st.markdown(f"**Every head at each step**; rows: from, columns: to. *{drawn().text}*")
-        play(_recorded(trained(), colours), MODEL)
-        if trained() == MODEL:
-            parameters = {"model": f"{MODEL}@{step}", "text": drawn().text}
-            st.page_link(explore, label=":primary[Open this step in Explore]", query_params=parameters)
-    with right:
-        st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: the baseline.")
-        for task in TASKS:
+    st.markdown(f"**Every head at each step**; rows: from, columns: to. *{drawn().text}*")
+    play(_recorded(trained(), colours), MODEL)
+    if trained() == MODEL:
+        parameters = {"model": f"{MODEL}@{step}", "text": drawn().text}
+        st.page_link(explore, label=":primary[Open this step in Explore]", query_params=parameters)
+    st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: the baseline.")
+    for task, place in zip(TASKS, st.columns(len(TASKS), gap="medium"), strict=True):
+        with place:
             chart = _score_chart(trained(), task, step, colours)
             st.plotly_chart(legible(chart), key=f"scores_{task}", theme=None, config=CONFIG)
 

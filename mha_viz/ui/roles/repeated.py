@@ -218,20 +218,18 @@ def scores_chart(measure: str, step: int, colours: Theme) -> Any:
 def _at_a_step() -> None:
     saved, step = steps(asset(TOY)), step_in_view(TOY)
     page, name = navigation.page, f"{TOY}@{step}" if step != saved[-1] else TOY
-    left, right = st.columns(2, gap="large")
-    with left:
-        st.markdown(f"**Every head at each step**; rows: from, columns: to. *{EXAMPLE}*")
-        play(_recorded(theme()), TOY)
-        query = {"model": name, "text": EXAMPLE}
-        st.page_link(page("explore"), label=":primary[Open this step in Explore]", query_params=query)
-        query = {"model": TOY, "text": EXAMPLE, "off": PREVIOUS}
-        st.page_link(page("switch_off"), label=":primary[Switch the heads of the first layer off]", query_params=query)
-    with right:
-        st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: chance.")
-        for measure in LEARNED:
+    st.markdown(f"**Every head at each step**; rows: from, columns: to. *{EXAMPLE}*")
+    play(_recorded(theme()), TOY)
+    query = {"model": name, "text": EXAMPLE}
+    st.page_link(page("explore"), label=":primary[Open this step in Explore]", query_params=query)
+    query = {"model": TOY, "text": EXAMPLE, "off": PREVIOUS}
+    st.page_link(page("switch_off"), label=":primary[Switch the heads of the first layer off]", query_params=query)
+    st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: chance.")
+    for measure, place in zip(LEARNED, st.columns(len(LEARNED), gap="medium"), strict=True):
+        with place:
             chart = scores_chart(measure, step, theme())
             st.plotly_chart(legible(chart), key=f"repeats_{measure}", theme=None, config=CONFIG)
-        st.caption("Mean weight of every head on repeated random tokens.")
+    st.caption("Mean weight of every head on repeated random tokens.")
 
 
 @lasting(2)

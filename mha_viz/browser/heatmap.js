@@ -61,12 +61,10 @@ export function drawHeatmapFocus(canvas, scene, look, layout) {
   focusOn(context, scene, look, layout);
   for (const isRow of [true, false]) {
     if ((isRow ? scene.focus.row : scene.focus.col) === null) continue;
-    context.globalAlpha = look.veil ?? VEIL;
     context.fillStyle = look.paper;
     if (isRow) context.fillRect(0, layout.top, layout.left - 3, layout.height - layout.top);
     else context.fillRect(layout.left, 0, layout.width - layout.left, layout.top - 3);
-    context.globalAlpha = 1;
-    axis(context, scene, look, layout, isRow, true);
+    axis(context, scene, look, layout, isRow);
   }
 }
 
@@ -136,20 +134,8 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell, wi
   context.strokeRect(left + box[0] * cell, top + box[1] * cell, box[2] * cell, box[3] * cell);
 }
 
-// What a label is written over: its own faded form, and neighbours that are too near.
-/** @type {(context: CanvasRenderingContext2D, label: number, size: number, isRow: boolean, look: Look) => void} */
-function erase(context, label, size, isRow, look) {
-  const colour = context.fillStyle;
-  context.fillStyle = look.paper;
-  context.fillRect(isRow ? 6 - label : 0, -size * 0.6, label - 6, size * 1.2);
-  context.fillStyle = colour;
-}
-
-/**
- * @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout, isRow: boolean,
- *   heldOnly?: boolean) => void}
- */
-function axis(context, scene, look, layout, isRow, heldOnly = false) {
+/** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout, isRow: boolean) => void} */
+function axis(context, scene, look, layout, isRow) {
   const list = isRow ? scene.rows : scene.cols;
   const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
@@ -157,7 +143,7 @@ function axis(context, scene, look, layout, isRow, heldOnly = false) {
   const written = labelled(list, labelStep(layout.cell), focused, count);
   list.forEach((unit, i) => {
     const held = within(i, focused, count);
-    if (!held && (heldOnly || !written.has(i))) return;
+    if (!held && !written.has(i)) return;
     context.font = look.textFont(size, held ? 600 : 400);
     const quiet = unit.special || focused !== null; // beside a held one: paler, and still easy to read
     context.fillStyle = held ? look.accent : quiet ? look.muted : look.ink;
@@ -168,7 +154,6 @@ function axis(context, scene, look, layout, isRow, heldOnly = false) {
       context.translate(at, layout.top - 6);
       context.rotate(-Math.PI / 2);
     }
-    if (heldOnly) erase(context, isRow ? layout.left : layout.top, size, isRow, look);
     write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left");
     context.restore();
   });

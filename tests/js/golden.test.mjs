@@ -268,30 +268,12 @@ function together({ view: { pin, ...view }, at, diff }) {
   return { units, parts, subtracted, focusIn, top: topOf(parts) };
 }
 
-// What is on a separate canvas over a heatmap, combined with it: labels under a veil are paler, and those that are
-// written again count once.
+// What is on a separate canvas over a heatmap, combined with it: the labels of an axis with a focus are written again.
 function flattened(below, over) {
   const covers = ({ x, y, width, height }, text) =>
     text.x >= x - 10 && text.x <= x + width + 10 && text.y >= y && text.y <= y + height + 10;
   const labels = over.filter((m) => m.mark === "rect" && m.fill && (m.x === 0 || m.y === 0)); // around the cells
-  const base = below.flatMap((mark) => {
-    if (mark.mark !== "text") return [mark];
-    const sheets = labels.filter((rect) => covers(rect, mark));
-    if (
-      sheets.some(
-        (rect) => rect.opacity === 1 && over.some((m) => m.mark === "text" && m.x === mark.x && m.y === mark.y),
-      )
-    )
-      return [];
-    return [
-      {
-        ...mark,
-        opacity: sheets
-          .filter((rect) => rect.opacity < 1)
-          .reduce((left, rect) => left * (1 - rect.opacity), mark.opacity),
-      },
-    ];
-  });
+  const base = below.filter((mark) => mark.mark !== "text" || !labels.some((rect) => covers(rect, mark)));
   return [...base, ...over.filter((mark) => !labels.includes(mark))];
 }
 

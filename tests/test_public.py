@@ -6,8 +6,6 @@ import ast
 import builtins
 import importlib
 import inspect
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -136,49 +134,6 @@ def test_the_methods_of_a_reading_take_what_the_functions_take(name: str) -> Non
     function = inspect.signature(getattr(figure_api, name)).parameters
     assert [*method][1:] == [*function][1:]
     assert [method[one].annotation for one in [*method][1:]] == [function[one].annotation for one in [*function][1:]]
-
-
-WRONG = """
-import mha_viz as mv
-from mha_viz.figure import Figure
-
-def draw(a: mv.Attention) -> None:
-    a.grid(unit="words", width_mm=85).save("a.svg")
-    a.links(3, 1, pin="q10", heads=["L3H1", (3, 4)]).to_bytes(".pdf")
-    a.heatmap("L3H1", unit="pieces").save("b.svg")
-    a.links((3, 1)).save("c.svg")
-    mv.MissingGlyphWarning("a")
-    a.grid(colour="red")
-    a.heatmap(3, 1, unit="letters")
-    a.links(layer="3")
-    a.grid(heads=["L3H1"])
-    mv.compare([(a, "L3H1")], width="85")
-    a.grid().show()
-    mv.difference(a, a, scale="row").caption.upper()
-"""
-
-
-@pytest.mark.app
-def test_a_type_checker_finds_what_is_misspelled(tmp_path: Path) -> None:
-    (tmp_path / "use.py").write_text(WRONG, "utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--cache-dir",
-        str(ROOT / ".mypy_cache"),
-        str(tmp_path / "use.py"),
-    ]
-    stdout = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    lines = sorted(
-        {int(line.split(":")[1]) for line in stdout.splitlines() if "use.py:" in line and ": error:" in line}
-    )
-    assert lines == [number for number, line in enumerate(WRONG.splitlines(), 1) if _is_wrong(line)], stdout
-
-
-def _is_wrong(line: str) -> bool:
-    return any(part in line for part in ("colour=", "letters", 'layer="3"', "grid(heads", 'width="85"', ".show()"))
 
 
 def test_a_figure_is_one_by_the_type_that_a_reading_promises() -> None:

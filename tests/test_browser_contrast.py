@@ -9,8 +9,8 @@ import numpy as np
 from playwright.sync_api import Locator
 
 from tests.browser_tab import BrowserTab
+from tests.painted import NOTE
 from tests.screenshots import luminance, still
-from tests.test_browser_labels import NOTE
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 FORCED: tuple[Literal["none", "active"], ...] = ("none", "active")
@@ -31,6 +31,8 @@ def contrasts(canvases: Locator) -> list[float]:
     for x, y, side in cast("list[tuple[float, float, int]]", canvases.evaluate_all(ENDS)):
         left, right = sorted((round(x), round(x) + side * 14))
         letters = light[round(y) - 5 : round(y) + 6, left:right]
+        if not letters.size:
+            continue  # below the window
         paper = np.median(letters)
         extremes = np.array([letters.min(), letters.max()])
         highest.append(float(((np.maximum(extremes, paper) + 0.05) / (np.minimum(extremes, paper) + 0.05)).max()))

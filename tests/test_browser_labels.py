@@ -17,32 +17,11 @@ from mha_viz.training.record import EXPERIMENTS
 from mha_viz.ui.lab.small_tasks import small_tasks
 from tests import lanes
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
+from tests.painted import NOTE
 
 COUNTS = range(5, 21)
 SENTENCE = "One small dog and its very old friend walked home along a long road in the cold rain today ."
 LAPTOP = {"width": 1280, "height": 720}
-# Of each canvas since it was last cleared: the place of its cells, and the middle of the small letters of each
-# text, in pixels of the canvas.
-NOTE = """() => {
-  const pen = CanvasRenderingContext2D.prototype;
-  const { clearRect, fillText, drawImage } = pen;
-  pen.clearRect = function (...place) {
-    this.canvas.painted = { texts: [] };
-    return clearRect.apply(this, place);
-  };
-  pen.fillText = function (text, x, y, ...more) {
-    const { actualBoundingBoxAscent: up, actualBoundingBoxDescent: down } = this.measureText("x");
-    const turn = this.getTransform();
-    const middle = turn.transformPoint({ x, y: y + (down - up) / 2 });
-    this.canvas.painted?.texts.push({ text: text.slice(1, -1), upright: turn.b === 0, x: middle.x, y: middle.y });
-    return fillText.call(this, text, x, y, ...more);
-  };
-  pen.drawImage = function (picture, x, y, width, height) {
-    const [from, to] = [[x, y], [x + width, y + height]].map(([x, y]) => this.getTransform().transformPoint({ x, y }));
-    if (this.canvas.painted) this.canvas.painted.cells = { from, to, n: picture.width };
-    return drawImage.apply(this, arguments);
-  };
-}"""
 # Of each map with words: their number, the labels of rows and columns, and how far any of them is from the middle of
 # its row or column, on the screen.
 MEASURE = """(canvases) => canvases.filter((canvas) => canvas.checkVisibility()).flatMap((canvas) => {

@@ -32,9 +32,10 @@ from typing import Any
 
 import pytest
 
+from tools.covered import Covered, module_of
+
 ROOT = Path(__file__).resolve().parent.parent
 SEED, COUNT = 20261124, 150
-MOST_SECONDS = 300.0  # of tests for one mutant, as long as they took when they were measured
 DEADLINE = 900  # seconds after which a mutant that hangs counts as noticed
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "node_modules", "build", "dist", ".*_cache", ".hypothesis", "cache")
 HEAVY = ("torch", "transformers", "streamlit", "pandas", "plotly", "matplotlib", "playwright.sync_api", "hypothesis")
@@ -69,60 +70,6 @@ class Outcome:
     tests: int
     left_out: int
     seconds: float
-
-
-@dataclass
-class Covered:
-    """Which tests ran a line of a file, and how long each takes."""
-
-    tests: Mapping[str, Mapping[int, set[str]]]
-    seconds: Mapping[str, float]
-
-    @classmethod
-    def read(cls, coverage_file: Path, times: Path) -> Covered:
-        """Of the files that `make coverage` wrote."""
-        from coverage import CoverageData
-
-        data = CoverageData(str(coverage_file))
-        data.read()
-        tests: dict[str, dict[int, set[str]]] = {}
-        for path in sorted(data.measured_files()):
-            file = path[path.index("mha_viz/") :]
-            lines = tests.setdefault(file, {})
-            for line, contexts in data.contexts_by_lineno(path).items():
-                lines.setdefault(line, set()).update(filter(None, map(_test, contexts)))
-        seconds: dict[str, float] = {}
-        for written in times.parent.glob(f"{times.name}*"):
-            for row in written.read_text("utf-8").splitlines():
-                test, wall, *_ = json.loads(row)
-                seconds[test] = wall
-        return cls(tests, seconds)
-
-    def of(self, mutant: Mutant) -> tuple[list[str], int]:
-        """The tests for a mutant, modules and tests in the order of their seconds, and the number of those left out."""
-        running = [test for test in self.tests.get(mutant.file, {}).get(mutant.line, ()) if test in self.seconds]
-        chosen: list[str] = []
-        spent = 0.0
-        for test in sorted(running, key=lambda test: (self.seconds[test], test)):
-            spent += self.seconds[test]
-            if chosen and spent > MOST_SECONDS:
-                break
-            chosen.append(test)
-        modules: dict[str, float] = defaultdict(float)
-        for test in chosen:
-            modules[_module(test)] += self.seconds[test]
-        return sorted(chosen, key=lambda test: (modules[_module(test)], _module(test))), len(running) - len(chosen)
-
-
-def _test(context: str) -> str:
-    """The test of a context: ``test|run`` of pytest-cov, or ``test (call)`` of a child process."""
-    return (
-        context.rpartition("|")[0] if context.endswith(("|run", "|setup", "|teardown")) else context.rpartition(" (")[0]
-    )
-
-
-def _module(test: str) -> str:
-    return test.partition("::")[0]
 
 
 # ---- Mutants
@@ -276,7 +223,7 @@ def _as_child(tree: Path, tests: Sequence[str], report: Path) -> None:
         with (tree / ".log").open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-        modules = sorted(set(map(_module, tests)))
+        modules = sorted(set(map(module_of, tests)))
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not deploy", "-W", REWRITTEN]
         code = int(pytest.main([*options, *modules], plugins=[Chosen(tests, report)]))
     except BaseException:
@@ -308,7 +255,7 @@ def fault(tree: Path, mutant: Mutant) -> Iterator[None]:
 def tried(tree: Path, mutant: Mutant, covered: Covered, broken: set[str]) -> Outcome:
     """Try a mutant. A test that fails without the fault too, here in a copy, is ``broken`` and does not count."""
     began = time.monotonic()
-    tests, left_out = covered.of(mutant)
+    tests, left_out = covered.of(mutant.file, mutant.line)
     left = [test for test in tests if test not in broken]
     while left:
         with fault(tree, mutant):

@@ -134,7 +134,10 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell, wi
   context.strokeRect(left + box[0] * cell, top + box[1] * cell, box[2] * cell, box[3] * cell);
 }
 
-/** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout, isRow: boolean) => void} */
+/**
+ * @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout,
+ *   isRow: boolean) => void}
+ */
 function axis(context, scene, look, layout, isRow) {
   const list = isRow ? scene.rows : scene.cols;
   const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;

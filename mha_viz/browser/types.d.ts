@@ -544,7 +544,7 @@ interface PlayerData {
   signed: string[];
 }
 
-/** Of every head, the first `size` numbers of a matrix at every step, as shades from 1 to 255 around 128, which is 0. */
+/** Of every head, the first `size` numbers of a matrix at every step: shades from 1 to 255 around 128, which is 0. */
 interface PlayerStrip {
   name: string;
   size: number;

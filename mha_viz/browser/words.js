@@ -11,8 +11,8 @@ const strong = (text) => make("b", {}, typedText(text));
 /** @type {(text: string) => HTMLElement} */
 const soft = (text) => make("span", { class: "soft" }, text);
 
-// The strongest link, or the sentence on the focused token or cell, with exact weights. `quiet`: the strongest link would
-// give an answer away.
+// The strongest link, or the sentence on the focused token or cell, with exact weights. `quiet`: the strongest link
+// would give an answer away.
 /** @type {(head: ShownHead, axes: Axes, focus: Spot | null, unit: string, quiet?: boolean) => Children} */
 export function readout({ part }, { rows, cols }, focus, unit, quiet = false) {
   if (!rows.length || !cols.length) return ["Nothing is left to draw: this text has only special tokens here."];

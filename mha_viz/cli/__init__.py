@@ -7,6 +7,7 @@ ends it with 130.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -78,6 +79,9 @@ EXAMPLES = """examples:
 """
 
 
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # of a disk, a quota, a file system
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (default: the process's own) and return its exit code."""
     process.prepare()
@@ -98,13 +102,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the output was closed, as in `mha-viz models | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:  # a fault of this program: say so, and how to get the traceback
-        if sys.flags.dev_mode:
-            raise
-        fault = one_line(f"{type(error).__name__}: {error}")
-        print(f"mha-viz: Internal error: {fault}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr)
-        return exit_codes.FAULT
+    except OSError as error:
+        if error.errno not in FULL:
+            return _fault(error)
+        print(f"mha-viz: The output cannot be written: {str(error.strerror).lower()}. Free some room.", file=sys.stderr)
+        if sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries again at exit
+        return exit_codes.USAGE
+    except Exception as error:
+        return _fault(error)
     return 0
+
+
+def _fault(error: Exception) -> int:
+    """Say that this program has a fault, and how to get the traceback; in Python's development mode raises it."""
+    if sys.flags.dev_mode:
+        raise error
+    fault = one_line(f"{type(error).__name__}: {error}")
+    print(f"mha-viz: Internal error: {fault}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr)
+    return exit_codes.FAULT
 
 
 def _parser() -> Parser:

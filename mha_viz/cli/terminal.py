@@ -13,6 +13,7 @@ from mha_viz.errors import EmptyText, MissingGlyphWarning, SumsUnsavedWarning, T
 from mha_viz.quotes import printable
 
 Show = Callable[[int, int], None]
+Shape = Callable[[int, int], str]  # what is shown of done and total
 
 SECONDS_BETWEEN_LINES = 5.0  # of progress, if stderr is not a terminal
 PRINTED = (MissingGlyphWarning, SumsUnsavedWarning, TextCutWarning)
@@ -57,22 +58,36 @@ def downloading(name: str) -> AbstractContextManager[Show]:
 
 def bar(unit: str) -> AbstractContextManager[Show]:
     """A function that shows progress: as a bar on a terminal, otherwise as lines."""
+    return _progress(*_shapes(unit))
 
+
+@contextmanager
+def bars(*units: str) -> Iterator[tuple[Show, ...]]:
+    """Functions as of :func:`bar`, for work that is done one after the other, in the same line."""
+    with changing_line() as show:
+        yield tuple(_shown(show, *_shapes(unit)) for unit in units)
+
+
+def _shapes(unit: str) -> tuple[Shape, Shape]:
     def line(done: int, total: int) -> str:
         return f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total}% {unit}"
 
     def picture(done: int, total: int) -> str:
         return f"{'█' * (30 * done // max(1, total)):<30} {line(done, total)}"
 
-    return _progress(picture, line)
+    return picture, line
 
 
 @contextmanager
-def _progress(picture: Callable[[int, int], str], line: Callable[[int, int], str]) -> Iterator[Show]:
+def _progress(picture: Shape, line: Shape) -> Iterator[Show]:
     """A function of done and total: on a terminal one line that changes, elsewhere a new line every few seconds."""
     with changing_line() as show:
-        shape = picture if sys.stderr.isatty() else line
-        yield lambda done, total: show(shape(done, total))
+        yield _shown(show, picture, line)
+
+
+def _shown(show: Callable[[str], None], picture: Shape, line: Shape) -> Show:
+    shape = picture if sys.stderr.isatty() else line
+    return lambda done, total: show(shape(done, total))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from mha_viz.attention import Head
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, count, folder_name, output_options
 from mha_viz.cli.output import Destination, destination
-from mha_viz.cli.terminal import bar
+from mha_viz.cli.terminal import bar, bars
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.files import make_folder
 from mha_viz.files.assets import asset
@@ -84,8 +84,9 @@ def train(args: argparse.Namespace) -> None:
     make_folder(args.out)
     if (args.out / "model.safetensors").exists():
         raise ExportError(f"{args.out} already contains a model.", "Choose another folder, or delete that one.")
-    with bar("of the steps") as show:
-        more = {"questions": ()} if args.kind == "hidden" else {}
+    with bars("of the sentences sampled", "of the steps") as (sampling, show):
+        more: dict[str, Any] = {} if args.kind == "repeater" else {"sampling": sampling}
+        more |= {"questions": ()} if args.kind == "hidden" else {}
         trained = training.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps), **more)
     try:
         toy_model.save(trained, args.out, training.tokenizer())

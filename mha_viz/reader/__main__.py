@@ -20,7 +20,7 @@ from mha_viz import process
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MeansMissing, MhaVizError, ReadingFailed, TextCutWarning
-from mha_viz.models import ablation, answers, budget, catalog, contributions, gradients
+from mha_viz.models import ablation, answers, budget, catalog, contributions, gradients, opening
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.folder import Stamps, stamps
@@ -217,8 +217,7 @@ def serve() -> None:
 
 def main() -> None:
     """Import the libraries, then confine this process, then serve."""
-    from transformers.models.bert import modeling_bert as modeling_bert
-
+    opening.import_ahead()
     confine(sys.argv[1:])
     serve()
 

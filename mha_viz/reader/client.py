@@ -220,12 +220,12 @@ class Reader:
                 self._folder = tempfile.mkdtemp(prefix="mha_viz-")
                 weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         command, environment = process.python("-c", _START, *filter(None, [self._folder]), str(DATA_BYTES))
-        own = {"TMPDIR": self._folder} if self._folder else {}
+        place = {"TMPDIR": self._folder} if self._folder else {}
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**process.SETTINGS, **WAITING, **environment, **ONE_AT_IMPORT, **own},
+            env={**process.SETTINGS, **WAITING, **environment, **ONE_AT_IMPORT, **place},
         )
 
     def _end(self) -> None:

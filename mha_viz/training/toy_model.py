@@ -217,16 +217,18 @@ def train(
     cancelled: Callable[[], bool] | None = None,
     pool: int = POOL,
     questions: Sequence[str] = QUESTIONS,
+    sampling: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Trained:
     """Train a model on ``pool`` sentences of the grammar; equal arguments give equal models on one machine. Without
-    ``questions`` it learns from masked words alone, from the same weights at the start.
+    ``questions`` it learns from masked words alone, from the same weights at the start. ``sampling`` is told how
+    many of the sentences are sampled, which comes first and takes seconds.
 
     Raises Cancelled once ``cancelled`` returns True, and SettingError when ``steps`` or ``pool`` is below 1.
     """
     if steps < 1 or pool < 1:
         raise SettingError(f"{steps} steps on {pool} sentences.", "Give at least 1 of each.")
     rng, generator = Random(seed), torch.Generator().manual_seed(seed)
-    batches = _batches(_sample_examples(pool, rng, cancelled), rng)
+    batches = _batches(_sample_examples(pool, rng, cancelled, sampling), rng)
     learner = _MultiTaskModel(generator, questions)
     optimiser = torch.optim.AdamW(learner.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
@@ -234,11 +236,14 @@ def train(
     return trained(seed, learner.model, optimiser, schedule, losses, progress, cancelled)
 
 
-def _sample_examples(count: int, rng: Random, cancelled: Callable[[], bool] | None) -> list[Example]:
+def _sample_examples(
+    count: int, rng: Random, cancelled: Callable[[], bool] | None, tell: Callable[[int, int], None]
+) -> list[Example]:
     examples: list[Example] = []
     while len(examples) < count:
         if len(examples) % 500 == 0:
             raise_if_cancelled(cancelled)
+            tell(len(examples), count)
         sentence = grammar.sentence(rng)
         if len(sentence.words) + 2 <= POSITIONS:
             examples.append(example_of(sentence))

@@ -40,6 +40,7 @@ LEAST_WORDS = 5  # the fewest words of a text whose language can be told
 IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
 WHOLE = {"norm": "Norm-weighted attention", "gradient": "Gradient × weight"}  # quantities with all heads on
 PART = 50  # sentences of one request
+CANCELLED = "download_cancelled"  # in a tab's state: the click has run a part of the page, and the rest has to follow
 SOON = 0.4  # seconds to wait before the page says that it is working
 
 R = TypeVar("R")
@@ -235,6 +236,8 @@ def download(model: catalog.Model) -> None:
 @guarded(complain)
 def _progress(job: Job, model: catalog.Model) -> None:
     job.look()
+    if st.session_state.pop(CANCELLED, False) and not job.finished:  # others still wait for it
+        st.rerun()
     if job.finished:
         if job.error is None:
             address.go(before=None, **dict.fromkeys(address.OF_THIS_MODEL))
@@ -255,6 +258,7 @@ def _progress(job: Job, model: catalog.Model) -> None:
 @guarded()
 def _cancel(job: Job) -> None:
     job.let_go()
+    st.session_state[CANCELLED] = True
     _go_back(address.read(st.query_params.to_dict()).before)
 
 

@@ -62,7 +62,10 @@ function sheetOf({ words, named, ramp, signed }, root) {
   };
 }
 
-/** @type {(map: PlayerMap, shades: Uint8ClampedArray, units: Unit[], look: Look, colours: Uint32Array) => HeatmapLayout} */
+/**
+ * @type {(map: PlayerMap, shades: Uint8ClampedArray, units: Unit[], look: Look, colours: Uint32Array) =>
+ *   HeatmapLayout}
+ */
 function drawMap({ canvas, over, picture, root }, shades, units, look, colours) {
   const n = units.length;
   paintCells(picture, shades, colours, n);
@@ -86,7 +89,10 @@ function mapOf(data, head) {
   return { root, canvas, over, picture: new OffscreenCanvas(n, n), name: head.name };
 }
 
-/** @type {(canvas: OffscreenCanvas | HTMLCanvasElement, shades: Uint8ClampedArray, colours: Uint32Array, width: number) => void} */
+/**
+ * @type {(canvas: OffscreenCanvas | HTMLCanvasElement, shades: Uint8ClampedArray, colours: Uint32Array,
+ *   width: number) => void}
+ */
 function paintCells(canvas, shades, colours, width) {
   const picture = new ImageData(width, shades.length / width);
   new Uint32Array(picture.data.buffer).set(Array.from(shades, (shade) => colours[shade]));

@@ -118,7 +118,8 @@ function take(area, text) {
   grow(area);
 }
 
-// Back, or Forward, before the answer to what was sent: it may never come, since for the server the text is the old one.
+// Back, or Forward, before the answer to what was sent: it may never come, since for the server the text is the old
+// one.
 /** @type {(app: SentenceApp) => void} */
 function takeBack(app) {
   for (const area of /** @type {any[]} */ ([app.part.text, app.part.pair])) {

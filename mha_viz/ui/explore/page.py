@@ -82,9 +82,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
     explorer(
         office().packet(attention, wanted, link, begin),
-        badges(
-            attention, annotation.sentence if annotation else None, step, opened, hides_an_answer(what, attention.model)
-        ),
+        badges(attention, annotation and annotation.sentence, step, opened, hides_an_answer(what, attention.model)),
         "explorer",
         on_view=_on_view,
         on_tray=_on_tray,

@@ -1,0 +1,66 @@
+"""Which tests run a line of the product, from the files that `make coverage` writes."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST_SECONDS = 300.0  # of tests for one line, as long as they took when they were measured
+
+
+@dataclass
+class Covered:
+    """Which tests ran a line of a file, and how long each takes."""
+
+    tests: Mapping[str, Mapping[int, set[str]]]
+    seconds: Mapping[str, float]
+
+    @classmethod
+    def read(cls, coverage_file: Path, times: Path) -> Covered:
+        """Of the files that `make coverage` wrote."""
+        from coverage import CoverageData
+
+        data = CoverageData(str(coverage_file))
+        data.read()
+        tests: dict[str, dict[int, set[str]]] = {}
+        for path in sorted(data.measured_files()):
+            file = path[path.index("mha_viz/") :]
+            lines = tests.setdefault(file, {})
+            for line, contexts in data.contexts_by_lineno(path).items():
+                lines.setdefault(line, set()).update(filter(None, map(_test, contexts)))
+        seconds: dict[str, float] = {}
+        for written in times.parent.glob(f"{times.name}*"):
+            for row in written.read_text("utf-8").splitlines():
+                test, wall, *_ = json.loads(row)
+                seconds[test] = wall
+        return cls(tests, seconds)
+
+    def of(self, file: str, line: int) -> tuple[list[str], int]:
+        """The tests that run a line, in the order of their seconds, by module; and the number of those left out."""
+        running = [test for test in self.tests.get(file, {}).get(line, ()) if test in self.seconds]
+        chosen: list[str] = []
+        spent = 0.0
+        for test in sorted(running, key=lambda test: (self.seconds[test], test)):
+            spent += self.seconds[test]
+            if chosen and spent > MOST_SECONDS:
+                break
+            chosen.append(test)
+        modules: dict[str, float] = defaultdict(float)
+        for test in chosen:
+            modules[module_of(test)] += self.seconds[test]
+        return sorted(chosen, key=lambda test: (modules[module_of(test)], module_of(test))), len(running) - len(chosen)
+
+
+def _test(context: str) -> str:
+    """The test of a context: ``test|run`` of pytest-cov, or ``test (call)`` of a child process."""
+    return (
+        context.rpartition("|")[0] if context.endswith(("|run", "|setup", "|teardown")) else context.rpartition(" (")[0]
+    )
+
+
+def module_of(test: str) -> str:
+    """The module of a test."""
+    return test.partition("::")[0]

@@ -32,7 +32,24 @@ SECONDS, MEGABYTES = 0.5, 100.0  # the most for one
 TEXT = "The animal didn't cross the street because it was too tired."
 KINDS = ("model.safetensors", "tokenizer.json", "config.json")
 # What takes the place of a value; the long ones are text, because Python would not write them.
-_ODD = (None, True, -1, 0, 1, 2**31, 2**63, 1e308, float("nan"), "", "\0", "\ud800", "(a+)+$", "x" * 100_000, [], {})
+_ODD: tuple[object, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2**31,
+    2**63,
+    1e308,
+    float("nan"),
+    "",
+    "\0",
+    "\ud800",
+    "(a+)+$",
+    "x" * 100_000,
+    [],
+    {},
+)
 _LONG = {"@digits": "9" * 4_300, "@shape": f"[{','.join(['9' * 4_300] * 400)}]", "@deep": "[" * 50_000 + "]" * 50_000}
 
 

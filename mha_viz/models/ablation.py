@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights, switched_off
@@ -23,6 +24,7 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.methods import METHODS
 
+Sums = npt.NDArray[np.float64]
 # Takes a layer's number, its weights [head, query, key] or [head, sentence, query, key], its values [sentence, head, n,
 # d_head] and outputs [sentence, n, head, d_head]; returns the outputs of heads that are off, as the outputs.
 Substitute = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -64,7 +66,7 @@ class Means:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._sums: Weights = np.zeros(1)
+        self._sums: Sums = np.zeros(1)
         self._tokens = 0
 
     def add(self, texts: Iterable[str | Sequence[str]]) -> None:
@@ -76,13 +78,13 @@ class Means:
             reading, _ = self._encoder.through(typed, tap=partial(_Outputs, sums=outputs), words=words)
             self.add_sums(torch.stack(outputs).cpu().numpy(), len(reading.queries))
 
-    def add_sums(self, sums: Weights, tokens: int) -> None:
+    def add_sums(self, sums: Sums, tokens: int) -> None:
         """Add the sums of outputs [layer, head, d_head] over so many tokens."""
         if tokens:
             self._sums, self._tokens = self._sums + sums, self._tokens + tokens
 
     @property
-    def sums(self) -> tuple[Weights, int]:
+    def sums(self) -> tuple[Sums, int]:
         """The sums so far in float64, and over how many tokens."""
         return self._sums, self._tokens
 

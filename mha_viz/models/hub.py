@@ -90,7 +90,7 @@ def facts(model: Model) -> Facts | None:
     """What the files of a model say of it; None where :func:`local_folder` is None. Raises what that raises."""
     if model.kind in ("bundled", "own"):
         folder = local_folder(model)
-        return folder and look_at(folder, model, whole=False)
+        return None if folder is None else look_at(folder, model, whole=False)
     return _checked(model)[1]
 
 
@@ -128,7 +128,7 @@ def _sha256(path: Path) -> str:
 def _cached(hub_id: str) -> tuple[Path, Facts] | None:
     folder = snapshot(hub_id)
     try:
-        return folder and (folder, check_again(folder, Model(hub_id, hub_id, hub_id)))
+        return None if folder is None else (folder, check_again(folder, Model(hub_id, hub_id, hub_id)))
     except ModelError:  # incomplete or damaged: a download replaces it
         return None
 

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.attention import Weights
 from mha_viz.corpus.sources import Source
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import TextError
@@ -163,7 +162,7 @@ def _single(encoder: Encoder, forms: tuple[str, ...]) -> int:
         return 0
 
 
-def sum_outputs(part: Part, most: int, model: Model) -> tuple[Weights, int]:
+def sum_outputs(part: Part, most: int, model: Model) -> tuple[ablation.Sums, int]:
     """The sums of the outputs of all heads [layer, head, d_head] over sentences, in float64, and the tokens read."""
     means = ablation.Means(encoder_of(model))
     for sentence in corpus_of(part).sentences[:most]:

@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -20,7 +21,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import NOT_SHARES, scale_of
 from mha_viz.drawing.marks import Curve
-from mha_viz.errors import EmptyText, ShapeError
+from mha_viz.errors import EmptyText, SettingError, ShapeError
 from mha_viz.exports import open_attention
 from mha_viz.figures.layout import Size
 from mha_viz.figures.packet import packet
@@ -43,6 +44,7 @@ from tests.page_scripts import ask_packet
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS, RECORDED, TRACED
 
+ORIGIN = ("of_model", "quantity", "text")
 COMPARE = "pages/20_compare.py"
 SENTENCE = "The animal didn't cross the street because it was too tired."
 Folder = Callable[[str], Path]
@@ -307,6 +309,33 @@ def test_rollout_needs_whole_weights(minilm: Encoder) -> None:
             rollout(other)
     with pytest.raises(ShapeError):
         rollout(reading([[[[0.5, 0.5], [1, 0]]]], keys=["x", "y"]))
+
+
+def test_rollout_follows_the_tokens_of_the_model_and_is_of_a_layer(minilm: Encoder) -> None:
+    with pytest.raises(ShapeError, match=r"this reading has words\. Follow first, then group"):
+        mv.rollout(minilm.encode("An unfathomable dog.").by_words())
+    figure = mv.rollout(minilm.encode(SENTENCE)).heatmap("L5H0")
+    assert "layer 5" in figure.caption
+    assert "L5H0" not in figure.caption
+
+
+@pytest.mark.parametrize("panel", ["norm", "gradient"])
+def test_one_scale_of_colours_is_for_one_quantity(minilm: Encoder, panel: str) -> None:
+    other = norm_weighted(minilm, SENTENCE)
+    if panel == "gradient":
+        other = replace(other, quantity="gradient")
+    with pytest.raises(SettingError, match="one scale of colours cannot serve several units"):
+        mv.compare([(minilm.encode(SENTENCE), "L3H1"), (other, "L3H1")])
+    assert mv.compare([(other, "L3H1"), (other, "L3H2")]).caption
+
+
+def test_a_table_of_another_quantity_says_which_of_which_model_and_text(minilm: Encoder, tmp_path: Path) -> None:
+    path = tmp_path / "norms.csv"
+    norm_weighted(minilm, "It rains.").save(path)
+    first, second = pd.read_csv(path, keep_default_na=False).to_dict("records")[:2]
+    assert [*first] == ["layer", "head", "query_index", "query_token", "key_index", "key_token", "norm", *ORIGIN]
+    assert [first[name] for name in ORIGIN] == ["minilm", "norm", "It rains."]
+    assert [second[name] for name in ORIGIN] == ["", "", ""]
 
 
 # ---- Gradients on pages --------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def test_a_port_in_use_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: 
 def test_serve_names_a_setting_that_is_no_number_of_megabytes(
     setting: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("the server was started"))
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("the server was started"))
     monkeypatch.setenv(setting, "5 GB")
     assert main(["serve"]) == 2
     assert_one_line(capsys.readouterr().err, setting, "5 GB", "megabytes")
@@ -176,7 +176,7 @@ def test_serve_says_where_other_machines_reach_it_and_an_empty_host_is_none(
     monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "500000")
     monkeypatch.setenv("MHA_VIZ_HOME", str(tmp_path / "file" / "below"))
     (tmp_path / "file").touch()
-    monkeypatch.setattr(os, "execv", lambda *_: None)
+    monkeypatch.setattr(os, "execve", lambda *_: None)
     monkeypatch.setattr("mha_viz.cli.serve._address", lambda: "10.0.0.5")
     assert main(["serve", "--host", "0.0.0.0", "--port", "18766"]) == 0
     printed = capsys.readouterr()

@@ -54,7 +54,7 @@ class Seats:
         self._settings = settings
         self._open: Counter[str] = Counter()
         self.emptied = time.monotonic()  # when the last WebSocket closed
-        self.waits = Waits()
+        self.waits = Waits(settings.wait)
 
     @property
     def taken(self) -> int:

@@ -15,6 +15,7 @@ PROXIES = "MHA_VIZ_PROXIES"
 SESSIONS = "MHA_VIZ_SESSIONS"
 SESSIONS_PER_ADDRESS = "MHA_VIZ_SESSIONS_PER_ADDRESS"
 METRICS = "MHA_VIZ_METRICS"
+WAIT = "MHA_VIZ_WAIT"
 
 _ORIGIN = re.compile(r"https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?")
 _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|[0-9A-Fa-f:]+")
@@ -24,13 +25,15 @@ class Settings(NamedTuple):
     """``frames``: other origins whose pages may show the app in a frame. ``hosts``: host names that the server answers
     to; when empty, any name, or the loopback names if it listens on loopback only. ``proxies``: addresses and networks
     whose X-Forwarded-For is trusted. ``sessions``, ``per_address``: the maximum number of browser tabs at a time.
-    ``metrics``: whether ``/_stcore/metrics`` is served."""
+    ``wait``: the 95th percentile of visitors' waits, in seconds, above which nobody new is let in. ``metrics``: whether
+    ``/_stcore/metrics`` is served."""
 
     frames: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
     sessions: int = 150
     per_address: int = 100
+    wait: int = 2
     metrics: bool = False
 
 
@@ -42,6 +45,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         proxies=_networks(environment),
         sessions=_count(environment, SESSIONS, Settings().sessions),
         per_address=_count(environment, SESSIONS_PER_ADDRESS, Settings().per_address),
+        wait=_count(environment, WAIT, Settings().wait),
         metrics=_switch(environment, METRICS),
     )
 

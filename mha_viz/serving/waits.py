@@ -16,7 +16,6 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.stats import CounterStat, GaugeStat, Stat
 
 RECENT = 30.0  # seconds
-TOO_LONG = 2.0  # seconds: with a higher 95th percentile nobody new is let in
 FEWEST = 20  # recent actions that say anything
 SHORT = 300  # bytes: longer than every message that a run has ended
 ACTIONS, REFUSALS, STARTS, WAIT = "mha_viz_actions", "mha_viz_refusals", "mha_viz_reader_starts", "mha_viz_wait_p95_ms"
@@ -25,7 +24,8 @@ ACTIONS, REFUSALS, STARTS, WAIT = "mha_viz_actions", "mha_viz_refusals", "mha_vi
 class Waits:
     """The time from each action of a visitor to the end of its run; a provider of metrics."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float) -> None:
+        self._longest = longest  # seconds: with a higher 95th percentile nobody new is let in
         self.actions = self.refusals = 0
         self._ended: deque[tuple[float, float]] = deque()  # when, and after how many seconds
         self._begun: dict[object, float] = {}  # the first action of a tab that has no answer yet
@@ -58,9 +58,9 @@ class Waits:
 
     def refusal(self) -> str:
         """Why nobody new is let in; "" if they are."""
-        if self.p95 <= TOO_LONG:
+        if self.p95 <= self._longest:
             return ""
-        return f"This server is busy: its visitors wait more than {TOO_LONG:g} seconds for an answer."
+        return f"This server is busy: its visitors wait more than {self._longest:g} seconds for an answer."
 
     @property
     def stats_families(self) -> Sequence[str]:

@@ -13,7 +13,7 @@ from tests.brute.dependencies import Key, answer, best_of, offset_baseline, ques
 from tests.brute.mentions import Chunk, anaphors, chunks, coreference, gap
 from tests.brute.model import Model, Reading
 from tests.brute.patterns import delimiter, distance, entropy, in_word, position
-from tests.brute.statistics import Count, best, between_words, bootstrap, wilson
+from tests.brute.statistics import Count, best, between_words, bootstrap, interval, wilson
 
 __all__ = [
     "Chunk",
@@ -35,6 +35,7 @@ __all__ = [
     "entropy",
     "gap",
     "in_word",
+    "interval",
     "offset_baseline",
     "position",
     "questions",

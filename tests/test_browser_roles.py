@@ -175,7 +175,7 @@ def chips_are_buttons_that_explain_themselves_and_lead_to_the_card(visitor: Brow
     chip.focus()
     expect(tip).to_be_visible()
     expect(tip).to_contain_text("66.3%")
-    expect(tip).to_contain_text("pronoun → what it refers to, as “it” → “dog”")
+    expect(tip).to_contain_text("pronoun → what it refers to, as “she” → “Anna”")
     page.keyboard.press("Escape")
     expect(tip).to_be_hidden()
     expect(visitor.readout).to_contain_text("it attends to")  # the held word stays

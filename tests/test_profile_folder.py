@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,9 @@ def test_one_profile_has_no_slider_and_another_corpus_can_be_chosen() -> None:
 def test_a_damaged_profile_is_named(measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "toy@0" / "a.txt"
     broken.mkdir(parents=True)
-    facts = (measured / "toy@0" / "a.txt" / "profile.json").read_text("utf-8")
-    (broken / "profile.json").write_text(facts.replace('"definitions": "', '"definitions": "another '), "utf-8")
+    facts = json.loads((measured / "toy@0" / "a.txt" / "profile.json").read_text("utf-8"))
+    older = {name: fact for name, fact in facts.items() if name not in ("digests", "seal")}
+    (broken / "profile.json").write_text(json.dumps(older | {"definitions": "another"}), "utf-8")
     (tmp_path / "other" / "x").mkdir(parents=True)
     (tmp_path / "other" / "x" / "profile.json").write_text("[]", "utf-8")
     monkeypatch.setenv(folder.SETTING, str(tmp_path))

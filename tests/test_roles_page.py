@@ -186,7 +186,7 @@ def test_relations_that_were_uploaded_are_never_markup() -> None:
 def test_the_label_of_a_cell_is_what_people_look_for() -> None:
     roles = given("minilm").findings()
     drawn = role_map(roles, (6, 12), None, LIGHT).data[-1]
-    assert "pronoun → what it refers to, as “it” → “dog” in" in drawn.hovertext[2 * 12 + 4].replace("<br>", " ")
+    assert "pronoun → what it refers to, as “she” → “Anna” in" in drawn.hovertext[2 * 12 + 4].replace("<br>", " ")
     cells = drawn.text
     assert cells[2 * 12 + 4] == "coref<br>+1"  # and not [CLS], to which it gives more of its attention
     assert cells[0 * 12 + 2] == "prev"

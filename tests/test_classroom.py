@@ -138,8 +138,8 @@ def test_a_view_has_no_parameters_of_other_pages_and_none_complains(file: Path) 
     for parameters in ({**views[0].parameters, "view": "1"}, {"part": "1"}):  # as older links count views
         there = PageSession({**parameters, "class": "1", "lesson": lesson.write(views) or ""}, str(file))
         assert "Part of this link could not be used" not in there.said
-    own = {"show": "compare", "kinds": "roles", "divide": "inside_a_head", "experiment": "why_heads_differ"}
-    for name, page in {**own, "task": "questions"}.items():
+    page_of = {"show": "compare", "kinds": "roles", "divide": "inside_a_head", "experiment": "why_heads_differ"}
+    for name, page in {**page_of, "task": "questions"}.items():
         assert (name in views[0].parameters) == (page == page_name(file))
 
 

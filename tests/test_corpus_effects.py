@@ -139,10 +139,10 @@ def test_means_are_over_the_corpus_itself_or_the_one_that_is_named(trees: Corpus
     encoder = tiny("bert")
     means = ablation.Means(encoder)
     means.add(sentence.forms for sentence in trees.sentences)
-    own = effect(trees, ["L0H1"], encoder, method="mean")
+    over_itself = effect(trees, ["L0H1"], encoder, method="mean")
     given = effect(trees, ["L0H1"], encoder, method="mean", means=means.values())
-    assert (own.method, given.method) == (f"mean over {trees.name}", "mean")
-    assert [row.effect for row in own.rows] == pytest.approx([row.effect for row in given.rows], rel=1e-6)
+    assert (over_itself.method, given.method) == (f"mean over {trees.name}", "mean")
+    assert [row.effect for row in over_itself.rows] == pytest.approx([row.effect for row in given.rows], rel=1e-6)
     (tmp_path / "other.txt").write_text("It sleeps.\n" + "fox " * 200 + "\n", "utf-8")
     other = effect(trees, ["L0H1"], encoder, method="mean", means=tmp_path / "other.txt")
     means = ablation.Means(encoder)
@@ -150,7 +150,7 @@ def test_means_are_over_the_corpus_itself_or_the_one_that_is_named(trees: Corpus
     expected = effect(trees, ["L0H1"], encoder, method="mean", means=means.values())
     assert other.method == "mean over other.txt"
     assert [row.effect for row in other.rows] == pytest.approx([row.effect for row in expected.rows], rel=1e-6)
-    assert other.rows[0].effect != pytest.approx(own.rows[0].effect, rel=1e-3)
+    assert other.rows[0].effect != pytest.approx(over_itself.rows[0].effect, rel=1e-3)
 
 
 def test_what_cannot_be_measured_is_said(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:

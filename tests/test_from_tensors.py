@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,6 @@ def test_a_layer_may_be_a_list_with_the_one_text_of_a_batch() -> None:
 
 
 def test_torch_tensors_with_a_graph_and_in_half_precision() -> None:
-    torch = pytest.importorskip("torch")
     scores = torch.randn(1, 2, 4, 4, requires_grad=True)
     attention = Attention.from_tensors((scores.softmax(-1), scores.softmax(-1).bfloat16()), ["a", "b", "c", "d"])
     assert attention[Head(0, 1)] == pytest.approx(scores.softmax(-1)[0, 1].detach().numpy())
@@ -124,7 +124,6 @@ def test_one_text_with_padding() -> None:
 
 
 def test_a_batch_of_transformers_and_of_cross_attention() -> None:
-    torch = pytest.importorskip("torch")
     tensors = tuple(torch.softmax(torch.randn(2, 3, 2, 4), -1) for _ in range(2))
     keys_mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 1]])
     crossed = Attention.from_tensors(tensors, [["a", "b"]] * 2, keys=[["c", "d", "e", "f"]] * 2, keys_mask=keys_mask)

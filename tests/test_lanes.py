@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests import lanes
-from tests.conftest import in_shares, shuffled
 from tests.imports import ROOT, chain, imported_by, names, parsed
+from tests.ordering import in_shares, shuffled
 
 TESTS = ROOT / "tests"
 FIXTURES_OF_PAGES = {"browser", "server"}

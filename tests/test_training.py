@@ -203,8 +203,8 @@ def test_measures_of_one_moment_are_those_of_their_definitions() -> None:
     attended = model.attend(probe, model.heads.of_each_head())
     maps = attended.maps.detach().numpy()
     np.testing.assert_array_equal(values["maps"], maps[:, 0])
-    own = model.heads.of_each_head().query.detach().numpy()  # [head, d_model, d_k]
-    np.testing.assert_array_equal(values["queries"][1], np.concatenate([own[1, row] for row in range(4)]))
+    of_heads = model.heads.of_each_head().query.detach().numpy()  # [head, d_model, d_k]
+    np.testing.assert_array_equal(values["queries"][1], np.concatenate([of_heads[1, row] for row in range(4)]))
     rows = maps.reshape(2, -1, WORDS)
     assert values["divergence"][0, 1] == pytest.approx(divergence(rows[0], rows[1]), abs=1e-9)
     assert values["overlap"][0, 1] == pytest.approx(float((rows[0] * rows[1]).sum(1).mean()), abs=1e-6)

@@ -23,7 +23,8 @@ from playwright.sync_api import (
 PATIENCE = 180_000  # milliseconds after which something that does not happen counts as missing: as in waiting.py
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
-OF_A_TAB = ("viewport", "color_scheme", "reduced_motion", "forced_colors")  # other options belong to its whole profile
+# Other options belong to the whole profile.
+OF_A_TAB = ("new_tab", "viewport", "color_scheme", "reduced_motion", "forced_colors")
 USUAL_MEDIA = {"color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
 PAPER = {"light": "rgb(255, 254, 251)", "dark": "rgb(20, 23, 26)"}  # the background of a page
 IDLE = "/_stcore/health"  # the page of an unused tab
@@ -68,13 +69,16 @@ FRAMES = "new Promise((frame) => requestAnimationFrame(() => requestAnimationFra
 class BrowserTab:
     """One visitor's tab, with all its network requests and all its errors."""
 
-    def __init__(self, context: BrowserContext, url: str, viewport: ViewportSize = DESKTOP, **media: Any) -> None:
+    def __init__(
+        self, context: BrowserContext, url: str, viewport: ViewportSize = DESKTOP, new_tab: bool = False, **media: Any
+    ) -> None:
         self.requests: list[str] = []
         self.faults: list[str] = []
         self.url = url
-        self.is_altered = False  # by a test that adds listeners, routes or scripts, so that no other test may use it
+        self.is_altered = new_tab  # by a test that adds listeners, routes or scripts, so that no other test may use it
         self._uses_clipboard = False
-        self.page: Page = next((page for page in context.pages if page.url.endswith(IDLE)), None) or context.new_page()
+        idle = () if new_tab else (page for page in context.pages if page.url.endswith(IDLE))
+        self.page: Page = next(iter(idle), None) or context.new_page()
         self.page.bring_to_front()  # a browser draws hardly anything in a background tab
         self.page.set_default_timeout(PATIENCE)
         if self.page.viewport_size != viewport:

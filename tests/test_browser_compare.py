@@ -84,7 +84,7 @@ def a_head_of_the_grid_is_added_by_its_key(visitor: BrowserTab, before: list[Pin
 def test_each_change_of_the_compared_heads_is_undone_by_one_back_and_redone_by_one_forward(
     newcomer: Callable[..., BrowserTab],
 ) -> None:
-    visitor = newcomer(alone=True)  # the history of a tab ends at 50 entries
+    visitor = newcomer(new_tab=True)  # the history of a tab ends at 50 entries
     pins = [Pin(FIRST, "", "minilm", head) for head in (Head(3, 1), Head(3, 2), Head(5, 0))]
     page = visitor.visit("/compare", tray=tray.write(pins) or "")
     states = [state(visitor, "L3H1", "L3H2", "L5H0")]

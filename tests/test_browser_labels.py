@@ -75,12 +75,12 @@ def test_words_stand_beside_their_rows(newcomer: Callable[..., BrowserTab], mini
     for experiment in lanes.some(list(EXPERIMENTS), "random"):
         visitor.visit("/why_heads_differ", experiment=experiment, guess="skip")
         stand_beside_their_rows(page, ".map canvas")
-    for toy in ("repeater", "toy"):
+    for toy in lanes.some(["repeater", "toy"], "toy"):
         visitor.visit("/roles", model=toy)
         for window in (DESKTOP, LAPTOP, PHONE):
             visitor.resize(window)
             stand_beside_their_rows(page, ".map canvas")
-    for count in COUNTS:
+    for count in lanes.some(COUNTS, 5, 12, 20):
         page.locator(".mha-player").evaluate("(root, data) => root.app.show(data)", of_words(count))
         stand_beside_their_rows(page, ".map canvas", count)
     visitor.resize(DESKTOP)

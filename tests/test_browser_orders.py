@@ -1,12 +1,13 @@
 """Walks over the pages in a real browser, from control to control, as fast as the page allows.
 
-Every control follows another; with ``--all``, every two controls follow each other in both orders.
+On Explore and Compare, which draw in the browser, every control follows another; with ``--all``, on every page, every
+two controls follow each other in both orders. What the server does in any order: tests/test_orders.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import pytest
@@ -300,16 +301,11 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
 }
 
 
-# The walks that are one test: pages after each other in one tab.
-TESTS = [[path] for path in PAGES] if lanes.everything else [[*PAGES][:4], [*PAGES][4:]]
-
-
-@pytest.mark.parametrize("paths", TESTS, ids=" ".join)
-def test_controls_after_each_other(visitor: BrowserTab, server: AppServer, paths: Sequence[str]) -> None:
-    for path in paths:
-        walk_over(visitor, path)
-        visitor.unharmed()
-        assert server.faults() == [], path
+@pytest.mark.parametrize("path", lanes.some(list(PAGES), "/", "/compare"))
+def test_controls_after_each_other(visitor: BrowserTab, server: AppServer, path: str) -> None:
+    walk_over(visitor, path)
+    visitor.unharmed()
+    assert server.faults() == []
 
 
 def walk_over(visitor: BrowserTab, path: str) -> None:

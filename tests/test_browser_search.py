@@ -16,19 +16,6 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
 
-# Every page by its link, and the part of it that is drawn last, if that is a chart.
-CHART = ".js-plotly-plot .main-svg"
-PAGES = {
-    "Explore": "",
-    "Compare": "",
-    "Roles": CHART,
-    "Inside a head": CHART,
-    "Why heads differ": CHART,
-    "Switch off": CHART,
-    "Questions": "",
-    "About": "",
-}
-
 
 def field(page: Page) -> Locator:
     return page.get_by_role("searchbox", name="Find a head")
@@ -44,32 +31,6 @@ def seek(page: Page, words: str) -> None:
     page.keyboard.press("/")
     expect(field(page)).to_be_focused()
     page.keyboard.type(words)
-
-
-def test_a_slash_begins_a_search_on_every_page_and_its_own_policy_refuses_nothing(visitor: BrowserTab) -> None:
-    page = visitor.explore()
-    for name, drawn_last in PAGES.items():
-        page.locator(".st-key-pages").get_by_role("link", name=name).click()
-        expect(page.locator(".st-key-pages [aria-current=page]")).to_have_text(name)
-        if name == "Why heads differ":
-            page.get_by_role("button", name="Skip").click()
-        if drawn_last:
-            page.locator(drawn_last).first.wait_for()
-        expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
-        a_slash_begins_a_search(visitor)
-        assert visitor.faults == [], name
-
-
-def a_slash_begins_a_search(visitor: BrowserTab) -> None:
-    page = visitor.page
-    seek(page, "pronoun")
-    expect(answer(page, "L2H4")).to_contain_text("70.5%")
-    expect(answer(page, "L2H4")).to_contain_text("baseline")
-    visitor.scrolls_only_down()
-    expect(page.get_by_role("heading", level=1)).to_have_count(1)
-    for _ in range(3):  # the answers, the words, the field
-        page.keyboard.press("Escape")
-    expect(field(page)).not_to_be_focused()
 
 
 def test_a_search_is_walked_by_keyboard(visitor: BrowserTab) -> None:

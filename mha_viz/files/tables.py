@@ -38,11 +38,12 @@ def from_csv(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _each_text(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    texts = table.select_dtypes(include=["object", "string"]).columns
-    return table.assign(
-        **{name: table[name].map(change, na_action="ignore") for name in texts if _is_text(table[name])}
-    )
-
-
-def _is_text(column: pd.Series) -> bool:
-    return all(isinstance(value, str) for value in column.dropna())
+    """The table with each different text changed once."""
+    changed = {}
+    for name in table.select_dtypes(include=["object", "string"]):
+        values = table[name].dropna().unique()
+        if all(isinstance(value, str) for value in values):
+            new = {value: change(value) for value in values}
+            if any(value != text for value, text in new.items()):
+                changed[name] = table[name].map(new, na_action="ignore")
+    return table.assign(**changed)

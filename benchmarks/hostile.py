@@ -28,7 +28,7 @@ from mha_viz.models.folder import look_at
 
 ALL, QUICK = 100_000, 2_000
 AT_ONCE = 500  # mutations of one process
-SECONDS, MEGABYTES = 0.5, 100.0  # the most for one
+SECONDS, MEGABYTES = 0.5, 100.0  # of the processor; the most for one
 TEXT = "The animal didn't cross the street because it was too tired."
 KINDS = ("model.safetensors", "tokenizer.json", "config.json")
 # What takes the place of a value; the long ones are text, because Python would not write them.
@@ -165,7 +165,7 @@ def _bytes(raw: bytes, random: Random) -> bytes:
 
 def _outcome(folder: Path, seed: int) -> Outcome:
     mutate(folder, seed)
-    before, began = _resident("VmRSS"), time.perf_counter()
+    before, began = _resident("VmRSS"), time.process_time()
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # so that the peak is that of this mutation
     try:
@@ -176,7 +176,7 @@ def _outcome(folder: Path, seed: int) -> Outcome:
         what = type(error).__name__
     except BaseException as error:
         what = f"crash: {type(error).__name__}: {str(error)[:100]}"
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     return Outcome(seed, what, seconds, max(0.0, _resident("VmHWM") - before))
 
 

@@ -22,7 +22,7 @@ import tempfile
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -269,13 +269,16 @@ def tried(tree: Path, mutant: Mutant, covered: Covered, broken: set[str]) -> Out
     return Outcome(mutant, False, "", len(tests), left_out, round(time.monotonic() - began, 1))
 
 
-def _worker(source: Path, mutants: Iterable[Mutant], covered: Covered, out: Path) -> None:
+def _worker(source: Path, mutants: Sequence[Mutant], covered: Covered, out: Path) -> None:
+    """Try those that ``out`` does not have yet: a run that was stopped goes on."""
     broken: set[str] = set()
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, out.open("w", encoding="utf-8") as lines:
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, out.open("a+", encoding="utf-8") as lines:
+        lines.seek(0)
+        done = len(lines.readlines())
         tree = Path(folder) / "tree"
         shutil.copytree(source, tree, ignore=LEFT_OUT, symlinks=True)
         (tree / "node_modules").symlink_to(ROOT / "node_modules")
-        for mutant in mutants:
+        for mutant in mutants[done:]:
             outcome = tried(tree, mutant, covered, broken)
             lines.write(json.dumps(asdict(outcome)) + "\n")
             lines.flush()

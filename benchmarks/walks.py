@@ -1,0 +1,159 @@
+"""How far one thing that a person does walks through the code: calls, moves from one file to another, and files.
+
+A move is a call in another file than the call before it in the same thread. A visit of a page counts the thread that
+runs the page, after a visit like it, so that what is made once is left out; the corpus counts the client's threads and
+those of its two workers, which are threads here.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, MappingProxyType
+from typing import Any
+
+from benchmarks.results import Row, Sample, Target, write
+from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import as_conllu
+from tests.page_session import PageSession
+
+ROOT = Path(__file__).resolve().parent.parent
+OURS = tuple(str(ROOT / part) for part in ("mha_viz", "pages", "app.py"))
+APP = str(ROOT / "app.py")
+SENTENCES = 60
+OFF = '{"of": [["The cat sat.", "", "minilm", "", "", "L0H2", "zero"]], "heads": [["L3H1", 0, ""], ["L2H4", 0, ""]]}'
+OTHER_OFF = OFF.replace("L0H2", "L1H8")
+GOALS: Mapping[str, tuple[int, int]] = MappingProxyType(  # moves and files, at most
+    {"a typed sentence": (900, 35), "a changed view": (250, 25), "Compare with a head off": (400, 35)}
+)
+
+
+@dataclass
+class Walk:
+    """The calls of one thread, in order."""
+
+    calls: int = 0
+    moves: int = 0
+    files: set[str] = field(default_factory=set)
+    last: str = ""
+
+    def enter(self, file: str) -> None:
+        """One more call."""
+        self.calls += 1
+        self.moves += file != self.last
+        self.files.add(file)
+        self.last = file
+
+
+@contextmanager
+def watched() -> Iterator[dict[int, Walk]]:
+    """The walks of this thread and of all that begin meanwhile, by thread."""
+    walks: dict[int, Walk] = {}
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and (file := frame.f_code.co_filename).startswith(OURS):
+            walks.setdefault(threading.get_ident(), Walk()).enter(file)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield walks
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+
+
+def of_page(act: Callable[[], object]) -> Walk:
+    """The walk of the thread that runs the page."""
+    with watched() as walks:
+        act()
+    return max((walk for walk in walks.values() if APP in walk.files), key=lambda walk: walk.calls)
+
+
+def of_all(act: Callable[[], object]) -> Walk:
+    """The walks of all threads together."""
+    with watched() as walks:
+        act()
+    every = walks.values()
+    return Walk(sum(w.calls for w in every), sum(w.moves for w in every), set().union(*(w.files for w in every)))
+
+
+def typed() -> Walk:
+    """Another sentence is read on Explore."""
+    session = PageSession()
+    session.read("The cat sat on the mat.")
+    return of_page(lambda: session.read("The dog sat on the rug."))
+
+
+def view() -> Walk:
+    """Another head is opened on Explore."""
+    session = PageSession()
+    session.view(head="L2H4")
+    return of_page(lambda: session.view(head="L3H5"))
+
+
+def head_off() -> Walk:
+    """Compare opens two heads of a reading with a head switched off."""
+    page = "pages/20_compare.py"
+    PageSession({"show": "tray", "tray": OFF}, page)
+    return of_page(lambda: PageSession({"show": "tray", "tray": OTHER_OFF}, page))
+
+
+def pdf() -> Walk:
+    """A notebook saves a heatmap as PDF."""
+    import mha_viz as mv
+
+    attention = mv.load("toy").encode("the cat sees the dog")
+    with tempfile.TemporaryDirectory() as folder:
+        attention.heatmap("L1H1").save(Path(folder) / "first.pdf")
+        return of_all(lambda: attention.heatmap("L1H2").save(Path(folder) / "second.pdf"))
+
+
+def corpus() -> Walk:
+    """A corpus is measured by two workers, which are threads of this process, in order to be watched."""
+    from distributed import Client
+
+    import mha_viz as mv
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "some.conllu"
+        path.write_text(as_conllu(grammar.corpus(SENTENCES).sentences), "utf-8")
+
+        def study() -> None:
+            with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+                mv.profile(path, "toy", client=client)
+
+        return of_all(study)
+
+
+WALKS: Mapping[str, Callable[[], Walk]] = MappingProxyType(
+    {
+        "a typed sentence": typed,
+        "a changed view": view,
+        "Compare with a head off": head_off,
+        "a figure to PDF": pdf,
+        "a corpus on two workers": corpus,
+    }
+)
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Walk, print, write ``results/walks.json``; ``quick``: without the corpus."""
+    rows = []
+    for name, make in WALKS.items():
+        if quick and make is corpus:
+            continue
+        walk, goal = make(), GOALS.get(name)
+        for what, count, most in (
+            ("moves", walk.moves, goal and goal[0]),
+            ("files", len(walk.files), goal and goal[1]),
+            ("calls", walk.calls, None),
+        ):
+            target = Target("below", most + 1) if most else None
+            rows.append(Row(f"{name}: {what}", Sample((float(count),)), "", target=target))
+    write(results, "walks", "Through the code", "", rows, "calls of functions of this project")

@@ -22,12 +22,14 @@ DRAWS, SEED = 2000, 0
 LEVELS = (2.5, 97.5)  # percentiles of the draws
 CELLS = 16_000_000  # the most documents with separate counts; beyond that, neighbours are drawn together
 FEWEST_BLOCKS = 30
-FEW, MANY = 5, 40  # documents
+FEW, MANY = 5, 60  # documents
 T = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (Fisher & Yates 1963, table III)
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262),
     *(2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
     *(2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045),
-    *(2.042, 2.040, 2.037, 2.035, 2.032, 2.030, 2.028, 2.026, 2.024),
+    *(2.042, 2.040, 2.037, 2.035, 2.032, 2.030, 2.028, 2.026, 2.024, 2.023),
+    *(2.021, 2.020, 2.018, 2.017, 2.015, 2.014, 2.013, 2.012, 2.011, 2.010),
+    *(2.009, 2.008, 2.007, 2.006, 2.005, 2.004, 2.003, 2.002, 2.002),
 )
 
 Bounds = npt.NDArray[np.float64]  # [low and high, head]
@@ -106,14 +108,16 @@ class Documents:
 
 
 def _student(sums: Sums | Counts, n: Counts) -> Bounds:
-    """Student's t interval of a ratio of sums over documents, whose variance is that of its linear part (Cochran 1977,
-    Sampling Techniques, section 6.3); at most MANY - 1 documents with a case."""
+    """Student's t interval of a ratio of sums over documents; at most MANY - 1 documents with a case.
+
+    The variance adds the squared changes of the ratio when one document is left out (Bell & McCaffrey 2002, Survey
+    Methodology 28, 169-181): large documents draw the ratio to themselves, so that deviations from it say too little.
+    """
     sums, n = sums[n > 0], n[n > 0]
-    documents = len(n)
     means = sums.sum(axis=0) / n.sum()
-    rest = sums - means * n[:, None]
-    errors = np.sqrt((rest**2).sum(axis=0) * documents / (documents - 1)) / n.sum()
-    return np.array([means - T[documents - 2] * errors, means + T[documents - 2] * errors])
+    without = (sums.sum(axis=0) - sums) / (n.sum() - n)[:, None]  # [document, head]
+    half = T[len(n) - 2] * np.sqrt(((without - means) ** 2).sum(axis=0))
+    return np.array([means - half, means + half])
 
 
 def _widest(*bounds: Bounds) -> Bounds:

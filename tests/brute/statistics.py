@@ -47,15 +47,15 @@ def bootstrap(documents: Sequence[Count]) -> tuple[float, float]:
 
 
 def interval(documents: Sequence[Count]) -> tuple[float, float]:
-    """The interval of a role, for fewer than 40 documents: Wilson's below 5 with a case, else the widest of three."""
+    """The interval of a role, for fewer than 60 documents: Wilson's below 5 with a case, else the widest of three."""
     some = [(right, n) for right, n in documents if n]
     right, n = (sum(counts[i] for counts in some) for i in (0, 1))
     if len(some) < 5:
         return wilson(right, n)
     by_degrees = "2.776 2.571 2.447 2.365 2.306 2.262 2.228 2.201 2.179 2.160 2.145 2.131 2.120 2.110 2.101 2.093 2.086"
     quantile = [*map(float, by_degrees.split())][len(some) - 5]
-    rest = sum((one - right / n * cases) ** 2 for one, cases in some)
-    half = quantile * math.sqrt(rest * len(some) / (len(some) - 1)) / n
+    without = [(right - one) / (n - cases) for one, cases in some]
+    half = quantile * math.sqrt(sum((other - right / n) ** 2 for other in without))
     ends = [bootstrap(documents), wilson(right, n), (right / n - half, right / n + half)]
     return max(0.0, min(low for low, _ in ends)), min(1.0, max(high for _, high in ends))
 

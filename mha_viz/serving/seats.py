@@ -111,10 +111,12 @@ class Gate:
         if self._seats.refusal(address) and not _resumes(scope):
             await _refuse(scope, receive, send)
             return
+        tab = _Tab(_Paced(receive, send), send, self._seats.waits, address)
         self._seats.sit(address)
         try:
-            await self._app(scope, *_watched(_Paced(receive, send), send, self._seats.waits))
+            await self._app(scope, tab.receive, tab.send)
         finally:
+            self._seats.waits.forget(tab)
             self._seats.leave(address)
 
 
@@ -149,23 +151,25 @@ class _Paced:
             await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
 
-def _watched(receive: Receive, send: Send, waits: Waits) -> tuple[Receive, Send]:
-    """The two ends of a WebSocket, whose waits are noted."""
-    tab = object()
+class _Tab:
+    """The two ends of a WebSocket, whose waits are noted. Whoever makes one forgets it: the app may end a WebSocket
+    without asking for another message."""
 
-    async def received() -> Message:
-        message = await receive()
-        if message["type"] == "websocket.disconnect":
-            waits.forget(tab)
-        else:
-            waits.note_received(tab, message)
+    def __init__(self, receive: Receive, send: Send, waits: Waits, address: str) -> None:
+        self._receive, self._send = receive, send
+        self._waits, self._address = waits, address
+
+    async def receive(self) -> Message:
+        """The next message from the tab."""
+        message = await self._receive()
+        self._waits.note_received(self, message, self._address)
         return message
 
-    async def sent(message: Message) -> None:
-        await send(message)
-        waits.note_sent(tab, message)
-
-    return received, sent
+    async def send(self, message: Message) -> None:
+        """Send a message, which blocks while the tab reads nothing."""
+        began = time.monotonic()
+        await self._send(message)
+        self._waits.note_sent(self, message, time.monotonic() - began)
 
 
 def address_of(scope: Scope) -> str:

@@ -414,6 +414,74 @@ def test_tabs_that_read_nothing_shut_the_door_for_nobody(monkeypatch: pytest.Mon
     assert (seats.waits.p95, seats.refusal("10.0.0.3")) == (0, "")
 
 
+def test_whoever_is_in_may_reload_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By cookie, or by address without one; a second time only after leaving again. Who is told to wait counts once."""
+    seats, now = Seats(Settings()), 100.0
+    monkeypatch.setattr(waits.time, "monotonic", lambda: now)
+    monkeypatch.setattr(seating, "_resumes", lambda _: False)
+    gate = Gate(_served, seats)
+    mine, others = f"{XSRF}=2|01020304|aabbccdd|1", f"{XSRF}=2|01020304|aabbccde|1"
+    masked_anew = f"{XSRF}=2|02020304|a9bbccdd|1"  # of the same secret
+    assert [asked(gate, "websocket", cookie=mine), asked(gate, "websocket", "10.0.0.9")] == [200, 200]
+    for tab in range(20):
+        seats.waits.note_received(tab, _ACTS, f"10.1.0.{tab}")
+    now = 110.0
+    assert [asked(gate, cookie=masked_anew), asked(gate, address="10.0.0.9")] == [200, 200]
+    assert [asked(gate, cookie=others), asked(gate), asked(gate, cookie=others)] == [503, 503, 503]
+    assert asked(gate, "websocket", cookie=others) == 1013
+    assert seats.waits.refusals == 2
+    assert [asked(gate, "websocket", cookie=masked_anew), asked(gate, "websocket", "10.0.0.9")] == [200, 200]
+    now = 171.0
+    assert [asked(gate, cookie=mine), asked(gate, address="10.0.0.9")] == [503, 503]
+    assert seats.waits.refusals == 4
+
+
+def test_whoever_has_a_place_may_reload_when_all_are_taken() -> None:
+    seats, mine = Seats(Settings(sessions=1)), f"{XSRF}=2|01020304|aabbccdd|1"
+    gate = Gate(_served, seats)
+    pages: list[int] = []
+
+    async def reloads(scope: Scope, receive: Receive, send: Send) -> None:
+        pages.extend([await _asked(gate, cookie=mine), await _asked(gate, address="10.0.0.2")])
+        await _served(scope, receive, send)
+
+    run(_asked(Gate(reloads, seats), "websocket", cookie=mine))
+    assert (pages, seats.waits.refusals) == ([200, 503], 1)
+
+
+def asked(gate: Gate, kind: str = "http", address: str = "10.0.0.1", cookie: str = "") -> int:
+    """The status of a page, or the code with which a WebSocket is closed; 200 for one that was open."""
+    return run(_asked(gate, kind, address, cookie))
+
+
+async def _asked(gate: Gate, kind: str = "http", address: str = "10.0.0.1", cookie: str = "") -> int:
+    sent: list[Message] = []
+    scope = {"type": kind, "method": "GET", "path": "/_stcore/stream" if kind == "websocket" else "/about"}
+    scope |= {"headers": [(b"cookie", cookie.encode())] if cookie else [], "client": (address, 1)}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await gate(scope, _message(_ACTS), send)
+    return int(sent[0].get("status") or sent[0].get("code") or 0)
+
+
+async def _served(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "answer", "status": 200})
+
+
+def test_a_refused_websocket_is_counted_and_the_page_that_it_leads_to_is_not(full: AppServer) -> None:
+    stream, before = "/heads/_stcore/stream", _metric(full, "mha_viz_refusals_total")
+    visitor = {"X_Forwarded_For": "10.2.0.1"}
+    seat, status = upgrade(full, path=stream, **visitor)
+    assert status == 101
+    for _ in range(3):
+        assert opened(full, path=stream, **visitor) == ask(full.url, "/heads/about", **visitor).status == 503
+    assert _metric(full, "mha_viz_refusals_total") == before + 1
+    seat.close()
+    until(lambda: opened(full, path=stream) == 101)
+
+
 def _message(message: Message) -> Receive:
     async def received() -> Message:
         return message

@@ -89,7 +89,11 @@ class Waits:
         reader = getattr(sys.modules.get("mha_viz.reader.client"), "Reader", None)  # loaded by the first visitor
         stats: tuple[Stat, ...] = (
             CounterStat(ACTIONS, self.actions, help="Actions of visitors."),
-            CounterStat(REFUSALS, self.refusals, help="Visitors who were told to wait."),
+            CounterStat(
+                REFUSALS,
+                self.refusals,
+                help="Visitors who were told to wait, by cookie or address; retries count once.",
+            ),
             CounterStat(STARTS, getattr(reader, "starts", 0), help="Starts of the process that reads."),
             GaugeStat(WAIT, round(1000 * self.p95), help="95th percentile of recent waits, in milliseconds."),
         )

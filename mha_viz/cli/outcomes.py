@@ -47,10 +47,10 @@ def _over_documents(measured: Sequence[Measurement | None], name: str) -> list[s
     counts = sorted({one.documents for one in measured if one is not None and one.documents is not None})
     if not counts:
         return []
-    few = f" Of fewer than {FEW}, {FEW_DOCUMENTS}." if counts[0] < FEW else ""
+    few = f"; {FEW_DOCUMENTS}" if counts[0] < FEW else ""
     between = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     plural = "document, or none named" if counts == [1] else "documents, or blocks of them"
-    return [f"The 95% intervals on {name} are over {between} {plural}.{few}"]
+    return [f"The 95% intervals on {name} are over {between} {plural}{few}."]
 
 
 def _corpora(names: Sequence[str], widths: Sequence[int]) -> str:

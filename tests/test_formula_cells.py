@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -13,9 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mha_viz as mv
+from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.files.tables import FORMULA_STARTS, as_csv, as_written, from_csv, inert
 
+ROOT = Path(__file__).resolve().parent.parent
+BOTH_HEADS = ("--head", "L0H0", "--head", "L1H1")
 ODD = ("=dog", "@SUM(A1)", "+cmd|calc", "-2+3", "'=quoted", "''@twice", "＝wide", "plain", "it's", 'a,b"c')
 
 
@@ -56,7 +60,16 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sentence = "".join(f"{i}\t{w}\t_\t{p}\t_\t_\t{h}\t{r}\t_\t_\n" for i, (w, p, h, r) in enumerate(words, 1))
     file = tmp_path_factory.mktemp("corpus") / "=odd.conllu"
     file.write_text((sentence + "\n") * 8, "utf-8")
+    file.with_name("@two.conllu").write_text((sentence + "\n") * 4, "utf-8")
     return file
+
+
+def syntax_of_toy() -> Profile:
+    """The shipped profile without the roles that need coreference chains."""
+    profile = mv.open_profile("toy")
+    roles = {name: profile.tables[name].query("role == 'syntax'") for name in ("roles", "candidates")}
+    tables = {name: table for name, table in profile.tables.items() if name != "used"} | roles
+    return replace(profile, tables=tables)
 
 
 def written_by_commands(corpus: Path, folder: Path) -> Iterator[Path]:
@@ -67,18 +80,38 @@ def written_by_commands(corpus: Path, folder: Path) -> Iterator[Path]:
         "effect": ["effect", str(corpus), "--model", "toy", "--heads", "L0H0", "--most", "4", "--out", "x.csv"],
         "decoder-heads": ["decoder-heads", "repeater", "--draws", "1", "--out", "x.csv"],
         "profile": ["profile", str(corpus), "--model", "toy", "--out", "profile"],
+        "several": ["profile", str(corpus), str(corpus.with_name("@two.conllu")), "--model", "toy", "--out", "profile"],
+        "compare": ["figure", "compare", "=dog saw", "--model", "toy", *BOTH_HEADS, "--out", "x.csv"],
+        "difference": ["figure", "difference", "=dog saw", "--model", "toy", *BOTH_HEADS, "--out", "x.csv"],
+        "replicate": ["replicate", "toy", str(corpus), "--out", "x.csv"],
+        "used": ["used", "profile", str(corpus), "--most", "2"],
+        "evaluate": ["toy", "evaluate", "--sentences", "1", "--out", "x.csv"],
+        "history": ["toy", "history", "--sentences", "1", "--out", "x.csv"],
+        "effects": ["toy", "effects", "--sentences", "1", "--out", "x.csv"],
     }
+    syntax_of_toy().save(folder / "used" / "profile")
     for name, arguments in commands.items():
-        (folder / name).mkdir()
+        (folder / name).mkdir(exist_ok=True)
         assert main(
             [arguments[0], *(str(folder / name / a) if a in ("x.csv", "profile") else a for a in arguments[1:])]
         ) in (0, None), name
         yield from (folder / name).rglob("*.csv")
 
 
+def _check_described(headings: dict[str, str]) -> None:
+    """Every column is named in the reference."""
+    reference = (ROOT / "docs" / "reference" / "tables.md").read_text("utf-8")
+    names = {name for heading in headings.values() for name in heading.split(",") if " on " not in name}
+    columns = {name.removesuffix("_untrained") for name in names}
+    assert [name for name in sorted(columns) if f"`{name}`" not in reference] == []
+
+
 def test_no_command_writes_a_formula(corpus: Path, tmp_path: Path, in_process: None) -> None:
     files = list(written_by_commands(corpus, tmp_path))
-    assert len(files) >= 15
+    assert len(files) >= 60
+    headings = {file.relative_to(tmp_path).as_posix(): file.read_text("utf-8").partition("\n")[0] for file in files}
+    _check_described(headings)
+    assert headings["several/profile/profiles.csv"] == "layer,head,role,detail,toy on =odd.conllu,toy on @two.conllu"
     assert {file.relative_to(tmp_path).as_posix(): formulas(file.read_text("utf-8")) for file in files} == {
         file.relative_to(tmp_path).as_posix(): [] for file in files
     }

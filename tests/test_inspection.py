@@ -87,6 +87,7 @@ def test_no_damaged_file_of_a_model_ends_a_process() -> None:
     assert [one.seed for one in outcomes] == [*range(300)]
     assert {one.what for one in outcomes} == {"opened", "ModelBroken", "ModelUnsupported", "MhaVizError"}
     assert max(one.megabytes for one in outcomes) < hostile.MEGABYTES
+    assert max(one.seconds for one in outcomes) < 2 * hostile.SECONDS  # of processor time: other programs hardly count
 
 
 def test_a_sequence_of_no_steps_is_refused(tmp_path: Path) -> None:

@@ -93,3 +93,15 @@ def test_a_bot_watches_all_kinds_of_pins() -> None:
         ("docker", "/"),
         ("docker-compose", "/deploy"),
     }
+
+
+CONFIRMED = {"CVE-2026-42533", "CVE-2026-42945", "CVE-2026-9256", "CVE-2026-1642"}  # in the maker's list
+
+
+def test_only_advisories_that_could_be_confirmed_are_cited() -> None:
+    for file in (ROOT / "SECURITY.md", *DEPLOY.iterdir()):
+        text = file.read_text("utf-8")
+        cited = {f"CVE-2026-{number}" for number in re.findall(r"CVE-2026-(\d+)", text)}
+        cited |= {f"CVE-2026-{number}" for number in re.findall(r"(?<=[ ,])-(\d{4,6})\b", text) if cited}
+        assert cited <= CONFIRMED, file.name
+        assert not cited or "nginx.org/en/security_advisories.html" in text, file.name

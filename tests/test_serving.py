@@ -15,24 +15,25 @@ import time
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import pytest
 from playwright.sync_api import Route, expect
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.errors import SettingError
 from mha_viz.serving import seats as seating
 from mha_viz.serving import start, sweeping, waits
-from mha_viz.serving.seats import Seats, _Paced, address_of
+from mha_viz.serving.seats import Gate, Seats, _Paced, _Tab, address_of
 from mha_viz.serving.settings import Settings, from_environment, is_loopback
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
@@ -336,19 +337,22 @@ def test_an_address_has_its_share() -> None:
     assert (seats.refusal("10.0.0.2"), seats.taken) == ("", 4)
 
 
+_ACTS: Message = {"type": "websocket.receive", "bytes": BackMsg(rerun_script=ClientState()).SerializeToString()}
+_ENDS: Message = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=0).SerializeToString()}
+
+
 def test_nobody_new_is_let_in_while_visitors_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 20 waits one may be long; what has not ended counts; half a minute later all is forgotten."""
     now = 100.0
     monkeypatch.setattr(waits.time, "monotonic", lambda: now)
     seats = Seats(Settings())
-    acts = {"type": "websocket.receive", "bytes": BackMsg(rerun_script=ClientState()).SerializeToString()}
-    ends = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=0).SerializeToString()}
+    acts, ends = _ACTS, _ENDS
     again = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=2).SerializeToString()}
     for tab in range(20):
-        seats.waits.note_received(tab, acts)
+        seats.waits.note_received(tab, acts, f"10.0.0.{tab}")
     now = 101.0
     for tab in range(18):
-        seats.waits.note_received(tab, acts)  # acts again before the answer
+        seats.waits.note_received(tab, acts, f"10.0.0.{tab}")  # acts again before the answer
         seats.waits.note_sent(tab, again)  # of the first action, given up for the second
         seats.waits.note_sent(tab, ends)
     assert (seats.waits.p95, seats.refusal("10.0.0.1")) == (1.0, "")
@@ -364,11 +368,163 @@ def test_nobody_new_is_let_in_while_visitors_wait(monkeypatch: pytest.MonkeyPatc
     assert (numbers[waits.ACTIONS], numbers[waits.REFUSALS], numbers[waits.WAIT]) == (38, 0, 0)
 
 
+def test_a_socket_that_the_app_ends_leaves_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app ends a WebSocket without asking for another message, for example after one that it cannot read."""
+    seats, now = Seats(Settings()), 100.0
+    monkeypatch.setattr(waits.time, "monotonic", lambda: now)
+
+    async def ends_it(scope: Scope, receive: Receive, send: Send) -> None:
+        assert (await receive())["type"] == "websocket.receive"
+
+    async def visit(number: int) -> None:
+        scope = {"type": "websocket", "path": "/_stcore/stream", "headers": [], "client": (f"10.0.0.{number}", 1)}
+        await Gate(ends_it, seats)(scope, _message(_ACTS), _nothing)
+
+    for number in range(20):
+        run(visit(number))
+    now = 160.0
+    assert (seats.waits.actions, seats.waits.p95, seats.taken) == (20, 0, 0)
+
+
+def test_tabs_that_read_nothing_shut_the_door_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of one address: of its unfinished waits one counts; and what the server could not send is no wait for it."""
+    now = 100.0
+    monkeypatch.setattr(waits.time, "monotonic", lambda: now)
+    seats = Seats(Settings())
+    for tab in range(60):
+        seats.waits.note_received(tab, _ACTS, "10.0.0.1")
+    for tab in range(100, 119):
+        seats.waits.note_received(tab, _ACTS, "10.0.0.2")
+        seats.waits.note_sent(tab, _ENDS)
+    now = 103.0
+    assert (seats.waits.p95, seats.refusal("10.0.0.3")) == (0, "")
+
+    async def blocks(_: Message) -> None:
+        nonlocal now
+        now += 3
+
+    async def reads_late() -> None:
+        tab = _Tab(_message(_ACTS), blocks, seats.waits, "10.0.0.1")
+        await tab.receive()
+        await tab.send({"type": "websocket.send", "bytes": b""})
+        await tab.send(_ENDS)
+
+    for _ in range(3):
+        run(reads_late())
+    assert (seats.waits.p95, seats.refusal("10.0.0.3")) == (0, "")
+
+
+def test_whoever_is_in_may_reload_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By cookie, or by address without one; a second time only after leaving again. Who is told to wait counts once."""
+    seats, now = Seats(Settings()), 100.0
+    monkeypatch.setattr(waits.time, "monotonic", lambda: now)
+    monkeypatch.setattr(seating, "_resumes", lambda _: False)
+    gate = Gate(_served, seats)
+    mine, others = f"{XSRF}=2|01020304|aabbccdd|1", f"{XSRF}=2|01020304|aabbccde|1"
+    masked_anew = f"{XSRF}=2|02020304|a9bbccdd|1"  # of the same secret
+    assert [asked(gate, "websocket", cookie=mine), asked(gate, "websocket", "10.0.0.9")] == [200, 200]
+    for tab in range(20):
+        seats.waits.note_received(tab, _ACTS, f"10.1.0.{tab}")
+    now = 110.0
+    assert [asked(gate, cookie=masked_anew), asked(gate, address="10.0.0.9")] == [200, 200]
+    assert [asked(gate, cookie=others), asked(gate), asked(gate, cookie=others)] == [503, 503, 503]
+    assert asked(gate, "websocket", cookie=others) == 1013
+    assert seats.waits.refusals == 2
+    assert [asked(gate, "websocket", cookie=masked_anew), asked(gate, "websocket", "10.0.0.9")] == [200, 200]
+    now = 171.0
+    assert [asked(gate, cookie=mine), asked(gate, address="10.0.0.9")] == [503, 503]
+    assert seats.waits.refusals == 4
+
+
+def test_whoever_has_a_place_may_reload_when_all_are_taken() -> None:
+    seats, mine = Seats(Settings(sessions=1)), f"{XSRF}=2|01020304|aabbccdd|1"
+    gate = Gate(_served, seats)
+    pages: list[int] = []
+
+    async def reloads(scope: Scope, receive: Receive, send: Send) -> None:
+        pages.extend([await _asked(gate, cookie=mine), await _asked(gate, address="10.0.0.2")])
+        await _served(scope, receive, send)
+
+    run(_asked(Gate(reloads, seats), "websocket", cookie=mine))
+    assert (pages, seats.waits.refusals) == ([200, 503], 1)
+
+
+def asked(gate: Gate, kind: str = "http", address: str = "10.0.0.1", cookie: str = "") -> int:
+    """The status of a page, or the code with which a WebSocket is closed; 200 for one that was open."""
+    return run(_asked(gate, kind, address, cookie))
+
+
+async def _asked(gate: Gate, kind: str = "http", address: str = "10.0.0.1", cookie: str = "") -> int:
+    sent: list[Message] = []
+    scope = {"type": kind, "method": "GET", "path": "/_stcore/stream" if kind == "websocket" else "/about"}
+    scope |= {"headers": [(b"cookie", cookie.encode())] if cookie else [], "client": (address, 1)}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await gate(scope, _message(_ACTS), send)
+    return int(sent[0].get("status") or sent[0].get("code") or 0)
+
+
+async def _served(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "answer", "status": 200})
+
+
+def test_a_refused_websocket_is_counted_and_the_page_that_it_leads_to_is_not(full: AppServer) -> None:
+    stream, before = "/heads/_stcore/stream", _metric(full, "mha_viz_refusals_total")
+    visitor = {"X_Forwarded_For": "10.2.0.1"}
+    seat, status = upgrade(full, path=stream, **visitor)
+    assert status == 101
+    for _ in range(3):
+        assert opened(full, path=stream, **visitor) == ask(full.url, "/heads/about", **visitor).status == 503
+    assert _metric(full, "mha_viz_refusals_total") == before + 1
+    seat.close()
+    until(lambda: opened(full, path=stream) == 101)
+
+
+def _message(message: Message) -> Receive:
+    async def received() -> Message:
+        return message
+
+    return received
+
+
+async def _nothing(_: Message) -> None:
+    pass
+
+
+@pytest.mark.parametrize("last", [b"\xff", "text", bytes(2_100_000)])
+def test_messages_that_end_the_connection_shut_the_door_for_nobody(full: AppServer, last: bytes | str) -> None:
+    """One that cannot be read, one of a kind that Streamlit has not, and a long one: each after an action, from 20
+    addresses."""
+    stream, action = "/heads/_stcore/stream", BackMsg(rerun_script=ClientState()).SerializeToString()
+
+    async def visit(number: int) -> None:
+        address = {"X-Forwarded-For": f"10.1.0.{number}"}
+        async with connect(f"ws{full.url.removeprefix('http')}{stream}", proxy=None, additional_headers=address) as tab:
+            await tab.send(action)
+            with suppress(ConnectionClosed):
+                await tab.send(last)
+            await tab.wait_closed()
+
+    for number in range(20):
+        run(visit(number))
+        until(lambda: opened(full, path=stream, X_Forwarded_For="10.1.1.1") == 101)
+    assert _metric(full, "mha_viz_wait_p95_ms") == 0  # fewer than 20 waits
+    assert opened(full, path=stream, X_Forwarded_For="10.1.1.2") == 101
+    until(lambda: opened(full, path=stream) == 101)
+
+
+def _metric(server: AppServer, name: str) -> int:
+    metrics = ask(server.url, "/heads/_stcore/metrics").body.decode()
+    return int(re.search(rf"^{name} (\d+)$", metrics, re.MULTILINE)[1])  # type: ignore[index]
+
+
 def test_an_owner_who_asks_gets_numbers(full: AppServer) -> None:
     def actions() -> int:
         metrics = ask(full.url, "/heads/_stcore/metrics").body.decode()
         assert {"mha_viz_refusals_total", "mha_viz_reader_starts_total", "mha_viz_wait_p95_ms"} <= {*metrics.split()}
-        return int(re.search(r"^mha_viz_actions_total (\d+)$", metrics, re.MULTILINE)[1])  # type: ignore[index]
+        return _metric(full, "mha_viz_actions_total")
 
     async def visit() -> None:
         async with WebSession(f"{full.url}/heads", "about"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -13,7 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import safetensors.numpy
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
 
+from mha_viz.errors import ModelBroken
 from mha_viz.files.assets import HOME, asset
 from mha_viz.models import snapshots
 from mha_viz.models.folder import check_folder
@@ -105,3 +110,30 @@ def test_where_nothing_can_be_kept_a_passing_folder_serves(home: Path, tmp_path:
     assert (tmp_path / "tmp") in place.parents
     assert check_folder(place).layers == 2
     assert unpacked(TOY, STEP) == place
+
+
+_FULL = "Error while serializing: I/O error: No space left on device (os error 28)"
+
+
+@pytest.mark.parametrize("error", [SafetensorError(_FULL), OSError(errno.ENOSPC, "No space left on device")])
+@pytest.mark.parametrize("is_all_full", [False, True], ids=["home", "home and temporary folder"])
+def test_a_step_on_a_full_disk(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, is_all_full: bool
+) -> None:
+    """The library that writes weights has an error class of its own, which is no OSError."""
+
+    def write(weights: object, path: Path) -> None:
+        if is_all_full or home in path.parents:
+            raise error
+        save_file(weights, path)
+
+    monkeypatch.setattr(safetensors.numpy, "save_file", write)
+    if is_all_full:
+        with pytest.raises(ModelBroken, match=f"^Step {STEP} of toy cannot be unpacked: the disk is full.") as told:
+            unpacked(TOY, STEP)
+        assert HOME in str(told.value)
+    else:
+        place = unpacked(TOY, STEP)
+        assert (tmp_path / "tmp") in place.parents
+        assert check_folder(place).layers == 2
+    assert not [path for path in home.rglob("*") if path.is_file()]

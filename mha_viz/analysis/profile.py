@@ -320,6 +320,7 @@ def _check_is_profile(folder: Path) -> None:
             problem = f"{name} is a file; a profile is a folder that holds {FACTS}."
         else:
             problem = f"The folder {name} does not exist."
+            remedy = f'{remedy[:-1]}, or "minilm" or "toy", whose profiles come with the app.'
     except (OSError, ValueError) as error:  # no permission to look, or an invalid name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise CorpusMissing(f"{name} cannot be read: {reason}.", remedy) from error

@@ -128,8 +128,9 @@ def _lines(result: CorpusEffect) -> list[str]:
         f"{result.model} on {result.corpus}{where}: {result.measure}, {result.method}, n = {result.cases:,} in {of}, "
         f"{result.left_out:,} left out"
     ]
-    if 1 < result.documents < FEW:
-        lines.append("Few documents: the intervals speak of these alone.")
+    if result.documents < FEW:
+        which = "these" if result.documents > 1 else "one, or of sentences of none named,"
+        lines.append(f"Few documents: the intervals speak of {which} alone.")
     measured = [row for row in result.rows if row.variant.kind != "control"]
     controls = sorted((row for row in result.rows if row.variant.kind == "control"), key=lambda row: -row.effect)
     lines += [_line(row) for row in (*measured, *controls[:LISTED])]

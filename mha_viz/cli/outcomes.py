@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import HOLDS, OUTCOMES, Measurement, Replication
 from mha_viz.cli.terminal import one_line
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import link, linked
+from mha_viz.figures.role_words import FEW_DOCUMENTS
 from mha_viz.numerals import counted
 from mha_viz.quotes import shortened
 
@@ -36,7 +38,19 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
     table = [_corpora(names, widths), *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
     legend = [LEGEND] if any(replication.finding.role in BY_THRESHOLD for replication in replications) else []
     legend += [NO_BETTER] if any(replication.finding.beats_upos is False for replication in replications) else []
+    legend += _over_documents([replication.here for replication in replications], names[1])
     return [*table, *legend, f"{there.model}: {_count(replications, *names)}"]
+
+
+def _over_documents(measured: Sequence[Measurement | None], name: str) -> list[str]:
+    """What the intervals that decide the outcomes are over."""
+    counts = sorted({one.documents for one in measured if one is not None and one.documents is not None})
+    if not counts:
+        return []
+    few = f"; {FEW_DOCUMENTS}" if counts[0] < FEW else ""
+    between = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    plural = "document, or none named" if counts == [1] else "documents, or blocks of them"
+    return [f"The 95% intervals on {name} are over {between} {plural}{few}."]
 
 
 def _corpora(names: Sequence[str], widths: Sequence[int]) -> str:

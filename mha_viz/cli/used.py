@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from mha_viz.analysis.findings import whole_number
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.attention import Head
 from mha_viz.cli.effect import MOST, means_corpus, means_option
@@ -13,6 +14,7 @@ from mha_viz.cli.options import Parser, folder_name
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.figures.caption import both
+from mha_viz.figures.role_words import over
 from mha_viz.models.methods import METHODS
 from mha_viz.numerals import counted, decimal
 
@@ -60,6 +62,7 @@ def lines(profile: Profile) -> list[str]:
 
 def _line(row: Any) -> str:
     judged = "used" if row.used else "no effect found beyond that of other heads of its layer"
-    interval = f"{decimal(row.more, 4)} [{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
+    bounds = f"[{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
+    interval = f"{decimal(row.more, 4)} {bounds}{over(whole_number(getattr(row, 'documents', None)))}"
     head = both(Head(row.layer, row.head))
-    return f"{head}  {row.detail}  {decimal(row.effect, 4)}, n = {row.n:,}; {interval} over the next: {judged}"
+    return f"{head}  {row.detail}  {decimal(row.effect, 4)}, n = {row.n:,}; more than the next {interval}: {judged}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.intervals import FEW
+from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import explained, gloss, labelled, rule_in_words
@@ -28,6 +28,7 @@ SHORT = {
     "parataxis": "parat.",
     "vocative": "voc.",
 }
+FEW_DOCUMENTS = "few documents: speaks of these alone"
 NO_BETTER = "no better than a simple rule"
 HELD_OUT = "held-out"  # cases on which the head was not chosen
 STANDINGS = {  # in plain words
@@ -127,17 +128,19 @@ def _untrained_score(finding: Finding) -> str:
 
 
 def _interval(finding: Finding) -> str:
-    return f"95% interval {percent(finding.low)} to {percent(finding.high)}{_over(finding.documents)}"
+    return f"95% interval {percent(finding.low)} to {percent(finding.high)}{over(finding.documents)}"
 
 
-def _over(documents: int | None) -> str:
-    """What an interval is over: it can speak for few documents no further than of these."""
+def over(documents: int | None) -> str:
+    """What an interval is over: it can speak for few documents no further than of these. "" where nobody counted them,
+    in tables of older versions."""
     if documents is None:
         return ""
     if documents == 1:
-        return " over one document, or none named"
-    few = "; few documents: speaks of these alone" if documents < FEW else ""
-    return f" over {documents:,} documents{few}"
+        return f" over one document, or none named; {FEW_DOCUMENTS}"
+    blocks = " or blocks of them" if documents >= FEWEST_BLOCKS else ""
+    few = f"; {FEW_DOCUMENTS}" if documents < FEW else ""
+    return f" over {documents:,} documents{blocks}{few}"
 
 
 def best_baseline(finding: Finding) -> tuple[str, float]:

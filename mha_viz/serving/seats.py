@@ -20,9 +20,11 @@ from streamlit.runtime import Runtime
 
 from mha_viz.serving.paths import STREAM, below, pages
 from mha_viz.serving.settings import Settings, is_loopback
+from mha_viz.serving.visitors import Recent, browser_of
 from mha_viz.serving.waits import Waits
 
 RETRY = 10  # seconds until the page of a full server reloads
+RETURN = 60  # seconds within which whoever left, for example by reloading a page, is let in again
 FIRST_MESSAGE = 30  # seconds within which an open WebSocket must send a message
 BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: at once, and on average after that
 
@@ -52,7 +54,10 @@ class Seats:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._open: Counter[str] = Counter()
+        self._open: Counter[str] = Counter()  # by address
+        self._browsers: Counter[str] = Counter()  # open WebSockets by visitor
+        self._left = Recent(RETURN)
+        self._told = Recent(3 * RETRY)
         self.emptied = time.monotonic()  # when the last WebSocket closed
         self.waits = Waits(settings.wait)
 
@@ -61,23 +66,40 @@ class Seats:
         """The number of open WebSockets."""
         return self._open.total()
 
-    def refusal(self, address: str) -> str:
-        """Why there is no seat for a new visitor from ``address``; "" when there is one."""
+    def refusal(self, address: str, is_in: bool = False) -> str:
+        """Why there is no seat for a visitor from ``address``; "" when there is one. ``is_in``: a visitor who had a
+        seat a moment ago, and is let in however long others wait."""
         if self.taken >= self._settings.sessions:
             return f"This server has room for {self._settings.sessions:,} open tabs at a time."
         limit = self._settings.per_address
         if not is_loopback(address) and self._open[address] >= limit:
             return f"This server has room for {limit:,} open tabs from one network address at a time, yours among them."
-        return self.waits.refusal()
+        return "" if is_in else self.waits.refusal()
 
-    def sit(self, address: str) -> None:
+    def holds(self, visitor: str) -> bool:
+        """Whether a visitor has a seat or had one a moment ago: who reloads a page fetches it first."""
+        return self._browsers[visitor] > 0 or visitor in self._left
+
+    def returns(self, visitor: str) -> bool:
+        """Whether a visitor left a seat a moment ago; it can be returned to once."""
+        return self._left.take(visitor)
+
+    def note_refused(self, visitor: str) -> None:
+        """Count a visitor who was told to wait: once, however often the page tries again."""
+        self.waits.refusals += visitor not in self._told
+        self._told.note(visitor)
+
+    def sit(self, address: str, visitor: str = "") -> None:
         """Take a seat."""
         self._open[address] += 1
+        self._browsers[visitor or address] += 1
 
-    def leave(self, address: str) -> None:
+    def leave(self, address: str, visitor: str = "") -> None:
         """Free a seat."""
-        self._open[address] -= 1
-        self._open += Counter()  # drops addresses without any
+        for seats, who in ((self._open, address), (self._browsers, visitor or address)):
+            seats[who] -= 1
+            seats += Counter()  # drops those without any
+        self._left.note(visitor or address)
         self.emptied = time.monotonic()
 
 
@@ -99,8 +121,11 @@ class Gate:
             await self._app(scope, receive, send)
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if why := self._seats.refusal(address_of(scope)):
-            self._seats.waits.refusals += 1
+        address, browser = address_of(scope), browser_of(scope)
+        is_in = self._seats.holds(browser or address)
+        why = "" if browser and is_in else self._seats.refusal(address, is_in)
+        if why:
+            self._seats.note_refused(browser or address)
             headers = {"Retry-After": str(RETRY), "Cache-Control": "no-store"}
             await HTMLResponse(_FULL.format(why=why, retry=RETRY), 503, headers)(scope, receive, send)
             return
@@ -108,14 +133,18 @@ class Gate:
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = address_of(scope)
-        if self._seats.refusal(address) and not _resumes(scope):
+        visitor = browser_of(scope) or address
+        if self._seats.refusal(address, self._seats.returns(visitor)) and not _resumes(scope):
+            self._seats.note_refused(visitor)
             await _refuse(scope, receive, send)
             return
-        self._seats.sit(address)
+        tab = _Tab(_Paced(receive, send), send, self._seats.waits, address)
+        self._seats.sit(address, visitor)
         try:
-            await self._app(scope, *_watched(_Paced(receive, send), send, self._seats.waits))
+            await self._app(scope, tab.receive, tab.send)
         finally:
-            self._seats.leave(address)
+            self._seats.waits.forget(tab)
+            self._seats.leave(address, visitor)
 
 
 class _Paced:
@@ -149,23 +178,25 @@ class _Paced:
             await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
 
-def _watched(receive: Receive, send: Send, waits: Waits) -> tuple[Receive, Send]:
-    """The two ends of a WebSocket, whose waits are noted."""
-    tab = object()
+class _Tab:
+    """The two ends of a WebSocket, whose waits are noted. Whoever makes one forgets it: the app may end a WebSocket
+    without asking for another message."""
 
-    async def received() -> Message:
-        message = await receive()
-        if message["type"] == "websocket.disconnect":
-            waits.forget(tab)
-        else:
-            waits.note_received(tab, message)
+    def __init__(self, receive: Receive, send: Send, waits: Waits, address: str) -> None:
+        self._receive, self._send = receive, send
+        self._waits, self._address = waits, address
+
+    async def receive(self) -> Message:
+        """The next message from the tab."""
+        message = await self._receive()
+        self._waits.note_received(self, message, self._address)
         return message
 
-    async def sent(message: Message) -> None:
-        await send(message)
-        waits.note_sent(tab, message)
-
-    return received, sent
+    async def send(self, message: Message) -> None:
+        """Send a message, which blocks while the tab reads nothing."""
+        began = time.monotonic()
+        await self._send(message)
+        self._waits.note_sent(self, message, time.monotonic() - began)
 
 
 def address_of(scope: Scope) -> str:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 from starlette.types import Message
@@ -21,6 +22,13 @@ SHORT = 300  # bytes: longer than every message that a run has ended
 ACTIONS, REFUSALS, STARTS, WAIT = "mha_viz_actions", "mha_viz_refusals", "mha_viz_reader_starts", "mha_viz_wait_p95_ms"
 
 
+class _Begun(NamedTuple):
+    """An action without an answer: when it came, and from which address."""
+
+    at: float
+    address: str
+
+
 class Waits:
     """The time from each action of a visitor to the end of its run; a provider of metrics."""
 
@@ -28,19 +36,24 @@ class Waits:
         self._longest = longest  # seconds: with a higher 95th percentile nobody new is let in
         self.actions = self.refusals = 0
         self._ended: deque[tuple[float, float]] = deque()  # when, and after how many seconds
-        self._begun: dict[object, float] = {}  # the first action of a tab that has no answer yet
+        self._begun: dict[object, _Begun] = {}  # the first action of a tab that has no answer yet
 
-    def note_received(self, tab: object, message: Message) -> None:
-        """Note a message from a tab."""
+    def note_received(self, tab: object, message: Message, address: str = "") -> None:
+        """Note a message from a tab at an address."""
         if _begins_run(message):
             self.actions += 1
-            self._begun.setdefault(tab, time.monotonic())
+            self._begun.setdefault(tab, _Begun(time.monotonic(), address))
 
-    def note_sent(self, tab: object, message: Message) -> None:
-        """Note a message to a tab."""
-        if tab in self._begun and _ends_run(message):
-            now = time.monotonic()
-            self._ended.append((now, now - self._begun.pop(tab)))
+    def note_sent(self, tab: object, message: Message, blocked: float = 0.0) -> None:
+        """Note a message to a tab, which could not be sent for ``blocked`` seconds because the tab read nothing: it was
+        not the server that let its visitor wait."""
+        if tab not in self._begun:
+            return
+        now, (begun, address) = time.monotonic(), self._begun.pop(tab)
+        if _ends_run(message):
+            self._ended.append((now, max(0.0, now - begun - blocked)))
+        else:
+            self._begun[tab] = _Begun(min(now, begun + blocked), address)
 
     def forget(self, tab: object) -> None:
         """Note that a tab was closed."""
@@ -49,11 +62,15 @@ class Waits:
     @property
     def p95(self) -> float:
         """The 95th percentile, in seconds, of the waits of the last RECENT seconds and of those that have not ended; 0
-        if they are fewer than FEWEST."""
+        if they are fewer than FEWEST. Of the unfinished ones of one address only the longest counts: tabs that stay
+        open and read nothing would shut the door for everybody."""
         now = time.monotonic()
         while self._ended and self._ended[0][0] < now - RECENT:
             self._ended.popleft()
-        waits = sorted([*(seconds for _, seconds in self._ended), *(now - begun for begun in self._begun.values())])
+        unfinished: dict[str, float] = {}
+        for begun, address in self._begun.values():
+            unfinished[address] = max(now - begun, unfinished.get(address, 0.0))
+        waits = sorted([*(seconds for _, seconds in self._ended), *unfinished.values()])
         return waits[math.ceil(0.95 * len(waits)) - 1] if len(waits) >= FEWEST else 0.0
 
     def refusal(self) -> str:
@@ -72,7 +89,11 @@ class Waits:
         reader = getattr(sys.modules.get("mha_viz.reader.client"), "Reader", None)  # loaded by the first visitor
         stats: tuple[Stat, ...] = (
             CounterStat(ACTIONS, self.actions, help="Actions of visitors."),
-            CounterStat(REFUSALS, self.refusals, help="Visitors who were told to wait."),
+            CounterStat(
+                REFUSALS,
+                self.refusals,
+                help="Visitors who were told to wait, by cookie or address; retries count once.",
+            ),
             CounterStat(STARTS, getattr(reader, "starts", 0), help="Starts of the process that reads."),
             GaugeStat(WAIT, round(1000 * self.p95), help="95th percentile of recent waits, in milliseconds."),
         )

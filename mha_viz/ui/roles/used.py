@@ -6,10 +6,11 @@ from typing import Any
 
 import streamlit as st
 
+from mha_viz.analysis.findings import whole_number
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import gloss, labelled
-from mha_viz.figures.role_words import DIRECTIONS
+from mha_viz.figures.role_words import DIRECTIONS, over
 from mha_viz.numerals import decimal
 from mha_viz.ui.parts import plain
 
@@ -34,14 +35,15 @@ def _sentence(row: Any) -> str:
     head = Head(int(row.layer), int(row.head))
     more = f"{decimal(row.more, 3)} [{decimal(row.more_low, 3)}, {decimal(row.more_high, 3)}]"
     effect = f"{decimal(row.effect, 3)} [{decimal(row.ci_low, 3)}, {decimal(row.ci_high, 3)}]"
+    documents = over(whole_number(getattr(row, "documents", None)))
     verdict = (
         "**used**"
         if str(row.used) == "True"
         else ("the pattern is there, but **no effect was found** beyond that of other heads of its layer")
     )
     return (
-        f"{_name(row)}: {verdict}. Switching {both(head)} off changes {int(row.n):,} words by {effect} on average: "
-        f"{more} more than the head without this role that comes closest."
+        f"{_name(row)}: {verdict}. Switching {both(head)} off changes {int(row.n):,} words by {effect}{documents} on "
+        f"average: {more} more than the head without this role that comes closest."
     )
 
 

@@ -1,0 +1,72 @@
+"""The number of documents stands beside every interval; below 5 it is marked, from 5 on it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from mha_viz.analysis.corpus_effects import CorpusEffect
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
+from mha_viz.analysis.profile import Profile, read_profile
+from mha_viz.analysis.replication import HOLDS, Measurement, Replication
+from mha_viz.attention import Head
+from mha_viz.cli import effect, outcomes, used
+from mha_viz.figures.role_words import over, standing_with_numbers
+from mha_viz.files.assets import asset
+from mha_viz.ui.roles import used as card
+
+MARK = "few documents"
+FINDING = Finding(Head(0, 1), "syntax", "nsubj dep_to_head", 0.9, 0.5, 0.4, 200, 0.8, 0.95)
+
+
+def _role(documents: int) -> str:
+    return standing_with_numbers(FINDING._replace(documents=documents))
+
+
+def _effect(documents: int) -> str:
+    measured = CorpusEffect("toy", "mine", "zero", "fall", "", "", 9, 9, documents, 0, ())
+    return "\n".join(effect._lines(measured))
+
+
+def _table(documents: int) -> pd.DataFrame:
+    table: pd.DataFrame = read_profile(asset("profiles") / "toy" / "grammar").tables["used"]
+    return table.assign(documents=documents)
+
+
+def _used(documents: int) -> str:
+    profile = read_profile(asset("profiles") / "toy" / "grammar")
+    return "\n".join(used.lines(replace(profile, tables={"used": _table(documents)})))
+
+
+def _card(documents: int) -> str:
+    return card._sentence(next(_table(documents).itertuples(index=False)))
+
+
+def _replicate(documents: int) -> str:
+    here = Measurement(0.8, 0.5, 200, 0.7, 0.9, documents=documents)
+    there, other = (Profile({"model": "toy", "corpus": name, "definitions": "3"}, {}) for name in ("A", "B"))
+    return "\n".join(outcomes.lines([Replication(FINDING, here, HOLDS)], there, other))
+
+
+@pytest.mark.parametrize("said", [_role, _effect, _used, _card, _replicate])
+def test_few_documents_are_marked_and_their_number_is_said(said: Callable[[int], str]) -> None:
+    for documents in range(1, FEW):
+        assert MARK in said(documents).lower()
+    for documents in (FEW, FEW + 1, 40):
+        assert MARK not in said(documents).lower()
+        assert f"{documents} documents" in said(documents)
+    assert f"{FEW - 1} documents" in said(FEW - 1)
+
+
+def test_where_nobody_counted_documents_nothing_is_said() -> None:
+    assert over(None) == ""
+    assert "documents" not in used.lines(read_profile(asset("profiles") / "toy" / "grammar"))[1]
+
+
+def test_many_documents_may_be_blocks_of_them() -> None:
+    assert over(FEWEST_BLOCKS - 1) == " over 29 documents"
+    assert over(FEWEST_BLOCKS) == " over 30 documents or blocks of them"

@@ -1,0 +1,85 @@
+"""Small promises of page, library and command line: names of shipped profiles, remedies that name their option, the
+number of used roles, and the corpus of mean outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+import mha_viz as mv
+from mha_viz.analysis.profile import Profile
+from mha_viz.cli import main
+from mha_viz.errors import CorpusMissing, TextError
+from mha_viz.models.answers import question_about
+from mha_viz.models.encoder import load
+from mha_viz.ui.roles import headline
+from mha_viz.ui.studies import Evidence
+
+ROOT = Path(__file__).resolve().parent.parent
+SENTENCES = "the dog saw the cat\nthe girl sees the dog\n"
+
+
+@pytest.mark.parametrize("name", ["minilm", "toy"])
+def test_a_shipped_profile_is_opened_by_the_name_of_its_model(name: str) -> None:
+    profile = mv.open_profile(name)
+    assert (profile.model, len(profile.findings()) > 0) == (name, True)
+
+
+def test_the_remedy_for_a_profile_that_does_not_exist_names_the_shipped_ones() -> None:
+    with pytest.raises(CorpusMissing, match="does not exist") as refused:
+        mv.open_profile("minlim")
+    assert all(name in str(refused.value) for name in ('"minilm"', '"toy"', "mha-viz profile CORPUS --out FOLDER"))
+
+
+def test_remedies_name_the_argument_and_the_option() -> None:
+    toy = load("toy")
+    with pytest.raises(TextError, match=r"\(other=, --other\)"):
+        question_about(toy, "the dog saw the cat")
+    with pytest.raises(TextError, match=r"\(place=, --place\)"):
+        question_about(toy, "the [MASK] saw the [MASK]")
+
+
+def test_the_page_says_how_many_roles_are_used() -> None:
+    shipped = mv.open_profile("minilm")
+    used = int(shipped.tables["used"]["used"].astype(str).eq("True").sum())
+    of = len(shipped.tables["used"])
+    assert f"Of {of} roles between words, **{used}** are *used*" in headline._used(Evidence("", (shipped,)))
+    assert headline._used(Evidence("", (Profile(shipped.facts, {}),))) == ""
+
+
+def test_the_command_takes_means_over_a_corpus_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: None
+) -> None:
+    corpus, other = tmp_path / "measured.txt", tmp_path / "other.txt"
+    corpus.write_text(SENTENCES, "utf-8")
+    other.write_text("a boy sleeps\n", "utf-8")
+    command = ["effect", str(corpus), "--model", "toy", "--heads", "L0H1", "--out", str(tmp_path / "x.csv")]
+
+    def effects(*more: str) -> list[float]:
+        assert main([*command, *more]) in (0, None)
+        table: Any = pd.read_csv(tmp_path / "x.csv")
+        return [float(value) for value in table["effect"]]
+
+    of_itself, of_other = effects("--method", "mean"), effects("--method", "mean", "--means", str(other))
+    given = mv.effect(corpus, ["L0H1"], "toy", method="mean", means=other).table()
+    assert of_other == pytest.approx([*given["effect"]], rel=1e-6)
+    assert of_other != of_itself
+    assert "mean over other.txt" in capsys.readouterr().out
+
+
+def test_means_without_the_method_mean_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.txt").write_text(SENTENCES, "utf-8")
+    file = str(tmp_path / "x.txt")
+    assert main(["effect", file, "--model", "toy", "--heads", "L0H1", "--means", file]) != 0
+    assert "Add --method mean, or leave --means out." in capsys.readouterr().err
+
+
+def test_the_citation_names_the_version_and_its_day() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    released = f"## {mv.__version__} - {cited['date-released']}"
+    assert cited["version"] == mv.__version__
+    assert released in (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines()

@@ -36,6 +36,10 @@ DRAWN = """() => [...document.querySelectorAll("button[data-variant=pills]")].ev
 OTHER_TICKS = {"light": "rgb(163, 168, 174)", "dark": "rgb(93, 98, 104)"}
 NO_TICK = """(colour) => [...document.querySelectorAll(".js-plotly-plot .xtick text")]
     .every(tick => getComputedStyle(tick).fill !== colour)"""
+NAMED_IN_WORDS = """() => [...document.querySelectorAll("[aria-label]")]
+    .every((control) => !/[$\\\\]/.test(control.getAttribute("aria-label")))"""
+NAME_OF_CHART = """(chart) => [chart, chart.parentElement, ...chart.querySelectorAll("[role=img], [aria-label]")]
+    .map((part) => part.getAttribute("aria-label")).find(Boolean)"""
 SCHEMES: tuple[Scheme, Scheme] = ("dark", "light")  # in forced colours a page is seen in dark last
 
 
@@ -98,8 +102,17 @@ def test_a_page_is_there_for_everybody(newcomer: Callable[..., BrowserTab], visi
         if number == 0:
             _open_everything(page)
         _settled(page)
+        _is_named_in_words(page)
         if lanes.everything or number == PAGES.index(visited) % 2:  # every other page is looked through in dark
             _axe_finds_nothing(page)
+
+
+def _is_named_in_words(page: Page) -> None:
+    """No control is called by a formula as it was typed, and no chart is without a name."""
+    page.wait_for_function(NAMED_IN_WORDS)
+    charts = page.locator(".stPlotlyChart")
+    for chart in charts.all():
+        assert chart.evaluate(NAME_OF_CHART), chart.inner_text()
 
 
 def _says_what_it_shows(page: Page, visited: Visited) -> None:
@@ -107,6 +120,8 @@ def _says_what_it_shows(page: Page, visited: Visited) -> None:
     if visited.title:
         expect(page).to_have_title(visited.title)
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    expect(page.get_by_role("heading").first).to_have_js_property("tagName", "H1")
+    expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="About")).to_have_count(1)
     if visited.shows:
         expect(page.get_by_text(visited.shows).first).to_be_attached()
 

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from mha_viz.ui import tour
+from mha_viz.ui.lab.small_tasks import small_tasks
 from tests import lanes
 from tests.browser_tab import FRAMES, BrowserTab
 from tests.screenshots import luminance, still
@@ -46,6 +47,18 @@ SEEN = """(selectors) => selectors.flatMap((selector) => {
   });
 })"""
 FIRST_IS_SEEN = f"(selectors) => ({SEEN})(selectors).slice(0, 1).some(([, , top, , bottom]) => bottom - top > 99)"
+
+
+def test_the_link_to_small_tasks_leads_to_the_task(visitor: BrowserTab) -> None:
+    """Below the questions, which fill several screens."""
+    page = visitor.explore()
+    page.get_by_role("link", name="Small tasks").click()
+    task = page.get_by_role("heading", name=small_tasks()[0].task)
+    expect(task).to_be_focused()
+    expect(task).to_be_in_viewport()
+    page.get_by_role("radio", name="2", exact=True).click()  # who chooses another stays where they are
+    expect(page.get_by_role("heading", name=small_tasks()[1].task)).to_be_visible()
+    expect(page.get_by_role("heading", name=small_tasks()[1].task)).not_to_be_focused()
 
 
 def lights(page: Page, place: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

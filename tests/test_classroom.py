@@ -143,6 +143,23 @@ def test_a_view_has_no_parameters_of_other_pages_and_none_complains(file: Path) 
         assert (name in views[0].parameters) == (page == page_name(file))
 
 
+EXPLORED = {
+    **{"on": "1", "link": "1-2", "side": "all", "roles": "on", "gold": "nsubj.head_row", "case": "L1H1.q1"},
+    **{"unit": "pieces", "special": "hide", "links": "top3", "scale": "row", "shown": "norm", "pin": "q1"},
+    **{"place": "1", "word": "cat", "second": "It slept."},
+}
+
+
+@pytest.mark.parametrize("page", [page_name(file) for file in page_files()])
+def test_what_was_chosen_on_explore_is_not_in_a_view_of_a_page_that_does_not_read_it(page: str) -> None:
+    drawings = {"unit", "special", "links", "scale", "shown", "pin"}
+    of_the_answer = {"place", "word", "second"}
+    reads = {"explore": {*EXPLORED}, "compare": drawings | of_the_answer, "inside_a_head": {"pin"}}
+    (view,) = lesson.add((), page, {**EXPLORED, "text": "The cat sat.", "head": "L1H1"}, "")
+    expected = {**reads, "switch_off": of_the_answer}.get(page, set())
+    assert {*view.parameters} == {"text", "head", *expected}
+
+
 def test_remarks_on_the_page_are_never_html() -> None:
     views = lesson.add((), "explore", {}, "<img src=x onerror=alert(1)>")
     there = PageSession({"class": "1", "lesson": lesson.write(views), "view": "1"})

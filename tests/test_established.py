@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from mha_viz.analysis.established import establish
-from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.profile import HEADINGS, Profile
+from mha_viz.analysis.findings import Elsewhere, Finding
+from mha_viz.analysis.profile import HEADINGS, Profile, read_findings
 from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, LESS, RULE, WEAK, replicate
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError
@@ -59,6 +60,15 @@ def test_what_both_corpora_show_is_established_with_the_numbers_of_each() -> Non
     assert role_lines(other) == [(2, "obj head_row", "established", 0.7, 0.6, True)]
     assert one.findings()[0].corpora == other.findings()[0].corpora == ("a", "b")
     assert len(one.untrained["roles"]) == 1
+
+
+def test_each_profile_keeps_the_score_and_the_rule_of_the_other_corpus(tmp_path: Path) -> None:
+    here, there = (candidate(2, "obj head_row", score, score > 0.65) | {"upos_baseline": 0.65} for score in (0.6, 0.7))
+    one, other = establish(profile("a", here), profile("b", there))
+    rule = (0.65, "nearest VERB to the left")
+    assert one.findings()[0].elsewhere == Elsewhere("b", 0.7, *rule)
+    assert other.findings()[0].elsewhere == Elsewhere("a", 0.6, *rule)
+    assert read_findings(one.save(tmp_path))[0].elsewhere == one.findings()[0].elsewhere
 
 
 @pytest.mark.parametrize(("here", "there"), [(True, False), (False, True), (False, False)])

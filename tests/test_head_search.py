@@ -9,9 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.findings import Elsewhere, Finding
+from mha_viz.analysis.profile import read_findings
 from mha_viz.attention import Head
-from mha_viz.figures.role_words import best_baseline, plain_name
+from mha_viz.figures.role_words import best_baseline, plain_name, standing_with_numbers
+from mha_viz.files.assets import asset
 from mha_viz.ui import head_search
 from mha_viz.ui.head_search import LISTED, NO_ROLE, Answer
 from tests.readings import ducks
@@ -107,6 +109,35 @@ def test_a_rule_that_does_better_than_the_head_is_its_baseline() -> None:
     assert (str(answer.head), answer.score, answer.baseline) == ("L2H8", "58.0%", "69.0%")
     assert answer.rule == "nearest verb"
     assert answer.standing == "no better than a simple rule"
+
+
+def test_where_a_simple_rule_matches_a_head_names_the_corpus_and_its_numbers() -> None:
+    of_both = {"upos_rule": "nearest NOUN to the right", "beats_upos": False, "corpora": ("EWT", "GUM")}
+    there = Elsewhere("GUM", 0.55, 0.633, "nearest NOUN to the right")
+    better = finding("L3H1", "syntax", "case dep_to_head", 0.577, 0.38, upos=0.525, elsewhere=there, **of_both)
+    (group,) = head_search.of_names("L3H1", {"": Head(3, 1)}, lambda head: True, [better])
+    (answer,) = group.answers
+    assert (answer.score, answer.baseline) == ("57.7%", "52.5%")
+    assert answer.standing == "no better than a simple rule on GUM (55.0% against 63.3%)"
+    assert "on GUM (55.0% against 63.3%): coincides with" in standing_with_numbers(better)
+    on_both = better._replace(score=0.5)
+    (answer,) = head_search.of_names("L3H1", {"": Head(3, 1)}, lambda head: True, [on_both])[0].answers
+    assert answer.standing == (
+        "no better than a simple rule on EWT (50.0% against 52.5%) and on GUM (55.0% against 63.3%)"
+    )
+
+
+@pytest.mark.parametrize("corpus", ["ewt", "gum"])
+def test_no_shipped_role_is_called_no_better_than_a_rule_beside_numbers_that_deny_it(corpus: str) -> None:
+    findings = read_findings(asset("profiles") / "minilm" / corpus)
+    matched = [one for one in findings if one.beats_upos is False]
+    assert matched
+    for one in matched:
+        here = [name for name in one.corpora if one.elsewhere and name != one.elsewhere.corpus]
+        (answer,) = head_search.of_names(str(one.head), {"": one.head}, lambda head: True, [one])[0].answers
+        assert (f"on {here[0]} (" in answer.standing) == (one.score <= one.upos), one
+        assert one.elsewhere is not None
+        assert (f"on {one.elsewhere.corpus} (" in answer.standing) == (one.elsewhere.score <= one.elsewhere.upos), one
 
 
 @pytest.mark.parametrize(("typed", "head"), [("the word before", "L0H2"), ("looks everywhere", "L0H0")])

@@ -218,6 +218,18 @@ def test_nothing_lies_in_caches_that_any_browser_can_clear() -> None:
     assert not [path for path in files if path.is_relative_to(ROOT / "mha_viz")]
 
 
+def test_every_chart_has_a_name_for_those_who_do_not_see_it() -> None:
+    calls = [(path, call) for path in _python_files() for call in ast.walk(ast.parse(path.read_text("utf-8")))]
+    charts = [
+        (path, call)
+        for path, call in calls
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "plotly_chart"
+    ]
+    assert charts
+    nameless = [(str(p), call.lineno) for p, call in charts if "alt" not in {given.arg for given in call.keywords}]
+    assert not nameless, nameless
+
+
 def test_scripts_build_nodes_and_never_markup() -> None:
     problems = [str(p) for p in _script_files() if FORBIDDEN_JS.search(p.read_text("utf-8"))]
     assert not problems, problems

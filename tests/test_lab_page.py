@@ -52,6 +52,15 @@ def visit(**url: Any) -> PageSession:
     return asked(**{"guess": "skip", **url})
 
 
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_play_is_offered_where_it_shows_what_is_to_be_looked_at(experiment: str) -> None:
+    said = visit(experiment=experiment).said
+    assert "**What to look at:**" in said
+    assert ("Press *Play*." in said) == (experiment not in (COUNT, CUT, REMOVAL))
+    if experiment == REMOVAL:
+        assert "In the chart of heads removed, the blue curve stays up" in said
+
+
 def playing(page: PageSession) -> dict[str, Any]:
     """The data of the player."""
     content: dict[str, Any] = json.loads(page._drawn()["mha_player"].json)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from mha_viz import files
+from mha_viz.analysis.findings import LATER, OTHER
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, CorpusMissing, ExportError
@@ -28,7 +29,8 @@ PROMISED = {
     "coreference": "layer,head,mention_type,n,correct,accuracy,role_low,role_high,documents",
     "distance": "head_a,head_b,js",
     "roles": "layer,head,role,detail,score,baseline,gain,n,ci_low,ci_high,"
-    "upos_baseline,upos_rule,beats_upos,untrained,status,corpora,lowest_score,documents",
+    "upos_baseline,upos_rule,beats_upos,untrained,status,corpora,lowest_score,documents,"
+    "other_corpus,other_score,other_upos_baseline,other_upos_rule",
 }
 FACTS = {"model": "tiny", "layers": 2, "heads": 1, "corpus": "née", "definitions": DEFINITIONS, "left_out": 0}
 
@@ -125,8 +127,8 @@ def test_an_empty_detail_is_read_as_an_empty_detail(tmp_path: Path) -> None:
 
 # ---- The roles alone -------------------------------------------------------------------------------------------------
 
-LINE = "1,0,broad,entropy,0.8,0.5,0.3,12,,,,,,0.6,established,EWT; GUM,0.7,\n"
-OBJ = "2,3,syntax,obj head_row,0.8,0.5,0.3,12,0.7,0.9,0.75,nearest VERB to the left,True,0.1,suggested,EWT,0.8,30\n"
+LINE = "1,0,broad,entropy,0.8,0.5,0.3,12,,,,,,0.6,established,EWT; GUM,0.7,,GUM,0.7,,\n"
+OBJ = "2,3,syntax,obj head_row,0.8,0.5,0.3,12,0.7,0.9,0.75,nearest VERB to the left,True,0.1,suggested,EWT,0.8,30,,,,\n"
 
 
 def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
@@ -139,22 +141,28 @@ def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
     assert (other.low, other.high) == (0.7, 0.9)
     assert (other.upos, other.upos_rule, other.beats_upos) == (0.75, "nearest VERB to the left", True)
     assert (other.corpora, other.documents, one.documents) == (("EWT",), 30, None)
+    assert one.elsewhere is not None
+    assert one.elsewhere[:2] == ("GUM", 0.7)
+    assert other.elsewhere is None
     assert read_findings(tmp_path / "nowhere") == ()
 
 
-def test_tables_of_versions_that_counted_no_documents_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("later", [len(OTHER), len(LATER)])
+def test_tables_of_older_versions_without_the_later_columns_are_read(tmp_path: Path, later: int) -> None:
     profile_of("roles").write(tmp_path)
     for path in tmp_path.glob("**/roles.csv"):
         path.write_text(
-            "".join(line.rsplit(",", 1)[0] + "\n" for line in path.read_text("utf-8").splitlines()), "utf-8"
+            "".join(line.rsplit(",", later)[0] + "\n" for line in path.read_text("utf-8").splitlines()), "utf-8"
         )
     facts = json.loads((tmp_path / "profile.json").read_text("utf-8"))
     (tmp_path / "profile.json").write_text(json.dumps({n: f for n, f in facts.items() if n not in ("digests", "seal")}))
     assert [*read_profile(tmp_path).tables["roles"]] == [*HEADINGS["roles"]]
-    assert {finding.documents for finding in (*read_profile(tmp_path).findings(), *read_findings(tmp_path))} == {None}
+    both = (*read_profile(tmp_path).findings(), *read_findings(tmp_path))
+    assert {finding.elsewhere for finding in both} == {None}
+    assert ({finding.documents for finding in both} == {None}) == (later == len(LATER))
 
 
-PREVIOUS = "1,0,position,previous,0.8,0.1,0.7,120,,,,,,0.2,suggested,EWT,0.8,\n"
+PREVIOUS = "1,0,position,previous,0.8,0.1,0.7,120,,,,,,0.2,suggested,EWT,0.8,,,,,\n"
 
 
 @pytest.mark.parametrize(("share", "says"), [("0.24", False), ("0.25", True), ("0.613", True), ("", False)])
@@ -201,6 +209,7 @@ def test_a_role_without_an_interval_is_found_before_it_is_written() -> None:
         "EWT",
         0.8,
         None,
+        *[None] * len(OTHER),
     ]
     roles = pd.DataFrame([cells], columns=[*HEADINGS["roles"]])
     (finding,) = Profile(FACTS, {"roles": roles}).findings()

@@ -20,10 +20,12 @@ from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import NOT_SHARES, scale_of
-from mha_viz.drawing.marks import Curve
+from mha_viz.drawing.marks import Curve, Text
 from mha_viz.errors import EmptyText, SettingError, ShapeError
 from mha_viz.exports import open_attention
+from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
+from mha_viz.figures.links import links
 from mha_viz.figures.packet import packet
 from mha_viz.figures.paint import painted
 from mha_viz.figures.recipe import of_head
@@ -35,6 +37,7 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.gradients import gradient_weighted
 from mha_viz.models.norms import norm_weighted
 from mha_viz.ui import tray
+from mha_viz.ui.compare import publish
 from mha_viz.ui.takeaway import view_of
 from mha_viz.ui.tray import Pin
 from tests import lanes
@@ -317,6 +320,15 @@ def test_rollout_follows_the_tokens_of_the_model_and_is_of_a_layer(minilm: Encod
     figure = mv.rollout(minilm.encode(SENTENCE)).heatmap("L5H0")
     assert "layer 5" in figure.caption
     assert "L5H0" not in figure.caption
+
+
+def test_a_key_and_a_published_page_call_rollout_by_its_layers(minilm: Encoder) -> None:
+    followed = mv.rollout(minilm.encode(SENTENCE))
+    texts = {mark.text for mark in links(followed, [Head(4, 0), Head(5, 0)]).marks if isinstance(mark, Text)}
+    assert {"layer 4 (5)", "layer 5 (6)"} <= texts
+    assert not any("L5H0" in text for text in texts)
+    panel = Panel(followed, Head(5, 0), "mine")
+    assert publish._name(panel) == "layer 5 (6), mine"
 
 
 @pytest.mark.parametrize("panel", ["norm", "gradient"])

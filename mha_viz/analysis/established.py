@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROLE = ["layer", "head", "role", "detail"]
+BESIDE = ["score", "upos_baseline", "upos_rule", "beats_upos"]  # what is kept of the other corpus
 MEASURED_IN = {  # the table that a corpus has if it can measure this kind of role
     "syntax": "uas",
     "coreference": "coreference",
@@ -34,8 +35,8 @@ def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
     check(one.facts, other.facts)
     pairs = (one, other), (other, one)
     corpora = CORPORA.join((one.corpus, other.corpus))
-    trained = [_roles(a.tables, b.tables, corpora) for a, b in pairs]
-    untrained = [_roles(a.untrained, b.untrained, corpora) for a, b in pairs]
+    trained = [_roles(a.tables, b.tables, corpora, b.corpus) for a, b in pairs]
+    untrained = [_roles(a.untrained, b.untrained, corpora, b.corpus) for a, b in pairs]
     first, second = (
         dataclasses.replace(profile, tables={**profile.tables, **roles}, untrained={**profile.untrained, **control})
         for (profile, _), roles, control in zip(pairs, trained, untrained, strict=True)
@@ -56,7 +57,7 @@ def check(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
 
 
 def _roles(
-    tables: Mapping[str, pd.DataFrame], other_tables: Mapping[str, pd.DataFrame], corpora: str
+    tables: Mapping[str, pd.DataFrame], other_tables: Mapping[str, pd.DataFrame], corpora: str, other_corpus: str
 ) -> dict[str, pd.DataFrame]:
     """The table ``roles`` of a profile beside another one; empty if no untrained model was measured."""
     import pandas as pd
@@ -64,7 +65,7 @@ def _roles(
     if "roles" not in tables or "roles" not in other_tables:
         return {}
     shared = {role for role, table in MEASURED_IN.items() if table in tables and table in other_tables}
-    beside = other_tables["candidates"][[*ROLE, "score", "beats_upos"]]
+    beside = other_tables["candidates"][[*ROLE, *BESIDE]]
     both = tables["candidates"].merge(beside, on=ROLE, suffixes=("", "_there"))
     both = both[both["role"].isin(shared)]
     beats = [_both(*pair) for pair in zip(both["beats_upos"], both["beats_upos_there"], strict=True)]
@@ -73,6 +74,10 @@ def _roles(
         status=ESTABLISHED,
         corpora=corpora,
         lowest_score=both[["score", "score_there"]].min(axis=1),
+        other_corpus=other_corpus,
+        other_score=both["score_there"],
+        other_upos_baseline=both["upos_baseline_there"],
+        other_upos_rule=both["upos_rule_there"],
     )[[*HEADINGS["roles"]]]
     suggested = tables["roles"][~tables["roles"]["role"].isin(shared)]
     parts = [part for part in (established, suggested) if len(part)] or [established]

@@ -16,8 +16,20 @@ MEASURED = (
     *("upos_baseline", "upos_rule", "beats_upos", "untrained"),
 )
 CANDIDATE = (*MEASURED, DOCUMENTS)
-COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS)
+OTHER = ("other_corpus", "other_score", "other_upos_baseline", "other_upos_rule")  # the same; only of two corpora
+COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *OTHER)
+LATER = (DOCUMENTS, *OTHER)  # columns that tables of older versions lack
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
+
+
+class Elsewhere(NamedTuple):
+    """The same head on the other of the two corpora that establish its role: its score, and the best rule by part of
+    speech with its name; NaN and "" for roles other than syntax."""
+
+    corpus: str
+    score: float
+    upos: float = math.nan
+    upos_rule: str = ""
 
 
 class Finding(NamedTuple):
@@ -28,6 +40,7 @@ class Finding(NamedTuple):
     untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the
     scores on them. ``within_words``, for position: the share of the head's attention to that token that stays within a
     word, from the table ``position``; NaN otherwise. ``documents``: how many the cases come from, None if unknown.
+    ``elsewhere``: the numbers on the other corpus; None if one corpus suggests the role.
     """
 
     head: Head
@@ -48,6 +61,7 @@ class Finding(NamedTuple):
     lowest: float = math.nan
     within_words: float = math.nan
     documents: int | None = None
+    elsewhere: Elsewhere | None = None
 
 
 def finding(*line: Any) -> Finding:
@@ -67,7 +81,14 @@ def finding(*line: Any) -> Finding:
         corpora=tuple(str(cells["corpora"]).split(CORPORA)),
         lowest=lowest,
         documents=whole_number(cells[DOCUMENTS]),
+        elsewhere=_elsewhere(*(cells[name] for name in OTHER)),
     )
+
+
+def _elsewhere(corpus: Any, score: Any, upos: Any, rule: Any) -> Elsewhere | None:
+    if _is_empty(corpus):
+        return None
+    return Elsewhere(str(corpus), _number(score), _number(upos), "" if _is_empty(rule) else str(rule))
 
 
 def with_words(findings: Iterable[Finding], position: Iterable[Sequence[Any]]) -> tuple[Finding, ...]:

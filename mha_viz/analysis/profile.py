@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.findings import CANDIDATE, COLUMNS, DOCUMENTS, WITHIN, Finding, finding, with_words
+from mha_viz.analysis.findings import CANDIDATE, COLUMNS, DOCUMENTS, LATER, WITHIN, Finding, finding, with_words
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, warn
 from mha_viz.files import whole_file
@@ -380,7 +380,7 @@ def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
 def _places(table: str, headings: list[str]) -> list[int | None]:
     """Where each column of a table stands among its headings, None for one that older versions did not write. Raises
     ValueError if they are of something else."""
-    columns = [name for name in HEADINGS[table] if name in headings or name != DOCUMENTS]
+    columns = [name for name in HEADINGS[table] if name in headings or name not in LATER]
     if headings != columns:
         raise ValueError(f"{table}.csv has the headings {', '.join(map(str, headings))[:200]}")
     return [headings.index(name) if name in headings else None for name in HEADINGS[table]]

@@ -38,10 +38,19 @@ function decoded(levels, scales, special, zero) {
   return weights;
 }
 
+// The name of a head in an address; on the page it is `mapName`.
 /** @type {(reading: Reading, index: number) => string} */
 export const headName = (reading, index) => `L${Math.floor(index / reading.heads)}H${index % reading.heads}`;
 /** @type {(reading: Reading, index: number) => string} */
 export const paperName = (reading, index) => `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
+/** @type {(reading: Reading) => boolean} */
+const isOfLayers = (reading) => reading.quantity === "rollout"; // which joins the heads of each layer
+// What a map is called wherever it is read: "L3H1" of a head, "layer 5" of rollout.
+/** @type {(reading: Reading, index: number) => string} */
+export const mapName = (reading, index) => (isOfLayers(reading) ? `layer ${index}` : headName(reading, index));
+// The same counted from 1, as in papers: "4-2", "6".
+/** @type {(reading: Reading, index: number) => string} */
+export const paperMapName = (reading, index) => (isOfLayers(reading) ? `${index + 1}` : paperName(reading, index));
 
 // ---- The view: what is shown of a reading, and its form in the URL ----------------------------------
 

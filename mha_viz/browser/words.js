@@ -1,5 +1,5 @@
 // What a head does, in words and numbers: the line above the drawings, the note below, the table.
-import { headName, isPair, mean, paperName } from "./geometry.js";
+import { isPair, mapName, mean, paperMapName } from "./geometry.js";
 import { number, percent } from "./numerals.js";
 import { make, typedText } from "./dom.js";
 import { isShare } from "./view.js";
@@ -85,7 +85,7 @@ export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading)
 // The weights of one head as page elements: the matrix or, if it is large, the largest weights.
 /** @type {(head: ShownHead, axes: Axes, reading: Reading) => HTMLElement[]} */
 export function table(head, axes, reading) {
-  const name = `${headName(reading, head.head)} (${paperName(reading, head.head)}), ${reading.model}`;
+  const name = `${mapName(reading, head.head)} (${paperMapName(reading, head.head)}), ${reading.model}`;
   const caption = make("caption", {}, `${name}: rows attend to columns`);
   const isSmall = Math.max(axes.rows.length, axes.cols.length) <= TABLE_UNITS;
   return isSmall ? [wholeTable(caption, head.part, axes)] : largestWeights(caption, head.part, axes);

@@ -22,7 +22,7 @@ BY_THRESHOLD = ("position", "delimiter")  # roles whose baseline is uniform atte
 MOST_OF_NAME = 26  # characters of a corpus name above its columns
 LEGEND = "Position and delimiter heads have a threshold; their baseline is evenly spread attention."
 MARK = "*"
-NO_BETTER = f"{MARK} On the corpora of the profile, no better than the nearest word of one part of speech."
+NO_BETTER = f"{MARK} On at least one of the profile's corpora, no better than the nearest word of one part of speech."
 GAP = "  "
 
 

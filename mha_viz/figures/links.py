@@ -66,7 +66,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     theme = THEMES[size.look]
     axes = units(attention, view)
     strands = [strand(attention, head, view, axes, theme, place=place) for place, head in enumerate(heads)]
-    names, foot = key(strands, size.pixels, theme)
+    names, foot = key(attention, strands, size.pixels, theme)
     marks, high, notes = _on_page(strands, axes, focus(axes, view), (size.pixels, size.tallest - foot), theme)
     drawn = Drawing(
         size.pixels,
@@ -158,14 +158,15 @@ def _ends(layout: LinksLayout, theme: Theme) -> tuple[Text, Text]:
     return Text(begins, y, left, 11, theme.muted, anchor="end"), Text(ends, y, right, 11, theme.muted)
 
 
-def key(strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
-    """A key of colours and dashes by head, in rows of at most ``width``, and its height; empty for a single head."""
+def key(attention: Attention, strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
+    """A key of colours and dashes by head, or by layer of rollout, in rows of at most ``width``, and its height; empty
+    for a single one."""
     if len(strands) < 2:
         return (), 0
     marks: list[Mark] = []
     x, y = 0.0, KEY_LINE / 2 + 4
     for one in strands:
-        name = caption.both(one.head)
+        name = caption.named(attention, one.head)
         needs = SWATCH + 6 + fonts.width(name, 11)
         if x and x + needs > width:
             x, y = 0.0, y + KEY_LINE

@@ -60,6 +60,27 @@ def standing(finding: Finding) -> str:
     return NO_BETTER if finding.beats_upos is False else finding.status
 
 
+def standing_with_corpora(finding: Finding) -> str:
+    """:func:`standing`; of a role that a simple rule matches, with the corpora on which the rule does, and the numbers
+    there: a score beside it may be that of the other corpus."""
+    return f"{standing(finding)}{_where_matched(finding)}" if finding.beats_upos is False else standing(finding)
+
+
+def _where_matched(finding: Finding) -> str:
+    """ " on UD English GUM dev (55.4% against 63.3%)"; empty if the corpora are not named."""
+    there = finding.elsewhere
+    measured = [
+        (name, finding.score, finding.upos) for name in finding.corpora if there is None or name != there.corpus
+    ]
+    measured += [(there.corpus, there.score, there.upos)] if there else []
+    matched = [
+        f" on {name} ({percent(score)} against {percent(rule)})"
+        for name, score, rule in measured
+        if name and score <= rule
+    ]
+    return " and".join(matched)
+
+
 def described(finding: Finding) -> str:
     """What a role means, with an example if it is a relation between words, and :func:`standing_with_numbers`."""
     measured = f"{finding.role}, {standing_with_numbers(finding)}"
@@ -74,7 +95,7 @@ def standing_with_numbers(finding: Finding) -> str:
 
 def _trusted(finding: Finding) -> str:
     if finding.beats_upos is False:
-        return f"{NO_BETTER} ({rule_in_words(finding.upos_rule)})"
+        return f"{NO_BETTER} ({rule_in_words(finding.upos_rule)}){_where_matched(finding)}"
     if finding.status == ESTABLISHED:
         return f"established on {' and '.join(finding.corpora)}"
     return f"suggested by {' and '.join(finding.corpora) or 'one corpus'}"

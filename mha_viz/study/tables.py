@@ -14,6 +14,7 @@ import pandas as pd
 
 from mha_viz.analysis import evidence, patterns, roles
 from mha_viz.analysis.coreference import BASELINES, TYPES
+from mha_viz.analysis.findings import OTHER
 from mha_viz.analysis.intervals import Documents, wilson, with_cases
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED
 from mha_viz.analysis.reduce import Counts
@@ -144,10 +145,13 @@ def _role_tables(
         without_halves += roles.coreferential(tally.coreference.sums, measured.documents, chains_of_control)
     candidates = [*without_halves, *(roles.candidate_syntax(syntax) if syntax else ())]
     suggested = [*without_halves, *(roles.suggested_syntax(syntax) if syntax else ())]
-    standing = (roles.SUGGESTED, measured.corpus.name)
+    standing, of_one_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER)
     return {
         "candidates": _frame("candidates", _roles(candidates, heads)),
-        "roles": _frame("roles", ((*line[:-1], *standing, line[4], line[-1]) for line in _roles(suggested, heads))),
+        "roles": _frame(
+            "roles",
+            ((*line[:-1], *standing, line[4], line[-1], *of_one_corpus) for line in _roles(suggested, heads)),
+        ),
     }
 
 

@@ -30,6 +30,12 @@ def look(result: Result) -> str:
     return _LOOKS[result.settings.experiment](result)
 
 
+def is_seen_in_play(result: Result) -> bool:
+    """Whether what :func:`look` says is seen while the training is played; otherwise it is about trainings that have
+    ended, and about charts beside them."""
+    return result.settings.experiment not in (COUNT, CUT, REMOVAL)
+
+
 def limits(settings: Settings) -> tuple[str, ...]:
     """Why an experiment with these settings cannot show what it is meant to show; empty for settings that can."""
     cuts = shapes(settings)
@@ -112,7 +118,8 @@ def _removal(result: Result) -> str:
     if spare == len(removal.order):
         return "The blue curve never falls by more than a point: this layer has learned nothing that could be lost."
     return (
-        f"The blue curve stays up while {counted(spare, 'head')} {'is' if spare == 1 else 'are'} removed; without "
+        f"In the chart of heads removed, the blue curve stays up while {counted(spare, 'head')} "
+        f"{'is' if spare == 1 else 'are'} removed; without "
         f"H{int(removal.order[spare])}, the next, it falls to {percent(float(removal.least[spare + 1]))}."
     )
 

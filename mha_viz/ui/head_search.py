@@ -12,7 +12,7 @@ import numpy as np
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.glosses import asked_for, explained, gloss, link, linked
-from mha_viz.figures.role_words import best_baseline, standing, strongest_first
+from mha_viz.figures.role_words import best_baseline, standing_with_corpora, strongest_first
 from mha_viz.numerals import percent, weight
 
 LISTED = 6  # heads per answer
@@ -121,7 +121,7 @@ def _detail(finding: Finding) -> str:
 def _of_finding(finding: Finding) -> Answer:
     rule, baseline = best_baseline(finding)
     does = _in_words(finding.detail)
-    return Answer(finding.head, does, percent(finding.score), percent(baseline), rule, standing(finding))
+    return Answer(finding.head, does, percent(finding.score), percent(baseline), rule, standing_with_corpora(finding))
 
 
 def _in_words(detail: str) -> str:

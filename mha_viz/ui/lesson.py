@@ -27,14 +27,17 @@ MAX_ENCODED = 3_000  # characters of the parameter
 MAX_DECODED = 30_000  # the most bytes after decompression; a value that declares more is not read
 MAX_PARAMETERS = 20  # of a view
 OF_THE_CLASS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
+_OF_DRAWINGS = ("unit", "special", "links", "scale", "shown", "pin")
+_OF_THE_ANSWER = ("place", "word", "second")  # of the model, about a masked token or a second text
 # Parameters that only these pages read: links to other pages carry them along, a view of another page does not.
 _OF_PAGES = {
-    "compare": ("show", "with", "as", "diff", "at"),
+    "explore": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "on", "link", "side", "roles", "gold", "case"),
+    "compare": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "show", "with", "as", "diff", "at"),
     "roles": ("corpus", "kinds", "relation", "level", "search", "snapshot", "trained"),
-    "inside_a_head": ("q", "k", "divide", "costs", "step"),
+    "inside_a_head": ("pin", "q", "k", "divide", "costs", "step"),
     "why_heads_differ": ("experiment", "run", "arm", "guess", "step"),
     "questions": ("task", "answer"),
-    "switch_off": ("effect", "order", "seed", "want"),
+    "switch_off": (*_OF_THE_ANSWER, "effect", "order", "seed", "want"),
 }
 
 

@@ -132,7 +132,12 @@ test("each reading lies behind the one before, wherever the bytes begin", () => 
 
 test("a panel has the name of its head", () => {
   const set = setOf([tired()], [[0, 4]]);
-  assert.deepEqual(nameOf(set, 0), { layer: 1, head: 1, name: "L1H1" });
+  assert.deepEqual(nameOf(set, 0), { name: "L1H1", paper: "2-2" });
+});
+
+test("a panel of rollout has the name of its layer, and the address that of the map", () => {
+  const set = setOf([{ ...tired(), heads: 1, quantity: "rollout" }], [[0, 1]]);
+  assert.deepEqual(nameOf(set, 0), { name: "layer 1", paper: "2" });
 });
 
 // ---- The address ------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ import {
   encodeView,
   headIndex,
   headName,
+  mapName,
+  paperMapName,
   isPair,
   linkRule,
   mean,
@@ -67,6 +69,14 @@ test("heads are counted from 0, and from 1 as in papers", () => {
   assert.equal(paperName(r, 0), "1-1");
   assert.equal(paperName(r, 383), "24-16");
   for (let head = 0; head < 384; head++) assert.equal(headIndex(headName(r, head), r), head);
+});
+
+test("a map is called by its head, or by its layer where rollout joins the heads", () => {
+  const r = reading({ layers: 6, heads: 2 });
+  assert.deepEqual([mapName(r, 7), paperMapName(r, 7)], ["L3H1", "4-2"]);
+  const rollout = reading({ layers: 6, heads: 1, quantity: "rollout" });
+  assert.deepEqual([mapName(rollout, 5), paperMapName(rollout, 5)], ["layer 5", "6"]);
+  assert.equal(headName(rollout, 5), "L5H0"); // in an address
 });
 
 test("a head that is not there has no number", () => {

@@ -133,12 +133,12 @@ export function shortName(set, panel) {
 
 /** @type {(set: Panels, index: number, on: Actions) => PanelPart} */
 export function panelOf(set, index, on) {
-  const { layer, head, name } = nameOf(set, index);
+  const { name, paper } = nameOf(set, index);
   const p = /** @type {PanelPart} */ (plate());
   const number_ = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
   p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
   p.tools = toolbar(set, index, on);
-  const title = make("h2", {}, number_, make("code", {}, name), quiet(` (${layer + 1}-${head + 1})`));
+  const title = make("h2", {}, number_, make("code", {}, name), quiet(` (${paper})`));
   p.says = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
   const whose = whoseOf(set, index);

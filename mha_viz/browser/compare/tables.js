@@ -1,6 +1,6 @@
 // The weights of one panel, or the difference, as a table.
 import { make } from "../dom.js";
-import { headName, paperName } from "../geometry.js";
+import { mapName, paperMapName } from "../geometry.js";
 import { number, signed } from "../numerals.js";
 import { table } from "../words.js";
 import { differenceTable, shortName } from "./parts.js";
@@ -46,7 +46,7 @@ function tableOfDifference(set, diff, result) {
   /** @type {(panel: number) => string} */
   const named = (panel) => {
     const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
-    return `${headName(reading, head)} (${paperName(reading, head)})`;
+    return `${mapName(reading, head)} (${paperMapName(reading, head)})`;
   };
   const [p, q] = diff.map(named);
   const cells = largest(result, TABLED);

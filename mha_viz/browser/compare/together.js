@@ -1,6 +1,6 @@
 // Several heads at once: correspondence, common scale, differences, and the address. Numbers only, no page. Tested with
 // `node --test`.
-import { block, headName, isLong, keysOf, pinName, shades, units, unpack } from "../geometry.js";
+import { block, isLong, keysOf, mapName, paperMapName, pinName, shades, units, unpack } from "../geometry.js";
 import { number } from "../numerals.js";
 import { LONG, defaultsFor, defaultsOf, patternsOf } from "../view.js";
 
@@ -34,12 +34,10 @@ export const sideOf = (set, side) => (side === "cols" && set.columns) || set;
 
 /** @type {(set: Panels, panel: number) => Reading} */
 export const readingOf = (set, panel) => set.readings[set.panels[panel].reading];
-/** @type {(set: Panels, panel: number) => { layer: number, head: number, name: string }} */
+/** @type {(set: Panels, panel: number) => { name: string, paper: string }} */
 export const nameOf = (set, panel) => {
-  const reading = readingOf(set, panel);
-  const { heads } = reading;
-  const head = set.panels[panel].head;
-  return { layer: Math.floor(head / heads), head: head % heads, name: headName(reading, head) };
+  const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
+  return { name: mapName(reading, head), paper: paperMapName(reading, head) };
 };
 
 // ---- The view in the URL ------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // Changes of the compared heads: sent to the server one at a time, and shown when the panels come back.
-import { encodeTogether, nameOf, openingAfter, placeAfter, readingOf, viewAfter } from "./together.js";
+import { headName } from "../geometry.js";
+import { encodeTogether, openingAfter, placeAfter, readingOf, viewAfter } from "./together.js";
 
 const ANSWER_AFTER = 4000; // milliseconds after which a change counts as lost
 /** @type {Record<string, string>} */
@@ -26,7 +27,7 @@ export function edit(app, change) {
 /** @type {(set: Panels, index: number) => Record<string, string>} */
 function whatStands(set, index) {
   const { model, text, pair, request } = readingOf(set, index);
-  return { head: nameOf(set, index).name, model, text, pair, ...request };
+  return { head: headName(readingOf(set, index), set.panels[index].head), model, text, pair, ...request };
 }
 
 /** @type {(set: Panels, change: Edit) => Edit} */

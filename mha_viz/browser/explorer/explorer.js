@@ -49,7 +49,10 @@ export function explorer(root, send, locate = () => window.location.search) {
 /** @type {(app: ExplorerApp) => Drawing<ReadingView>} */
 const drawingOf = (app) => ({
   isReady: () => !!app.reading,
-  parse: (params) => ({ ...parseView(params, app.reading), roles: showsRoles(params) }),
+  parse: (params) => {
+    const view = { ...parseView(params, app.reading), roles: showsRoles(params) };
+    return app.quiet ? { ...view, pin: null } : view; // a held word would give the hidden answer away
+  },
   adopted: () => {
     app.cursor = app.stage.view.head;
   },

@@ -1,7 +1,7 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
 import { begin } from "../controls.js";
 import { make } from "../dom.js";
-import { DEFAULTS, block, chosen, firstView, headName, isPair, paperName, shades, units } from "../geometry.js";
+import { DEFAULTS, block, chosen, firstView, isPair, mapName, paperMapName, shades, units } from "../geometry.js";
 import { drawHeatmap, labelStep } from "../heatmap.js";
 import { signColours } from "../ink.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
@@ -70,7 +70,7 @@ export function pinAt(app, { row, col }) {
 function headingOf(reading, head) {
   const layer = layerOf(reading, head);
   if (reading.quantity === "rollout") return [`After layer ${layer}, all heads together`];
-  const names = make("code", {}, `${headName(reading, head)} (${paperName(reading, head)})`);
+  const names = make("code", {}, `${mapName(reading, head)} (${paperMapName(reading, head)})`);
   return [`Layer ${layer}, head ${head % reading.heads} `, names];
 }
 
@@ -118,7 +118,7 @@ function drawHeadBar(app) {
     if (line === null) delete button.dataset.line;
     else button.dataset.line = String(line);
     const how = line === null ? "" : `, ${LINES[line]} lines`;
-    button.title = `${headName(reading, first + i)}${how}: click shows or hides it, double click shows it alone`;
+    button.title = `${mapName(reading, first + i)}${how}: click shows or hides it, double click shows it alone`;
     button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram${how}`);
   });
 }
@@ -152,7 +152,7 @@ export function drawHead(app) {
 
 /** @type {(app: ExplorerApp) => void} */
 function drawNothing({ reading, root, part, stage }) {
-  const name = headName(reading, stage.view.head);
+  const name = mapName(reading, stage.view.head);
   const alone = `${name} is not in this file: the text is too long for all heads.`;
   part.readout.textContent = root.dataset.alone ? alone : `${name} is loading…`;
   part.tableBox.replaceChildren();
@@ -187,7 +187,7 @@ function drawWords({ reading, part, stage, layouts, quiet }, focus, head, axes) 
   const sparse =
     every > 1 ? " One in " + every + " of the heatmap’s words is written; point at a cell to read its words." : "";
   part.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + sparse;
-  const name = headName(reading, head.head);
+  const name = mapName(reading, head.head);
   const keys = "Arrow keys move, Enter holds, Escape lets go.";
   part.heat.setAttribute("aria-label", `Heatmap of ${name}. ${part.readout.textContent} ${keys}`);
   part.links.setAttribute("aria-label", `Token links of ${name}. ${part.readout.textContent} ${keys}`);

@@ -1,5 +1,5 @@
 // Which heads are open, and how a head is described.
-import { headName } from "../geometry.js";
+import { headName, mapName } from "../geometry.js";
 import { signColours } from "../ink.js";
 import { inNats, number, percent } from "../numerals.js";
 import { shownRoles, spoken } from "./roles.js";
@@ -50,7 +50,7 @@ export function openHead(app, head) {
   const { on, head: before } = stage.view;
   const others = on.filter((other) => layerOf(reading, other) === layerOf(reading, head) && other !== before);
   stage.change({ head, on: others.length ? [...new Set([head, ...others])] : [head] });
-  part.announcement.textContent = `${headName(reading, head)} opened. ${heard(app, head)}`;
+  part.announcement.textContent = `${mapName(reading, head)} opened. ${heard(app, head)}`;
 }
 
 // Draw a head of the open layer together with the others, or remove it again.
@@ -88,5 +88,5 @@ export function setAside(app, head) {
   if (!isComparable(app)) return;
   const { reading, send, part } = app;
   send("tray", { model: reading.model, head: headName(reading, head), of: reading.of, ...reading.request });
-  part.announcement.textContent = `${headName(reading, head)} is being added to the compared heads.`;
+  part.announcement.textContent = `${mapName(reading, head)} is being added to the compared heads.`;
 }

@@ -1,6 +1,6 @@
 // The grid of all heads: which are open, what each is known for, and one head's numbers beside it.
 import { make } from "../dom.js";
-import { headName, keysOf, paperName } from "../geometry.js";
+import { keysOf, mapName, paperMapName } from "../geometry.js";
 import { resolution } from "../ink.js";
 import { gridCellAt } from "../layouts.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
@@ -76,10 +76,10 @@ function drawPreview(app) {
   const head = hoveredHead ?? cursor;
   place(app, part.hovered, head);
   part.hovered.hidden = hoveredHead === null;
-  part.hovered.dataset.name = headName(reading, head);
+  part.hovered.dataset.name = mapName(reading, head);
   const hint = head === stage.view.head ? " open" : hoveredHead === null ? " Enter opens it" : " click to open";
-  const name = make("b", {}, headName(reading, head));
-  part.previewName.replaceChildren(name, ` (${paperName(reading, head)})`, make("span", { class: "soft" }, hint));
+  const name = make("b", {}, mapName(reading, head));
+  part.previewName.replaceChildren(name, ` (${paperMapName(reading, head)})`, make("span", { class: "soft" }, hint));
   part.rolesHere.hidden = head === stage.view.head; // they are already shown beside its name
   drawChips(part.rolesHere, app, head);
   part.numbers.replaceChildren(...reading.metrics.map((metric) => numberOf(app, metric, head)));
@@ -155,5 +155,5 @@ function onGridKey(app, event) {
   app.cursor = layer * reading.heads + bounded((cursor % reading.heads) + step[1], reading.heads);
   app.hoveredHead = null;
   drawOverview(app);
-  part.announcement.textContent = `${headName(reading, app.cursor)}. ${heard(app, app.cursor)}`;
+  part.announcement.textContent = `${mapName(reading, app.cursor)}. ${heard(app, app.cursor)}`;
 }

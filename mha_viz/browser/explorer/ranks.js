@@ -1,6 +1,6 @@
 // Which heads link two words: all heads ranked by one link.
 import { make } from "../dom.js";
-import { headName, paperName, ranking, units } from "../geometry.js";
+import { mapName, paperMapName, ranking, units } from "../geometry.js";
 import { number } from "../numerals.js";
 import { isShare } from "../view.js";
 import { derive, held, opened } from "./head.js";
@@ -89,8 +89,8 @@ function rank(app, { head, weight }, top) {
   const button = make(
     "button",
     { type: "button", onclick: () => openHead(app, head), "aria-current": head === stage.view.head },
-    make("b", {}, headName(reading, head)),
-    make("span", { class: "soft" }, ` (${paperName(reading, head)})`),
+    make("b", {}, mapName(reading, head)),
+    make("span", { class: "soft" }, ` (${paperMapName(reading, head)})`),
     bar,
     make("span", { class: "value" }, number(weight, reading)),
   );

@@ -1,8 +1,10 @@
 // What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways and stay
-// with what they operate, a navigation that says which page is open, and links in tables that open a head's card
-// without loading the page again.
+// with what they operate, a navigation that says which page is open, names in words, the way to what a link leads to,
+// and links in tables that open a head's card without loading the page again.
 import { isDark } from "../ink.js";
+import { arrive, bringTo, watchArrival } from "./arrival.js";
 import { restoreKeyboard, watchKeyboard } from "./keyboard.js";
+import { speakFormulas } from "./spoken.js";
 
 const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colours late, and tells the server later
 
@@ -10,6 +12,7 @@ const LATE = 8000; // milliseconds after which a card that appears no longer tak
 const SLACK = 4; // pixels that nobody misses
 const PAGES = ".st-key-pages";
 
+let late = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
 let wanted = ""; // the head whose card is about to be drawn
 let left = 1; // how often they may still be asked for, so that asking ends
 
@@ -22,9 +25,13 @@ function middle(element) {
   return (box.left + box.right) / 2;
 }
 
-// Names the link to the open page, number `at`, and brings it into sight where the pages scroll.
+// Makes the links a landmark. Names the one to the open page, number `at`, and brings it into sight where the pages scroll.
 /** @type {(at: number) => void} */
 function nameCurrent(at) {
+  for (const box of all(PAGES)) {
+    box.setAttribute("role", "navigation");
+    box.setAttribute("aria-label", "Pages");
+  }
   all(`${PAGES} a`).forEach((link, number) => {
     if (number !== at) return link.removeAttribute("aria-current");
     if (link.hasAttribute("aria-current")) return;
@@ -58,24 +65,28 @@ function headOf(event) {
 function goTo(head) {
   const title = all(".st-key-head_card :is(h2, h3)")[0];
   if (!title?.textContent.startsWith(`${head} `)) return false;
-  title.tabIndex = -1;
-  title.focus({ preventScroll: true });
-  title.scrollIntoView();
+  bringTo(title);
   return true;
+}
+
+// A head whose card is about to be drawn; it may have none.
+/** @type {(head: string) => void} */
+function want(head) {
+  wanted = head;
+  clearTimeout(late);
+  late = setTimeout(() => (wanted = ""), LATE);
 }
 
 // Keeps that up to date, with the page number `current` open; `open` opens the card of a head. Returns what ends the
 // watch.
 /** @type {(current: number, open: (head: string) => void) => () => void} */
 function watchPage(current, open) {
-  let [frame, late] = [0, 0];
+  let frame = 0;
   const click = (/** @type {MouseEvent} */ event) => {
     const head = headOf(event);
     if (!head) return;
     event.preventDefault();
-    wanted = head;
-    clearTimeout(late);
-    late = setTimeout(() => (wanted = ""), LATE); // it may have no card
+    want(head);
     open(head);
     soon();
   };
@@ -85,15 +96,17 @@ function watchPage(current, open) {
   };
   const sizes = new ResizeObserver(soon);
   const changes = new MutationObserver(soon);
-  const leaveKeyboard = watchKeyboard();
+  const leave = [watchKeyboard(), watchArrival(current)];
   const look = () => {
     nameCurrent(current);
     restoreKeyboard();
+    speakFormulas(document);
     if (wanted && goTo(wanted)) wanted = "";
+    arrive();
     for (const box of all(`[class*="st-key-wide_"], ${PAGES}`)) {
       mark(box);
       box.onscroll = soon;
-      for (const element of [box, ...box.children]) sizes.observe(element);
+      [box, ...box.children].forEach((element) => sizes.observe(element));
     }
   };
   changes.observe(document.body, { childList: true, subtree: true });
@@ -104,7 +117,7 @@ function watchPage(current, open) {
     changes.disconnect();
     document.removeEventListener("click", click);
     sizes.disconnect();
-    leaveKeyboard();
+    leave.forEach((end) => end());
   };
 }
 

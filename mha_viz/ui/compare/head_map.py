@@ -67,8 +67,13 @@ def show(attention: Attention, head: Head) -> list[Chart]:
         _list("Least similar", attention, heads, farthest(distances, index, listed), distances[index].tolist())
     with st.expander("Divergence of every pair of heads", on_change="rerun", key="matrix") as box:
         if box.open:
-            st.plotly_chart(legible(matrix(heads, distances, colours)), key="pairs", theme=None, config=CONFIG)
+            _every_pair(heads, distances)
     return _charts(attention, heads, distances, drawn, index, close)
+
+
+def _every_pair(heads: list[Head], distances: Matrix) -> None:
+    alt = f"Divergence of every pair of the {len(heads)} heads."
+    st.plotly_chart(legible(matrix(heads, distances, theme())), key="pairs", theme=None, config=CONFIG, alt=alt)
 
 
 def _charts(

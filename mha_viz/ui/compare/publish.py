@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz import figure as figure_api
 from mha_viz.figure.publication import MOST_REMARK, MOST_TITLE, TITLE
-from mha_viz.figures.caption import both
+from mha_viz.figures.caption import named
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.view import View
 from mha_viz.text import clean
@@ -52,7 +52,8 @@ def show(panels: Sequence[Panel], view: View, pin_of: int) -> None:
 
 
 def _name(panel: Panel) -> str:
-    return f"{both(panel.head)}, {panel.name}" if panel.name else both(panel.head)
+    name = named(panel.attention, panel.head)
+    return f"{name}, {panel.name}" if panel.name else name
 
 
 def _field(panel: Panel) -> str:

@@ -8,7 +8,7 @@ import streamlit as st
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
 from mha_viz.training import record
-from mha_viz.training.look import look
+from mha_viz.training.look import is_seen_in_play, look
 from mha_viz.training.record import EXPERIMENTS, Result, Settings
 from mha_viz.ui import address, classroom, navigation
 from mha_viz.ui.lab import expected, result, settings
@@ -94,7 +94,8 @@ def _answer(experiment: str, run: Result | None) -> None:
             expected.show_outcome(run)
         st.markdown(f"{formulas(words.answer)}  \n*Source:* {formulas(words.source)}")
     if run is not None:
-        st.markdown(f"**What to look at:** Press *Play*. {formulas(look(run))}")
+        how = "Press *Play*. " if is_seen_in_play(run) else ""
+        st.markdown(f"**What to look at:** {how}{formulas(look(run))}")
 
 
 def _wanted(linked_settings: Settings) -> Result | None:

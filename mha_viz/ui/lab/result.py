@@ -87,16 +87,16 @@ def _compared(result: Result, theme: Theme) -> None:
     if "accuracies" in drawn:
         against = "number of heads" if result.settings.experiment == COUNT else "way of cutting"
         st.markdown(f"**Right answers, by {against}**; dotted: guessing")
-        _chart(drawn["accuracies"].draw(theme), "accuracies")
+        _chart(drawn["accuracies"].draw(theme), "accuracies", drawn["accuracies"].title)
         _costs(result)
     if "removal" in drawn:
         first, second = st.columns([3, 2])
         first.markdown("**Right answers as heads are removed**")
         with first:
-            _chart(drawn["removal"].draw(theme), "removal")
+            _chart(drawn["removal"].draw(theme), "removal", drawn["removal"].title)
         second.markdown("**Importance of each head**")
         with second:
-            _chart(drawn["importance"].draw(theme), "importance")
+            _chart(drawn["importance"].draw(theme), "importance", drawn["importance"].title)
 
 
 def _costs(result: Result) -> None:
@@ -201,7 +201,7 @@ def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
         for column, (key, title) in zip(st.columns(3, gap="medium"), titles.items(), strict=True):
             with column:
                 st.markdown(title)
-                _chart(curves.drawn(key, result, arm, at, theme), key)
+                _chart(curves.drawn(key, result, arm, at, theme), key, f"{title.replace('*', '')}, at each step")
     if arm.heads < 2:
         return
     st.caption(
@@ -212,5 +212,7 @@ def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
     )
 
 
-def _chart(figure: Any, key: str) -> None:
-    st.plotly_chart(classroom.legible(figure), key=f"lab_chart_{key}", theme=None, config=CONFIG, width="stretch")
+def _chart(figure: Any, key: str, alt: str) -> None:
+    st.plotly_chart(
+        classroom.legible(figure), key=f"lab_chart_{key}", theme=None, config=CONFIG, width="stretch", alt=alt
+    )

@@ -74,7 +74,8 @@ def _open(task: SmallTask) -> None:
     if attention is None:
         return
     words = attention.by_words()
-    st.markdown(f"### {plain(task.task)}")
+    with st.container(key="destination"):  # of links to a task: the questions above fill several screens
+        st.markdown(f"### {plain(task.task)}")
     st.markdown(f"*{plain(task.text)}*")
     player({**frames(_recording(task, words), 0, theme())}, "small_task_maps", lambda: None)
     wanted_answer = st.query_params.get(ANSWER)

@@ -82,7 +82,8 @@ def _patterns(evidence: Evidence, head: Head) -> None:
     with left:
         st.markdown("**Where it looks**, in pieces from the token itself")
         chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
-        st.plotly_chart(legible(chart), key="card_offsets", theme=None, config=CONFIG)
+        alt = f"Where {both(head)} looks: its mean weight by distance in pieces from the token itself."
+        st.plotly_chart(legible(chart), key="card_offsets", theme=None, config=CONFIG, alt=alt)
         before = position[position["offset"] == -1].iloc[0]
         st.caption(
             f"The previous token is a piece of the same word in {percent(before['rows_in_word'])} of the rows; "
@@ -92,7 +93,8 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         st.markdown("**Weight on delimiters**")
         values = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
         bars = shares(tuple(DELIMITERS.values()), values, colours)
-        st.plotly_chart(legible(bars), key="card_delimiters", theme=None, config=CONFIG)
+        alt = f"Weight of {both(head)} on delimiters."
+        st.plotly_chart(legible(bars), key="card_delimiters", theme=None, config=CONFIG, alt=alt)
     line, untrained = entropy.iloc[0], rows_of_head(evidence.profiles[0].untrained.get("entropy"), head)
     beside = "" if untrained is None else f" With random weights: {untrained.iloc[0]['normalised']:.2f}."
     st.markdown(

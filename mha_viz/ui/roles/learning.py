@@ -126,7 +126,8 @@ def _at_a_step(colours: Theme, explore: Any) -> None:
     for task, place in zip(TASKS, st.columns(len(TASKS), gap="medium"), strict=True):
         with place:
             chart = _score_chart(trained(), task, step, colours)
-            st.plotly_chart(legible(chart), key=f"scores_{task}", theme=None, config=CONFIG)
+            alt = f"{TASKS[task]}: every head over training."
+            st.plotly_chart(legible(chart), key=f"scores_{task}", theme=None, config=CONFIG, alt=alt)
 
 
 def charts() -> list[Chart]:

@@ -228,7 +228,8 @@ def _at_a_step() -> None:
     for measure, place in zip(LEARNED, st.columns(len(LEARNED), gap="medium"), strict=True):
         with place:
             chart = scores_chart(measure, step, theme())
-            st.plotly_chart(legible(chart), key=f"repeats_{measure}", theme=None, config=CONFIG)
+            alt = f"{SPELT[measure]}: every head over training."
+            st.plotly_chart(legible(chart), key=f"repeats_{measure}", theme=None, config=CONFIG, alt=alt)
     st.caption("Mean weight of every head on repeated random tokens.")
 
 

@@ -13,7 +13,7 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import OUTCOMES, Replication, replicate
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
-from mha_viz.figures.role_words import DIRECTIONS, plain_name, standing
+from mha_viz.figures.role_words import DIRECTIONS, plain_name, standing_with_corpora
 from mha_viz.models import catalog
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain
@@ -110,7 +110,7 @@ def _table(reference: Evidence, here: Profile) -> Any:
         line = {
             "head": both(finding.head),
             "role": f"{finding.role}: {_name(finding)}",
-            "status": standing(finding),
+            "status": standing_with_corpora(finding),
             "outcome": outcome,
             "score there": finding.score,
             "baseline there": finding.baseline,

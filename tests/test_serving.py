@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -456,7 +456,11 @@ def asked(gate: Gate, kind: str = "http", address: str = "10.0.0.1", cookie: str
 
 async def _asked(gate: Gate, kind: str = "http", address: str = "10.0.0.1", cookie: str = "") -> int:
     sent: list[Message] = []
-    scope = {"type": kind, "method": "GET", "path": "/_stcore/stream" if kind == "websocket" else "/about"}
+    scope: dict[str, Any] = {
+        "type": kind,
+        "method": "GET",
+        "path": "/_stcore/stream" if kind == "websocket" else "/about",
+    }
     scope |= {"headers": [(b"cookie", cookie.encode())] if cookie else [], "client": (address, 1)}
 
     async def send(message: Message) -> None:

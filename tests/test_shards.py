@@ -201,6 +201,26 @@ def test_a_cell_that_a_small_file_makes_large_is_refused_before_it_is_read(
     assert pyarrow.total_allocated_bytes() - before < 10_000_000
 
 
+def test_a_cell_that_is_larger_than_its_file_says_is_not_copied(tmp_path: Path) -> None:
+    """The sizes that a Parquet file states may be false."""
+    import pyarrow.parquet
+
+    path = tmp_path / "false.parquet"
+    table = pyarrow.table({"text": ["x" * 100_000_000]})
+    pyarrow.parquet.write_table(table, path, compression="zstd", use_dictionary=False, write_statistics=False)
+    true = pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size
+    path.write_bytes(path.read_bytes().replace(_number(true, 4), _number(1000, 4)))
+    assert pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size == 1000
+    with pytest.raises(CorpusError, match="100 MB, more than the file says"), stored.opened(path) as stream:
+        stream.read(1)
+
+
+def _number(value: int, size: int) -> bytes:
+    """A positive number as Parquet writes it, in ``size`` bytes of seven bits."""
+    bits = [(2 * value >> 7 * place) & 127 for place in range(size)]
+    return bytes([*(one | 128 for one in bits[:-1]), bits[-1]])
+
+
 def test_of_a_file_that_is_decompressed_only_the_least_size_is_known(tmp_path: Path) -> None:
     path = written(tmp_path, "bomb.txt.gz", gzip.compress(bytes(limits.MAX_BYTES + 1_000_000), 1))
     with pytest.raises(CorpusError, match=r"bomb\.txt has more than 64 MB; at most 64 are read\."):

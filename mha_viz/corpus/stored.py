@@ -138,6 +138,7 @@ class _Cells(io.RawIOBase):
             self._check_size(group, row_bytes, chunk)
             most = int(max(1, min(ROWS, BLOCK / max(1, row_bytes))))
             for batch in self._file.iter_batches(batch_size=most, row_groups=[group], columns=[column]):
+                self._check_read(group, batch.nbytes)
                 cells = batch.column(0).dictionary_encode()  # for data that is already dictionary-encoded, no change
                 distinct = [f"{cell or ''}\n".encode() for cell in cells.dictionary.to_pylist()]
                 for index in cells.indices.to_pylist():
@@ -155,6 +156,12 @@ class _Cells(io.RawIOBase):
         if size > limits.MAX_BYTES and size > MOST_SHRUNK * max(1, stored):
             problem = f"{where}: {size / 1e6:,.0f} MB in {stored / 1e6:,.1f} MB"
             raise CorpusError(f"{problem}, which no text is.", "Write it again with smaller row groups.")
+
+    def _check_read(self, group: int, size: int) -> None:
+        """Raise the CorpusError for cells that are larger than the file says, before they are copied further."""
+        if size > limits.MAX_BYTES:
+            problem = f"{self._name}, row group {group + 1}: {size / 1e6:,.0f} MB, more than the file says"
+            raise CorpusError(f"{problem}.", "Its description is damaged: write it again.")
 
     def close(self) -> None:
         if not self.closed and hasattr(self, "_file"):

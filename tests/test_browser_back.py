@@ -38,7 +38,9 @@ PICTURE = """() => {
   look(document.querySelector("[data-testid=stMain]"));
   return seen;
 }"""
-QUIET = """() => document.querySelector(".stApp")?.dataset.testScriptState === "notRunning" """
+# The script has run, and no element still waits for its code, as a table does.
+QUIET = """() => document.querySelector(".stApp")?.dataset.testScriptState === "notRunning"
+    && !document.querySelector("[data-testid=stSkeleton]")"""
 STILL = 3  # equal pictures after each other that show a page at rest
 
 
@@ -124,6 +126,11 @@ def after(first: Act, second: Act) -> Act:
     return act
 
 
+def closes_after(act: Act) -> Act:
+    """An action in a box that opens over the page: whether that is open is not in the address."""
+    return after(act, lambda page: page.keyboard.press("Escape"))
+
+
 def slider(page: Page) -> None:
     page.get_by_role("slider", name="Step of training").press("ArrowRight")
 
@@ -138,6 +145,11 @@ def finds(text: str) -> Act:
 
 EXAMPLES = after(button("Examples"), lambda page: page.get_by_role("button", name="The keys to the old").click())
 PAIR = after(button("+ Second sentence"), types("Second sentence", "It slept."))
+ADDED = after(
+    after(button("Make a lesson"), types("Remark", "Look at the subject.")), closes_after(button("Add this view"))
+)
+DROPPED = after(button("Lesson: 1 view", exact=False), closes_after(button("Remove")))
+RENAMED = after(button("Name of panel 1", exact=False), types("Name of this panel", "first"))
 TRAY = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"], ["L2H4", 0, ""]]}'
 RANKED = "[class*=st-key-wide_effects] .js-plotly-plot >> visible=true"
 # The walks: a path with its parameters, and the controls that change the address, one after another.
@@ -175,10 +187,14 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
     },
     f"/compare?show=tray&tray={TRAY}": {
         "a held word": at(".panel canvas:not(.over)", 120, 120),
-        "a difference": lambda page: page.get_by_role("combobox", name="The panel to subtract from").select_option(
-            index=1
-        ),
+        "a difference": subtract,
+        "no difference": button("Close"),
+        "a panel moved right": button("Move right: panel 1"),
+        "a panel moved left": button("Move left: panel 2"),
+        "a panel twice": button("Duplicate: panel 2"),
+        "a name": RENAMED,
         "a removed panel": button("Remove", exact=False),
+        "a quantity": box("Shown", "norm-weighted"),
     },
     "/roles": {
         "a kind": button("syntax"),
@@ -219,6 +235,12 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "an answer": lambda page: page.locator("label:has(input[type=radio])").first.click(),
         "another task": radio("1"),
     },
+    "/about": {
+        "for a class": button("For a class"),
+        "a view of a lesson": ADDED,
+        "no view of a lesson": DROPPED,
+        "out of the class": button("Leave the class view"),
+    },
 }
 FEW = {  # of each page, what the default run tries
     "/": ("a sentence", "a held word"),
@@ -230,6 +252,7 @@ FEW = {  # of each page, what the default run tries
     "/why_heads_differ": ("an experiment", "a guess"),
     "/switch_off?model=toy": ("a square",),
     "/questions": ("a task",),
+    "/about": ("for a class",),
 }
 
 

@@ -259,7 +259,7 @@ texts = st.lists(
 # Of every way to cut a text, one family; with --all every family.
 @pytest.mark.app
 @tokenizers
-@settings(max_examples=80 if lanes.everything else 10, derandomize=not lanes.everything)
+@settings(max_examples=80 if lanes.everything else 10)
 @given(text=texts, pair=texts)
 def test_any_text_gives_words_and_rows_or_a_plain_message(family: str, text: str, pair: str, tiny: Tiny) -> None:
     encoder = tiny(family)

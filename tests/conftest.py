@@ -109,7 +109,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Func
     yield  # -m chooses
     if seed := config.getoption("--shuffle"):
         items[:] = shuffled(items, seed)
-    items[:] = in_shares(items, getattr(config, "workerinput", {}).get("workercount", 1))
+    else:
+        items[:] = in_shares(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -46,7 +46,7 @@ test-all: $(VENV)/.dev-installed $(VENV)/.docs-installed node_modules/.installed
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
 test-deploy: $(VENV)/.dev-installed $(VENV)/.docs-installed nginx
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
-	$(PY) -m pytest -m deploy tests/deploy
+	$(PY) -m pytest -m deploy tests/deploy tests/test_pins.py
 
 nginx:
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin"; command -v nginx >/dev/null || { \

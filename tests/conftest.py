@@ -18,6 +18,7 @@ from hypothesis import settings
 
 from tests import lanes
 from tests.ordering import in_shares, shuffled
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
@@ -362,7 +363,7 @@ def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         yield running
     for thread in threading.enumerate():
         if thread.name.startswith("fetch "):  # abandoned, and still holding its promised room
-            thread.join(60)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
 
 

@@ -41,7 +41,7 @@ from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
 from tests.copies import Copy
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from tests.web_session import XSRF, WebSession, run
 
 PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "questions", "about")
@@ -53,7 +53,6 @@ PROMISED = (
     "permissions-policy",
     *OWN_PAGES_ONLY,
 )
-PATIENCE = 120  # seconds after which something that does not happen counts as missing
 
 T = TypeVar("T")
 

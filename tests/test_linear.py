@@ -34,7 +34,7 @@ from tests.conllu import GAP_HEADING, conllu, line
 from tests.page_session import PageSession
 
 # Shares of the largest size; shorter texts have too few words for a sentence.
-SIZES = [60 * 2**k for k in range(5)] if lanes.everything else [160, 640]
+SIZES = [60 * 2**k for k in range(5)] if lanes.everything else [60, 240]
 DOUBLE = 2.1
 # A text that is typed is parsed as a file is; of these kinds, that is counted once more.
 TYPED = ("heads leftward", "never closed", "Entity (", "documents that are left out", "an error in a long sentence")

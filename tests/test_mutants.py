@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tools import mutants
-from tools.mutants import FAILED, HANGS, PASSED, Mutant, Outcome, done_before, in_processes, noticing, parts, summary
+from tools.forks import in_processes
+from tools.mutants import FAILED, HANGS, PASSED, Mutant, Outcome, done_before, noticing, parts, summary
 
 A, B = (Mutant("mha_viz/text.py", "core/NumberReplacer", number, 7, "x = 1") for number in (0, 1))
 TREE = Path("tree")

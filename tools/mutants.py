@@ -24,7 +24,7 @@ import tempfile
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -35,6 +35,7 @@ from typing import Any
 import pytest
 
 from tools.covered import Covered, module_of
+from tools.forks import in_processes
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED, COUNT = 20261124, 150
@@ -337,25 +338,6 @@ def try_all(tree: Path, mutants: Sequence[Mutant], covered: Covered, begin: Path
     for file in written():
         file.unlink()
     return [done[mutant] for mutant in mutants]
-
-
-def in_processes(work: Callable[[int], None], count: int) -> None:
-    """Do ``work`` with 0, 1 … in forks of this process."""
-    pids = []
-    for number in range(count):
-        pid = os.fork()
-        if not pid:
-            code = 1
-            try:
-                work(number)
-                code = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-        pids.append(pid)
-    if failed := [pid for pid in pids if os.waitpid(pid, 0)[1]]:
-        raise RuntimeError(f"{len(failed)} of {count} workers failed.")
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:

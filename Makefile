@@ -23,7 +23,7 @@ export PYTHONUTF8 := 1
 # The tests start dozens of Pythons. Without compiled files each would compile PyTorch and transformers, for 15 seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-unit test-all test-deploy nginx coverage check check-types check-python check-javascript bench docs dist clean help
+.PHONY: run test test-unit test-all test-deploy nginx coverage check check-types check-style check-python check-javascript bench docs dist clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -37,16 +37,16 @@ test-unit: $(VENV)/.dev-installed
 	@$(PY) -m pytest $(WORKERS) 2 -m "unit and not slow and not deploy"
 
 # Before a release: every case of what is multiplied, what takes minutes, and the deployment; half an hour or more. The
-# result is written to tests/results/all.json.
+# result is written to tests/results/all.json, if the tests in JavaScript passed before.
 test-all: $(VENV)/.dev-installed $(VENV)/.docs-installed node_modules/.installed nginx
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
-	$(PY) -m pytest -p tools.recorded_tests --record tests/results/all.json $(WORKERS) 3 --all -m "" && \
-	$(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs
+	$(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs && \
+	$(PY) -m pytest -p tools.recorded_tests --record tests/results/all.json $(WORKERS) 3 --all -m ""
 
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
 test-deploy: $(VENV)/.dev-installed $(VENV)/.docs-installed nginx
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
-	$(PY) -m pytest -m deploy tests/deploy
+	$(PY) -m pytest -m deploy tests/deploy tests/test_pins.py
 
 nginx:
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin"; command -v nginx >/dev/null || { \
@@ -68,9 +68,11 @@ check: check-types check-python check-javascript
 check-types: $(VENV)/.dev-installed
 	$(PY) -m mypy --strict mha_viz app.py pages tools benchmarks tests
 
-check-python: $(VENV)/.dev-installed
+check-style: $(VENV)/.dev-installed
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+
+check-python: check-style
 	$(PY) -m pytest -q tests/test_house.py tests/test_glossary.py
 
 check-javascript: $(VENV)/.dev-installed node_modules/.installed

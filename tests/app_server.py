@@ -4,7 +4,6 @@ does."""
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,10 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from urllib.error import URLError
 
+from tests.ports import free_port
+from tests.waiting import PATIENCE
 from tools.browser import MISSING, find
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 180  # seconds after which a server that does not answer counts as broken
 NOTHING_LISTENS = "http://127.0.0.1:9"
 
 
@@ -31,7 +31,7 @@ class AppServer:
         self._options = options
         self._own = environment
         self._log = folder / "server.log"
-        self._port = _free_port()
+        self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
 
     def __enter__(self) -> AppServer:
@@ -97,13 +97,6 @@ def chromium() -> str:
     path = find()
     assert path, MISSING
     return path
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def _answers(url: str) -> bool:

@@ -20,7 +20,9 @@ from playwright.sync_api import (
     expect,
 )
 
-PATIENCE = 180_000  # milliseconds after which something that does not happen counts as missing: as in waiting.py
+from tests import waiting
+
+PATIENCE = 1000 * waiting.PATIENCE  # milliseconds
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 # Other options belong to the whole profile.

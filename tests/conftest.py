@@ -18,6 +18,7 @@ from hypothesis import settings
 
 from tests import lanes
 from tests.ordering import in_shares, shuffled
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
@@ -39,9 +40,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 LOADED = pytest.StashKey[set[str]]()  # the large libraries that were loaded before a test
 
-settings.register_profile("untimed", parent=settings.default, deadline=None)  # a busy machine is no fault of the code
-settings.load_profile("untimed")
-
 
 gc.disable()  # off until all tests are collected, because imported objects stay and looking through them is useless
 
@@ -61,8 +59,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before test modules are imported. A job that a shell starts in the background ignores Ctrl-C, and so would every
     process that a test starts."""
     lanes.everything = config.getoption("--all")
+    _choose_examples()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _choose_examples() -> None:
+    """Property tests take the same few examples each time, or many new ones with ``--all``. A slow example is no fault
+    of the code: the machine may be busy."""
+    examples = 100 if lanes.everything else 30
+    settings.register_profile("lane", deadline=None, derandomize=not lanes.everything, max_examples=examples)
+    settings.load_profile("lane")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -103,7 +110,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Func
     yield  # -m chooses
     if seed := config.getoption("--shuffle"):
         items[:] = shuffled(items, seed)
-    items[:] = in_shares(items, getattr(config, "workerinput", {}).get("workercount", 1))
+    else:
+        items[:] = in_shares(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -355,7 +363,7 @@ def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         yield running
     for thread in threading.enumerate():
         if thread.name.startswith("fetch "):  # abandoned, and still holding its promised room
-            thread.join(60)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
 
 

@@ -46,6 +46,7 @@ UNIT: tuple[str, ...] = (
     "test_intervals",
     "test_lanes",
     "test_metrics",
+    "test_mutants",
     "test_node",
     "test_numerals",
     "test_packet",

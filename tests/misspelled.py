@@ -11,7 +11,8 @@ def right(a: mv.Attention) -> None:
     a.grid(unit="words", width_mm=85).save("a.svg")
     a.links(3, 1, pin="q10", heads=["L3H1", (3, 4)]).to_bytes(".pdf")
     a.heatmap("L3H1", unit="pieces").save("b.svg")
-    a.links((3, 1)).save("c.svg")
+    a.heatmap(3, 1, unit="pieces").save("c.svg")
+    a.links((3, 1)).save("d.svg")
     mv.MissingGlyphWarning("a")
     mv.difference(a, a, scale="row").caption.upper()
 

@@ -16,10 +16,10 @@ from streamlit.testing.v1 import AppTest
 
 from mha_viz.ui.parts import UNFORESEEN
 from tests.packets import Unpacked, unpack
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 SAYING = ("text", "markdown", "error", "warning", "info", "caption")  # kinds of elements with text for visitors
-PATIENCE = 180  # seconds for one run of the script: the first one that reads imports torch, even on a slow machine
 
 # AppTest looks through all installed packages for every session, which takes longer than a page.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)

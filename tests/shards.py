@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
-import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -23,6 +22,7 @@ from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.cutting import cut
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.study.cluster.layout import Layout, lay_out, survey
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -82,9 +82,7 @@ def trust_of(client: Client) -> dict[str, str]:
 @contextmanager
 def scheduler() -> Iterator[tuple[str, BaseProcess]]:
     """A scheduler in a separate process, and its address; within :func:`cluster_of`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     options = ("--host", "127.0.0.1", "--port", port, "--dashboard-address", "127.0.0.1:0")
     with running("distributed.cli.dask_scheduler", *options) as process:
         yield f"tcp://127.0.0.1:{port}", process

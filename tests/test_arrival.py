@@ -23,12 +23,11 @@ PAGES = (
     ("questions", "What makes the learning in each head unique?"),
     ("about", "What the pictures show"),
 )
-PATIENCE = 300.0  # seconds for one run of a script while all modules are loaded
 
 
 async def _arrives(url: str, page: str, mark: str) -> list[str]:
     """The errors of a page that a visitor opens."""
-    async with WebSession(url, page, patience=PATIENCE) as visitor:
+    async with WebSession(url, page) as visitor:
         page_text = "\n".join(visitor.texts)
         drawn = mark in visitor.components or mark in visitor.widgets or mark in page_text
         faults = [

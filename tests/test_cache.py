@@ -19,9 +19,9 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.ui.cache import WAITING, Office, first_reading
 from mha_viz.ui.request import examples
 from mha_viz.ui.shelves import Shelf
+from tests.waiting import PATIENCE
 
 FIRST = "The animal didn't cross the street because it was too tired."
-PATIENCE = 30  # seconds after which a hanging test fails
 
 
 # ---- The shelf -------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def test_sentences_that_several_people_ask_for_are_read_once(minilm: Encoder) ->
     texts = [f"Sentence number {i} has its own words." for i in range(4)]
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(lambda t: office.reading(model, t, "").result(PATIENCE), t) for t in texts * 6]
-        read = [future.result(PATIENCE * 4) for future in asked]
+        read = [future.result(PATIENCE) for future in asked]
     for attention, text in zip(read, texts * 6, strict=True):
         assert attention.text.text == text
     assert len({id(attention) for attention in read}) == len(texts)

@@ -15,14 +15,17 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # One thread imports pandas and is paused in the middle; another needs a chart meanwhile.
 HALF_WAY = """
-import importlib.abc, sys, threading
+import importlib.abc, importlib.machinery, sys, threading, time
+from importlib._bootstrap import _blocking_on
 held, go_on, errors = threading.Event(), threading.Event(), []
 
 class Hold(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name == "pandas.core.api":
-            held.set()
-            go_on.wait(30)
+            spec = importlib.machinery.PathFinder.find_spec(name, path)
+            execute = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (held.set(), go_on.wait(300), execute(module))
+            return spec  # a finder itself holds the lock of all imports
 
 sys.meta_path.insert(0, Hold())
 import streamlit
@@ -40,10 +43,11 @@ def chart():
 
 first, second = threading.Thread(target=tables), threading.Thread(target=chart)
 first.start()
-assert held.wait(30)
+assert held.wait(300)
 assert "pandas" in sys.modules and not hasattr(sys.modules["pandas"], "Series"), "half way"
 second.start()
-second.join(2)  # waits at the door, or has met half a pandas
+while second.is_alive() and "pandas" not in repr(_blocking_on.get(second.ident)):
+    time.sleep(0.01)  # until it waits at the door, or has met half a pandas
 go_on.set()
 first.join()
 second.join()

@@ -25,6 +25,7 @@ from mha_viz.cli.terminal import downloading
 from mha_viz.files import whole_file
 from tests.cli_runs import ROOT, assert_one_line
 from tests.copies import Copy
+from tests.ports import free_port
 from tests.waiting import PATIENCE
 from tests.web_session import run
 
@@ -102,7 +103,6 @@ class Interrupted:
 
 
 @pytest.mark.app
-@posix
 @pytest.mark.parametrize("module", ["mha_viz.cli", "mha_viz.serving"])
 def test_a_python_without_docstrings_is_refused_at_the_start(module: str) -> None:
     """From them transformers makes classes when it is imported: every model would be refused with its words on that."""
@@ -113,6 +113,8 @@ def test_a_python_without_docstrings_is_refused_at_the_start(module: str) -> Non
     assert_one_line(ended.stderr, "-OO")
 
 
+@pytest.mark.app
+@posix
 def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
     waiting = os.pipe()  # nobody ever writes to it
 
@@ -189,8 +191,7 @@ def test_serve_says_where_other_machines_reach_it_and_an_empty_host_is_none(
 @pytest.mark.app
 @posix
 def test_serve_serves_where_the_environment_says_until_ctrl_c() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "mha_viz.cli", "serve", "--", "--server.headless", "true"]
     place = os.environ | {"HOST": "127.0.0.1", "PORT": str(port)}
     with subprocess.Popen(command, cwd=ROOT, env=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:

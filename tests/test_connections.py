@@ -16,8 +16,9 @@ from streamlit.web.server.starlette import starlette_server
 from websockets.asyncio.client import connect
 
 from mha_viz.serving import connections, start
-from mha_viz.serving.connections import A_TAB, Connections, protocol
+from mha_viz.serving.connections import A_TAB, Bounded, Connections, protocol
 from mha_viz.serving.settings import Settings
+from tests.waiting import PATIENCE
 from tests.web_session import run
 
 HALF = b"GET / HTTP/1.1\r\nHost: here\r\n"
@@ -42,7 +43,7 @@ async def serving(settings: Settings) -> AsyncIterator[int]:
     while not server.started:
         await asyncio.sleep(0.01)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             yield server.servers[0].sockets[0].getsockname()[1]
     finally:
         server.should_exit = True
@@ -64,24 +65,54 @@ async def received(port: int, *parts: bytes) -> bytes:
         writer.close()
 
 
-@pytest.mark.parametrize("parts", [(), (HALF,), (HALF + b"\r\n", HALF)], ids=["nothing", "half", "half of the second"])
-def test_a_request_s_head_has_a_deadline(parts: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD", 0.1)
+class Deadlines:
+    """The deadlines of heads, which pass when a test says so."""
 
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._awaited: list[Bounded] = []
+        await_head = Bounded._await_head
+
+        def noted(connection: Bounded) -> None:
+            await_head(connection)
+            self._awaited.append(connection)
+
+        monkeypatch.setattr(connections, "HEAD", 600)
+        monkeypatch.setattr(Bounded, "_await_head", noted)
+
+    async def pass_by(self, awaited: int) -> int:
+        """As soon as heads were awaited so often. Returns how many deadlines there were."""
+        while len(self._awaited) < awaited:
+            await asyncio.sleep(0.01)
+        running = [one for one in dict.fromkeys(self._awaited) if one._deadline is not None]
+        for one in running:
+            assert one._deadline
+            assert one._deadline.when() <= asyncio.get_running_loop().time() + connections.HEAD
+            one._deadline.cancel()
+            one._end_late()
+        return len(running)
+
+
+@pytest.fixture
+def deadlines(monkeypatch: pytest.MonkeyPatch) -> Deadlines:
+    return Deadlines(monkeypatch)
+
+
+@pytest.mark.parametrize("parts", [(), (HALF,), (HALF + b"\r\n", HALF)], ids=["nothing", "half", "half of the second"])
+def test_a_request_s_head_has_a_deadline(parts: tuple[bytes, ...], deadlines: Deadlines) -> None:
     async def wait() -> None:
         async with serving(Settings()) as port:
-            assert (await received(port, *parts)).count(b"200 OK") == len(parts[1:])
+            answers = asyncio.create_task(received(port, *parts))
+            assert await deadlines.pass_by(awaited=2 if HALF in parts else 1) == 1
+            assert (await answers).count(b"200 OK") == len(parts[1:])
 
     run(wait())
 
 
-def test_whoever_sends_a_whole_head_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD", 0.2)
-
+def test_whoever_sends_a_whole_head_stays(deadlines: Deadlines) -> None:
     async def stay() -> None:
         async with serving(Settings()) as port, connect(f"ws://127.0.0.1:{port}/socket", proxy=None) as socket:
-            for _ in range(3):  # each outlives its connection's deadline
-                await received(port)
+            assert await deadlines.pass_by(awaited=1) == 0
+            await (await socket.ping())
             await socket.send("here")  # still open
 
     run(stay())

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.coreference import CHUNK, TYPES, Coreference, chunk, guessed, pack, types_of
@@ -22,7 +22,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import _last_word, _pieces, add_gap
 from mha_viz.study.tally import Tally
 from mha_viz.text import Piece, tokenized
-from tests import brute, lanes
+from tests import brute
 
 
 def sentence_of(*words: str) -> Sentence:
@@ -165,7 +165,6 @@ def test_a_sentence_that_is_longer_than_a_chunk_is_one_by_itself() -> None:
     assert packed([200, 129]) == [(0,), (1,)]
 
 
-@settings(derandomize=not lanes.everything)
 @given(st.lists(st.tuples(st.integers(1, 140), st.sampled_from("ab")), max_size=30))
 def test_every_sentence_is_in_one_chunk_and_no_two_could_be_joined(given_: list[tuple[int, str]]) -> None:
     lengths, documents = [length for length, _ in given_], "".join(name for _, name in given_)
@@ -182,7 +181,6 @@ def test_every_sentence_is_in_one_chunk_and_no_two_could_be_joined(given_: list[
 # ---- Compared with plain loops ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, derandomize=not lanes.everything)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["he", "He", "cat", "Ann"]), st.sampled_from(["PRON3", "PRON", "PROPN", "NOUN"]))

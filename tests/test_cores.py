@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from mha_viz.models.cores import MOST, Turn
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def test_the_cores_are_divided_among_the_workers_and_nobody_else_is_slowed() -> 
     all_there = threading.Barrier(MOST)
 
     def share(_: int) -> tuple[int, int]:
-        all_there.wait(timeout=30)
+        all_there.wait(timeout=PATIENCE)
         return threading.get_ident(), torch.get_num_threads()
 
     with Turn().crew() as crew:
@@ -68,10 +68,10 @@ def test_others_take_turns_and_workers_do_not_wait() -> None:
     with turn.crew() as crew:
         with turn:
             threading.Thread(target=other, daemon=True).start()
-            assert asked.wait(30)
-            assert crew.submit(worker).result(timeout=30)
+            assert asked.wait(PATIENCE)
+            assert crew.submit(worker).result(timeout=PATIENCE)
             assert not done.wait(0.05)
-        assert done.wait(30)
+        assert done.wait(PATIENCE)
 
 
 def test_a_crew_that_cannot_start_says_so_and_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_no_crew_begins_in_the_middle_of_a_pass() -> None:
         threading.Thread(target=study, daemon=True).start()
         assert not begun.wait(0.2)
         assert in_a_new_thread() == 8
-    assert begun.wait(30)
+    assert begun.wait(PATIENCE)
 
 
 def test_what_has_not_begun_when_the_crew_is_left_never_begins() -> None:
@@ -129,13 +129,13 @@ def test_what_has_not_begun_when_the_crew_is_left_never_begins() -> None:
 
     def first() -> None:
         begun.set()
-        second = waiting.get(timeout=30)
+        second = waiting.get(timeout=PATIENCE)
         until(second.cancelled)
 
     with Turn().crew() as crew:
         running = crew.submit(first)
         second = crew.submit(late.set)
-        assert begun.wait(30)
+        assert begun.wait(PATIENCE)
         waiting.put(second)
     assert running.done()
     assert running.exception() is None

@@ -33,9 +33,9 @@ def test_a_child_imports_its_libraries_and_this_package_from_where_they_are(fold
 
 
 @pytest.mark.app
-def test_the_server_and_the_reader_are_such_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server_is_such_a_child(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is the process with the models: tests/test_reader.py."""
     from mha_viz.cli import main
-    from mha_viz.reader import Reader
 
     called: list[list[str]] = []
 
@@ -46,8 +46,3 @@ def test_the_server_and_the_reader_are_such_children(folder: Path, monkeypatch: 
     monkeypatch.setattr("os.execve", execve)
     main(["serve", "--port", "18599"])
     assert called[0][1:4] == ["-P", "-m", "mha_viz.serving"]
-    reader = Reader()
-    try:
-        assert len(reader.read("toy", "the dog saw the girl .", "", ()).text) > 5
-    finally:
-        reader.close()

@@ -15,7 +15,6 @@ import mha_viz as mv
 from mha_viz.figures.packet import packet
 from mha_viz.models.opening import piece_limit
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE, TextPieces
-from mha_viz.reader import Reader
 from mha_viz.text import Cut
 from tests import tiny_models
 
@@ -155,13 +154,3 @@ def test_what_fits_warns_of_nothing(minilm: Encoder) -> None:
     with warnings.catch_warnings(action="error"):
         minilm.encode("cat " * 510)
         minilm.tokenize("cat " * 511)  # asks what would be cut
-
-
-@pytest.mark.app
-def test_the_process_that_reads_for_visitors_logs_nothing_of_their_texts(capfd: pytest.CaptureFixture[str]) -> None:
-    reader = Reader()
-    try:
-        assert reader.read("toy", "SECRET " * 600, "", ()).text.cut is not None
-    finally:
-        reader.close()
-    assert "SECRET" not in capfd.readouterr().err

@@ -25,9 +25,8 @@ from mha_viz.ui.jobs import Job
 from tests.copies import Copy, readers_are_copies
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.page_session import PageSession, press
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
-PATIENCE = 60.0  # seconds after which a wait fails; never reached if everything works
 TINY = resolve("someone/tiny")
 
 

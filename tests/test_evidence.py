@@ -23,7 +23,7 @@ from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError, EvidenceMissingWarning, UnknownHead
 from mha_viz.study.child import _discreet
 from mha_viz.study.run import one_pass, study
-from tests import brute, tiny_models
+from tests import brute, lanes, tiny_models
 
 if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
@@ -256,14 +256,15 @@ def test_of_equal_weights_the_first_in_the_corpus_counts_in_any_order() -> None:
 def test_cases_without_a_place_can_be_left_out_as_soon_as_that_is_known(
     small: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus = grammar.corpus(16, seed=1)
+    count = 60 if lanes.everything else 16
+    corpus = grammar.corpus(count, seed=1)
     once = one_pass(small, corpus).selection
     monkeypatch.setattr(evidence, "WAITING", -(10**9))  # sorted after each batch
     often = one_pass(small, corpus).selection
     assert once is not None
     assert often is not None
     np.testing.assert_array_equal(once.cases, often.cases)
-    late = one_pass(small, grammar.corpus(16, seed=2)).selection
+    late = one_pass(small, grammar.corpus(count, seed=2)).selection
     assert late is not None
     before = len(often.unsorted)
     often.merge(late.cases)
@@ -271,7 +272,9 @@ def test_cases_without_a_place_can_be_left_out_as_soon_as_that_is_known(
 
 
 def test_no_more_is_kept_however_much_is_read(small: Encoder) -> None:
-    few, many = (one_pass(small, grammar.corpus(count, seed=1)).selection for count in (10, 30))
+    few, many = (
+        one_pass(small, grammar.corpus(count, seed=1)).selection for count in (10, 60 if lanes.everything else 30)
+    )
     assert few is not None
     assert many is not None
     most = len(many.roles) * many.heads * sum(PLACES)

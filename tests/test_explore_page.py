@@ -21,10 +21,10 @@ from mha_viz.ui.parts import plain
 from mha_viz.ui.request import examples
 from tests import hostile, lanes
 from tests.page_session import PageSession
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST = examples()[0]["text"]
-PATIENCE = 60  # seconds for one run of the script
 
 
 pytestmark = pytest.mark.usefixtures("no_hub")

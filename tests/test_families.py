@@ -28,6 +28,7 @@ Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
 EVERY = sorted(FAMILIES)  # every offered family has a tiny model
 families = pytest.mark.parametrize("family", EVERY)
+ALGORITHMS = ("albert", "bert", "llama")  # SentencePiece, WordPiece, byte pairs
 tokenizers = pytest.mark.parametrize("family", lanes.some(EVERY, *tiny_models.TOKENIZERS))
 with_pairs = pytest.mark.parametrize("family", tiny_models.WITH_PAIRS)
 
@@ -259,7 +260,7 @@ texts = st.lists(
 # Of every way to cut a text, one family; with --all every family.
 @pytest.mark.app
 @tokenizers
-@settings(max_examples=80 if lanes.everything else 10, derandomize=not lanes.everything)
+@settings(max_examples=80 if lanes.everything else 10)
 @given(text=texts, pair=texts)
 def test_any_text_gives_words_and_rows_or_a_plain_message(family: str, text: str, pair: str, tiny: Tiny) -> None:
     encoder = tiny(family)
@@ -274,7 +275,9 @@ def test_any_text_gives_words_and_rows_or_a_plain_message(family: str, text: str
 
 @tokenizers
 def test_hostile_text_gives_attention_or_a_plain_message(family: str, tiny: Tiny) -> None:
-    for name, typed in hostile.KINDS.items():
+    """Every short one through a tokenizer of each algorithm, because each normalises in its own way."""
+    short = {name: typed for name, typed in hostile.TEXTS.items() if len(typed) < 1000}
+    for name, typed in (short if family in ALGORITHMS else hostile.KINDS).items():
         try:
             text = tiny(family).encode(typed).text
         except EmptyText:

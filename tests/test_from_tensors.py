@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz import Attention, Head
 from mha_viz.errors import ShapeError
 from mha_viz.text import from_names
-from tests import hostile, lanes
+from tests import hostile
 
 BERT = ["[CLS]", "play", "##ing", "chess", ".", "[SEP]", "it", "rain", "##s", "[SEP]"]
 
@@ -165,7 +165,6 @@ def test_the_whole_output_of_a_model_says_which_part_to_take() -> None:
                 Attention.from_tensors(output, tokens)
 
 
-@settings(max_examples=100 if lanes.everything else 40, derandomize=not lanes.everything)
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=12), st.integers(0, 12))
 def test_any_names_make_a_text_whose_spans_are_right(names: list[str], second: int) -> None:
     text = from_names(names, second)

@@ -9,7 +9,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.corpus.conllu import as_conllu, read_conllu
@@ -224,7 +224,6 @@ def test_what_a_corpus_says_of_itself(many: Corpus) -> None:
     assert len({sentence.forms for sentence in many.sentences}) >= 1980
 
 
-@settings(deadline=None)
 @given(st.integers(1, 30), SEEDS)
 def test_a_longer_corpus_begins_with_the_shorter(count: int, seed: int) -> None:
     assert corpus(count + 1, seed).sentences[:count] == corpus(count, seed).sentences

@@ -36,8 +36,8 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.folder import check_folder
 from mha_viz.models.hub import fetch, local_folder
 from tests.fake_hub import COMMIT, FakeHub, Repository, tiny_bert_files
+from tests.waiting import PATIENCE
 
-PATIENCE = 60.0  # seconds after which a wait fails; never reached if everything works
 TINY = resolve("someone/tiny")
 SAFETENSORS = "model.safetensors"
 

@@ -37,9 +37,9 @@ from tests import lanes
 from tests.given_words import CONLLU, SPLIT, TYPED, WHOLE, WORDS
 from tests.packets import unpack, unpack_panels
 from tests.page_session import PageSession
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 60  # seconds
 
 
 class Silenced(Tap):
@@ -243,8 +243,8 @@ RECIPES = {
 def test_the_recipe_says_what_was_done_and_makes_the_same_bytes(
     turn: int, minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     """Of each reading a figure of one kind: in three turns, each reading meets each kind."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(mv, "load", cache(mv.load))  # each recipe loads its model anew, twenty times the same ones
     each = readings(minilm, tiny)
     for number, (made, call) in enumerate(RECIPES.items(), turn):

@@ -32,7 +32,6 @@ def test_without_a_case_anything_is_possible() -> None:
     assert wilson(0, 0) == (0, 1)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_the_interval_holds_the_share_and_mirrors(case: tuple[int, int]) -> None:
     correct, n = case
@@ -146,7 +145,7 @@ def test_a_draw_without_a_case_is_left_out() -> None:
     assert bounds[:, 0].tolist() == [0.7, 0.7]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=2, max_size=6))
 def test_the_draws_are_those_of_the_plain_loops(counts: list[tuple[int, int]]) -> None:
     cases = [(min(right, n), n) for right, n in counts]

@@ -13,13 +13,12 @@ from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 
 FEW, MANY = (5, 3), (8, 50)  # visitors and the sentences of each: new ones meet others that are under way
-PATIENCE = 300.0  # seconds for one run, on a busy machine
 Shown = dict[str, tuple[bytes, str, str]]  # sentence: the drawing, what the input shows, the URL
 
 
 async def _reads(url: str, sentences: list[str]) -> Shown:
     shown: Shown = {}
-    async with WebSession(url, patience=PATIENCE) as visitor:
+    async with WebSession(url) as visitor:
         for text in sentences:
             await visitor.trigger("mha_sentence", "read", {"text": text, "pair": ""})
             assert not visitor.exceptions

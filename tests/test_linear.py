@@ -34,13 +34,10 @@ from tests.conllu import GAP_HEADING, conllu, line
 from tests.page_session import PageSession
 
 # Shares of the largest size; shorter texts have too few words for a sentence.
-SIZES = [60 * 2**k for k in range(5)] if lanes.everything else [160, 640]
+SIZES = [60 * 2**k for k in range(5)] if lanes.everything else [60, 240]
 DOUBLE = 2.1
 # A text that is typed is parsed as a file is; of these kinds, that is counted once more.
 TYPED = ("heads leftward", "never closed", "Entity (", "documents that are left out", "an error in a long sentence")
-
-# Fewer examples than usual, always the same ones; with --all as many as usual, at random.
-few = settings(max_examples=100 if lanes.everything else 40, derandomize=not lanes.everything)
 
 
 def steps(work: Callable[[], object]) -> int:
@@ -198,7 +195,6 @@ def test_twice_the_mentions_make_anaphors_in_twice_the_steps(chains: int) -> Non
 # ---- Patterns --------------------------------------------------------------------------------------------------------
 
 
-@few
 @given(st.text("()ab-' é’.\u2003[/", max_size=60))
 def test_patterns_take_in_what_they_look_at(text: str) -> None:
     """If a pattern begins to match, continues and fails, it starts again one character later, which takes quadratic
@@ -260,7 +256,6 @@ OLD_PARTS = re.compile(r"\(([^()\s-]+)(?:-[^()]*)?(\))?|([^()\s]+)\)")
 ENTITY_SIGNS = "()a1-[/ \u2003b"
 
 
-@few
 @given(st.text(ENTITY_SIGNS, max_size=40))
 def test_the_parts_of_entity_are_those_of_the_plain_pattern(value: str) -> None:
     parts = [
@@ -318,13 +313,12 @@ def annotated_trees(draw: st.DrawFn) -> tuple[list[int], list[str]]:
     return heads, [draw(value).strip() for _ in heads]
 
 
-@settings(max_examples=400 if lanes.everything else 60, derandomize=not lanes.everything)
+@settings(max_examples=400 if lanes.everything else 60)
 @given(st.lists(annotated_trees(), min_size=1, max_size=3))
 def test_mentions_are_those_of_the_naive_reader(sentences: list[tuple[list[int], list[str]]]) -> None:
     _compare(sentences)
 
 
-@few
 @given(trees(20), st.data())
 def test_nested_and_crossing_mentions_have_the_heads_of_the_naive_reader(heads: list[int], data: st.DataObject) -> None:
     places = st.integers(0, len(heads) - 1)
@@ -349,7 +343,6 @@ def _compare(sentences: list[tuple[list[int], list[str]]]) -> None:
         assert [list(sentence.mentions) for sentence in corpus.sentences] == wanted
 
 
-@few
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=12).map(lambda hs: [min(h, len(hs)) for h in hs]))
 def test_a_circle_is_found_where_the_naive_walk_finds_it(heads: list[int]) -> None:
     def lost(start: int) -> bool:

@@ -28,6 +28,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
 from mha_viz.models.encoder import Encoder
 from tests.readings import reading
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.app
 
@@ -58,7 +59,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[nbform
         environment.setenv("PYTHONPATH", str(root))
         environment.delenv("MPLBACKEND", raising=False)  # which another test may have set for all that follow
         place = {"metadata": {"path": folder}}
-        nbclient.NotebookClient(book, timeout=300, kernel_name="python3", resources=place).execute()
+        nbclient.NotebookClient(book, timeout=PATIENCE, kernel_name="python3", resources=place).execute()
     return folder, [cell for cell in book.cells if cell.cell_type == "code"]
 
 

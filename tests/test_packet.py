@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -375,14 +373,3 @@ def test_javascript_draws_thumbnails_near_the_largest_weight_of_each_patch() -> 
         expected = pooled[np.ix_(keep, keep)]
         assert matrix(answer).shape == expected.shape
         assert np.abs(np.sqrt(matrix(answer)) - np.sqrt(expected)).max() <= 0.5 / 255 + 1e-6
-
-
-@pytest.mark.app
-def test_the_bytes_need_no_torch() -> None:
-    script = (
-        "import sys; from mha_viz.ui.cache import first_reading; from mha_viz.figures.packet import packet;"
-        "from mha_viz.attention import Head; packet(first_reading(), [Head(3, 1)]);"
-        "sys.exit(', '.join({'torch', 'transformers'} & set(sys.modules)) or None)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

@@ -22,8 +22,7 @@ from mha_viz.options import AnyFigure
 from tests import hostile
 from tests.page_scripts import ask_packet
 from tests.readings import long_reading, reading
-
-PATIENCE = 20_000
+from tests.waiting import PATIENCE
 
 
 class Tab:
@@ -33,7 +32,7 @@ class Tab:
         self.page = page_
         self.faults: list[str] = []
         self.asked: list[str] = []
-        page_.set_default_timeout(PATIENCE)
+        page_.set_default_timeout(1000 * PATIENCE)
         page_.on("pageerror", lambda error: self.faults.append(str(error)))
         page_.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
         page_.on("dialog", lambda dialog: (self.faults.append(dialog.message), dialog.dismiss()))
@@ -41,7 +40,7 @@ class Tab:
 
     def open(self, path: Path, hash_: str = "") -> Page:
         self.page.goto(f"{path.as_uri()}{hash_}")
-        expect(self.page.locator("html")).to_have_attribute("data-painted", "yes", timeout=PATIENCE)
+        expect(self.page.locator("html")).to_have_attribute("data-painted", "yes", timeout=1000 * PATIENCE)
         return self.page
 
     def colours(self, canvas: str) -> int:

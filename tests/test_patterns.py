@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.distance import Distances
@@ -200,7 +200,6 @@ def readings_of(corpus: Sequence[tuple[WordPieces, Any]]) -> list[brute.Reading]
     ]
 
 
-@settings(max_examples=40, deadline=None)
 @given(corpora())
 def test_all_patterns_are_those_of_the_plain_loops(corpus: list[tuple[WordPieces, Any]]) -> None:
     batches = [batch_of(weights[:, None], text) for text, weights in corpus]

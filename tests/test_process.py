@@ -109,6 +109,7 @@ class Step(NamedTuple):
 
 HEAVY = ("torch", "transformers", "huggingface_hub")
 STEPS = (
+    Step("the package", "import mha_viz; assert set(mha_viz.__all__) <= {*dir(mha_viz)}", (*HEAVY, "streamlit")),
     Step("a menu", "from mha_viz.models import catalog; catalog.offered()", (*HEAVY, "streamlit")),
     Step(
         "a model that comes along",
@@ -129,6 +130,18 @@ STEPS = (
         (*HEAVY, "pandas", "plotly.graph_objs._figure"),
     ),
     Step(
+        "the bytes of a picture",
+        "from mha_viz.ui.cache import first_reading; from mha_viz.figures.packet import packet;"
+        "from mha_viz.attention import Head; packet(first_reading(), [Head(3, 1)])",
+        HEAVY,
+    ),
+    Step(
+        "a stored run",
+        "from mha_viz.training import record, statements, apart; from mha_viz.figures import training;"
+        "[statements.statements(record.stored(name)) for name in record.EXPERIMENTS]",
+        HEAVY,
+    ),
+    Step(
         "a reading",
         "from mha_viz.ui.cache import Office; toy = catalog.resolve('toy');"
         "assert Office().reading(toy, 'the old cat slept', '').result(60).layers == 2",
@@ -139,6 +152,13 @@ STEPS = (
         "from streamlit.testing.v1 import AppTest; AppTest.from_file('app.py').run(timeout=60)",
         HEAVY,
         is_prepared=True,
+    ),
+    Step(
+        "the page of experiments",
+        "from tests.page_session import PageSession;"
+        "[PageSession({'experiment': name}, 'pages/50_why_heads_differ.py')"
+        " for name in ('identical', 'count', 'removal')]",
+        HEAVY,
     ),
 )
 # One process does all of it, from the lightest to the heaviest.

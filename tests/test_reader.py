@@ -34,22 +34,47 @@ from mha_viz.ui.cache import Office
 from mha_viz.ui.shelves import Once
 from tests import hostile
 from tests.copies import Copy, readers_are_copies
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.app
 
 TEXT = "A well-known man didn't cross the street."
 WORDS = ("A", "well-known", "man", ".")
-PATIENCE = 60  # seconds
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
-    """Its first process is a new one, as on a server; those that replace it in these tests are copies of this one."""
-    one = Reader()
-    one.load("toy")
+def current_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with modules that have the names of libraries."""
+    folder = tmp_path_factory.mktemp("current")
+    for name in ("numpy", "torch", "streamlit", "json", "mha_viz"):
+        (folder / f"{name}.py").write_text("raise SystemExit('imported from the current folder')\n", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reader(current_folder: Path) -> Iterator[Reader]:
+    """Its first process is a new one, as on a server, started in that folder, and logs to a file there what it says
+    of a text that is cut; those that replace it in these tests are copies of this one."""
+    one, stderr = Reader(), os.dup(2)
+    with pytest.MonkeyPatch.context() as patch, (current_folder / "log").open("w") as log:
+        patch.chdir(current_folder)
+        os.dup2(log.fileno(), 2)
+        try:
+            assert one.read("toy", "SECRET " * 600, "", ()).text.cut is not None
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
     yield one
     one.close()
+
+
+def test_a_new_process_imports_nothing_from_the_current_folder_and_logs_nothing_of_a_text(
+    reader: Reader, current_folder: Path
+) -> None:
+    assert reader.read("toy", "the dog saw the girl .", "", ()).layers == 2
+    logged = (current_folder / "log").read_text("utf-8")
+    assert "SECRET" not in logged
+    assert "imported from the current folder" not in logged
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.reduce import word_block
@@ -44,7 +44,6 @@ def test_special_tokens_may_stand_anywhere_or_not_at_all() -> None:
     assert block == pytest.approx(np.array([[[0.5, 0.5], [(0.5 + 0.3 + 0.4) / 3, (0.5 + 0.7 + 0.6) / 3]]]))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=6), st.integers(0, 2**32 - 1))
 def test_as_the_plain_loops_and_rows_sum_to_one_with_what_special_tokens_get(sizes: list[int], seed: int) -> None:
     words = [None, *(word for word, size in enumerate(sizes) for _ in range(size)), None]

@@ -34,7 +34,7 @@ from mha_viz.ui.searches import searches
 from mha_viz.ui.studies import given, studies
 from tests.few_sentences import read_few
 from tests.page_session import PageSession, press
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
@@ -123,7 +123,7 @@ def test_the_licence_of_shipped_sentences_stands_beside_them() -> None:
             assert "Changes:" in (file.parent / "README.md").read_text("utf-8")
 
 
-@pytest.mark.usefixtures("studies_in_process")
+@pytest.mark.usefixtures("in_process")
 def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -> None:
     text = as_conllu(grammar.corpus(60, 5).sentences).replace("\told\t", "\tperfidious\t")
     page = PageSession({"model": "toy", "corpus": "file"}, PAGE)
@@ -291,7 +291,7 @@ def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch:
     def slow(module: str, order: bytes, bounds: object, tell: object, *, cancelled: Callable[[], bool]) -> bytes:
         asked.set()
         until(cancelled)
-        assert keep.wait(60)
+        assert keep.wait(PATIENCE)
         totals = {"matches": 5, "links_read": 7, "matching_sentences": 1, "sentences_read": 1, "sentences": 400}
         return json.dumps({**totals, "counts": [], "links": [], "text": ""}).encode()
 
@@ -300,7 +300,7 @@ def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch:
     page.at.text_input(key="search_query_word_").set_value("stopped")
     next(button for button in page.at.button if button.label == "Search").click().run()
     page.check()
-    assert asked.wait(60)
+    assert asked.wait(PATIENCE)
     press(page, "stop_study")
     assert "The search is being stopped" in page.said
     keep.set()

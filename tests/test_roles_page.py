@@ -36,7 +36,7 @@ from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_giv
 from tests import hostile, lanes
 from tests.few_sentences import read_few
 from tests.page_session import PageSession, press
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
@@ -484,14 +484,14 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
             return usual(module, order, bounds, progress, cancelled)
         asked.set()
         until(cancelled)
-        assert keep.wait(60)  # as long as the sums are being written
+        assert keep.wait(PATIENCE)  # as long as the sums are being written
         raise Cancelled("The study was stopped.", "What is done is kept; start it again to go on.")
 
     monkeypatch.setattr(studies_room.apart, "run", slow)
     page = visit(model=str(tiny_folder("bert")), corpus="file")
     uploaded(page, "dogs.conllu", CONLLU.encode() * 30)
     press(page, "measure_file")
-    assert asked.wait(60)
+    assert asked.wait(PATIENCE)
     press(page, "stop_study")
     assert "is being stopped" in page.said
     assert "no longer has" not in page.said

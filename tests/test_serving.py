@@ -6,6 +6,7 @@ import asyncio
 import gc
 import gzip
 import http.client
+import logging
 import os
 import re
 import signal
@@ -25,12 +26,14 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.web.server.starlette import starlette_websocket
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.errors import SettingError
+from mha_viz.models import folder
 from mha_viz.serving import seats as seating
 from mha_viz.serving import start, sweeping, waits
 from mha_viz.serving.seats import Gate, Seats, _Paced, _Tab, address_of
@@ -39,7 +42,7 @@ from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
 from tests.copies import Copy
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from tests.web_session import XSRF, WebSession, run
 
 PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "questions", "about")
@@ -51,7 +54,6 @@ PROMISED = (
     "permissions-policy",
     *OWN_PAGES_ONLY,
 )
-PATIENCE = 120  # seconds after which something that does not happen counts as missing
 
 T = TypeVar("T")
 
@@ -785,10 +787,34 @@ def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.Monke
     try:
         assert run(an_evening()) == [0, 0, 1, 1, 2]
     finally:
-        gc.unfreeze()
+        gc.freeze()  # which conftest.py did, and the sweeper undid
 
 
 # ---- Settings and modes ----------------------------------------------------------------------------------------------
+
+
+class _Served:
+    """Stands in for the app."""
+
+    config: Mapping[str, object]
+
+    def run(self, config: Mapping[str, object]) -> None:
+        self.config = config
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Served]:
+    """What a start in this process would serve. Afterwards the process is as before: a server looks into folders of
+    models in a child process, and later tests would do so too."""
+    app = _Served()
+    monkeypatch.setattr(start, "app", lambda _: app)
+    monkeypatch.setattr(start, "raise_descriptor_limit", lambda: None)
+    monkeypatch.setattr(start, "_bound_connections", lambda _: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["serving"])
+    yield app
+    folder.look_by(folder.look_at)
+    logging.getLogger(starlette_websocket.__name__).removeFilter(start._without_traceback)
 
 
 @pytest.mark.parametrize(
@@ -849,6 +875,7 @@ def test_other_machines_get_what_is_here_unless_the_owner_says_so(
     arguments: list[str],
     environment: dict[str, str],
     access: str,
+    served: _Served,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -858,12 +885,6 @@ def test_other_machines_get_what_is_here_unless_the_owner_says_so(
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    served = _Served()
-    monkeypatch.setattr(start, "app", lambda _: served)
-    monkeypatch.setattr(start, "raise_descriptor_limit", lambda: None)
-    monkeypatch.setattr(start, "_bound_connections", lambda _: None)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(sys, "argv", ["serving"])
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
     start.main(arguments, standalone_mode=False)
     assert f"{os.environ.get('MHA_VIZ_ACCESS')} {served.config.get('server.allowedHosts')}" == access
@@ -871,22 +892,13 @@ def test_other_machines_get_what_is_here_unless_the_owner_says_so(
     assert os.environ["FORWARDED_ALLOW_IPS"] == environment.get("MHA_VIZ_PROXIES", "")
 
 
-class _Served:
-    config: Mapping[str, object]
-
-    def run(self, config: Mapping[str, object]) -> None:
-        self.config = config
-
-
 def test_an_option_that_streamlit_does_not_have_and_a_port_that_no_machine_has_are_said(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], served: _Served
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["serving"])
     with pytest.raises(SystemExit) as ended:
         start.main(["--server.nonsense", "1"])
     assert ended.value.code == 2
     assert "--server.nonsense" in capsys.readouterr().err
-    monkeypatch.setattr(start, "app", lambda _: _Served())
     with pytest.raises(SystemExit) as ended:
         start.main(["--server.port", "70000"])
     assert (ended.value.code, capsys.readouterr().err) == (

@@ -60,11 +60,7 @@ def zstandard(path: Path, data: bytes) -> Path:
     return path
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    max_examples=60 if lanes.everything else 20,
-    derandomize=not lanes.everything,
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60 if lanes.everything else 20)
 @given(st.text(st.sampled_from("ab .\n\r\u2028é😀\x0b"), max_size=60), st.integers(1, 20))
 def test_lines_of_text_are_each_in_one_shard(tmp_path: Path, text: str, size: int) -> None:
     if not text.strip():

@@ -3,8 +3,6 @@ charts."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -237,16 +235,6 @@ def test_the_stored_costs_are_equal_for_every_number_of_heads() -> None:
 def test_files_that_are_no_run_are_refused(data: bytes) -> None:
     with pytest.raises(record.ResultUnreadable):
         record.from_bytes(data)
-
-
-@pytest.mark.app
-def test_a_stored_run_is_read_and_drawn_without_torch() -> None:
-    script = (
-        "import sys; from mha_viz.training import record, statements, apart; from mha_viz.figures import training;"
-        "[statements.statements(record.stored(name)) for name in record.EXPERIMENTS];"
-        "assert not {'torch', 'transformers'} & sys.modules.keys()"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
 
 
 # ---- Charts -----------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from mha_viz.ui.switch_off.ranked import RANDOM
 from mha_viz.ui.takeaway import Chart, Offer
 from tests import lanes, tiny_models
 from tests.page_session import PageSession, press
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_hub")
 
@@ -233,7 +234,7 @@ def test_the_comparison_with_random_directions_can_be_stopped_and_goes_on(monkey
         raise StopException  # as if a visitor pressed Stop
 
     def lost_at_random(*of: Any) -> Any:
-        stopped.wait(60)  # so that it is not done before
+        stopped.wait(PATIENCE)  # so that it is not done before
         return usual_loss(*of)
 
     monkeypatch.setattr(Job, "wait", wait)

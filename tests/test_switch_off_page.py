@@ -36,6 +36,7 @@ from mha_viz.ui.takeaway import Offer
 from tests import lanes
 from tests.copies import readers_are_copies
 from tests.page_session import PageSession, press
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_hub")
 
@@ -188,7 +189,7 @@ def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.Monke
     usual = Office.some_effects
 
     def some_effects(self: Office, model: Any, ablation: Ablation, layer: int, heads: Any) -> Any:
-        assert gate.wait(60)
+        assert gate.wait(PATIENCE)
         asked.append((layer, *heads))
         return usual(self, model, ablation, layer, heads)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.intervals import Documents
@@ -25,7 +25,7 @@ from mha_viz.analysis.syntax import (
     joined,
 )
 from mha_viz.corpus.treebank import Sentence, Word
-from tests import brute, lanes
+from tests import brute
 
 
 def sentence_of(*words: str) -> Sentence:
@@ -281,7 +281,6 @@ def treebanks(draw: st.DrawFn) -> list[tuple[Sentence, Any]]:
     return sentences
 
 
-@settings(max_examples=40, derandomize=not lanes.everything)
 @given(treebanks())
 def test_all_counts_are_those_of_the_plain_loops(corpus: list[tuple[Sentence, Any]]) -> None:
     tallied = counted([s for s, _ in corpus], [block.copy() for _, block in corpus])

@@ -15,6 +15,7 @@ from mha_viz.attention import Attention
 from mha_viz.models import encoder as encoder_module
 from mha_viz.models.encoder import Encoder
 from tests import lanes
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.app
 
@@ -40,7 +41,7 @@ def assert_threads_equal_serial(encoder: Encoder) -> None:
     together = Barrier(THREADS)
 
     def work(thread: int) -> list[Attention]:
-        together.wait(timeout=60)
+        together.wait(timeout=PATIENCE)
         return [encoder.encode(text) for text in texts(thread)]
 
     with ThreadPoolExecutor(THREADS) as pool:

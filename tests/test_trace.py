@@ -218,7 +218,10 @@ def test_traces_and_readings_at_the_same_time_do_not_mix(
     family: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = tiny(family)
-    texts = [f"The animal {number} crossed the street{' again' * (number % 5)}." for number in range(20)]
+    texts = [
+        f"The animal {number} crossed the street{' again' * (number % 5)}."
+        for number in range(40 if lanes.everything else 20)
+    ]
     alone = [encoder.trace(text, layer=1) for text in texts]
     monkeypatch.setattr(encoder_module, "_one_pass", nullcontext())  # no turns: only the hooks keep them apart
     cores = torch.get_num_threads()

@@ -82,7 +82,7 @@ def test_what_is_said_of_every_kind_of_file_is_what_reading_it_here_says() -> No
 
 
 @pytest.mark.usefixtures("in_this_process")
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(
     st.one_of(
         st.binary(max_size=200),

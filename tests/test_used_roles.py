@@ -20,6 +20,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.corpus_effects import COREFERENCE, effect
 from mha_viz.study.used_roles import used_roles
+from tests import lanes
 from tests.page_session import PageSession
 
 MOST = 6
@@ -40,7 +41,8 @@ def test_a_row_is_what_effect_says_of_the_role(profile: Profile, measured: Profi
     assert tuple(table.columns) == HEADINGS["used"]
     roles = {(f.head.layer, f.head.head, f.detail) for f in profile.findings() if f.role in ("syntax", COREFERENCE)}
     assert {tuple(row) for row in table[["layer", "head", "detail"]].itertuples(index=False)} <= roles
-    for row in table.itertuples(index=False):
+    rows = [*table.itertuples(index=False)]
+    for row in rows if lanes.everything else [rows[0], rows[len(rows) // 2], rows[-1]]:
         relation, _, direction = row.detail.partition(" ") if row.role == "syntax" else (COREFERENCE, "", "")
         same = [(f.head.layer, f.head.head) for f in profile.findings() if f.detail == row.detail]
         alone = effect(

@@ -30,9 +30,10 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin, Subprotocol
 
+from tests.waiting import PATIENCE
+
 T = TypeVar("T")
 
-PATIENCE = 120.0  # seconds for one run of the script
 XSRF = "_streamlit_xsrf"
 EARLY = ForwardMsg.FINISHED_EARLY_FOR_RERUN
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -27,7 +27,7 @@ class Covered:
         data.read()
         tests: dict[str, dict[int, set[str]]] = {}
         for path in sorted(data.measured_files()):
-            file = path[path.index("mha_viz/") :]
+            file = path[path.rindex("mha_viz/") :]
             lines = tests.setdefault(file, {})
             for line, contexts in data.contexts_by_lineno(path).items():
                 lines.setdefault(line, set()).update(filter(None, map(_test, contexts)))

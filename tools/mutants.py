@@ -2,7 +2,8 @@
 
 A mutant is one fault that an operator of Cosmic Ray makes in a line, inside a function, that some test runs. Each room
 gets as many as its share of these lines; lines and faults are chosen with a fixed seed. A mutant is tried against the
-tests that run its line, module by module, the shortest first, until one fails. COVERAGE and TIMES are what
+tests that run its line, module by module, the shortest first, until one fails, which must fail again with the fault and
+pass without it. COVERAGE and TIMES are what
 `make coverage` wrote. --tree names another checkout; --mutants takes the mutants of an earlier result once more, so
 that two states of the tests are compared with the same faults.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import gc
+import hashlib
 import json
 import os
 import random
@@ -22,7 +24,7 @@ import tempfile
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -33,6 +35,7 @@ from typing import Any
 import pytest
 
 from tools.covered import Covered, module_of
+from tools.forks import in_processes
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED, COUNT = 20261124, 150
@@ -150,7 +153,8 @@ def _whole(shares: Mapping[str, float], count: int) -> dict[str, int]:
     """Whole numbers that sum to ``count``, by largest remainders."""
     scale = count / sum(shares.values())
     numbers = {room: max(1, int(share * scale)) for room, share in shares.items()}
-    for room in sorted(shares, key=lambda room: numbers[room] - shares[room] * scale)[: count - sum(numbers.values())]:
+    missing = max(0, count - sum(numbers.values()))
+    for room in sorted(shares, key=lambda room: numbers[room] - shares[room] * scale)[:missing]:
         numbers[room] += 1
     return numbers
 
@@ -256,29 +260,62 @@ def tried(tree: Path, mutant: Mutant, covered: Covered, broken: set[str]) -> Out
     """Try a mutant. A test that fails without the fault too, here in a copy, is ``broken`` and does not count."""
     began = time.monotonic()
     tests, left_out = covered.of(mutant.file, mutant.line)
-    left = [test for test in tests if test not in broken]
-    while left:
-        with fault(tree, mutant):
-            by = run(tree, left)
+    by = noticing(tree, mutant, [test for test in tests if test not in broken], broken)
+    return Outcome(mutant, bool(by), by, len(tests), left_out, round(time.monotonic() - began, 1))
+
+
+def noticing(tree: Path, mutant: Mutant, tests: Sequence[str], broken: set[str]) -> str:
+    """The test that fails with the fault, again with the fault, and not without it: HANGS or FAILED if the tests do so
+    together and not without it; "" if nothing notices the fault."""
+    while tests:
+        by = _with_fault(tree, mutant, tests)
         if by == PASSED:
-            break
-        if by in (HANGS, FAILED) or run(tree, [by]) == PASSED:
-            return Outcome(mutant, True, by, len(tests), left_out, round(time.monotonic() - began, 1))
-        broken.add(by)
-        left = left[left.index(by) + 1 :] if by in left else []
-    return Outcome(mutant, False, "", len(tests), left_out, round(time.monotonic() - began, 1))
+            return ""
+        if by in (HANGS, FAILED):
+            return "" if run(tree, tests) == by else by
+        if run(tree, [by]) != PASSED:
+            broken.add(by)
+        elif _with_fault(tree, mutant, [by]) != PASSED:
+            return by
+        tests = tests[tests.index(by) + 1 :]
+    return ""
+
+
+def _with_fault(tree: Path, mutant: Mutant, tests: Sequence[str]) -> str:
+    with fault(tree, mutant):
+        return run(tree, tests)
+
+
+# ---- Trying all
+
+
+def parts(out: Path, coverage_file: Path, tree: Path) -> str:
+    """How the names of the files begin to which workers write what they have tried. A run that was stopped goes on from
+    them, with the same tree and the same tests."""
+    told = hashlib.sha256(coverage_file.read_bytes() + str(tree).encode()).hexdigest()
+    return f"{out.stem}.{told[:8]}"
+
+
+def done_before(files: Iterable[Path]) -> dict[Mutant, Outcome]:
+    """What these files have of each mutant. A line that was not written to its end is taken away."""
+    done = {}
+    for file in files:
+        whole, _, torn = file.read_text("utf-8").rpartition("\n")
+        if torn:
+            file.write_text(f"{whole}\n" if whole else "", "utf-8")
+        for row in map(json.loads, whole.splitlines()):
+            mutant = Mutant(**row["mutant"])
+            done[mutant] = Outcome(**(row | {"mutant": mutant}))
+    return done
 
 
 def _worker(source: Path, mutants: Sequence[Mutant], covered: Covered, out: Path) -> None:
-    """Try those that ``out`` does not have yet: a run that was stopped goes on."""
     broken: set[str] = set()
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, out.open("a+", encoding="utf-8") as lines:
-        lines.seek(0)
-        done = len(lines.readlines())
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, out.open("a", encoding="utf-8") as lines:
         tree = Path(folder) / "tree"
         shutil.copytree(source, tree, ignore=LEFT_OUT, symlinks=True)
         (tree / "node_modules").symlink_to(ROOT / "node_modules")
-        for mutant in mutants[done:]:
+        for mutant in mutants:
             outcome = tried(tree, mutant, covered, broken)
             lines.write(json.dumps(asdict(outcome)) + "\n")
             lines.flush()
@@ -286,22 +323,21 @@ def _worker(source: Path, mutants: Sequence[Mutant], covered: Covered, out: Path
             print(f"{mutant.file}:{mutant.line} {mutant.operator}: {words} ({outcome.seconds} s)", flush=True)
 
 
-def in_processes(work: Callable[[int], None], count: int) -> None:
-    """Do ``work`` with 0, 1 … in forks of this process."""
-    pids = []
-    for number in range(count):
-        pid = os.fork()
-        if not pid:
-            code = 1
-            try:
-                work(number)
-                code = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-        pids.append(pid)
-    assert not any(os.waitpid(pid, 0)[1] for pid in pids), "A worker failed."
+def try_all(tree: Path, mutants: Sequence[Mutant], covered: Covered, begin: Path, workers: int) -> list[Outcome]:
+    """Try those that files beginning with ``begin`` do not have yet. These are removed at the end."""
+
+    def written() -> list[Path]:
+        return sorted(begin.parent.glob(f"{begin.name}.*.jsonl"))
+
+    before = done_before(written())
+    left = [mutant for mutant in mutants if mutant not in before]
+    in_processes(
+        lambda n: _worker(tree, left[n::workers], covered, begin.with_name(f"{begin.name}.{n}.jsonl")), workers
+    )
+    done = done_before(written())
+    for file in written():
+        file.unlink()
+    return [done[mutant] for mutant in mutants]
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -344,12 +380,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in HEAVY:
         import_module(name)
     gc.freeze()
-    parts = [chosen.out.with_suffix(f".{number}.jsonl") for number in range(chosen.workers)]
-    in_processes(lambda n: _worker(tree, mutants[n :: chosen.workers], covered, parts[n]), chosen.workers)
-    rows = [json.loads(line) for part in parts for line in part.read_text("utf-8").splitlines()]
-    for part in parts:
-        part.unlink()
-    result = summary([Outcome(**(row | {"mutant": Mutant(**row["mutant"])})) for row in rows])
+    outcomes = try_all(
+        tree, mutants, covered, chosen.out.parent / parts(chosen.out, chosen.coverage, tree), chosen.workers
+    )
+    result = summary(outcomes)
     chosen.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
     print(f"{result['noticed']} of {result['mutants']} noticed")
 

@@ -20,7 +20,11 @@ def _spent() -> tuple[float, float, float]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """One line: the test, its seconds, and the processor's, of this process and of its children."""
+    """One line: the test, its seconds, and the processor's, of this process and of its children.
+
+    The system adds a child's seconds when its end is noticed: those of a server that a module shares count for the test
+    after which it is stopped.
+    """
     before = _spent()
     result = yield
     row = [item.nodeid, *(round(after - start, 4) for after, start in zip(_spent(), before, strict=True))]

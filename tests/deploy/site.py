@@ -25,11 +25,12 @@ from urllib.error import URLError
 import yaml
 
 from tests.deploy.image import ROOT, instructions
+from tests.ports import free_port
+from tests.waiting import PATIENCE
 
 HOST = "heads.example.org"
 BASE = "/heads"
 NAMES = ("one", "two")
-PATIENCE = 120  # seconds until a process that does not answer is called broken
 NO_NGINX = """No nginx was found: the tests of the deployment cannot run.
 Install it (Debian and Ubuntu: apt-get install nginx; macOS: brew install nginx), then run this again."""
 
@@ -250,13 +251,6 @@ def make_certificate(folder: Path) -> None:
     command += ["-addext", f"subjectAltName=DNS:{HOST}"]
     command += ["-keyout", str(folder / "privkey.pem"), "-out", str(folder / "fullchain.pem")]
     subprocess.run(command, check=True, capture_output=True)
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def listens(port: int) -> bool:

@@ -1,0 +1,26 @@
+"""Work in forks of this process."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+
+
+def in_processes(work: Callable[[int], None], count: int) -> None:
+    """Do ``work`` with 0, 1 … in forks of this process."""
+    pids = []
+    for number in range(count):
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                work(number)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        pids.append(pid)
+    if failed := [pid for pid in pids if os.waitpid(pid, 0)[1]]:
+        raise RuntimeError(f"{len(failed)} of {count} workers failed.")

@@ -65,7 +65,7 @@ def watched() -> Iterator[dict[int, Walk]]:
         yield walks
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
 
 def of_page(act: Callable[[], object]) -> Walk:
@@ -125,7 +125,9 @@ def corpus() -> Walk:
         path.write_text(as_conllu(grammar.corpus(SENTENCES).sentences), "utf-8")
 
         def study() -> None:
-            with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+            with Client(  # type: ignore[no-untyped-call]
+                processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
+            ) as client:
                 mv.profile(path, "toy", client=client)
 
         return of_all(study)

@@ -39,11 +39,11 @@ def from_csv(table: pd.DataFrame) -> pd.DataFrame:
 
 def _each_text(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
     """The table with each different text changed once."""
-    changed = {}
+    changed: dict[str, pd.Series] = {}
     for name in table.select_dtypes(include=["object", "string"]):
         values = table[name].dropna().unique()
         if all(isinstance(value, str) for value in values):
             new = {value: change(value) for value in values}
             if any(value != text for value, text in new.items()):
-                changed[name] = table[name].map(new, na_action="ignore")
+                changed[str(name)] = table[name].map(new, na_action="ignore")
     return table.assign(**changed)

@@ -48,7 +48,7 @@ SEEN = """(selectors) => selectors.flatMap((selector) => {
 FIRST_IS_SEEN = f"(selectors) => ({SEEN})(selectors).slice(0, 1).some(([, , top, , bottom]) => bottom - top > 99)"
 
 
-def lights(page: Page, place: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def lights(page: Page, place: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """How bright each pixel is with the rest of the page dimmed, and without; nothing else changes between the two."""
     for _ in range(50):
         before = still(page)

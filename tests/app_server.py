@@ -74,8 +74,10 @@ class AppServer:
         return [line.strip() for line in self.log().splitlines() if any(mark in line for mark in marks)]
 
     def _environment(self) -> dict[str, str]:
-        """The environment: no Hub, no models of this user, no restrictions, no proxy between the server and itself."""
-        usual = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
+        """The environment: no Hub, no models of this user, no restrictions, no proxy between the server and itself, and
+        nothing that torch has set in this process."""
+        ours = ("MHA_VIZ_", "STREAMLIT_", "TORCHINDUCTOR_")
+        usual = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         return (
             usual
             | {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": str(self.folder), "NO_PROXY": "127.0.0.1"}

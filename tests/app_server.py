@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from urllib.error import URLError
@@ -18,6 +20,7 @@ from tools.browser import MISSING, find
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 180  # seconds after which a server that does not answer counts as broken
 NOTHING_LISTENS = "http://127.0.0.1:9"
+HELD = "held"  # the file that holds long work
 
 
 class AppServer:
@@ -60,6 +63,16 @@ class AppServer:
         self.process.wait()
         self.__enter__()
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Meanwhile, long work stands still after its first report of progress, until it is stopped."""
+        file = self.folder / HELD
+        file.touch()
+        try:
+            yield
+        finally:
+            file.unlink()
+
     def log(self) -> str:
         return self._log.read_text("utf-8", errors="replace")
 
@@ -92,6 +105,12 @@ class AppServer:
             assert self.process.poll() is None, f"The server ended:\n{self.log()}"
             assert time.monotonic() < end, f"The server does not answer:\n{self.log()}"
             time.sleep(0.1)
+
+
+class PatientServer(AppServer):
+    """The server of tests/patient_server.py, for visitors in a browser."""
+
+    module = "tests.patient_server"
 
 
 def chromium() -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from playwright.sync_api import Locator, Page
 
+    from tests.app_server import AppServer
+
 QUIET = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 FOCUS = "document.activeElement.innerText"
 
@@ -107,7 +109,7 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     visitor.asked(tour=None, **tour.steps()[4].parameters)
 
 
-def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab) -> None:
+def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab, server: AppServer) -> None:
     page = visitor.visit("/why_heads_differ", experiment="identical", run="steps-40_and_seed-5")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("Run on this server")).to_be_visible()
@@ -115,12 +117,13 @@ def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab) -> None:
     page.get_by_role("spinbutton", name="Steps").fill("1500")
     page.get_by_role("spinbutton", name="Steps").press("Enter")
     expect(page.get_by_text(re.compile("^Takes .* on this server"))).to_be_visible()
-    page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_role("progressbar")).to_be_visible()
-    visitor.asked(run="steps-1500_and_seed-5")
-    page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
-    expect(page.get_by_text("Default run, saved with the app")).to_be_visible()
+    with server.held():
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_role("progressbar")).to_be_visible()
+        visitor.asked(run="steps-1500_and_seed-5")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+        expect(page.get_by_text("Default run, saved with the app")).to_be_visible()
 
 
 def test_the_slider_over_training_obeys_the_arrow_keys(visitor: BrowserTab) -> None:

@@ -9,16 +9,12 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from tests import lanes
-from tests.app_server import AppServer
+from tests.app_server import AppServer, PatientServer
 from tests.browser_tab import DESKTOP, IDLE, PHONE, BrowserTab
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.waiting import until
 
 SENTENCE = "the animal didn't cross the street because it was tired."
-
-
-class PatientServer(AppServer):
-    module = "tests.patient_server"
 
 
 @pytest.fixture(scope="module")

@@ -126,20 +126,6 @@ def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab, server: App
         expect(page.get_by_text("Default run, saved with the app")).to_be_visible()
 
 
-def test_the_slider_over_training_obeys_the_arrow_keys(visitor: BrowserTab) -> None:
-    page = visitor.visit("/roles", model="toy")
-    slider = page.get_by_role("slider", name="Step of training")
-    expect(slider).to_have_attribute("aria-valuetext", "step 0", timeout=60_000)
-    slider.focus()
-    for step in (50, 100):
-        page.keyboard.press("ArrowRight")
-        expect(slider).to_have_attribute("aria-valuetext", f"step {step}")
-        visitor.asked(snapshot=str(step))
-    page.reload()
-    expect(slider).to_have_attribute("aria-valuetext", "step 100")
-    expect(page.get_by_text("after 100 steps")).to_be_visible()
-
-
 # From now on, time passes by 0.1 s in every frame of the page, however long the machine takes for it, and stands still
 # while the slider is at window.goal. Noted of every frame: the step, the picture of a map, messages to the server, the
 # picture of the weights over the map.

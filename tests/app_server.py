@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from urllib.error import URLError
@@ -18,6 +20,7 @@ from tools.browser import MISSING, find
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTHING_LISTENS = "http://127.0.0.1:9"
+HELD = "held"  # the file that holds long work
 
 
 class AppServer:
@@ -60,6 +63,16 @@ class AppServer:
         self.process.wait()
         self.__enter__()
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Meanwhile, long work stands still after its first report of progress, until it is stopped."""
+        file = self.folder / HELD
+        file.touch()
+        try:
+            yield
+        finally:
+            file.unlink()
+
     def log(self) -> str:
         return self._log.read_text("utf-8", errors="replace")
 
@@ -74,8 +87,10 @@ class AppServer:
         return [line.strip() for line in self.log().splitlines() if any(mark in line for mark in marks)]
 
     def _environment(self) -> dict[str, str]:
-        """The environment: no Hub, no models of this user, no restrictions, no proxy between the server and itself."""
-        usual = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
+        """The environment: no Hub, no models of this user, no restrictions, no proxy between the server and itself, and
+        nothing that torch has set in this process."""
+        ours = ("MHA_VIZ_", "STREAMLIT_", "TORCHINDUCTOR_")
+        usual = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         return (
             usual
             | {"HF_ENDPOINT": NOTHING_LISTENS, "HF_HUB_CACHE": str(self.folder), "NO_PROXY": "127.0.0.1"}
@@ -90,6 +105,12 @@ class AppServer:
             assert self.process.poll() is None, f"The server ended:\n{self.log()}"
             assert time.monotonic() < end, f"The server does not answer:\n{self.log()}"
             time.sleep(0.1)
+
+
+class PatientServer(AppServer):
+    """The server of tests/patient_server.py, for visitors in a browser."""
+
+    module = "tests.patient_server"
 
 
 def chromium() -> str:

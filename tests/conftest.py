@@ -199,9 +199,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     """The app, served for all tests that visit it; its log must contain no fault."""
-    from tests.app_server import AppServer
+    from tests.app_server import PatientServer
 
-    with AppServer(tmp_path_factory.mktemp("server")) as running:
+    with PatientServer(tmp_path_factory.mktemp("server")) as running:
         yield running
         assert running.faults() == []
 

@@ -1,11 +1,56 @@
-"""``python -m tests.patient_server``: the server, which waits long for a Hub that answers on a busy machine, or that
-holds a file back until a test lets it go."""
+"""``python -m tests.patient_server``: the server, on which nothing depends on the speed of the machine. It waits long
+for a Hub that answers late or holds a file back, keeps the training of a visitor whose tab polls late, and holds long
+work while a test wants to meet it under way: see AppServer.held."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mha_viz.files.assets import HOME
 from mha_viz.models import hub
+from mha_viz.process import apart
 from mha_viz.serving.start import main
+from mha_viz.ui.jobs import Job
+from mha_viz.ui.lab import trainings
+from tests.app_server import HELD
+
+_of_thread = threading.local()  # ``child``: the process that works for it
+_started, _tell = apart._started, Job.tell
+
+
+@contextmanager
+def _started_and_noted(module: str, bounds: apart.Bounds) -> Iterator[subprocess.Popen[bytes]]:
+    with _started(module, bounds) as child:
+        _of_thread.child = child
+        try:
+            yield child
+        finally:
+            _of_thread.child = None
+
+
+def _tell_and_wait(self: Job, fraction: float, size: int = 0) -> None:
+    """Report the progress, and go on when nothing is held any more, or the job is stopped."""
+    _tell(self, fraction, size)
+    file, child = Path(os.environ[HOME], HELD), getattr(_of_thread, "child", None)
+    if not file.exists():
+        return
+    if child:
+        child.send_signal(signal.SIGSTOP)
+    while file.exists() and not self.stopped():
+        time.sleep(0.05)
+    if child:
+        child.send_signal(signal.SIGCONT)
+
 
 if __name__ == "__main__":
-    hub.METADATA_SECONDS = hub.STALL_SECONDS = hub.SPARE_SECONDS = 600.0
+    hub.METADATA_SECONDS = hub.STALL_SECONDS = hub.SPARE_SECONDS = trainings.FORGOTTEN = 600.0
+    apart._started = _started_and_noted
+    Job.tell = _tell_and_wait  # type: ignore[method-assign]
     main(prog_name="tests.patient_server")

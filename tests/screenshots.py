@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from playwright.sync_api import Page
 
+LEVELS = np.arange(256) / 255  # of red, green and blue in a screenshot
+LINEAR = np.where(LEVELS <= 0.04045, LEVELS / 12.92, ((LEVELS + 0.055) / 1.055) ** 2.4).astype(np.float32)
+
 
 def still(page: Page) -> bytes:
     """A screenshot once the page has come to rest: two in a row are equal."""
@@ -24,11 +27,10 @@ def still(page: Page) -> bytes:
     raise AssertionError("The page does not come to rest.")
 
 
-def luminance(screenshot: bytes) -> NDArray[np.float64]:
+def luminance(screenshot: bytes) -> NDArray[np.float32]:
     """The relative luminance (WCAG) of each pixel."""
-    colours = np.asarray(Image.open(BytesIO(screenshot)).convert("RGB")) / 255
-    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
-    relative: NDArray[np.float64] = linear @ [0.2126, 0.7152, 0.0722]
+    red, green, blue = np.moveaxis(np.asarray(Image.open(BytesIO(screenshot)).convert("RGB")), 2, 0)
+    relative: NDArray[np.float32] = 0.2126 * LINEAR[red] + 0.7152 * LINEAR[green] + 0.0722 * LINEAR[blue]
     return relative
 
 

@@ -1,6 +1,7 @@
 """Every page, visited once, for everybody: with everything open and a search that a slash began, axe-core finds
-nothing, on one page on a desktop in dark, on the next on a phone in light (with ``--all`` in all four); in forced
-colours what is chosen is still seen; a phone scrolls down only; the title says what is shown."""
+nothing, in light and in dark, once on a desktop and once on a phone (with ``--all`` in all four); in forced colours
+what is chosen is still seen; words stand beside their rows, and are easy to read beside a held one; a phone scrolls
+down only; the title says what is shown."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ from mha_viz.ui.lab.questions import questions
 from tests import forced_colours, lanes
 from tests.browser_tab import DESKTOP, FRAMES, PATIENCE, PHONE, BrowserTab
 from tests.forced_colours import chosen
+from tests.painted import NOTE, are_easy_to_read, of_words, stand_beside_their_rows
 from tests.screenshots import differing
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, ViewportSize
 
     Scheme = Literal["light", "dark"]
 
@@ -40,31 +42,49 @@ NAMED_IN_WORDS = """() => [...document.querySelectorAll("[aria-label]")]
     .every((control) => !/[$\\\\]/.test(control.getAttribute("aria-label")))"""
 NAME_OF_CHART = """(chart) => [chart, chart.parentElement, ...chart.querySelectorAll("[role=img], [aria-label]")]
     .map((part) => part.getAttribute("aria-label")).find(Boolean)"""
-SCHEMES: tuple[Scheme, Scheme] = ("dark", "light")  # in forced colours a page is seen in dark last
+SCHEMES: tuple[Scheme, Scheme] = ("light", "dark")
+WINDOWS: tuple[ViewportSize, ...] = (DESKTOP, {"width": 1280, "height": 720}, PHONE)
 
 
 class Visited(NamedTuple):
-    """A page: its address, its title if it is told here, words on it, and what is checked in forced colours."""
+    """A page: its address, its title if it is told here, words on it, what is checked in forced colours, the drawings
+    whose words are easy to read beside a held one, and whether it has maps of a training."""
 
     path: str
     title: str = ""
     shows: str = ""
     forced: Sequence[forced_colours.Check] = ()
+    read: Sequence[str] = ()
+    maps: bool = False
+
+    @property
+    def painted(self) -> bool:
+        """True if what is painted has to be noted."""
+        return self.maps or bool(self.read)
 
 
 PAGES = (
-    Visited("/", "L3H1 · “The animal didn't cross the street becau…” · mha_viz"),
+    Visited(
+        "/",
+        "L3H1 · “The animal didn't cross the street becau…” · mha_viz",
+        read=[".heat canvas", ".links canvas"],
+    ),
     Visited(
         "/?roles=on&tour=1&head=L0H2",
         forced=[chosen("heads of a drawing", "segments"), forced_colours.kinds_of_roles],
     ),
     Visited("/?class=1&text=Das+Tier+%C3%BCberquerte+die+Stra%C3%9Fe+nicht.", forced=[forced_colours.focus]),
-    Visited("/compare?show=layer", forced=[chosen("buttons and pills", "segments")]),
+    Visited(
+        "/compare?show=similar&pin=q2",
+        forced=[chosen("buttons and pills", "segments")],
+        read=[".tall canvas"],
+    ),
     Visited(
         "/roles?model=toy&head=L1H2&tour=4",
         "Roles · L1H2 · Toy, trained on the built-in grammar · mha_viz",
         shows="How it learned",
         forced=[chosen("buttons and pills"), forced_colours.bars],
+        maps=True,
     ),
     Visited(
         "/inside_a_head?step=softmax&head=L3H1",
@@ -76,11 +96,13 @@ PAGES = (
         "Why heads differ · A penalty · mha_viz",
         shows="How alike the heads are",
         forced=[forced_colours.numbers_that_are_colours],
+        maps=True,
     ),
     Visited(
         "/questions?task=1&answer=L3H1",
         shows=questions()[-1].question,
         forced=[chosen("buttons and pills", "options")],
+        maps=True,
     ),
     Visited("/about?class=1"),
 )
@@ -89,22 +111,45 @@ PAGES = (
 @pytest.mark.parametrize("visited", PAGES, ids=lambda visited: visited.path)
 def test_a_page_is_there_for_everybody(newcomer: Callable[..., BrowserTab], visited: Visited) -> None:
     visitor = newcomer(color_scheme="light")
+    if visited.painted:
+        visitor.is_altered = True
+        visitor.page.add_init_script(f"({NOTE})()")
     page = visitor.visit(visited.path)
     _settled(page)
     _says_what_it_shows(page, visited)
-    _is_seen_in_forced_colours(page, visited.forced)
-    for number, (size, scheme) in enumerate(lanes.covering((DESKTOP, PHONE), SCHEMES)):
+    scheme: Scheme = "light"
+    if visited.forced or visited.read:
+        scheme = "dark"
+        _is_seen_in_light_and_dark(visitor, visited)
+    for size in WINDOWS if visited.maps else ():
+        visitor.resize(size)
+        stand_beside_their_rows(page)
+    visitor.resize(DESKTOP)
+    if visited.path.startswith("/questions"):
+        _axe_finds_nothing_in_the_list_of_keys(page)
+    _open_everything(page)
+    _is_there_in_both_schemes(visitor, scheme, first=(DESKTOP, PHONE)[PAGES.index(visited) % 2])
+    if "model=toy" in visited.path:
+        _maps_of_any_number_of_words(page)
+
+
+def _is_there_in_both_schemes(visitor: BrowserTab, begins: Scheme, first: ViewportSize) -> None:
+    """The page, with everything open, in one window in the scheme in which it is, in the other in the other one; with
+    ``--all`` in both in both."""
+    windows = (first, PHONE if first == DESKTOP else DESKTOP)
+    looks = [(scheme, size) for scheme in sorted(SCHEMES, key=lambda one: one != begins) for size in windows]
+    for scheme, size in looks if lanes.everything else (looks[0], looks[3]):
         visitor.resize(size)
         _turned(visitor, scheme)
         visitor.scrolls_only_down()
-        if visited.path.startswith("/questions") and size == DESKTOP:  # a phone has no keys
-            _axe_finds_nothing_in_the_list_of_keys(page)
-        if number == 0:
-            _open_everything(page)
-        _settled(page)
-        _is_named_in_words(page)
-        if lanes.everything or number == PAGES.index(visited) % 2:  # every other page is looked through in dark
-            _axe_finds_nothing(page)
+        _is_named_in_words(visitor.page)
+        _axe_finds_nothing(visitor.page)
+
+
+def _maps_of_any_number_of_words(page: Page) -> None:
+    for count in lanes.some(range(5, 21), 5, 12, 20):
+        page.locator(".mha-player").evaluate("(root, data) => root.app.show(data)", of_words(count))
+        stand_beside_their_rows(page, words=count)
 
 
 def _is_named_in_words(page: Page) -> None:
@@ -126,12 +171,17 @@ def _says_what_it_shows(page: Page, visited: Visited) -> None:
         expect(page.get_by_text(visited.shows).first).to_be_attached()
 
 
-def _is_seen_in_forced_colours(page: Page, checks: Sequence[forced_colours.Check]) -> None:
-    for scheme in reversed(SCHEMES) if checks else ():
-        page.emulate_media(color_scheme=scheme, forced_colors="active")
-        for check in checks:
+def _is_seen_in_light_and_dark(visitor: BrowserTab, visited: Visited) -> None:
+    """With the page's own colours, and with colours that the system forces; in dark last."""
+    page = visitor.page
+    for scheme in SCHEMES:
+        visitor.in_colours(scheme)
+        are_easy_to_read(page, *visited.read)
+        page.emulate_media(forced_colors="active")
+        for check in visited.forced:
             check(page)
-    page.emulate_media(forced_colors="none")
+        are_easy_to_read(page, *visited.read)
+        page.emulate_media(forced_colors="none")
 
 
 def _axe_finds_nothing_in_the_list_of_keys(page: Page) -> None:
@@ -166,15 +216,19 @@ def _open_everything(page: Page) -> None:
         closed.first.evaluate("summary => summary.click()")
     page.locator(".one .chip").evaluate_all("chips => chips.slice(0, 1).forEach(chip => chip.classList.add('open'))")
     if "class=1" not in page.url:
-        expect(page.get_by_role("searchbox")).to_be_visible()
-        page.evaluate("document.activeElement?.blur()")
-        page.keyboard.press("/")
-        expect(page.get_by_role("searchbox")).to_be_focused()
-        page.keyboard.type("object")
-        answer = page.get_by_role("region", name="Heads that answer").get_by_role("link").first
-        expect(answer).to_contain_text("baseline")
+        _a_slash_begins_a_search(page)
     elif "/about" in page.url and page.get_by_role("button", name="QR code").is_visible():
         page.get_by_role("button", name="QR code").click()
+
+
+def _a_slash_begins_a_search(page: Page) -> None:
+    expect(page.get_by_role("searchbox")).to_be_visible()
+    page.evaluate("document.activeElement?.blur()")
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("object")
+    answer = page.get_by_role("region", name="Heads that answer").get_by_role("link").first
+    expect(answer).to_contain_text("baseline")
 
 
 def _turned(visitor: BrowserTab, scheme: Scheme) -> None:
@@ -189,6 +243,19 @@ def _settled(page: Page) -> None:
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
     page.wait_for_function(DRAWN)
     page.evaluate(FRAMES)
+
+
+def test_every_page_is_reached_by_its_link_and_searched_after_a_slash(visitor: BrowserTab) -> None:
+    page = visitor.explore()
+    links = page.locator(".st-key-pages")
+    for name in [*links.get_by_role("link").all_inner_texts()[1:], "Explore"]:
+        links.get_by_role("link", name=name, exact=True).click()
+        expect(links.locator("[aria-current=page]")).to_have_text(name)
+        expect(page.get_by_role("heading", level=1)).to_have_count(1)
+        _settled(page)
+        _a_slash_begins_a_search(page)
+        for _ in range(3):  # the answers, the words, the field
+            page.keyboard.press("Escape")
 
 
 def test_pictures_are_compared_by_contrast() -> None:

@@ -1,5 +1,6 @@
 """One action writes one entry of the browser's history: Back gives the address and the picture before it, Forward those
-after it. A walk over the controls of every page; with ``--all``, over all that change the address."""
+after it. A walk over the controls of every page, and back; with ``--all``, over all that change the address, with a
+step back and forward after each."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests import lanes
 from tests.browser_tab import FRAMES, BrowserTab, open_by_search
@@ -131,8 +132,12 @@ def closes_after(act: Act) -> Act:
     return after(act, lambda page: page.keyboard.press("Escape"))
 
 
+def slider_of(page: Page) -> Locator:
+    return page.get_by_role("slider", name="Step of training")
+
+
 def slider(page: Page) -> None:
-    page.get_by_role("slider", name="Step of training").press("ArrowRight")
+    slider_of(page).press("ArrowRight")
 
 
 def subtract(page: Page) -> None:
@@ -195,6 +200,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a name": RENAMED,
         "a removed panel": button("Remove", exact=False),
         "a quantity": box("Shown", "norm-weighted"),
+        "a layer": radio("A whole layer"),
     },
     "/roles": {
         "a kind": button("syntax"),
@@ -204,7 +210,8 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a row": lambda page: page.locator(".mha-rows a").first.click(),
     },
     "/roles?model=toy": {
-        "a step": slider,
+        "a kind": button("syntax"),
+        "a step": after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50")),
         "a training": radio("hidden words alone"),
     },
     "/inside_a_head": {
@@ -243,33 +250,37 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
     },
 }
 FEW = {  # of each page, what the default run tries
-    "/": ("a sentence", "a held word"),
-    "/compare": ("a layer",),
-    f"/compare?show=tray&tray={TRAY}": ("a removed panel",),
-    "/roles": ("a kind",),
-    "/roles?model=toy": ("a step",),
+    "/": ("a sentence", "a held word", "special tokens", "a compared head"),
+    f"/compare?show=tray&tray={TRAY}": ("a difference", "a removed panel", "a layer"),
+    "/roles?model=toy": ("a kind", "a step"),
     "/inside_a_head": ("softmax",),
-    "/why_heads_differ": ("an experiment", "a guess"),
-    "/switch_off?model=toy": ("a square",),
-    "/questions": ("a task",),
+    "/why_heads_differ": ("an experiment", "a guess", "a step"),
+    "/switch_off?model=toy": ("a way", "a square"),
+    "/questions": ("a task", "an answer"),
     "/about": ("for a class",),
 }
 
 
-@pytest.mark.parametrize("path", WALKS, ids=[path[:16] for path in WALKS])
+@pytest.mark.parametrize("path", lanes.some(list(WALKS), *FEW), ids=lambda path: path[:20])
 def test_one_action_is_one_entry_and_back_undoes_it(newcomer: Callable[..., BrowserTab], path: str) -> None:
     visitor = newcomer(new_tab=True)  # a tab holds 50 entries at most
     page = visitor.visit(path)
     page.wait_for_selector(".stApp")
-    before = at_rest(page)
-    for name in lanes.some(list(WALKS[path]), *FEW[path]):
+    seen = [at_rest(page)]
+    for name in lanes.some(list(WALKS[path]), *FEW.get(path, ())):
+        before = seen[-1]
         WALKS[path][name](page)
         page.wait_for_function("left => location.href !== left", arg=before.address)
-        now = at_rest(page)
+        seen.append(now := at_rest(page))
         assert now.entries == before.entries + 1, name
-        goes(page, page.go_back, before, now.entries)
-        goes(page, page.go_forward, now, now.entries)
-        before = now
+        if lanes.everything:
+            goes(page, page.go_back, before, now.entries)
+            goes(page, page.go_forward, now, now.entries)
+    entries = seen[-1].entries
+    for before in reversed([] if lanes.everything else seen[:-1]):
+        goes(page, page.go_back, before, entries)
+    if not lanes.everything:
+        goes(page, page.go_forward, seen[1], entries)
 
 
 def test_back_before_the_answer_brings_the_earlier_sentence_back(visitor: BrowserTab) -> None:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from benchmarks.chromium import Traffic
+from mha_viz.browser import bundle
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.ui.request import examples
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import ViewportSize
+    from playwright.sync_api import Page, Route, ViewportSize
 
 FIRST = examples()[0]["text"]
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
@@ -64,14 +67,33 @@ OVERLAPS = """numbers => {
 
 
 def test_a_first_visit(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(alone=True)
-    visitor.explore()
+    visitor = newcomer(alone=True)  # with an empty cache
+    _the_shape_of_the_page_is_shown_and_at_most_4_megabytes_come(visitor)
     _the_first_picture_comes_without_a_click(visitor)
     _the_grid_shows_every_head_and_marks_the_opened_one(visitor)
     _drawings_say_what_they_show(visitor)
     _the_page_says_what_it_is_and_how_to_begin(visitor)
     _escape_closes_the_examples_and_then_lets_go(visitor)
     _roles_wait_to_be_asked_for_and_are_remembered(visitor)
+    _no_shape_is_left_on_the_next_page(visitor)
+    _the_keys_can_be_given_up(visitor.page)
+
+
+def _the_shape_of_the_page_is_shown_and_at_most_4_megabytes_come(visitor: BrowserTab) -> None:
+    page = visitor.page
+    traffic = Traffic(page)
+    waiting: list[Route] = []
+    page.route(f"**/{bundle.served_file('explorer')}", lambda route: waiting.append(route), times=1)
+    page.goto(visitor.url, wait_until="commit")  # a page is loaded only with the script that is held back
+    shape = page.locator(".mha-skeleton")
+    expect(shape).to_be_visible()
+    until(lambda: page.evaluate("true") and bool(waiting))  # while it is asked, the request can arrive
+    waiting[0].continue_()
+    visitor.drawn()
+    expect(shape).to_be_hidden()
+    page.wait_for_load_state("networkidle")
+    page.wait_for_function("() => document.fonts.status === 'loaded'")
+    assert 1e6 < traffic.bytes <= 4e6
 
 
 def _the_first_picture_comes_without_a_click(visitor: BrowserTab) -> None:
@@ -131,6 +153,25 @@ def _roles_wait_to_be_asked_for_and_are_remembered(visitor: BrowserTab) -> None:
     expect(badges.nth(10)).to_be_attached()
     visitor.explore(roles="off")  # a link takes precedence
     expect(badges).to_have_count(0)
+
+
+def _no_shape_is_left_on_the_next_page(visitor: BrowserTab) -> None:
+    page = visitor.page
+    page.get_by_role("link", name="About").click()
+    expect(page).to_have_title("About · mha_viz")
+    expect(page.get_by_text("What the pictures show")).to_be_visible()
+    expect(page.locator(".mha-skeleton")).to_have_count(0)
+
+
+def _the_keys_can_be_given_up(page: Page) -> None:
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Use / and ? as keys on every page").uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    search = page.get_by_role("searchbox", name="Find a head")
+    expect(search).to_be_visible()
+    page.locator("body").press("/")
+    expect(search).not_to_be_focused()
 
 
 def test_a_window_of_every_size_in_light_and_dark(newcomer: Callable[..., BrowserTab]) -> None:

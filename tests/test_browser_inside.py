@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser_tab import BrowserTab
 
 
 def test_a_head_is_looked_into_step_by_step(visitor: BrowserTab) -> None:
-    page = visitor.visit("/inside_a_head", head="L3H1", step="x", costs="512,7,64")
+    sent: list[str | bytes] = []
+    visitor.is_altered = True
+    visitor.page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
+    page = visitor.visit("/inside_a_head", head="L3H1", q="10", k="2", step="x", costs="512,7,64")
     steps = page.get_by_role("group", name="Steps of multi-head attention")
     expect(page.get_by_text("7 heads cannot share 512 dimensions equally").first).to_be_visible()
     _steps_are_opened_by_keyboard(visitor, steps)
     _heads_are_opened_by_keyboard(visitor, steps)
-    _without_the_division_softmax_saturates_before_the_eyes(visitor, steps)
+    _a_word_is_marked_in_the_map_and_in_the_table(page, sent)
+    steps.get_by_role("button", name="÷ √d").click()
+    visitor.asked(step="scale")
+    _a_chart_is_shown(visitor)
+    _a_mark_of_one_chart_is_a_mark_of_all(page)
+    _without_the_division_softmax_saturates_before_the_eyes(visitor)
 
 
 def _steps_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:
@@ -45,11 +53,8 @@ def _heads_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:
     expect(steps.get_by_role("button", name="Head 1", exact=True)).to_have_attribute("aria-pressed", "true")
 
 
-def _without_the_division_softmax_saturates_before_the_eyes(visitor: BrowserTab, steps: Locator) -> None:
+def _without_the_division_softmax_saturates_before_the_eyes(visitor: BrowserTab) -> None:
     page = visitor.page
-    steps.get_by_role("button", name="÷ √d").click()
-    visitor.asked(step="scale")
-    _a_chart_is_shown(visitor)
     expect(page.get_by_text("Without the division:")).to_be_visible()
     page.locator(".st-key-inside_undivided label").click()
     visitor.asked(divide="no")
@@ -58,3 +63,34 @@ def _without_the_division_softmax_saturates_before_the_eyes(visitor: BrowserTab,
 
 def _a_chart_is_shown(visitor: BrowserTab) -> None:
     expect(visitor.page.locator(".st-key-inside_step .js-plotly-plot").first).to_be_visible()
+
+
+def _settled(page: Page) -> None:
+    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
+
+
+def _a_word_is_marked_in_the_map_and_in_the_table(page: Page, sent: list[str | bytes]) -> None:
+    """Under the pointer, and without a message to the server."""
+    expect(page.locator(".js-plotly-plot .plotly").first).to_be_visible()
+    _settled(page)
+    before = len(sent)
+    page.locator('.inside-held [data-token="5"]').hover()
+    expect(page.locator(".mha-band")).to_have_count(2)
+    expect(page.locator(".st-key-wide_inside_by_hand tr.pointed")).to_have_count(1)
+    page.mouse.move(2, 2)
+    expect(page.locator(".mha-band")).to_have_count(0)
+    assert len(sent) == before
+
+
+def _a_mark_of_one_chart_is_a_mark_of_all(page: Page) -> None:
+    chart = page.locator(".st-key-wide_inside_scale .js-plotly-plot")
+    expect(chart.locator(".plotly")).to_be_visible()
+    _settled(page)
+    bar = chart.locator(".subplot.x2y2 .point path").nth(2)  # “animal”, the tallest
+    bar.scroll_into_view_if_needed()
+    box = bar.bounding_box()
+    assert box
+    for step in (0, 1):
+        page.mouse.move(box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2)
+    expect(page.locator(".mha-band")).to_have_count(2)
+    expect(page.locator(".inside-held .pointed")).to_have_count(1)

@@ -1,4 +1,5 @@
-"""Other models in a real browser: large shapes, downloads with progress and faults, and impatient visitors."""
+"""Other models in a real browser: large shapes, downloads with progress and faults, and impatient visitors. The first
+pages of the server, which has just started, are About and a link."""
 
 from __future__ import annotations
 
@@ -8,17 +9,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
+from mha_viz.models.encoder import Encoder
 from tests import lanes
-from tests.app_server import AppServer
+from tests.app_server import AppServer, PatientServer
 from tests.browser_tab import DESKTOP, IDLE, PHONE, BrowserTab
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
+from tests.first_pages import a_link_restores_everything, about_leads_to_explore_and_back
 from tests.waiting import until
 
 SENTENCE = "the animal didn't cross the street because it was tired."
-
-
-class PatientServer(AppServer):
-    module = "tests.patient_server"
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +41,29 @@ def desk(browser: Browser, server: AppServer) -> Iterator[BrowserContext]:
         yield context
 
 
+@pytest.fixture(scope="module")
+def first_pages(
+    desk: BrowserContext,
+    server: AppServer,
+    tiny_folder: Callable[[str], Path],
+    tiny: Callable[[str], Encoder],
+) -> None:
+    """Visited before any other test visits the server."""
+    visitor = BrowserTab(desk, server.url)
+    about_leads_to_explore_and_back(visitor)
+    a_link_restores_everything(visitor, str(tiny_folder("bert")), tiny("bert"))
+    visitor.leave()
+
+
 @pytest.fixture
-def visitor(desk: BrowserContext, server: AppServer) -> Iterator[BrowserTab]:
+def visitor(desk: BrowserContext, server: AppServer, first_pages: None) -> Iterator[BrowserTab]:
     one = BrowserTab(desk, server.url)
     yield one
     one.leave()
+
+
+def test_about_and_a_link_are_the_first_pages_of_a_cold_server(browser: Browser, first_pages: None) -> None:
+    """The fixture has checked them."""
 
 
 def offered(hub: FakeHub, name: str, *, held: bool = False) -> str:
@@ -62,7 +79,7 @@ def offered(hub: FakeHub, name: str, *, held: bool = False) -> str:
 def test_large_grids_fit_a_desktop_and_scroll_on_a_phone(
     visitor: BrowserTab, tiny_folder: Callable[[str], Path]
 ) -> None:
-    for layers, heads in lanes.some([(12, 12), (24, 16)], (24, 16)):
+    for layers, heads in lanes.some([(12, 12), (24, 16)], (12, 12)):  # as BERT-base
         page = visitor.explore(text=SENTENCE, model=str(tiny_folder(f"bert {layers}x{heads}")))
         expect(page.locator(".overview header")).to_contain_text(f"{layers} layers × {heads} heads")
         the_grid_is_large_enough_and_leaves_room(visitor, layers, heads)

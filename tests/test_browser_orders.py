@@ -20,7 +20,7 @@ from tests.browser_tab import BrowserTab, open_by_search
 from tests.controls import every_two
 
 LONG = 120_000  # milliseconds: the first action that reads waits for torch
-SHORT = 15_000
+SHORT = 60_000  # milliseconds after which an act looks at the page again
 Act = Callable[[Page, int], object]  # the number of the step: each control alternates between two values
 
 
@@ -119,7 +119,7 @@ def _answer(page: Page, step: int) -> None:
     heads = page.get_by_role("radio", name=re.compile(r"^L\dH"))
     if not heads.count():
         _open_task(page, step)
-        heads.first.wait_for()
+        heads.first.wait_for(timeout=LONG)  # a second look would close it again
     page.locator("label:has(input[type=radio])").nth(step % 4).click()
 
 
@@ -138,7 +138,7 @@ def _other_model_and_back(page: Page, _: int) -> None:
         for _ in range(5):  # a menu closes when the page scrolls, as it does to a card that a link asked for
             page.get_by_role("combobox", name="Model").click()
             with suppress(TimeoutError):
-                option.click(timeout=3000)
+                option.click(timeout=SHORT)
                 break
         page.get_by_text(shown).wait_for()
         _settled(page)

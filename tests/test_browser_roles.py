@@ -35,8 +35,14 @@ def card(page: Page) -> Locator:
 # ---- The Roles page -------------------------------------------------------------------------------------
 
 
-def test_the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor: BrowserTab) -> None:
-    page = visitor.visit("/roles", tray="[]", roles="on")
+def test_the_map_opens_cards_in_place_and_what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
+    visitor.visit("/roles", tray="[]", roles="on")
+    the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor)
+    what_is_looked_for_is_in_the_address(visitor)
+
+
+def the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor: BrowserTab) -> None:
+    page = visitor.page
     chart = page.locator(f"{MAP} .js-plotly-plot")
     label = chart.locator("text", has_text="prev").first
     expect(label).to_be_visible()
@@ -57,6 +63,8 @@ def test_the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor
     expect(page.locator(".one .chip").first).to_contain_text("previous token")
     page.go_back()
     expect(chart).to_be_visible()
+    page.go_back()
+    visitor.asked(head=None)
 
 
 def a_word_under_the_pointer_is_explained(page: Page, label: Locator) -> None:
@@ -66,8 +74,8 @@ def a_word_under_the_pointer_is_explained(page: Page, label: Locator) -> None:
     expect(page.locator(".hoverlayer")).to_contain_text("of its attention goes to the token before")
 
 
-def test_what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
-    page = visitor.visit("/roles")
+def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
+    page = visitor.page
     what_is_typed_survives_a_click_that_follows_at_once(visitor)
     a_cell_of_the_filtered_map_opens_the_head(visitor)
     page.go_back()

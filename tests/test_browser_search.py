@@ -1,5 +1,4 @@
-"""Finding a head in a real browser: by keys from anywhere, by chips, by touch; and what is visible while a page
-loads."""
+"""Finding a head in a real browser: by keys from anywhere, by chips, by touch."""
 
 from __future__ import annotations
 
@@ -8,13 +7,10 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from benchmarks.chromium import Traffic
-from mha_viz.browser import bundle
 from tests.browser_tab import PHONE, BrowserTab
-from tests.waiting import until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page, Route
+    from playwright.sync_api import Locator, Page
 
 
 def field(page: Page) -> Locator:
@@ -108,41 +104,6 @@ def an_answer_in_another_tab_is_the_same(visitor: BrowserTab) -> None:
     visitor.drawn()
     expect(visitor.title).to_have_text("L3H1 (4-2)")
     expect(visitor.readout).to_contain_text("animal")
-
-
-def test_a_first_visit_shows_the_shape_of_the_page_and_takes_at_most_4_megabytes(
-    newcomer: Callable[..., BrowserTab],
-) -> None:
-    visitor = newcomer(alone=True)  # with an empty cache
-    page = visitor.page
-    traffic = Traffic(page)
-    waiting: list[Route] = []
-    page.route(f"**/{bundle.served_file('explorer')}", lambda route: waiting.append(route))
-    page.goto(visitor.url, wait_until="commit")  # a page is loaded only with the script that is held back
-    shape = page.locator(".mha-skeleton")
-    expect(shape).to_be_visible()
-    until(lambda: page.evaluate("true") and bool(waiting))  # while it is asked, the request can arrive
-    waiting[0].continue_()
-    visitor.drawn()
-    expect(shape).to_be_hidden()
-    page.wait_for_load_state("networkidle")
-    page.wait_for_function("() => document.fonts.status === 'loaded'")
-    assert 1e6 < traffic.bytes <= 4e6
-    page.get_by_role("link", name="About").click()
-    expect(page).to_have_title("About · mha_viz")
-    expect(page.get_by_text("What the pictures show")).to_be_visible()
-    expect(shape).to_have_count(0)
-    the_keys_can_be_given_up(page)
-
-
-def the_keys_can_be_given_up(page: Page) -> None:
-    page.get_by_role("button", name="Keys").click()
-    page.get_by_label("Use / and ? as keys on every page").uncheck()
-    page.keyboard.press("Escape")
-    page.reload()
-    expect(field(page)).to_be_visible()
-    page.locator("body").press("/")
-    expect(field(page)).not_to_be_focused()
 
 
 def test_a_first_tap_on_a_chip_explains_and_a_second_opens_the_card(newcomer: Callable[..., BrowserTab]) -> None:

@@ -17,6 +17,7 @@ from mha_viz.ui.request import examples
 from tests import hostile, lanes
 from tests.app_server import AppServer
 from tests.browser_tab import FRAMES, BrowserTab
+from tests.first_pages import a_link_restores_everything, about_leads_to_explore_and_back
 
 FIRST = examples()[0]["text"]
 
@@ -89,18 +90,8 @@ def _escape_closes_the_note_on_a_copied_link_before_a_held_word(visitor: Browser
     visitor.asked(pin=None)
 
 
-def test_a_link_restores_everything_and_about_leads_to_explore(
-    newcomer: Callable[..., BrowserTab],
-    tiny_folder: Callable[[str], Path],
-    tiny: Callable[[str], Encoder],
-) -> None:
-    visitor = newcomer()
-    _about_leads_to_explore_and_back(visitor)
-    _a_link_restores_everything(visitor, str(tiny_folder("bert")), tiny("bert"))
-
-
 @pytest.mark.slow
-def test_a_link_and_about_are_the_first_pages_of_a_cold_server(
+def test_a_link_and_about_are_each_the_first_page_of_a_cold_server(
     newcomer: Callable[..., BrowserTab],
     tmp_path: Path,
     tiny_folder: Callable[[str], Path],
@@ -111,46 +102,10 @@ def test_a_link_and_about_are_the_first_pages_of_a_cold_server(
         with AppServer(tmp_path / name) as cold:
             visitor = newcomer(cold.url)
             if name == "about":
-                _about_leads_to_explore_and_back(visitor)
+                about_leads_to_explore_and_back(visitor)
             else:
-                _a_link_restores_everything(visitor, str(tiny_folder("bert")), tiny("bert"))
+                a_link_restores_everything(visitor, str(tiny_folder("bert")), tiny("bert"))
             assert cold.faults() == []
-
-
-def _about_leads_to_explore_and_back(visitor: BrowserTab) -> None:
-    page = visitor.visit("/about")
-    expect(page.get_by_role("heading", name="What the pictures show")).to_be_visible()
-    page.get_by_role("link", name="Explore").first.click()
-    expect(visitor.field).to_have_value(FIRST)
-    visitor.drawn()
-    page.get_by_role("link", name="About").first.click()
-    expect(page.get_by_role("heading", name="What the pictures show")).to_be_visible()
-
-
-def _a_link_restores_everything(visitor: BrowserTab, model: str, encoder: Encoder) -> None:
-    tokens = encoder.tokenize("The cat did not cross.", "It was too tired.").tokens
-    key = next(i for i, t in enumerate(tokens) if t.segment == 1 and not t.special)
-    parameters = {
-        "text": "The cat did not cross.", "pair": "It was too tired.", "model": model, "head": "L1H0", "on": "1",
-        "pin": f"q2k{key}", "link": f"2-{key}", "unit": "pieces", "special": "hide", "links": "top2", "scale": "log",
-        "side": "ab",
-    }  # fmt: skip
-    page = visitor.explore(**parameters)
-    expect(visitor.field).to_have_value(parameters["text"])
-    expect(page.get_by_label("Second sentence", exact=True)).to_have_value(parameters["pair"])
-    expect(page.get_by_label("Model", exact=True)).to_have_value(parameters["model"])
-    expect(visitor.title).to_have_text("L1H0 (2-1)")
-    for head in (0, 1):
-        expect(visitor.head_switch(head)).to_have_attribute("aria-pressed", "true")
-    for value in ("pieces", "hide"):
-        expect(page.locator(f".segments input[value={value}]")).to_be_checked()
-    for control, value in (("Links", "top"), ("Colour", "log"), ("Pair", "ab")):
-        expect(page.locator(".controls .choice", has_text=control).locator("select").first).to_have_value(value)
-    expect(page.locator(".controls output")).to_have_text("2")
-    expect(visitor.readout).to_have_text(re.compile(r"\S+ → \S+ (\d\.\d{3}|<\.001)$"))
-    expect(page.locator(".ask select").nth(0)).to_have_value("2")
-    expect(page.locator(".ask select").nth(1)).to_have_value(str(key))
-    assert visitor.address == parameters
 
 
 # ---- Models --------------------------------------------------------------------------------------------------

@@ -37,6 +37,9 @@ THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
 
 # numpy's library would begin its threads while it is imported, before the process is confined.
 ONE_AT_IMPORT = MappingProxyType({"OPENBLAS_NUM_THREADS": "1"})
+# When its optimisers are first used, torch sees to a folder for compiled code, although nothing is compiled: one that
+# exists, because a confined process can make none.
+FOLDERS = MappingProxyType({"TORCHINDUCTOR_CACHE_DIR": sys.prefix})
 
 Tell = Callable[[float], None]  # takes the fraction that is done
 Stop = Callable[[], bool]  # True when the work is cancelled
@@ -96,7 +99,7 @@ def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**process.SETTINGS, **environment, **threads},
+        env={**process.SETTINGS, **environment, **threads, **FOLDERS},
     )
     try:
         yield child

@@ -52,11 +52,11 @@ def visit(**url: Any) -> PageSession:
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_play_is_offered_where_it_shows_what_is_to_be_looked_at(experiment: str) -> None:
-    said = visit(experiment=experiment).said
-    assert "**What to look at:**" in said
-    assert ("Press *Play*." in said) == (experiment not in (COUNT, CUT, REMOVAL))
+    text = visit(experiment=experiment).said
+    assert "**What to look at:**" in text
+    assert ("Press *Play*." in text) == (experiment not in (COUNT, CUT, REMOVAL))
     if experiment == REMOVAL:
-        assert "In the chart of heads removed, the blue curve stays up" in said
+        assert "In the chart of heads removed, the blue curve stays up" in text
 
 
 def playing(page: PageSession) -> dict[str, Any]:

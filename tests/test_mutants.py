@@ -23,7 +23,7 @@ Runs = Callable[[Mapping[str, Sequence[str]]], None]
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Makes runs of tests end as told, one after another, with the fault and without it."""
-    told: dict[str, Iterator[str]] = {}
+    ends_of_runs: dict[str, Iterator[str]] = {}
     state = ["without"]
 
     @contextmanager
@@ -33,8 +33,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
         state.pop()
 
     monkeypatch.setattr(mutants, "fault", fault)
-    monkeypatch.setattr(mutants, "run", lambda tree, tests: next(told[state[-1]]))
-    return lambda ends: told.update({name: iter(end) for name, end in ends.items()})
+    monkeypatch.setattr(mutants, "run", lambda tree, tests: next(ends_of_runs[state[-1]]))
+    return lambda ends: ends_of_runs.update({name: iter(end) for name, end in ends.items()})
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_a_fault_is_noticed_by_a_test_that_fails_with_it_each_time_and_without_i
     with_fault: Sequence[str], without: Sequence[str], by: str, broken: set[str], runs: Runs
 ) -> None:
     runs({"with": with_fault, "without": without})
-    found: set[str] = set()
-    assert noticing(TREE, A, ["a", "b"], found) == by
-    assert found == broken
+    failing_without: set[str] = set()
+    assert noticing(TREE, A, ["a", "b"], failing_without) == by
+    assert failing_without == broken
 
 
 def test_a_stopped_run_goes_on_after_its_last_whole_line(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_worker_that_fails_ends_the_run_when_all_have_ended(tmp_path: Path) ->
 
 
 def test_the_unnoticed_come_first_and_every_room_is_counted() -> None:
-    told = summary([Outcome(A, True, "a", 1, 0, 0.5), Outcome(B, False, "", 1, 0, 0.5)])
-    assert (told["mutants"], told["noticed"], told["share"]) == (2, 1, 0.5)
-    assert told["rooms"] == {"text": {"mutants": 2, "noticed": 1}}
-    assert [row["is_noticed"] for row in told["outcomes"]] == [False, True]
+    result = summary([Outcome(A, True, "a", 1, 0, 0.5), Outcome(B, False, "", 1, 0, 0.5)])
+    assert (result["mutants"], result["noticed"], result["share"]) == (2, 1, 0.5)
+    assert result["rooms"] == {"text": {"mutants": 2, "noticed": 1}}
+    assert [row["is_noticed"] for row in result["outcomes"]] == [False, True]

@@ -129,9 +129,9 @@ def test_a_step_on_a_full_disk(
 
     monkeypatch.setattr(safetensors.numpy, "save_file", write)
     if is_all_full:
-        with pytest.raises(ModelBroken, match=f"^Step {STEP} of toy cannot be unpacked: the disk is full.") as told:
+        with pytest.raises(ModelBroken, match=f"^Step {STEP} of toy cannot be unpacked: the disk is full.") as raised:
             unpacked(TOY, STEP)
-        assert HOME in str(told.value)
+        assert HOME in str(raised.value)
     else:
         place = unpacked(TOY, STEP)
         assert (tmp_path / "tmp") in place.parents

@@ -292,8 +292,8 @@ def _with_fault(tree: Path, mutant: Mutant, tests: Sequence[str]) -> str:
 def parts(out: Path, coverage_file: Path, tree: Path) -> str:
     """How the names of the files begin to which workers write what they have tried. A run that was stopped goes on from
     them, with the same tree and the same tests."""
-    told = hashlib.sha256(coverage_file.read_bytes() + str(tree).encode()).hexdigest()
-    return f"{out.stem}.{told[:8]}"
+    digest = hashlib.sha256(coverage_file.read_bytes() + str(tree).encode()).hexdigest()
+    return f"{out.stem}.{digest[:8]}"
 
 
 def done_before(files: Iterable[Path]) -> dict[Mutant, Outcome]:

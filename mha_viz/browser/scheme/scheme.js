@@ -25,7 +25,8 @@ function middle(element) {
   return (box.left + box.right) / 2;
 }
 
-// Makes the links a landmark. Names the one to the open page, number `at`, and brings it into sight where the pages scroll.
+// Makes the links a landmark. Names the one to the open page, number `at`, and brings it into sight where the pages
+// scroll.
 /** @type {(at: number) => void} */
 function nameCurrent(at) {
   for (const box of all(PAGES)) {

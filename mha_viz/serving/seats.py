@@ -57,7 +57,7 @@ class Seats:
         self._open: Counter[str] = Counter()  # by address
         self._browsers: Counter[str] = Counter()  # open WebSockets by visitor
         self._left = Recent(RETURN)
-        self._told = Recent(3 * RETRY)
+        self._refused = Recent(3 * RETRY)
         self.emptied = time.monotonic()  # when the last WebSocket closed
         self.waits = Waits(settings.wait)
 
@@ -86,8 +86,8 @@ class Seats:
 
     def note_refused(self, visitor: str) -> None:
         """Count a visitor who was told to wait: once, however often the page tries again."""
-        self.waits.refusals += visitor not in self._told
-        self._told.note(visitor)
+        self.waits.refusals += visitor not in self._refused
+        self._refused.note(visitor)
 
     def sit(self, address: str, visitor: str = "") -> None:
         """Take a seat."""

@@ -114,15 +114,15 @@ def test_the_lower_end_of_the_interval_lies_ten_points_above_the_offset() -> Non
 
 
 def test_exactly_ten_points_are_enough() -> None:
-    assert len(candidates((200, 200), (100, 100), {0: (120, 120)}, documents=40)) == 1  # the interval is 0.6 to 0.6
+    assert len(candidates((300, 300), (150, 150), {0: (180, 180)}, documents=60)) == 1  # the interval is 0.6 to 0.6
     assert candidates((100, 100), (51, 50), {0: (60, 60)}, documents=1) == []
 
 
 def test_the_interval_is_over_documents() -> None:
-    of_forty = counts((200, 200), (100, 100), {0: (120, 120)}, documents=40)
-    (role,) = roles.candidate_syntax(of_forty)
-    assert (role.interval, role.documents) == ((0.6, 0.6), 40)  # every document is right in 6 of 10
-    assert of_forty.intervals[0, BASE, :, 0].tolist() == pytest.approx([0.6, 0.6])
+    of_sixty = counts((300, 300), (150, 150), {0: (180, 180)}, documents=60)
+    (role,) = roles.candidate_syntax(of_sixty)
+    assert (role.interval, role.documents) == ((0.6, 0.6), 60)  # every document is right in 6 of 10
+    assert of_sixty.intervals[0, BASE, :, 0].tolist() == pytest.approx([0.6, 0.6])
 
 
 def test_fewer_than_a_hundred_cases_are_not_enough() -> None:

@@ -65,6 +65,7 @@ def the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor: Bro
     expect(chart).to_be_visible()
     page.go_back()
     visitor.asked(head=None)
+    expect(page.get_by_role("heading", name="L0H2 (1-3)", exact=True)).to_have_count(0)
 
 
 def a_word_under_the_pointer_is_explained(page: Page, label: Locator) -> None:

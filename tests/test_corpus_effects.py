@@ -217,7 +217,7 @@ def test_a_role_is_used_when_no_other_head_of_its_layer_does_as_much() -> None:
 def test_intervals_are_those_of_drawn_documents() -> None:
     effects = np.array([[0.0], [0.0], [1.0]])
     row = effect_rows([HEAD], effects, ["a", "a", "b"], judged=False)[0]
-    half = 12.706 * np.sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3  # two documents: Student's t of a ratio
+    half = 12.706 * np.sqrt((1 - 1 / 3) ** 2 + (0 - 1 / 3) ** 2)  # two documents; without one, the mean is 1 or 0
     assert (row.effect, row.low, row.high) == pytest.approx((1 / 3, 1 / 3 - half, 1 / 3 + half))
     many = effect_rows([HEAD], np.tile(effects, (40, 1)), [str(case // 3) for case in range(120)], judged=False)[0]
     assert (many.low, many.high) == pytest.approx((1 / 3, 1 / 3))  # whatever is drawn of documents that are alike

@@ -826,7 +826,7 @@ def test_the_columns_of_the_concatenation_belong_to_their_heads(head: int) -> No
         same(bars.y, trace.weights[other, QUERY] @ trace.v[other])
         assert bars.hovertemplate.startswith(f"head {other}, ")
         assert bars.marker.color == LIGHT.heads[other]
-        assert (bars.opacity == 1) is (other == head)
+        assert (bars.marker.opacity == 1) is (other == head)
     assert titles(figure) == [f"<b>H{other}</b>" if other == head else f"H{other}" for other in range(3)]
     assert [note.x for note in figure.layout.annotations] == [1.5, 5.5, 9.5]
     assert box(figure.layout.shapes[0])[:2] == (4 * head - 0.5, 4 * head + 3.5)

@@ -61,7 +61,8 @@ class Series:
 
     def numbered(self) -> Iterator[tuple[Any, Any]]:
         """The position of each mark and its number."""
-        yield from zip(self.along("x"), self.along("y"), strict=True)
+        letters: tuple[Letter, Letter] = ("y", "x") if self.takes_room("y") else ("x", "y")
+        yield from zip(*map(self.along, letters), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +109,6 @@ class Bars(Series):
     def takes_room(self, letter: Letter) -> bool:
         return self.lies is (letter == "y")
 
-    def numbered(self) -> Iterator[tuple[Any, Any]]:
-        yield from zip(self.at, self.lengths, strict=True)
-
 
 @dataclass(frozen=True, eq=False)
 class Points(Series):
@@ -154,11 +152,7 @@ class Band(Series):
     opacity: float = 0.25
 
     def along(self, letter: Letter) -> Sequence[Any]:
-        return list(self.x if letter == "x" else np.concatenate([self.low, self.high]))
-
-    def numbered(self) -> Iterator[tuple[Any, Any]]:
-        for numbers in (self.high, self.low):
-            yield from zip(self.x, numbers, strict=True)
+        return [*self.x, *self.x] if letter == "x" else [*self.high, *self.low]
 
 
 class Frame(NamedTuple):

@@ -37,11 +37,11 @@ from mha_viz.figures.inside_parts import (
     head_colour,
     number_axis,
     pooled,
-    signed_bars,
     signed_cells,
     sized_cells,
     token_axis,
     token_name,
+    vectors_one_below_another,
 )
 from mha_viz.figures.theme import Theme
 
@@ -120,12 +120,15 @@ def slices(trace: Trace, head: int, theme: Theme) -> Chart:
         for matrix, count in zip((p.w_q, p.w_k, p.w_v), counts, strict=True)
     ]
     limit = max(colour_limit(matrix) for matrix in parts)
-    series, plots = list[Series](), list[Plot]()
-    for number, (name, matrix, across) in enumerate(zip(NAMES, parts, spans((1, 1, 1), 0.04), strict=True)):
-        words = {"hover": "row %{y}, column %{x}: %{z:.4f}", "plot": number}
-        series.append(signed_cells(matrix, limit, theme, with_scale=number == 2, **words))
-        title = f"{name} of head {head}  {trace.d_model} × {trace.d_k}"
-        plots.append(Plot(HIDDEN, HIDDEN_ROWS, title, across))
+    hover, size = "row %{y}, column %{x}: %{z:.4f}", f"{trace.d_model} × {trace.d_k}"
+    series = [
+        signed_cells(matrix, limit, theme, with_scale=number == 2, hover=hover, plot=number)
+        for number, matrix in enumerate(parts)
+    ]
+    plots = [
+        Plot(HIDDEN, HIDDEN_ROWS, f"{name} of head {head}  {size}", across)
+        for name, across in zip(NAMES, spans((1, 1, 1), 0.04), strict=True)
+    ]
     return chart_of(theme, series, plots, 340, top=34)
 
 
@@ -140,13 +143,7 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Cha
         f"k of {token_name(trace, key)}": k,
         f"q<sub>i</sub> · k<sub>i</sub>, which sum to <b>{numerals.decimal(trace.scores[head, query, key])}</b>": q * k,
     }
-    below = Axis(title=f"i, from 0 to {trace.d_k - 1}")
-    plots = [
-        Plot(below if row == 2 else Axis(same_as=2, has_labels=False), number_axis(theme, 4), title, up=up)
-        for row, (title, up) in enumerate(zip(rows, one_below_another(3, 0.11), strict=True))
-    ]
-    series = [signed_bars(numbers, theme, row) for row, numbers in enumerate(rows.values())]
-    return chart_of(theme, series, plots, 470, top=34, left=45, titles_left=True)
+    return vectors_one_below_another(trace, rows, theme, 470, 0.11)
 
 
 def both_softmaxes(
@@ -169,8 +166,7 @@ def both_softmaxes(
         for plot, numbers in enumerate((score, weights[at])):
             words: Words = {"labels": named, "hover": f"%{{customdata}}: %{{y:.3f}}<extra>{name}</extra>"}
             words |= {"name": f"{name}: entropy {entropy(weights):.2f} nats", "in_legend": False if plot else None}
-            bars = Bars(range(len(at)), numbers, colour, opacity=opacity, group=name, plot=plot, **words)
-            series.append(bars)
+            series.append(Bars(range(len(at)), numbers, colour, opacity=opacity, group=name, plot=plot, **words))
     x, y = token_axis(trace, tokens, (query, key)), number_axis(theme, 5)
     above, below = one_below_another(2, 0.17)
     plots = [Plot(x, y, "Scores", up=above), Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", up=below)]
@@ -204,9 +200,8 @@ def square(
     x = token_axis(trace, tokens, (query, key), title="key", is_above=True, angle=-60, toward="")
     y = token_axis(trace, tokens, (query, key), title="query", is_reversed=True, square=True, toward="")
     frames = [Frame((-0.5, len(at) - 0.5), row, colour, 1), Frame(column, row, colour, 3)]
-    return chart_of(
-        theme, [cells], [Plot(x, y)], side + 130, top=110, left=110, width=side + 190, frames=frames
-    )  # cells are squares
+    plots, width = [Plot(x, y)], side + 190  # cells are squares
+    return chart_of(theme, [cells], plots, side + 130, top=110, left=110, width=width, frames=frames)
 
 
 # ---- The values, and their way out ------------------------------------------------------------------------

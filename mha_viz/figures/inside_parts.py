@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from mha_viz.attention.trace import Array, Trace
-from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Margin, Plot, Series
+from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Margin, Plot, Series, one_below_another
 from mha_viz.figures.theme import Theme
 
 POOLED = 96  # rows and columns of a large matrix
@@ -73,6 +73,20 @@ def signed_bars(numbers: Array, theme: Theme, plot: int) -> Bars:
     """A bar for each number of a vector, blue below zero and orange above."""
     colours = [theme.signed[5] if number > 0 else theme.signed[1] for number in numbers]
     return Bars(range(len(numbers)), numbers, colours, hover="number %{x}: %{y:.3f}", plot=plot)
+
+
+def vectors_one_below_another(
+    trace: Trace, rows: Mapping[str, Array], theme: Theme, height: int, gap: float, limits: Sequence[float] = ()
+) -> Chart:
+    """Vectors of d_k numbers under their titles, with one horizontal axis; ``limits``: the ends of the vertical ones,
+    if they are not left to each vector."""
+    last, plots = len(rows) - 1, list[Plot]()
+    for row, (title, up) in enumerate(zip(rows, one_below_another(len(rows), gap), strict=True)):
+        x = Axis(same_as=last, has_labels=False) if row < last else Axis(title=f"i, from 0 to {trace.d_k - 1}")
+        ends = (-limits[row], limits[row]) if limits else None
+        plots.append(Plot(x, number_axis(theme, 4, range=ends), title, up=up))
+    series = [signed_bars(numbers, theme, row) for row, numbers in enumerate(rows.values())]
+    return chart_of(theme, series, plots, height, top=34, left=45, titles_left=True)
 
 
 def sized_cells(cells: Array, theme: Theme, plot: int = 0) -> Cells:

@@ -8,8 +8,8 @@ import numpy as np
 
 from mha_viz.attention.rotary import Rotation, turn
 from mha_viz.attention.trace import Array, Trace
-from mha_viz.figures.chart import Axis, Bars, Chart, Plot, Series, one_below_another
-from mha_viz.figures.inside_parts import chart_of, number_axis, signed_bars, token_name
+from mha_viz.figures.chart import Axis, Bars, Chart, Plot
+from mha_viz.figures.inside_parts import chart_of, number_axis, token_name, vectors_one_below_another
 from mha_viz.figures.theme import Theme
 
 
@@ -30,14 +30,9 @@ def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme
         f"k of {token_name(trace, key)}, before": k[head, key],
         f"k at place {key}": trace.k[head, key],
     }
-    series, plots = list[Series](), list[Plot]()
-    for row, (title, numbers) in enumerate(rows.items()):
-        pair = list(rows.values())[row // 2 * 2 :][:2]  # before and after share one scale
-        limit = 1.08 * max(1e-6, *(float(np.abs(each).max()) for each in pair))
-        x = Axis(same_as=3, has_labels=False) if row < 3 else Axis(title=f"i, from 0 to {trace.d_k - 1}")
-        series.append(signed_bars(numbers, theme, row))
-        plots.append(Plot(x, number_axis(theme, 4, range=(-limit, limit)), title, up=one_below_another(4, 0.08)[row]))
-    return chart_of(theme, series, plots, 560, top=34, left=45, titles_left=True)
+    largest = [max(1e-6, float(np.abs(numbers).max())) for numbers in rows.values()]
+    limits = [1.08 * max(pair) for pair in (largest[:2], largest[2:]) for _ in pair]  # before and after share one scale
+    return vectors_one_below_another(trace, rows, theme, 560, 0.08, limits)
 
 
 def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> Apart:

@@ -70,7 +70,7 @@ def test_series_and_frames_go_to_their_plot() -> None:
     assert (line.type, line.xref, line.yref, line.x0, line.x1, line.y0) == ("line", "x2 domain", "y2", 0, 1, 1)
 
 
-def test_tokens_are_told_for_each_axis_that_has_them() -> None:
+def test_the_tokens_along_each_axis_reach_the_browser() -> None:
     tokens = Axis(tokens=[4, 7])
     plots = [Plot(tokens, Axis(), "", across) for across in spans((1, 1), 0.1)]
     assert plotly(chart_of(plots)).layout.meta == {"tokens": [4, 7], "axes": ["x", "x2"]}

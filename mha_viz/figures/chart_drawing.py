@@ -81,7 +81,7 @@ def _area(chart: Chart, wide: float, entries: Sequence[Entry]) -> tuple[Box, flo
     margin, inside = chart.margin, chart.height - chart.margin.top - chart.margin.below
     has_scale = any(isinstance(series, Cells) and series.scale_at == "right" for series in chart.series)
     of_rows = [_room_beside(scale(chart, i, "y"), chart) for i, plot in enumerate(chart.plots) if plot.across[0] == 0]
-    left = max(margin.left, *of_rows)
+    left = max(margin.left, 0, *of_rows)
     box = Box(left, 0, wide - margin.right - (ASIDE if has_scale else 0), inside)
     scales = [place.x for place, plot in zip(_places(chart, box), chart.plots, strict=True) if plot.up[0] < 0.01]
     below = max(margin.below, *(_room_below(one, chart) for one in scales if not one.axis.is_above), 0)

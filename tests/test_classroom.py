@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.errors import LessonFull
-from mha_viz.figures.charts import go
-from mha_viz.figures.enlarged import enlarged
+from mha_viz.figures.chart import Axis, Chart, Line, Margin, Plot, Points
+from mha_viz.figures.chart_plotly import plotly
+from mha_viz.figures.theme import LIGHT
 from mha_viz.files.assets import page_files, page_name
 from mha_viz.ui import classroom, lesson
 from mha_viz.ui.classroom import LARGER
@@ -215,16 +216,19 @@ def test_charts_have_larger_letters_in_a_class() -> None:
 
 
 def test_what_is_measured_in_pixels_grows_and_what_is_shown_stays() -> None:
-    point = go.Scatter(x=[1], y=[2], marker={"size": 10}, textfont={"size": [9, 11]}, line={"width": 2})
-    axis = {"title": {"text": "size", "standoff": 4}}
-    chart = go.Figure(point, {"width": 100, "height": 50, "margin": {"l": 10}, "font": {"size": 12}, "xaxis": axis})
-    made = enlarged(chart, 1.5)
-    drawn, layout = made.data[0], made.layout
+    line, texts = (
+        Line([1], [2], "#000000", point=10),
+        Points([1], [2], 9, "#000000", texts=["a"], letters=11, inks="#000000"),
+    )
+    axis = Axis(title="size", near=4)
+    chart = Chart(LIGHT, [line, texts], [Plot(axis, Axis())], 50, Margin(10, 0, 0, 0), width=100, letters=12)
+    usual, larger = plotly(chart), plotly(chart, 1.5)
+    layout, (drawn, named) = larger.layout, larger.data
     assert (layout.width, layout.height, layout.margin.l, layout.font.size) == (150, 75, 15, 18)
-    assert (drawn.marker.size, list(drawn.textfont.size), drawn.line.width) == (15, [13.5, 16.5], 2)
+    assert (drawn.marker.size, named.textfont.size, drawn.line.width) == (15, 16.5, 2)
     assert (list(drawn.x), list(drawn.y), layout.xaxis.title.text) == ([1], [2], "size")
     assert layout.xaxis.title.standoff == 6
-    assert chart.layout.width == 100
+    assert usual.layout.width == 100
 
 
 # ---- The QR code ------------------------------------------------------------------------------------------------

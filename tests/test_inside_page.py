@@ -24,6 +24,8 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Array, Parameters, Trace, traced
 from mha_viz.figures import inside as draw
+from mha_viz.figures.chart import Chart
+from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.inside import DRAWN, from_the_start, in_view
 from mha_viz.figures.theme import LIGHT
 from mha_viz.figures.turned import apart, distances
@@ -129,6 +131,11 @@ def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
                 same(numbers_of(drawn[name]), one[name])
 
 
+def on_page(make: Callable[..., Chart], *arguments: Any) -> go.Figure:
+    """A chart as a page shows it."""
+    return plotly(make(*arguments))
+
+
 def html(page: PageSession) -> str:
     return "".join(element.proto.body for element in page.at.get("html"))
 
@@ -138,18 +145,18 @@ def expected(t: Trace, step: str, divided: bool) -> list[go.Figure]:
     head, query, key, every = 5, 7, 3, list(range(t.n))
     pair = (every, query, key, LIGHT)
     drawn: dict[str, Callable[[], list[go.Figure]]] = {
-        "x": lambda: [draw.vectors(t, *pair)],
-        "linear": lambda: [draw.stacked(t, head, LIGHT), draw.slices(t, head, LIGHT)],
-        "products": lambda: [draw.products(t, head, query, key, LIGHT)],
-        "scale": lambda: [draw.both_softmaxes(t, head, query, every, key, LIGHT, divided)],
-        "mask": lambda: [draw.mask(t, *pair)],
-        "softmax": lambda: [draw.square(t, t.weights[head] if divided else t.undivided(head), *pair)],
-        "values": lambda: [draw.values(t, head, query, every, LIGHT)],
-        "concat": lambda: [draw.concatenation(t, head, query, LIGHT)],
+        "x": lambda: [on_page(draw.vectors, t, *pair)],
+        "linear": lambda: [on_page(draw.stacked, t, head, LIGHT), on_page(draw.slices, t, head, LIGHT)],
+        "products": lambda: [on_page(draw.products, t, head, query, key, LIGHT)],
+        "scale": lambda: [on_page(draw.both_softmaxes, t, head, query, every, key, LIGHT, divided)],
+        "mask": lambda: [on_page(draw.mask, t, *pair)],
+        "softmax": lambda: [on_page(draw.square, t, t.weights[head] if divided else t.undivided(head), *pair)],
+        "values": lambda: [on_page(draw.values, t, head, query, every, LIGHT)],
+        "concat": lambda: [on_page(draw.concatenation, t, head, query, LIGHT)],
         "output": lambda: [
-            draw.mixing(t, head, LIGHT),
-            draw.contributions(t, head, query, LIGHT),
-            draw.weights_and_norms(t, head, query, every, key, LIGHT),
+            on_page(draw.mixing, t, head, LIGHT),
+            on_page(draw.contributions, t, head, query, LIGHT),
+            on_page(draw.weights_and_norms, t, head, query, every, key, LIGHT),
         ],
     }
     return drawn[step]()
@@ -218,7 +225,7 @@ def test_the_score_at_another_distance_is_that_of_tokens_who_stand_there() -> No
     for place, score in zip(other.places, other.scores, strict=True):
         for key in range(one.n - place):
             assert score == pytest.approx(trace.scores[1, key + place, key], abs=1e-4)
-    figure = distances(trace, rotation, 1, 5, 4, LIGHT)
+    figure = on_page(distances, trace, rotation, 1, 5, 4, LIGHT)
     assert [colour == LIGHT.heads[1] for colour in figure.data[0].marker.color] == [place == 1 for place in range(7)]
 
 
@@ -674,7 +681,7 @@ def sizes(matrix: Array, high: int, wide: int) -> list[list[float]]:
 
 def test_x_is_drawn_row_by_row() -> None:
     trace = made()
-    figure = draw.vectors(trace, TOKENS, QUERY, KEY, LIGHT)
+    figure = on_page(draw.vectors, trace, TOKENS, QUERY, KEY, LIGHT)
     same(figure.data[0].z, trace.x[TOKENS])
     marked(figure.layout.yaxis, {QUERY, KEY})
     assert figure.layout.yaxis.autorange == "reversed"  # the first token at the top
@@ -682,7 +689,7 @@ def test_x_is_drawn_row_by_row() -> None:
 
 def test_the_three_matrices_are_drawn_in_blocks_with_the_head_s_columns_framed() -> None:
     trace = made(n=3, d_model=193, heads=3, d_k=64)  # 193 rows: blocks of three, and one row
-    figure, p = draw.stacked(trace, HEAD, LIGHT), trace.parameters
+    figure, p = on_page(draw.stacked, trace, HEAD, LIGHT), trace.parameters
     for name, drawn, matrix in zip("QKV", figure.data, (p.w_q, p.w_k, p.w_v), strict=True):
         same(drawn.z, sizes(matrix, 3, 2))
         assert titles(figure)["QKV".index(name)] == f"W<sub>{name}</sub>  193 × 192"
@@ -699,7 +706,7 @@ def test_the_three_matrices_are_drawn_in_blocks_with_the_head_s_columns_framed()
 @pytest.mark.parametrize("head", range(3))
 def test_the_slices_are_this_head_s(head: int) -> None:
     trace = made()
-    figure, p = draw.slices(trace, head, LIGHT), trace.parameters
+    figure, p = on_page(draw.slices, trace, head, LIGHT), trace.parameters
     for i, (name, matrix) in enumerate(zip("QKV", (p.w_q, p.w_k, p.w_v), strict=True)):
         same(figure.data[i].z, matrix[:, 4 * head : 4 * head + 4])
         assert titles(figure)[i] == f"W<sub>{name}</sub> of head {head}  10 × 4"
@@ -713,7 +720,7 @@ def test_the_products_sum_to_the_score(query: int, key: int) -> None:
     p, columns = trace.parameters, slice(4, 8)
     q = trace.x[query] @ p.w_q[:, columns] + p.b_q[columns]
     k = trace.x[key] @ p.w_k[:, columns] + p.b_k[columns]
-    figure = draw.products(trace, HEAD, query, key, LIGHT)
+    figure = on_page(draw.products, trace, HEAD, query, key, LIGHT)
     for drawn, numbers in zip(figure.data, (q, k, q * k), strict=True):
         same(drawn.y, numbers)
         assert list(drawn.marker.color) == [LIGHT.signed[5 if number > 0 else 1] for number in numbers]
@@ -727,7 +734,7 @@ def test_the_products_sum_to_the_score(query: int, key: int) -> None:
 @pytest.mark.parametrize("causal", [True, False])
 def test_scores_and_weights_are_drawn_with_and_without_the_division(causal: bool, divided: bool) -> None:
     trace = made(causal=causal)
-    figure = draw.both_softmaxes(trace, HEAD, QUERY, TOKENS, KEY, LIGHT, divided)
+    figure = on_page(draw.both_softmaxes, trace, HEAD, QUERY, TOKENS, KEY, LIGHT, divided)
     scores = trace.scores[HEAD, QUERY].astype(np.float64)
     if causal:
         scores = np.where(np.arange(7) > QUERY, np.nan, scores)
@@ -750,24 +757,26 @@ def test_scores_and_weights_are_drawn_with_and_without_the_division(causal: bool
     marked(figure.layout.xaxis, {QUERY, KEY})
     marked(figure.layout.xaxis2, {QUERY, KEY})
     assert (
-        draw.both_softmaxes(made(scaling=0.25), HEAD, QUERY, TOKENS, KEY, LIGHT)
+        on_page(draw.both_softmaxes, made(scaling=0.25), HEAD, QUERY, TOKENS, KEY, LIGHT)
         .data[0]
         .name.startswith("q · k × 0.25:")
     )
 
 
 def test_the_mask_is_drawn_cell_by_cell() -> None:
-    figure = draw.mask(made(causal=True), TOKENS, QUERY, KEY, LIGHT)
+    figure = on_page(draw.mask, made(causal=True), TOKENS, QUERY, KEY, LIGHT)
     later = [[key > query for key in TOKENS] for query in TOKENS]
     same(figure.data[0].z, later)
-    assert np.asarray(figure.data[0].text).tolist() == [["masked" if cell else "open" for cell in row] for row in later]
+    assert np.asarray(figure.data[0].hovertext).tolist() == [
+        ["masked" if cell else "open" for cell in row] for row in later
+    ]
     assert figure.data[0].colorscale[-1][1] == LIGHT.muted  # masked is grey
-    assert not draw.mask(made(), TOKENS, QUERY, KEY, LIGHT).data[0].z.any()
+    assert not on_page(draw.mask, made(), TOKENS, QUERY, KEY, LIGHT).data[0].z.any()
 
 
 def test_the_map_is_the_weights_queries_down_and_keys_across() -> None:
     trace = made()
-    figure = draw.square(trace, trace.weights[HEAD], TOKENS, QUERY, KEY, LIGHT)
+    figure = on_page(draw.square, trace, trace.weights[HEAD], TOKENS, QUERY, KEY, LIGHT)
     drawn = figure.data[0]
     same(drawn.z, [[trace.weights[HEAD, query, key] for key in TOKENS] for query in TOKENS])
     assert drawn.customdata.tolist() == [[f"{hovers(q)} to {hovers(k)}" for k in TOKENS] for q in TOKENS]
@@ -787,7 +796,7 @@ def test_the_map_is_the_weights_queries_down_and_keys_across() -> None:
 @pytest.mark.parametrize("tokens", [TOKENS, list(range(7))])
 def test_the_values_are_this_head_s_and_their_sum_is_what_it_says(tokens: list[int]) -> None:
     trace = made()
-    figure = draw.values(trace, HEAD, QUERY, tokens, LIGHT)
+    figure = on_page(draw.values, trace, HEAD, QUERY, tokens, LIGHT)
     p, columns = trace.parameters, slice(4, 8)
     v = (trace.x @ p.w_v[:, columns] + p.b_v[columns])[tokens]
     weights = trace.weights[HEAD, QUERY, tokens]
@@ -810,14 +819,14 @@ def test_the_values_are_this_head_s_and_their_sum_is_what_it_says(tokens: list[i
 @pytest.mark.parametrize("head", range(3))
 def test_the_columns_of_the_concatenation_belong_to_their_heads(head: int) -> None:
     trace = made()
-    figure = draw.concatenation(trace, head, QUERY, LIGHT)
+    figure = on_page(draw.concatenation, trace, head, QUERY, LIGHT)
     same(np.concatenate([bars.y for bars in figure.data]), trace.concatenation[QUERY])
     for other, bars in enumerate(figure.data):
         assert list(bars.x) == list(range(4 * other, 4 * other + 4))
         same(bars.y, trace.weights[other, QUERY] @ trace.v[other])
         assert bars.hovertemplate.startswith(f"head {other}, ")
         assert bars.marker.color == LIGHT.heads[other]
-        assert (bars.opacity == 1) is (other == head)
+        assert (bars.marker.opacity == 1) is (other == head)
     assert titles(figure) == [f"<b>H{other}</b>" if other == head else f"H{other}" for other in range(3)]
     assert [note.x for note in figure.layout.annotations] == [1.5, 5.5, 9.5]
     assert box(figure.layout.shapes[0])[:2] == (4 * head - 0.5, 4 * head + 3.5)
@@ -827,7 +836,7 @@ def test_the_columns_of_the_concatenation_belong_to_their_heads(head: int) -> No
 @pytest.mark.parametrize("head", range(3))
 def test_the_rows_of_w_o_are_this_head_s(head: int) -> None:
     trace = made()
-    figure, w_o = draw.mixing(trace, head, LIGHT), trace.parameters.w_o
+    figure, w_o = on_page(draw.mixing, trace, head, LIGHT), trace.parameters.w_o
     same(figure.data[0].z, np.abs(w_o))  # small enough for a cell a number
     same(figure.data[1].z, w_o[4 * head : 4 * head + 4])
     assert box(figure.layout.shapes[0]) == (-0.5, 9.5, 4 * head - 0.5, 4 * head + 3.5)
@@ -836,7 +845,7 @@ def test_the_rows_of_w_o_are_this_head_s(head: int) -> None:
     assert list(figure.layout.yaxis.tickvals) == [1.5, 5.5, 9.5]
     assert figure.layout.yaxis.autorange == figure.layout.yaxis2.autorange == "reversed"
     large = made(n=3, d_model=193, heads=3, d_k=64)
-    drawn = draw.mixing(large, head, LIGHT)
+    drawn = on_page(draw.mixing, large, head, LIGHT)
     same(drawn.data[0].z, sizes(large.parameters.w_o, 2, 3))
     assert box(drawn.layout.shapes[0]) == (-0.5, 64.5, 32 * head - 0.5, 32 * head + 31.5)
 
@@ -844,7 +853,7 @@ def test_the_rows_of_w_o_are_this_head_s(head: int) -> None:
 @pytest.mark.parametrize("query", lanes.some(range(7), 0, 4, 6))
 def test_contributions_and_bias_are_the_output(query: int) -> None:
     trace = made()
-    figure, p = draw.contributions(trace, HEAD, query, LIGHT), trace.parameters
+    figure, p = on_page(draw.contributions, trace, HEAD, query, LIGHT), trace.parameters
     table, lengths = figure.data
     for head in range(3):
         columns = slice(4 * head, 4 * head + 4)
@@ -864,7 +873,7 @@ def test_contributions_and_bias_are_the_output(query: int) -> None:
 def test_weights_and_the_lengths_that_they_let_through(head: int) -> None:
     trace = made()
     figure, p, columns = (
-        draw.weights_and_norms(trace, head, QUERY, TOKENS, KEY, LIGHT),
+        on_page(draw.weights_and_norms, trace, head, QUERY, TOKENS, KEY, LIGHT),
         trace.parameters,
         slice(4 * head, 4 * head + 4),
     )

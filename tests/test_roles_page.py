@@ -19,6 +19,7 @@ from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.uploads import Source
 from mha_viz.errors import Busy, Cancelled, CorpusError
+from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import standing_with_numbers
 from mha_viz.figures.theme import LIGHT
@@ -185,7 +186,7 @@ def test_relations_that_were_uploaded_are_never_markup() -> None:
 
 def test_the_label_of_a_cell_is_what_people_look_for() -> None:
     roles = given("minilm").findings()
-    drawn = role_map(roles, (6, 12), None, LIGHT).data[-1]
+    drawn = plotly(role_map(roles, (6, 12), None, LIGHT)).data[-1]
     assert "pronoun → what it refers to, as “she” → “Anna” in" in drawn.hovertext[2 * 12 + 4].replace("<br>", " ")
     cells = drawn.text
     assert cells[2 * 12 + 4] == "coref<br>+1"  # and not [CLS], to which it gives more of its attention

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mha_viz.figures import training as charts
+from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.training import estimate, record
 from mha_viz.training.experiments import (
@@ -243,19 +244,19 @@ def test_files_that_are_no_run_are_refused(data: bytes) -> None:
 def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
     arm = record.stored(IDENTICAL).runs[0]
     steps = arm.steps.tolist()
-    figure = charts.curves(steps, [charts.Line("loss", arm.loss, 0)], 3, LIGHT, log=True)
+    figure = plotly(charts.curves(steps, [charts.Line("loss", arm.loss, 0)], 3, LIGHT, log=True))
     assert figure.layout.shapes[0].x0 == 3
     assert figure.layout.xaxis.ticktext[0] == "0"
     assert figure.layout.xaxis.ticktext[-1] == "300"
-    assert charts.curves([0, 1], [charts.Line("zero", np.zeros(2), 0)], 0, DARK, log=True)
+    assert plotly(charts.curves([0, 1], [charts.Line("zero", np.zeros(2), 0)], 0, DARK, log=True))
 
 
 def test_removal_is_drawn_as_measured() -> None:
     removal = record.stored(REMOVAL).removal
     assert removal is not None
-    figure = charts.removal(removal.least, removal.most, removal.random, LIGHT)
+    figure = plotly(charts.removal(removal.least, removal.most, removal.random, LIGHT))
     shown = {trace.name: trace.y for trace in figure.data}
     assert np.array_equal(shown["least important first"], removal.least)
     np.testing.assert_allclose(shown["at random"], removal.random.mean(0))
-    bars = charts.importance(removal.importance, removal.order, LIGHT).data[0]
+    bars = plotly(charts.importance(removal.importance, removal.order, LIGHT)).data[0]
     assert list(bars.y) == sorted(removal.importance.tolist())

@@ -163,9 +163,9 @@ def test_every_head_is_a_point_of_looks_and_effects(toy: Encoder) -> None:
 
 def test_no_point_is_cut_by_the_edge_of_its_chart() -> None:
     looks, effects = np.array([[0.1, 0.9]]), np.array([[0.0, 0.004]])
-    layout = looks_and_effects(looks, effects, "1 − normalised entropy", "thousandths of a nat", LIGHT).layout
-    assert layout.yaxis.range == pytest.approx((-0.24, 4.24))
-    assert layout.xaxis.range == pytest.approx((0.052, 0.948))
+    (plot,) = looks_and_effects(looks, effects, "1 − normalised entropy", "thousandths of a nat", LIGHT).plots
+    assert plot.y.range == pytest.approx((-0.24, 4.24))
+    assert plot.x.range == pytest.approx((0.052, 0.948))
 
 
 # ---- All heads, ranked -----------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from mha_viz.attention.answers import Ablation
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import ShapeError
 from mha_viz.figures import effects as charts
+from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder, load
@@ -349,7 +350,8 @@ def test_the_divergence_of_readings_of_different_texts_is_refused(minilm: Encode
 def test_numbers_of_cells() -> None:
     written = [charts.in_thousandths(value) for value in (np.nan, 0.0, 0.00004, 0.0021, 0.00996, 0.079, 1.9999)]
     assert written == ["", "0.0", "0.0", "2.1", "10", "79", "2,000"]
-    figure = charts.head_grid(np.array([[np.nan, 0.5], [0.0, 1.0]]), "thousandths of a nat", [Head(1, 1)], LIGHT)
+    values = np.array([[np.nan, 0.5], [0.0, 1.0]])
+    figure = plotly(charts.head_grid(values, "thousandths of a nat", [Head(1, 1)], LIGHT))
     assert figure.data[1].text == ("", "500", "0.0", "off")
     assert "1,000 thousandths of a nat" in figure.data[1].hovertext[3]
     assert len(figure.layout.shapes) == 1

@@ -8,15 +8,15 @@ from typing import Any
 from mha_viz.drawing.table import Table
 from mha_viz.figure.figure import Figure
 from mha_viz.figure.kinds import settings
-from mha_viz.figures.chart_numbers import numbers
-from mha_viz.figures.static_chart import drawing
+from mha_viz.figures.chart import COLUMNS, Chart
+from mha_viz.figures.chart_drawing import drawing
 from mha_viz.figures.theme import THEMES, Theme
 
 
 def chart(
-    draw: Callable[[Theme], Any], alt: str, caption: str, table: Callable[[], Table] | None = None, **options: Any
+    draw: Callable[[Theme], Chart], alt: str, caption: str, table: Callable[[], Table] | None = None, **options: Any
 ) -> Figure:
-    """The figure of a Plotly chart, which ``draw`` makes in the colours of a theme. ``alt`` says in a few words what it
+    """The figure of a chart, which ``draw`` makes in the colours of a theme. ``alt`` says in a few words what it
     shows, ``caption`` what it was measured on. Its numbers are those that it draws, unless a ``table`` contains them.
 
     Options: those of Size. Raises SettingError for others.
@@ -24,8 +24,8 @@ def chart(
     _, size, _ = settings(options)
     words = f"{alt.rstrip('.')}. {caption}".strip()
     return Figure(
-        lambda size: drawing(draw(THEMES[size.look]), THEMES[size.look], size, words, alt),
+        lambda size: drawing(draw(THEMES[size.look]), size, words, alt),
         None,
-        table or (lambda: numbers(draw(THEMES[size.look]), {"figure": alt, "caption": caption})),
+        table or (lambda: Table(COLUMNS, draw(THEMES[size.look]).rows, {"figure": alt, "caption": caption})),
         size,
     )

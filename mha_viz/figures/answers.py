@@ -1,9 +1,8 @@
-"""Charts of a model's answers with heads off: its words, and how they change head by head (Plotly)."""
+"""Charts of a model's answers with heads off: its words, and how they change head by head."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,55 +11,38 @@ from mha_viz.analysis.removal import Removal
 from mha_viz.attention import Head
 from mha_viz.attention.answers import Answer
 from mha_viz.figures.caption import both
-from mha_viz.figures.charts import go
+from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Remark
 from mha_viz.figures.effects import numbered_axis
-from mha_viz.figures.theme import Theme, colorscale, grid_colour, paper
+from mha_viz.figures.theme import Theme
 from mha_viz.numerals import decimal, percent
 
 ROW = 30  # pixels per word
 Numbers = npt.NDArray[np.float64]
 
 
-def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> go.Figure:
+def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> Chart:
     """The probabilities of words before and, if heads are off, after; the first word at the top."""
-    names = [f"{place} {word}" for place, word in enumerate(answer.words)]  # keeps equal names separate
-    traces = list[dict[str, Any]]()
-    series = [("after", answer.after, theme.heads[1])] if is_changed else []
-    for name, values, colour in (("before", answer.before, theme.heads[0]), *series):  # the first one at the top
-        traces.append(
-            {
-                "type": "bar",
-                "y": names,
-                "x": values,
-                "orientation": "h",
-                "name": name,
-                "marker": {"color": colour},
-                "text": [percent(value) for value in values],
-                "textposition": "outside",
-                "constraintext": "none",  # narrow bars keep letters of the normal size
-                "textfont": {"size": 11, "color": theme.muted},
-                "cliponaxis": False,
-                "customdata": [escape(word) for word in answer.words],
-                "hovertemplate": f"%{{customdata}} {name}: %{{x:.4f}}<extra></extra>",
-            }
-        )
-    top = max(answer.before.max(), answer.after.max() if is_changed else 0)
-    layout: dict[str, Any] = {
-        "height": 60 + (ROW if is_changed else 24) * len(names),
-        "margin": {"l": 110, "r": 20, "t": 30, "b": 10},
-        **paper(theme, 13),
-        "xaxis": {"range": [0, 1.15 * top], "showgrid": False, "showticklabels": False, "fixedrange": True},
-        "yaxis": {
-            "autorange": "reversed",
-            "tickvals": names,
-            "ticktext": [_marked(word, word == answer.question.word) for word in answer.words],
-            "fixedrange": True,
-        },
-        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-        "showlegend": is_changed,
-        "bargap": 0.25,
-    }
-    return go.Figure(traces, layout)
+    places = [f"{place} {word}" for place, word in enumerate(answer.words)]  # keeps equal words separate
+    words = [escape(word) for word in answer.words]
+    names = [_marked(word, word == answer.question.word) for word in answer.words]
+
+    def bars(name: str, values: Numbers, colour: str) -> Bars:
+        texts, hover = [percent(value) for value in values], f"%{{customdata}} {name}: %{{x:.4f}}"
+        return Bars(places, values, colour, True, texts, theme.muted, name=name, labels=words, hover=hover)
+
+    series = [bars("before", answer.before, theme.heads[0])]
+    series += [bars("after", answer.after, theme.heads[1])] if is_changed else []
+    top = max(np.max(one.lengths) for one in series)
+    x = Axis(range=(0, 1.15 * float(top)), grid=False, has_labels=False)
+    return Chart(
+        theme,
+        series,
+        [Plot(x, Axis(at=places, names=names, is_reversed=True))],
+        height=60 + (ROW if is_changed else 24) * len(places),
+        margin=Margin(110, 20, 30, 10),
+        legend=Legend() if is_changed else None,
+        bar_gap=0.25,
+    )
 
 
 def _marked(word: str, is_followed: bool) -> str:
@@ -68,122 +50,67 @@ def _marked(word: str, is_followed: bool) -> str:
     return f"<b>{text}</b>" if is_followed else text
 
 
-def removal_curve(removal: Removal, what: str, unit: str, theme: Theme) -> go.Figure:
+def removal_curve(removal: Removal, what: str, unit: str, theme: Theme) -> Chart:
     """The effect on ``what``, "sentence" or "answer", in thousandths, as ``unit`` says, while one more head is off at
     each step; the first step at which another word is the answer is marked."""
     values = 1000 * (removal.answer if what == "answer" else removal.sentence)
-    names = ["no head", *(both(head) for head in removal.order)]
-    trace = {
-        "type": "scatter",
-        "x": list(range(len(values))),
-        "y": values,
-        "mode": "lines+markers",
-        "line": {"color": theme.heads[0], "width": 2},
-        "marker": {"size": 5},
-        "customdata": names,
-        "hovertemplate": f"%{{x}} off, the last one %{{customdata}}: %{{y:,.1f}} {escape(unit)}<extra></extra>",
-    }
-    layout: dict[str, Any] = {
-        "height": 280,
-        "margin": {"l": 60, "r": 15, "t": 15, "b": 45},
-        **paper(theme, 12),
-        "xaxis": {
-            "title": "heads that are off",
-            "gridcolor": grid_colour(theme),
-            "zeroline": False,
-            "fixedrange": True,
-        },
-        "yaxis": {
-            "title": unit,
-            "rangemode": "tozero",
-            "gridcolor": grid_colour(theme),
-            "fixedrange": True,
-            "nticks": 6,
-        },
-        "showlegend": False,
-        **_first_change(removal.first_change, len(values), theme),
-    }
-    return go.Figure([trace], layout)
+    names, first = ["no head", *(both(head) for head in removal.order)], removal.first_change
+    hover = f"%{{x}} off, the last one %{{customdata}}: %{{y:,.1f}} {escape(unit)}"
+    colour, frames, remarks = theme.heads[1], list[Frame](), list[Remark]()
+    if first is not None:
+        frames = [Frame((first, first), None, colour, 1.5, "dash")]
+        text, is_early = f"another answer from {first} on", first < len(values) / 2
+        remarks = [Remark(text, first, colour, "left" if is_early else "right", is_inside=True, letters=12)]
+    x, y = Axis(title="heads that are off", grid=True, zero=""), Axis(title=unit, from_zero=True, grid=True, most=6)
+    return Chart(
+        theme,
+        [Line(range(len(values)), values, theme.heads[0], point=5, labels=names, hover=hover)],
+        [Plot(x, y)],
+        height=280,
+        margin=Margin(60, 15, 15, 45),
+        letters=12,
+        frames=frames,
+        remarks=remarks,
+    )
 
 
-def _first_change(first: int | None, steps: int, theme: Theme) -> dict[str, Any]:
-    """A line with a label at the first step at which another word is the answer."""
-    if first is None:
-        return {}
-    line = {"color": theme.heads[1], "dash": "dash", "width": 1.5}
-    note = {"text": f"another answer from {first} on", "x": first, "y": 1, "yref": "paper", "showarrow": False}
-    side = {"xanchor": "left" if first < steps / 2 else "right", "font": {"size": 12, "color": theme.heads[1]}}
-    upright = {"x0": first, "x1": first, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
-    return {"shapes": [{"type": "line", **upright, "line": line}], "annotations": [{**note, **side}]}
-
-
-def looks_and_effects(looks: Numbers, effects: Numbers, title: str, unit: str, theme: Theme) -> go.Figure:
+def looks_and_effects(looks: Numbers, effects: Numbers, title: str, unit: str, theme: Theme) -> Chart:
     """Every head as a point: how specialised its attention looks, ``looks`` [layer, head], against how much it matters,
-    ``effects`` [layer, head], drawn in thousandths, as ``unit`` says. A point's ``customdata`` is the head's name."""
-    layers, heads = effects.shape
-    traces = list[dict[str, Any]]()
-    for layer in range(layers):
-        every = [Head(layer, head) for head in range(heads)]
-        traces.append(
-            {
-                "type": "scatter",
-                "x": looks[layer],
-                "y": 1000 * effects[layer],
-                "mode": "markers",
-                "name": f"layer {layer}",
-                "marker": {"size": 10, "color": theme.heads[layer % len(theme.heads)], "line": {"width": 0}},
-                "customdata": [str(head) for head in every],
-                "hovertext": [both(head) for head in every],
-                "hovertemplate": f"<b>%{{hovertext}}</b><br>%{{x:.2f}}; %{{y:,.2f}} {escape(unit)}<extra></extra>",
-            }
-        )
-    layout: dict[str, Any] = {
-        "height": 380,
-        "margin": {"l": 60, "r": 15, "t": 10, "b": 45},
-        **paper(theme, 12),
-        "xaxis": {**_axis(title, theme), "range": _padded(looks)},
-        "yaxis": {**_axis(unit, theme), "range": _padded(1000 * np.append(effects, 0)), "nticks": 6},
-        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-    }
-    return go.Figure(traces, layout)
+    ``effects`` [layer, head], drawn in thousandths, as ``unit`` says. A point's label is the head's name."""
+    hover = f"<b>%{{hovertext}}</b><br>%{{x:.2f}}; %{{y:,.2f}} {escape(unit)}"
+    series = []
+    for layer, (x, y) in enumerate(zip(looks, 1000 * effects, strict=True)):
+        every, colour = [Head(layer, head) for head in range(len(y))], theme.heads[layer % len(theme.heads)]
+        labels, hints, name = list(map(str, every)), list(map(both, every)), f"layer {layer}"
+        series.append(Points(x, y, 10, colour, name=name, labels=labels, hints=hints, hover=hover))
+    x_axis = Axis(title=title, grid=True, zero="", range=_padded(looks))
+    y_axis = Axis(title=unit, grid=True, zero="", range=_padded(1000 * np.append(effects, 0)), most=6)
+    plots, margin = [Plot(x_axis, y_axis)], Margin(60, 15, 10, 45)
+    return Chart(theme, series, plots, height=380, margin=margin, letters=12, legend=Legend())
 
 
-def _padded(values: Numbers) -> list[float]:
+def _padded(values: Numbers) -> tuple[float, float]:
     """The range of an axis on which every point is whole."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     room = 0.06 * ((high - low) or 1)
-    return [low - room, high + room]
+    return low - room, high + room
 
 
-def _axis(title: str, theme: Theme) -> dict[str, Any]:
-    return {"title": title, "gridcolor": grid_colour(theme), "zeroline": False, "fixedrange": True}
-
-
-def signed_grid(values: Numbers, unit: str, theme: Theme) -> go.Figure:
+def signed_grid(values: Numbers, unit: str, theme: Theme) -> Chart:
     """One signed number for each head, ``values`` [layer, head]; 0 has the colour of the paper."""
     layers, heads = values.shape
     limit = float(np.abs(values).max()) or 1.0
     names = [[both(Head(layer, head)) for head in range(heads)] for layer in range(layers)]
-    trace = {
-        "type": "heatmap",
-        "z": values,
-        "zmin": -limit,
-        "zmax": limit,
-        "colorscale": colorscale(theme.signed),
-        "text": [[decimal(value) for value in row] for row in values],
-        "texttemplate": "%{text}",
-        "customdata": names,
-        "hovertemplate": f"<b>%{{customdata}}</b><br>%{{z:.4f}} {escape(unit)}<extra></extra>",
-        "xgap": 2,
-        "ygap": 2,
-        "showscale": False,
-    }
-    layout: dict[str, Any] = {
-        "width": 60 + 60 * heads,
-        "height": 50 + 36 * layers,
-        "margin": {"l": 45, "r": 10, "t": 35, "b": 10},
-        **paper(theme, 12),
-        "xaxis": {**numbered_axis("H", heads, theme), "side": "top"},
-        "yaxis": {**numbered_axis("L", layers, theme), "autorange": "reversed"},
-    }
-    return go.Figure([trace], layout)
+    texts = [[decimal(value) for value in row] for row in values]
+    hover = f"<b>%{{customdata}}</b><br>%{{z:.4f}} {escape(unit)}"
+    return Chart(
+        theme,
+        [Cells(values, -limit, limit, theme.signed, texts, gap=2, labels=names, hover=hover)],
+        [Plot(numbered_axis("H", heads), numbered_axis("L", layers))],
+        width=60 + 60 * heads,
+        height=50 + 36 * layers,
+        margin=Margin(45, 10, 35, 10),
+        letters=12,
+        label_letters=11,
+        has_faint_labels=True,
+    )

@@ -1,14 +1,15 @@
-"""The axes of a chart as Plotly would draw them: the positions of values, and the labels."""
+"""The axes of a chart in a file: the positions of values, and the labels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mha_viz.figures.chart import Axis, Bars, Chart, Letter
 from mha_viz.numerals import MINUS
 
 EDGE = 0.05  # share of the span, left free on both sides of lines
@@ -17,31 +18,24 @@ NICE = (1, 2, 5, 10)  # steps between ticks, times a power of ten
 
 
 @dataclass(frozen=True)
-class Axis:
-    """One axis: ``low`` and ``high`` are its ends as numbers (for a logarithmic axis, their logarithms), at the pixels
-    ``start`` and ``end``. ``names``: those of categories, in order."""
+class Scale:
+    """An axis with its ends ``low`` and ``high`` as numbers (for a logarithmic axis, their logarithms), at the pixels
+    ``start`` and ``end``. ``names``: those of positions that are names, in order."""
 
-    layout: Any
+    axis: Axis
     low: float
     high: float
-    start: float
-    end: float
     names: tuple[str, ...] = ()
-
-    @property
-    def is_log(self) -> bool:
-        """True for a logarithmic axis."""
-        return bool(self.layout.type == "log")
+    start: float = 0
+    end: float = 1
 
     def number(self, value: Any) -> float:
         """A value as a number along the axis; NaN for values without a position."""
         if isinstance(value, str):
             return float(self.names.index(value)) if value in self.names else math.nan
-        if value is None:
+        if value is None or (self.axis.is_log and not value > 0):
             return math.nan
-        if self.is_log:
-            return math.log10(value) if value > 0 else math.nan
-        return float(value)
+        return math.log10(value) if self.axis.is_log else float(value)
 
     def at(self, value: Any) -> float:
         """The pixel position of a value."""
@@ -51,57 +45,60 @@ class Axis:
         """The pixel position of a number along the axis."""
         return self.start + (number - self.low) / (self.high - self.low) * (self.end - self.start)
 
-    def ticks(self) -> list[tuple[float, str]]:
-        """Positions in pixels with their labels."""
-        values, texts = self.layout.tickvals, self.layout.ticktext
-        if values is not None:
-            named = texts if texts is not None else [_number(value, self.layout.tickformat) for value in values]
-            pairs = [(self.at(value), str(text)) for value, text in zip(values, named, strict=False)]
-        elif self.names:
-            pairs = [(self.place(number), name) for number, name in enumerate(self.names)]
-        else:
-            pairs = [(self.place(value), _number(value, self.layout.tickformat)) for value in self._chosen()]
-        first, last = sorted((self.start, self.end))
-        return [(place, text) for place, text in pairs if first - 0.5 <= place <= last + 0.5]
+    def span(self, ends: tuple[float, float] | None) -> tuple[float, float]:
+        """The pixel positions of two values, or of the ends of the axis."""
+        return (self.start, self.end) if ends is None else (self.at(ends[0]), self.at(ends[1]))
 
-    def _chosen(self) -> list[float]:
+    def ticks(self) -> list[tuple[float, str]]:
+        """Numbers along the axis with their labels, of those between its ends."""
+        values: Sequence[Any] | None = self.axis.at
+        if values is not None:
+            texts = self.axis.names or [_written(value, self.axis.form) for value in values]
+            pairs = [(self.number(value), text) for value, text in zip(values, texts, strict=True)]
+        elif self.names:
+            pairs = [(float(number), name) for number, name in enumerate(self.names)]
+        else:
+            pairs = [(number, _written(number, self.axis.form)) for number in self._round_numbers()]
+        low, high = sorted((self.low, self.high))
+        room = 1e-6 * (high - low)
+        return [(number, text) for number, text in pairs if low - room <= number <= high + room]
+
+    def _round_numbers(self) -> list[float]:
         """Round numbers between the ends."""
         low, high = sorted((self.low, self.high))
-        step = self.layout.dtick or _step(high - low, self.layout.nticks or TICKS)
-        first = math.ceil(low / step - 1e-9)
-        return [round(i * step, 10) for i in range(first, math.floor(high / step + 1e-9) + 1)]
+        step = self.axis.every or _step(high - low, self.axis.most or TICKS)
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        return [round(i * step, 10) for i in range(first, last + 1)]
 
 
-def axis(layout: Any, values: Iterable[Any], start: float, end: float, half: float, has_bars: bool) -> Axis:
-    """The axis of a chart for the ``values`` along it. ``half``: the room that marks take on each side of a value;
-    ``has_bars``: whether the axis begins at zero. If the ends would be equal, they are set one apart."""
-    flat = [value for some in values for value in some]
-    names = tuple(dict.fromkeys(value for value in flat if isinstance(value, str)))
-    low, high = _ends(layout, names, flat, half, has_bars)
-    if layout.autorange == "reversed":
-        low, high = high, low
-    return Axis(layout, low, high, start, end, names)
+def scale(chart: Chart, number: int, letter: Letter) -> Scale:
+    """The horizontal or vertical axis of a plot, as long as what is drawn along it needs. If the ends would be equal,
+    they are set one apart."""
+    axis = getattr(chart.plots[number], letter)
+    plots = {number, *(i for i, plot in enumerate(chart.plots) if letter == "x" and plot.x.same_as == number)}
+    plots |= {axis.same_as} if axis.same_as is not None else set()
+    series = [one for one in chart.series if one.plot in plots]
+    values = [value for one in series for value in one.along(letter)]
+    names = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
+    has_room = any(one.takes_room(letter) for one in series)
+    from_zero = axis.from_zero or any(isinstance(one, Bars) and not one.takes_room(letter) for one in series)
+    low, high = axis.range or ((-0.5, len(names) - 0.5) if names else _ends(axis, values, has_room, from_zero))
+    return Scale(axis, *((high, low) if axis.is_reversed else (low, high)), names)
 
 
-def _ends(layout: Any, names: Sequence[str], values: Sequence[Any], half: float, has_bars: bool) -> tuple[float, float]:
-    given = layout.range
-    if given is not None and None not in given:
-        return float(given[0]), float(given[1])
-    if names:
-        return -0.5, len(names) - 0.5
+def _ends(axis: Axis, values: Sequence[Any], has_room: bool, from_zero: bool) -> tuple[float, float]:
     numbers = np.array([value for value in values if value is not None], float)
     numbers = numbers[np.isfinite(numbers)]
-    if layout.type == "log":
+    if axis.is_log:
         numbers = np.log10(numbers[numbers > 0])
     low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
-    if has_bars or layout.rangemode == "tozero":
+    if from_zero:
         low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
         low, high = low - 0.5, high + 0.5
-    if half:
-        return low - half, high + half
+    if has_room:
+        return low - 0.5, high + 0.5
     edge = EDGE * (high - low)
-    from_zero = has_bars or layout.rangemode == "tozero"
     return (low if from_zero and low == 0 else low - edge), (high if from_zero and high == 0 else high + edge)
 
 
@@ -111,6 +108,6 @@ def _step(span: float, most: int) -> float:
     return next(step * power for step in NICE if step * power >= rough * (1 - 1e-9))
 
 
-def _number(value: float, form: str | None) -> str:
+def _written(value: float, form: str | None) -> str:
     text = f"{value:{form}}" if form else f"{value:,.10f}".rstrip("0").rstrip(".")
     return text.replace("-", MINUS)

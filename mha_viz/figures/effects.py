@@ -1,23 +1,21 @@
-"""Charts of the effects of switching heads off: one number per head, and one per token (Plotly)."""
+"""Charts of the effects of switching heads off: one number per head, and one per token ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
-from mha_viz.figures.charts import go
-from mha_viz.figures.theme import Theme, grid_colour, palette, paper, readable
+from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series, Words
+from mha_viz.figures.theme import Theme, palette, readable
 from mha_viz.numerals import three_digits
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
 LABELS = 24  # names of heads below a chart, as many as fit on a phone
-FIXED = {"fixedrange": True}  # an axis that cannot be dragged
 Numbers = npt.NDArray[np.float64]
 
 
@@ -27,101 +25,80 @@ def head_grid(
     off: Collection[Head],
     theme: Theme,
     written: Callable[[float], str] | None = None,
-) -> go.Figure:
+) -> Chart:
     """One number for each head, ``values`` [layer, head], as it is ``written`` (in thousandths by default); the larger,
-    the stronger its colour. Cells with NaN are empty. Heads that are off are framed. A cell's ``customdata`` is the
-    head's name; ``unit`` appears in its hover text: a number of thousandths where they are written so."""
+    the stronger its colour. Cells with NaN are empty. Heads that are off are framed. The label of a cell is the head's
+    name; ``unit`` appears in its hover text: a number of thousandths where they are written so."""
     layers, heads = values.shape
     top = float(np.nanmax(values, initial=0.0)) or 1.0
-    traces = [_colours(values, top, theme), _numbers(values, top, unit, off, theme, written or in_thousandths)]
-    return go.Figure(traces, _layout(layers, heads, off, theme))
+    width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # pixels of a square
+    numbers = _numbers(values, top, unit, off, theme, written or in_thousandths)
+    return Chart(
+        theme,
+        [Cells(values, 0, top, theme.ramp, gap=2, hover=""), numbers],
+        [Plot(numbered_axis("H", heads, True), numbered_axis("L", layers, True))],
+        width=LEFT + width * heads + RIGHT,
+        height=TOP + height * layers + BELOW,
+        margin=Margin(LEFT, RIGHT, TOP, BELOW),
+        frames=[frame_of(head, (0.47, 0.45), theme.accent, 2.5) for head in sorted(off)],
+        label_letters=11,
+        has_faint_labels=True,
+    )
 
 
-def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> go.Figure:
+def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> Chart:
     """One bar for each token, in thousandths."""
-    names = [f"{place} {token}" for place, token in enumerate(tokens)]  # keeps equal tokens separate
-    trace = {
-        "type": "bar",
-        "x": names,
-        "y": 1000 * values,
-        "marker": {"color": theme.heads[0]},
-        "customdata": [escape(token) for token in tokens],
-        "hovertemplate": "%{customdata}: %{y:,.1f} thousandths<extra></extra>",
-    }
-    layout: dict[str, Any] = {
-        "height": 250,
-        "margin": {"l": 50, "r": 10, "t": 10, "b": 70},
-        **paper(theme, 12),
-        "xaxis": {
-            "tickvals": names,
-            "ticktext": [escape(token[:14]) for token in tokens],
-            "tickangle": -45,
-            "fixedrange": True,
-        },
-        "yaxis": {
-            "title": "thousandths",
-            "rangemode": "tozero",
-            "gridcolor": grid_colour(theme),
-            "fixedrange": True,
-            "nticks": 5,
-        },
-        "bargap": 0.3,
-        "showlegend": False,
-    }
-    return go.Figure([trace], layout)
+    places = [f"{place} {token}" for place, token in enumerate(tokens)]  # keeps equal tokens separate
+    labels, names = [escape(token) for token in tokens], [escape(token[:14]) for token in tokens]
+    hover = "%{customdata}: %{y:,.1f} thousandths"
+    return Chart(
+        theme,
+        [Bars(places, 1000 * values, theme.heads[0], labels=labels, hover=hover)],
+        [Plot(Axis(at=places, names=names, angle=-45), Axis(title="thousandths", from_zero=True, grid=True, most=5))],
+        height=250,
+        margin=Margin(50, 10, 10, 70),
+        letters=12,
+        bar_gap=0.3,
+    )
 
 
-def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: str, theme: Theme) -> go.Figure:
+def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: str, theme: Theme) -> Chart:
     """A bar per head in the given order, ``effects`` [head], and beside it the median of the same after removing random
     directions, ``random`` [head, draw], with a line from the smallest to the largest draw. All are drawn in
-    thousandths, as ``unit`` says. A bar's ``customdata`` is the head's name."""
+    thousandths, as ``unit`` says. The label of a bar is the head's name."""
     places, every = range(1, len(heads) + 1), -(-len(heads) // LABELS)
-    bars = {
-        "type": "bar",
-        "x": [*places],
-        "y": 1000 * effects,
-        "name": "without the head",
-        "marker": {"color": theme.heads[0]},
-        "customdata": [str(head) for head in heads],
-        "hovertext": [both(head) for head in heads],
-        "hovertemplate": f"<b>%{{hovertext}}</b>, number %{{x}}<br>%{{y:,.2f}} {escape(unit)}<extra></extra>",
-    }
-    names = {"tickvals": [*places[::every]], "ticktext": [str(head) for head in heads[::every]], "tickangle": -90}
-    layout: dict[str, Any] = {
-        "height": 340,
-        "margin": {"l": 60, "r": 15, "t": 10, "b": 70},
-        **paper(theme, 12),
-        "xaxis": {**names, **FIXED, "showgrid": False, "range": [0.4, len(heads) + 0.6]},
-        "yaxis": {"title": unit, "rangemode": "tozero", "gridcolor": grid_colour(theme), "nticks": 6, **FIXED},
-        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-        "bargap": 0.25,
-    }
-    return go.Figure([bars, *_draws(places, 1000 * random, unit, theme)], layout)
+    hover = f"<b>%{{hovertext}}</b>, number %{{x}}<br>%{{y:,.2f}} {escape(unit)}"
+    labels, hints = list(map(str, heads)), list(map(both, heads))
+    words: Words = {"name": "without the head", "labels": labels, "hints": hints, "hover": hover}
+    bars = Bars([*places], 1000 * effects, theme.heads[0], **words)
+    names = Axis(
+        at=[*places[::every]], names=[str(head) for head in heads[::every]], angle=-90, grid=False,
+        range=(0.4, len(heads) + 0.6),
+    )  # fmt: skip
+    return Chart(
+        theme,
+        [bars, *_draws(places, 1000 * random, unit, theme)],
+        [Plot(names, Axis(title=unit, from_zero=True, grid=True, most=6))],
+        height=340,
+        margin=Margin(60, 15, 10, 70),
+        letters=12,
+        legend=Legend(),
+        bar_gap=0.25,
+    )
 
 
-def _draws(places: Sequence[int], random: Numbers, unit: str, theme: Theme) -> list[dict[str, Any]]:
+def _draws(places: Sequence[int], random: Numbers, unit: str, theme: Theme) -> list[Series]:
     """For each head's draws, [head, draw], a line over their range and a point at their median."""
-    least, middle, most = random.min(1), np.median(random, axis=1), random.max(1)
-    ranges = {
-        "type": "scatter",
-        "x": [x for place in places for x in (place, place, None)],
-        "y": [y for low, high in zip(least, most, strict=True) for y in (low, high, None)],
-        "name": f"random directions: range of {random.shape[1]} draws",
-        "mode": "lines",
-        "line": {"color": theme.ink, "width": 1.2},
-        "hoverinfo": "skip",
-    }
-    medians = {
-        "type": "scatter",
-        "x": [*places],
-        "y": middle,
-        "name": "their median",
-        "mode": "markers",
-        "marker": {"color": theme.ink, "size": 4},
-        "hovertext": [f"{low:,.2f} to {high:,.2f}" for low, high in zip(least, most, strict=True)],
-        "hovertemplate": f"random directions, %{{hovertext}} {escape(unit)}<extra></extra>",
-    }
-    return [ranges, medians]
+    least, most = random.min(1), random.max(1)
+    x = [x for place in places for x in (place, place, None)]
+    y = [y for low, high in zip(least, most, strict=True) for y in (low, high, None)]
+    name = f"random directions: range of {random.shape[1]} draws"
+    hints = [f"{low:,.2f} to {high:,.2f}" for low, high in zip(least, most, strict=True)]
+    hover, medians = f"random directions, %{{hovertext}} {escape(unit)}", np.median(random, axis=1)
+    return [
+        Line(x, y, theme.ink, 1.2, name=name, hover=""),
+        Points([*places], medians, 4, theme.ink, name="their median", hints=hints, hover=hover),
+    ]
 
 
 def in_thousandths(value: float) -> str:
@@ -130,80 +107,54 @@ def in_thousandths(value: float) -> str:
     return "" if np.isnan(value) else f"{thousandths:,.0f}" if thousandths >= 9.95 else f"{thousandths:.1f}"
 
 
-def _colours(values: Numbers, top: float, theme: Theme) -> dict[str, Any]:
-    """The coloured squares; ``top`` gets the strongest colour."""
-    return {
-        "type": "heatmap",
-        "z": values,
-        "zmin": 0,
-        "zmax": top,
-        "colorscale": [[step / (len(theme.ramp) - 1), colour] for step, colour in enumerate(theme.ramp)],
-        "showscale": False,
-        "xgap": 2,
-        "ygap": 2,
-        "hoverinfo": "skip",
-    }
-
-
 def _numbers(
     values: Numbers, top: float, unit: str, off: Collection[Head], theme: Theme, written: Callable[[float], str]
-) -> dict[str, Any]:
-    """The number on each square, with its hover text and the data that a click on it sends."""
+) -> Points:
+    """The number on each square, with its hover text and the name that a click on it sends."""
     layers, heads = values.shape
     every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
     per_unit = 1000 if written is in_thousandths else 1
-    ink = [_ink(values[head] / top, theme) for head in every]
-    return {
-        "type": "scatter",
-        "x": [head.head for head in every],
-        "y": [head.layer for head in every],
-        "mode": "text+markers",
-        "text": ["off" if head in off else written(values[head]) for head in every],
-        "textfont": {"size": 11 if heads <= 12 else 9, "color": ink},
-        "marker": {"symbol": "square", "size": 28, "opacity": 0},
-        "customdata": [str(head) for head in every],
-        "hovertext": [_hover(head, values[head] * per_unit, unit, head in off) for head in every],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        "showlegend": False,
-    }
+    hints = [_hover(head, values[head] * per_unit, unit, head in off) for head in every]
+    texts = ["off" if head in off else written(values[head]) for head in every]
+    inks = [_ink(values[head] / top, theme) for head in every]
+    return on_squares(every, texts, 11 if heads <= 12 else 9, inks, hints)
 
 
-def _layout(layers: int, heads: int, off: Collection[Head], theme: Theme) -> dict[str, Any]:
-    """Size, axes, and frames around heads that are off."""
-    width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # pixels of a square
-    return {
-        "width": LEFT + width * heads + RIGHT,
-        "height": TOP + height * layers + BELOW,
-        "margin": {"l": LEFT, "r": RIGHT, "t": TOP, "b": BELOW},
-        **paper(theme),
-        "xaxis": {**numbered_axis("H", heads, theme), "side": "top", "range": [-0.5, heads - 0.5]},
-        "yaxis": {**numbered_axis("L", layers, theme), "range": [layers - 0.5, -0.5]},
-        "shapes": [_frame(head, theme) for head in sorted(off)],
-        "showlegend": False,
-    }
+def on_squares(
+    heads: Sequence[Head], texts: Sequence[str], letters: int, inks: Sequence[str], hints: Sequence[str]
+) -> Points:
+    """Texts on the squares of heads, which can be clicked."""
+    x, y = [head.head for head in heads], [head.layer for head in heads]
+    words: Words = {"labels": list(map(str, heads)), "hints": hints, "hover": "%{hovertext}", "in_legend": False}
+    return Points(x, y, 28, is_square=True, is_hidden=True, texts=texts, letters=letters, inks=inks, **words)
 
 
-def numbered_axis(letter: str, places: int, theme: Theme) -> dict[str, Any]:
-    """An axis of layers or heads: L0, L1, …"""
-    return {
-        "showgrid": False,
-        "zeroline": False,
-        "ticks": "",
-        "fixedrange": True,
-        "tickfont": {"size": 11, "color": theme.muted},
-        "tickvals": list(range(places)),
-        "ticktext": [f"{letter}{place}" for place in range(places)],
-    }
+def numbered_axis(letter: str, count: int, is_exact: bool = False) -> Axis:
+    """An axis of layers, from the top, or of heads: L0, L1, …; ``is_exact``: without any room around them."""
+    names = [f"{letter}{place}" for place in range(count)]
+    at, is_across = range(count), letter == "H"
+    ends = (-0.5, count - 0.5) if is_across else (count - 0.5, -0.5)
+    reverse = not (is_exact or is_across)
+    return Axis(
+        at=[*at],
+        names=names,
+        range=ends if is_exact else None,
+        is_reversed=reverse,
+        grid=False,
+        zero="",
+        is_above=is_across,
+    )
+
+
+def frame_of(head: Head, half: tuple[float, float], colour: str, width: float) -> Frame:
+    """A frame around the square of a head, ``half`` as wide and as high."""
+    x, y = ((at - room, at + room) for at, room in zip((head.head, head.layer), half, strict=True))
+    return Frame(x, y, colour, width)
 
 
 def _hover(head: Head, value: float, unit: str, is_off: bool) -> str:
     number = "" if np.isnan(value) else f"<br>{three_digits(value)} {escape(unit)}"
     return f"<b>{both(head)}</b>{' is off' if is_off else ''}{number}"
-
-
-def _frame(head: Head, theme: Theme) -> dict[str, Any]:
-    box = {"x0": head.head - 0.47, "x1": head.head + 0.47, "y0": head.layer - 0.45, "y1": head.layer + 0.45}
-    return {"type": "rect", "line": {"color": theme.accent, "width": 2.5}, **box}
 
 
 def _ink(strength: float, theme: Theme) -> str:

@@ -1,113 +1,63 @@
-"""Charts of how similar heads are: every head as a point in the plane, and the matrix of divergences (Plotly)."""
+"""Charts of how similar heads are: every head as a point in the plane, and the matrix of divergences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from mha_viz.analysis.distance import Map, Matrix
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
-from mha_viz.figures.charts import go
-from mha_viz.figures.theme import Theme, palette, paper, readable
+from mha_viz.figures.chart import Axis, Cells, Chart, Legend, Margin, Plot, Points, Words
+from mha_viz.figures.theme import Theme, palette, readable
 
 # Plotly's own camera button saves a format that a paper can use.
 CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "displaylogo": False}
 LN2 = 0.6931
+ABOVE = 36  # pixels for Plotly's buttons
 
 
 def scatter(
     heads: Sequence[Head], drawn: Map, chosen: int, close: Sequence[int], theme: Theme, standing: bool = False
-) -> go.Figure:
+) -> Chart:
     """Every head at its position on the map, coloured by layer; the chosen one and those most similar to it are
     circled.
 
-    A point's ``customdata`` is the head's name. ``standing`` turns the map upright, for a page that is higher than it
-    is wide.
+    The label of a point is the head's name. ``standing`` turns the map upright, for a page that is higher than it is
+    wide.
     """
     points = drawn.points[:, ::-1] if standing else drawn.points  # the map is widest from left to right
     layers = sorted({head.layer for head in heads})
-    traces = list[dict[str, Any]]()
+    series = []
     for layer in layers:
         of_layer = [i for i, head in enumerate(heads) if head.layer == layer]
+        colour = _shade(theme, layer, len(layers))
         ring = [4 if i == chosen else 2 if i in close else 0 for i in of_layer]
-        traces.append(
-            {
-                "type": "scatter",
-                "x": points[of_layer, 0],
-                "y": points[of_layer, 1],
-                "mode": "markers+text",
-                "name": f"layer {layer}",
-                "text": [str(heads[i].head) for i in of_layer],
-                "textfont": {"size": 9, "color": readable(_shade(theme, layer, len(layers)))},
-                "customdata": [str(heads[i]) for i in of_layer],
-                "hovertext": [escape(both(heads[i])) for i in of_layer],
-                "hovertemplate": "%{hovertext}<extra></extra>",
-                "marker": {
-                    "size": 16 if standing else 19,
-                    "color": _shade(theme, layer, len(layers)),
-                    "line": {"width": ring, "color": theme.heads[1]},
-                },
-            }
-        )
-    axis = {"visible": False, "scaleanchor": "x", "scaleratio": 1}
-    layout: dict[str, Any] = {
-        "xaxis": {"visible": False},
-        "yaxis": axis,
-        "legend": {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0},
-        **_sheet(theme, 640, below=64 if standing else 40),
-    }
-    return go.Figure(traces, layout)
+        texts, size = [str(heads[i].head) for i in of_layer], 16 if standing else 19
+        words: Words = {"labels": [str(heads[i]) for i in of_layer], "name": f"layer {layer}", "hover": "%{hovertext}"}
+        words["hints"] = [escape(both(heads[i])) for i in of_layer]
+        text = (texts, 9, readable(colour))
+        x, y = points[of_layer].T
+        series.append(Points(x, y, size, colour, ring, theme.heads[1], False, False, *text, **words))
+    axis = Axis(is_shown=False, is_fixed=False)
+    margin = Margin(30, 10, ABOVE, 64 if standing else 40)
+    plots = [Plot(axis, replace(axis, square=True))]
+    return Chart(theme, series, plots, height=640, margin=margin, legend=Legend(is_below=True))
 
 
-def matrix(heads: Sequence[Head], distances: Matrix, theme: Theme) -> go.Figure:
+def matrix(heads: Sequence[Head], distances: Matrix, theme: Theme) -> Chart:
     """The divergence of every two heads; the scale always runs from 0 to ln 2."""
     names = [both(head) for head in heads]
-    places = list(range(len(heads)))
-    labelled = [i for i in places if heads[i].head == 0]
-    axis = {"tickvals": labelled, "ticktext": [f"L{heads[i].layer}" for i in labelled], "showgrid": False}
-    figure = go.Figure(
-        go.Heatmap(
-            z=distances,
-            zmin=0,
-            zmax=LN2,
-            colorscale=[[i / (len(theme.ramp) - 1), colour] for i, colour in enumerate(theme.ramp[::-1])],
-            customdata=np.array([[f"{a} and {b}" for b in names] for a in names]),
-            hovertemplate="%{customdata}: %{z:.3f} nats<extra></extra>",
-            colorbar={
-                "title": {"text": "nats", "side": "right"},
-                "orientation": "h",
-                "thickness": 10,
-                "lenmode": "pixels",
-                "len": 240,
-                "x": 0,
-                "xanchor": "left",
-                "y": 0,
-                "yref": "container",
-                "yanchor": "bottom",
-                "outlinewidth": 0,
-            },
-        )
-    )
-    figure.update_layout(
-        xaxis=axis | {"constrain": "domain", "constraintoward": "left"},
-        yaxis=axis | {"autorange": "reversed", "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"},
-        **_sheet(theme, 620, below=84),
-    )
-    return figure
-
-
-def _sheet(theme: Theme, height: int, below: int) -> dict[str, object]:
-    """The layout of the chart; ``below`` is the room for what is below the drawing. A strip above it is reserved for
-    Plotly's buttons."""
-    return {
-        "height": height,
-        "margin": {"l": 30, "r": 10, "t": 36, "b": below},
-        **paper(theme),
-    }
+    labels = np.array([[f"{a} and {b}" for b in names] for a in names])
+    at = [i for i, head in enumerate(heads) if head.head == 0]
+    x = Axis(at=at, names=[f"L{heads[i].layer}" for i in at], grid=False, is_fixed=False, toward="left")
+    y = replace(x, is_reversed=True, square=True, toward="top")
+    hover = "%{customdata}: %{z:.3f} nats"
+    cells = Cells(distances, 0, LN2, theme.ramp[::-1], scale_at="below", unit="nats", labels=labels, hover=hover)
+    return Chart(theme, [cells], [Plot(x, y)], height=620, margin=Margin(30, 10, ABOVE, 84))
 
 
 def _shade(theme: Theme, layer: int, count: int) -> str:

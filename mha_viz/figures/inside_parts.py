@@ -1,17 +1,16 @@
-"""Parts of the charts of Inside a head: tokens and heads along an axis, numbers as cells, and the layout."""
+"""Parts of the charts of Inside a head: tokens and heads along an axis, numbers as cells and as bars."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from mha_viz.attention.trace import Array, Trace
-from mha_viz.figures.charts import go
-from mha_viz.figures.plots import Plots
-from mha_viz.figures.theme import Theme, colorscale, paper
+from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Margin, Plot, Series, one_below_another
+from mha_viz.figures.theme import Theme
 
 POOLED = 96  # rows and columns of a large matrix
 LETTERS = 12  # characters of a token's label
@@ -27,29 +26,24 @@ def _token_label(trace: Trace, token: int) -> str:
     return escape(text if len(text) <= LETTERS else text[: LETTERS - 1] + "…")
 
 
-def token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int]) -> dict[str, Any]:
+def token_axis(trace: Trace, tokens: Sequence[int], marked: Sequence[int], **properties: Any) -> Axis:
     """Ticks by position, not by text, so that repeated tokens stay separate. Marked tokens are bold."""
     names = [f"<b>{_token_label(trace, t)}</b>" if t in marked else _token_label(trace, t) for t in tokens]
-    return {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False, "zeroline": False}
+    return Axis(at=list(range(len(names))), names=names, tokens=tokens, **{"grid": False, "zero": "", **properties})
 
 
-def along(plots: Plots, tokens: Sequence[int], *axes: str) -> None:
-    """Stores in the chart which tokens each axis shows, so that the browser can mark them in all charts."""
-    plots.layout(meta={"tokens": [int(token) for token in tokens], "axes": list(axes)})
+def number_axis(theme: Theme, most: int, **properties: Any) -> Axis:
+    """A vertical axis with lines at numbers, of which 0 has the strongest."""
+    return Axis(grid=True, zero=theme.muted, most=most, **properties)
 
 
-def head_axis(heads: int, per_head: int, shared: int = 1) -> dict[str, Any]:
+def head_axis(heads: int, per_head: int, shared: int = 1, **properties: Any) -> Axis:
     """At most eight heads by name, each in the middle of its ``per_head`` columns; if ``shared`` heads have the same
     columns, the first and the last of them: "H0–H3"."""
     every = range(0, heads, -(-heads // 8))
+    names = [f"H{h}" if shared == 1 else f"H{h * shared}–H{(h + 1) * shared - 1}" for h in every]
     middle = [h * per_head + (per_head - 1) / 2 for h in every]
-    return {
-        "tickvals": middle,
-        "ticktext": [f"H{h}" if shared == 1 else f"H{h * shared}–H{(h + 1) * shared - 1}" for h in every],
-        "showgrid": False,
-        "zeroline": False,
-        "tickangle": 0,
-    }
+    return Axis(at=middle, names=names, grid=False, zero="", angle=0, **properties)
 
 
 def pooled(matrix: Array, heads: int) -> tuple[Array, int]:
@@ -69,46 +63,43 @@ def colour_limit(numbers: Array) -> float:
     return max(1e-6, float(np.percentile(np.abs(numbers), 99)))
 
 
-def signed_cells(numbers: Array, limit: float, theme: Theme, bar: bool = False) -> dict[str, Any]:
+def signed_cells(numbers: Array, limit: float, theme: Theme, with_scale: bool = False, **properties: Any) -> Cells:
     """Numbers as cells, blue below zero and orange above, strongest at ``limit``."""
-    return {
-        "type": "heatmap",
-        "z": numbers,
-        "zmin": -limit,
-        "zmax": limit,
-        "colorscale": colorscale(theme.signed),
-        "showscale": bar,
-        "colorbar": colour_bar(),
-        "hovertemplate": "row %{y}, column %{x}: %{z:.3f}<extra></extra>",
-    }
+    usual = {"hover": "row %{y}, column %{x}: %{z:.3f}", **properties}
+    return Cells(numbers, -limit, limit, theme.signed, scale_at="right" if with_scale else "", **usual)
 
 
-def signed_bars(numbers: Array, theme: Theme) -> dict[str, Any]:
+def signed_bars(numbers: Array, theme: Theme, plot: int) -> Bars:
     """A bar for each number of a vector, blue below zero and orange above."""
     colours = [theme.signed[5] if number > 0 else theme.signed[1] for number in numbers]
-    hover = "number %{x}: %{y:.3f}<extra></extra>"
-    return {"type": "bar", "y": numbers, "marker": {"color": colours}, "hovertemplate": hover}
+    return Bars(range(len(numbers)), numbers, colours, hover="number %{x}: %{y:.3f}", plot=plot)
 
 
-def sized_cells(cells: Array, theme: Theme) -> dict[str, Any]:
+def vectors_one_below_another(
+    trace: Trace, rows: Mapping[str, Array], theme: Theme, height: int, gap: float, limits: Sequence[float] = ()
+) -> Chart:
+    """Vectors of d_k numbers under their titles, with one horizontal axis; ``limits``: the ends of the vertical ones,
+    if they are not left to each vector."""
+    last, plots = len(rows) - 1, list[Plot]()
+    for row, (title, up) in enumerate(zip(rows, one_below_another(len(rows), gap), strict=True)):
+        x = Axis(same_as=last, has_labels=False) if row < last else Axis(title=f"i, from 0 to {trace.d_k - 1}")
+        ends = (-limits[row], limits[row]) if limits else None
+        plots.append(Plot(x, number_axis(theme, 4, range=ends), title, up=up))
+    series = [signed_bars(numbers, theme, row) for row, numbers in enumerate(rows.values())]
+    return chart_of(theme, series, plots, height, top=34, left=45, titles_left=True)
+
+
+def sized_cells(cells: Array, theme: Theme, plot: int = 0) -> Cells:
     """Sizes, which start at 0, as cells of one hue."""
-    colours = {"zmin": 0, "zmax": float(np.percentile(cells, 99.5)), "colorscale": colorscale(theme.ramp)}
-    return {"type": "heatmap", "z": cells, **colours, "showscale": False, "hoverinfo": "skip"}
+    return Cells(cells, 0, float(np.percentile(cells, 99.5)), theme.ramp, hover="", plot=plot)
 
 
-def bars_rightward(numbers: Array, colours: str | Sequence[str], labels: Sequence[str], digits: int) -> dict[str, Any]:
-    """Horizontal bars, one below the other, each with its label at its end."""
-    return {
-        "type": "bar",
-        "x": numbers,
-        "y": list(range(len(numbers))),
-        "orientation": "h",
-        "marker": {"color": colours},
-        "text": labels,
-        "textposition": "outside",
-        "cliponaxis": False,
-        "hovertemplate": f"%{{x:.{digits}f}}<extra></extra>",
-    }
+def bars_rightward(
+    numbers: Array, colours: str | Sequence[str], texts: Sequence[str], digits: int, plot: int = 0
+) -> Bars:
+    """Horizontal bars, one below the other, each with its text at its end."""
+    at, hover = list(range(len(numbers))), f"%{{x:.{digits}f}}"
+    return Bars(at, numbers, colours, lies=True, texts=texts, hover=hover, plot=plot)
 
 
 def head_colour(theme: Theme, head: int) -> str:
@@ -116,27 +107,15 @@ def head_colour(theme: Theme, head: int) -> str:
     return theme.heads[head % len(theme.heads)]
 
 
-def head_line(theme: Theme, head: int) -> dict[str, Any]:
-    """A frame around what belongs to a head."""
-    return {"color": head_colour(theme, head), "width": 3}
-
-
-def colour_bar() -> dict[str, Any]:
-    """A narrow colour scale."""
-    return {"thickness": 9, "outlinewidth": 0, "nticks": 5}
-
-
-def finished(plots: Plots, theme: Theme, height: int, top: int = 10, left: int = 10, legend: bool = False) -> go.Figure:
-    """The chart with its size in pixels, its margins and one size of type."""
-    plots.layout(
-        height=height,
-        margin={"l": left, "r": 10, "t": top, "b": 40},
-        **paper(theme),
-        showlegend=legend,
-        legend={"orientation": "h", "y": 1.07, "yanchor": "bottom", "x": 0, "itemclick": False},
-    )
-    plain: dict[str, Any] = {"fixedrange": True, "ticks": "", "tickfont": {"size": 12}, "title": {"font": {"size": 13}}}
-    plots.x(**plain)
-    plots.y(**plain)
-    plots.notes(font={"size": 13})
-    return plots.chart()
+def chart_of(
+    theme: Theme,
+    series: Sequence[Series],
+    plots: Sequence[Plot],
+    height: int,
+    top: int = 10,
+    left: int = 10,
+    **properties: Any,
+) -> Chart:
+    """A chart of Inside a head, with its margins and one size of type."""
+    margin = Margin(left, 10, top, 40)
+    return Chart(theme, series, plots, height, margin, label_letters=12, title_letters=13, **properties)

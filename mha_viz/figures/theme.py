@@ -11,9 +11,8 @@ drawn together, the lines of the second, third and fourth are dashed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,33 +61,10 @@ FONT = "Source Sans, sans-serif"
 THEMES = {"light": LIGHT, "dark": DARK}
 
 
-# ---- For Plotly ------------------------------------------------------------------------------------------------------
-
-
-def paper(theme: Theme, size: int = 13) -> dict[str, Any]:
-    """The layout of every chart: a transparent background, and text and hover boxes as on the page."""
-    return {
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": theme.ink, "size": size, "family": FONT},
-        "hoverlabel": {
-            "align": "left",
-            "bgcolor": theme.paper,
-            "bordercolor": theme.muted,
-            "font": {"color": theme.ink, "size": 13, "family": FONT},
-        },
-    }
-
-
-def colorscale(stops: Sequence[str]) -> list[list[Any]]:
-    """The stops of a ramp in Plotly's form."""
-    return [[i / (len(stops) - 1), colour] for i, colour in enumerate(stops)]
-
-
-def grid_colour(theme: Theme, opacity: float = 0.25) -> str:
-    """The colour of grid lines and of other faint elements."""
-    r, g, b = (int(theme.muted[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({r},{g},{b},{opacity})"
+def rgba(colour: str, opacity: float = 0.25) -> str:
+    """A colour in Plotly's form; 0.25 is the opacity of grid lines and of other faint elements."""
+    r, g, b = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return colour if opacity == 1 else f"rgba({r},{g},{b},{opacity})"
 
 
 def readable(colour: str) -> str:

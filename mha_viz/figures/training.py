@@ -1,4 +1,4 @@
-"""Charts of a training run: what each head looks at, how alike heads are, and how that changes (Plotly).
+"""Charts of a training run: what each head looks at, how alike heads are, and how that changes.
 
 Steps are recorded densely at first and sparsely later; curves give every recorded step the same room, so that the
 effect of the first update is visible.
@@ -7,15 +7,17 @@ effect of the first update is visible.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.figures.charts import go
+from mha_viz.figures import chart
+from mha_viz.figures.chart import Axis, Band, Bars, Cells, Chart, Frame, Legend, Margin, Plot, Series, Words
 from mha_viz.figures.frames import Matrix
-from mha_viz.figures.theme import Theme, colorscale, grid_colour, paper
+from mha_viz.figures.theme import Theme, rgba
 from mha_viz.numerals import decimal
 
 LN2 = 0.6931
@@ -32,7 +34,7 @@ class Line(NamedTuple):
     values: Array
     colour: int | None = None
     bold: bool = False
-    dash: str = "solid"
+    dash: Literal["solid", "dot", "dash"] = "solid"
 
 
 # ---- Curves over steps ----------------------------------------------------------------------------------
@@ -46,35 +48,33 @@ def curves(
     bounds: tuple[float, float] | None = None,
     log: bool = False,
     digits: int = 3,
-) -> go.Figure:
+) -> Chart:
     """Curves over the recorded steps; the step in view, number ``at``, is marked."""
-    drawn = [
-        {
-            "type": "scatter", "mode": "lines", "name": escape(line.name), "showlegend": line.colour is not None,
-            "x": list(range(len(steps))), "y": line.values, "customdata": list(steps),
-            "line": {"color": _colour(theme, line.colour), "width": 3 if line.bold else 1.4, "dash": line.dash},
-            "hovertemplate": f"{escape(line.name)}, step %{{customdata}}: %{{y:.{digits}f}}<extra></extra>",
-        }
-        for line in lines
-    ]  # fmt: skip
-    mark = {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "xref": "x", "yref": "y domain"}
-    shown = _spread(steps)
-    layout = dict(
-        **paper(theme, 12),
-        height=250,
-        margin={"l": 46, "r": 8, "t": 8, "b": 34},
-        shapes=[{**mark, "line": {"width": 1, "color": theme.accent, "dash": "dot"}}],
-        xaxis={
-            "tickvals": shown, "ticktext": [f"{steps[i]:,}" for i in shown], "range": [-0.4, len(steps) - 0.6],
-            "fixedrange": True, "showgrid": False, "zeroline": False, "title": {"text": "step", "standoff": 4},
-        },
-        yaxis={
-            "gridcolor": grid_colour(theme), "zerolinecolor": grid_colour(theme), "fixedrange": True,
-            "ticks": "", **(_decades(lines) if log else {"range": list(bounds) if bounds else None, "nticks": 6}),
-        },
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "font": {"size": 12}},
+    labelled, faint = _spread(steps), rgba(theme.muted)
+    x = Axis(
+        title="step", near=4, at=labelled, names=[f"{steps[i]:,}" for i in labelled], range=(-0.4, len(steps) - 0.6),
+        grid=False, zero="",
     )  # fmt: skip
-    return go.Figure(drawn, layout)  # all at once: Plotly takes ten times as long to check what is added one by one
+    y = Axis(grid=True, zero=faint, **(_decades(lines) if log else {"range": bounds, "most": 6}))
+    return Chart(
+        theme,
+        [_curve(line, steps, digits, theme) for line in lines],
+        [Plot(x, y)],
+        height=250,
+        margin=Margin(46, 8, 8, 34),
+        frames=[Frame((at, at), None, theme.accent, 1, "dot")],
+        letters=12,
+        legend=Legend(),
+    )
+
+
+def _curve(line: Line, steps: Sequence[int], digits: int, theme: Theme) -> chart.Line:
+    name = escape(line.name)
+    colour, opacity = (theme.muted, 0.55) if line.colour is None else (theme.heads[line.colour % len(theme.heads)], 1)
+    words: Words = {"name": name, "in_legend": line.colour is not None, "labels": list(steps)}
+    words["hover"] = f"{name}, step %{{customdata}}: %{{y:.{digits}f}}"
+    width = 3 if line.bold else 1.4
+    return chart.Line(range(len(steps)), line.values, colour, width, line.dash, opacity=opacity, **words)
 
 
 def _decades(lines: Sequence[Line]) -> dict[str, Any]:
@@ -85,13 +85,8 @@ def _decades(lines: Sequence[Line]) -> dict[str, Any]:
     exponents = range(int(np.floor(low)) - 1, int(np.ceil(high)) + 1)
     marks = [m * 10.0**e for e in exponents for m in ((1,) if high - low > 1.5 else (1, 2, 5))]
     edge = 0.05 * max(high - low, 0.2)
-    span = [low - edge, high + edge]
-    return {
-        "type": "log",
-        "tickvals": marks,
-        "ticktext": [f"{m:.10f}".rstrip("0").rstrip(".") for m in marks],
-        "range": span,
-    }
+    names = [f"{m:.10f}".rstrip("0").rstrip(".") for m in marks]
+    return {"is_log": True, "at": marks, "names": names, "range": (low - edge, high + edge)}
 
 
 def _spread(steps: Sequence[int]) -> list[int]:
@@ -106,136 +101,83 @@ def _spread(steps: Sequence[int]) -> list[int]:
 
 def accuracies(
     names: Sequence[str], shares: Array, labels: Sequence[str], chance: float, theme: Theme, ordered: bool
-) -> go.Figure:
+) -> Chart:
     """Accuracy, ``shares`` [training, label], of every training of a result: curves if the trainings are ``ordered``,
     otherwise bars. ``chance`` is the accuracy of a guess."""
-    figure = go.Figure()
     folded = [escape(name).replace(" ", "<br>", 1) for name in names]
+    series = list[Series]()
     for number, label in enumerate(labels):
-        colour = theme.heads[(*RELATION_COLOURS, 0)[number]]
-        described = {"name": label, "hovertemplate": f"%{{x}}, {label}: %{{y:.1%}}<extra></extra>"}
-        if ordered:
-            line, marker = {"color": colour, "width": 2}, {"size": 9, "color": colour}
-            figure.add_scatter(
-                x=folded, y=shares[:, number], mode="lines+markers", line=line, marker=marker, **described
-            )
-        else:
-            figure.add_bar(x=folded, y=shares[:, number], marker={"color": colour}, **described)
-    figure.add_hline(y=chance, line={"width": 1, "dash": "dot", "color": theme.muted})
-    figure.update_layout(**_shares(theme, 300), bargap=0.3)
-    figure.update_xaxes(type="category", fixedrange=True, showgrid=False, tickangle=0)
-    return figure
+        values, colour = shares[:, number], theme.heads[(*RELATION_COLOURS, 0)[number]]
+        words: Words = {"name": label, "hover": f"%{{x}}, {label}: %{{y:.1%}}"}
+        of_label = (
+            chart.Line(folded, values, colour, point=9, **words) if ordered else Bars(folded, values, colour, **words)
+        )
+        series.append(of_label)
+    x = Axis(has_names=True, grid=False, angle=0)
+    frames = [Frame(None, (chance, chance), theme.muted, 1, "dot")]
+    return _of_shares(theme, series, x, 300, frames=frames, bar_gap=0.3)
 
 
-def removal(least: Array, most: Array, chance: Array, theme: Theme) -> go.Figure:
+def removal(least: Array, most: Array, chance: Array, theme: Theme) -> Chart:
     """Accuracy while heads are removed: the least important first, the most important first, and in random orders
     [order, removed + 1] as a mean and a band that contains four fifths of them."""
     gone = list(range(len(least)))
     low, high = np.quantile(chance, (0.1, 0.9), axis=0)
-    blue, orange, grey = theme.heads[0], theme.heads[1], theme.muted
-    figure = go.Figure()
-    figure.add_scatter(x=gone, y=high, mode="lines", line={"width": 0}, hoverinfo="skip", showlegend=False)
-    figure.add_scatter(
-        x=gone, y=low, mode="lines", line={"width": 0}, fill="tonexty", fillcolor=grid_colour(theme), hoverinfo="skip",
-        name="80% of random orders",
-    )  # fmt: skip
-    curves = ((chance.mean(axis=0), "at random", grey), (most, "most important first", orange))
-    for values, name, colour in (*curves, (least, "least important first", blue)):
-        figure.add_scatter(
-            x=gone, y=values, mode="lines+markers", name=name, line={"color": colour, "width": 2}, marker={"size": 7},
-            hovertemplate=f"{name}, %{{x}} removed: %{{y:.1%}}<extra></extra>",
-        )  # fmt: skip
-    figure.update_layout(**_shares(theme, 320))
-    figure.update_xaxes(
-        title={"text": "heads removed", "standoff": 6}, dtick=1, fixedrange=True, showgrid=False, zeroline=False
-    )
-    return figure
+    series: list[Series] = [Band(gone, low, high, theme.muted, name="80% of random orders", hover="")]
+    for values, name, colour in (
+        (chance.mean(axis=0), "at random", theme.muted),
+        (most, "most important first", theme.heads[1]),
+        (least, "least important first", theme.heads[0]),
+    ):
+        hover = f"{name}, %{{x}} removed: %{{y:.1%}}"
+        series.append(chart.Line(gone, values, colour, point=7, name=name, hover=hover))
+    return _of_shares(theme, series, Axis(title="heads removed", near=6, every=1, grid=False, zero=""), 320)
 
 
-def importance(values: Array, order: Array, theme: Theme) -> go.Figure:
+def importance(values: Array, order: Array, theme: Theme) -> Chart:
     """How much the loss would change with each head, in the order in which heads are removed."""
-    figure = go.Figure()
-    figure.add_bar(
-        x=[f"H{h}" for h in order],
-        y=[float(values[h]) for h in order],
-        marker={"color": [theme.heads[h % len(theme.heads)] for h in order]},
-        hovertemplate="%{x}: %{y:.3f}<extra></extra>",
-    )
-    figure.update_layout(**paper(theme, 12), height=320, margin={"l": 46, "r": 8, "t": 30, "b": 40}, bargap=0.3)
-    figure.update_xaxes(type="category", fixedrange=True, title={"text": "removed, first to last", "standoff": 6})
-    figure.update_yaxes(gridcolor=grid_colour(theme), fixedrange=True, zeroline=False)
-    return figure
+    colours, lengths = [theme.heads[h % len(theme.heads)] for h in order], [float(values[h]) for h in order]
+    bars = Bars([f"H{h}" for h in order], lengths, colours, hover="%{x}: %{y:.3f}")
+    x = Axis(has_names=True, title="removed, first to last", near=6)
+    plots, margin = [Plot(x, Axis(grid=True, zero=""))], Margin(46, 8, 30, 40)
+    return Chart(theme, [bars], plots, height=320, margin=margin, letters=12, bar_gap=0.3)
 
 
 # ---- One step ------------------------------------------------------------------------------------------
 
 
-def likeness(matrix: Matrix, at: int, theme: Theme) -> go.Figure:
+def likeness(matrix: Matrix, at: int, theme: Theme) -> Chart:
     """Every two heads compared at the recorded step number ``at``, in the colours of the player."""
     values = matrix.values[at].astype(np.float64)
     names = [f"H{head}" for head in range(len(values))]
-    stops = theme.ramp if matrix.colours == "share" else theme.signed
-    figure = go.Figure()
-    figure.add_heatmap(
-        z=values,
-        zmin=matrix.low,
-        zmax=matrix.high,
-        colorscale=colorscale(stops[::-1]),
-        text=[[decimal(value) for value in row] for row in values],
-        texttemplate="%{text}" if len(names) <= LABELLED else None,
-        xgap=1,
-        ygap=1,
-        showscale=False,
-    )
-    axis = {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False}
+    scale = (theme.ramp if matrix.colours == "share" else theme.signed)[::-1]
+    texts = [[decimal(value) for value in row] for row in values] if len(names) <= LABELLED else None
+    axis = Axis(at=list(range(len(names))), names=names, grid=False)
     side = 80 + max(260, 30 * len(names))
-    figure.update_layout(
+    return Chart(
+        theme,
+        [Cells(values, matrix.low, matrix.high, scale, texts, gap=1)],
+        [Plot(replace(axis, is_above=True), replace(axis, is_reversed=True))],
         width=side,
         height=side,
-        margin={"l": 40, "r": 40, "t": 40, "b": 40},
-        **paper(theme, 12),
-        xaxis={**axis, "side": "top"},
-        yaxis={**axis, "autorange": "reversed"},
+        margin=Margin(40, 40, 40, 40),
+        letters=12,
     )
-    return figure
 
 
-def gradients(norms: Array, theme: Theme) -> go.Figure:
+def gradients(norms: Array, theme: Theme) -> Chart:
     """The norm of the gradient that arrives at each head, ``norms`` [head]."""
-    figure = go.Figure()
-    figure.add_bar(
-        x=[float(norm) for norm in norms],
-        y=[f"H{head}" for head in range(len(norms))],
-        orientation="h",
-        marker={"color": [theme.heads[head % len(theme.heads)] for head in range(len(norms))]},
-        text=[f"{norm:.2g}" for norm in norms],
-    )
-    figure.update_layout(
-        **paper(theme, 12), height=70 + 26 * len(norms), margin={"l": 46, "r": 60, "t": 10, "b": 40}, bargap=0.3
-    )
-    figure.update_xaxes(rangemode="tozero", gridcolor=grid_colour(theme), title={"text": "norm", "standoff": 4})
-    figure.update_yaxes(autorange="reversed")
-    return figure
+    names, texts = [f"H{head}" for head in range(len(norms))], [f"{norm:.2g}" for norm in norms]
+    colours = [theme.heads[head % len(theme.heads)] for head in range(len(norms))]
+    bars = Bars(names, [float(norm) for norm in norms], colours, lies=True, texts=texts)
+    plots = [Plot(Axis(from_zero=True, grid=True, title="norm", near=4), Axis(is_reversed=True))]
+    height, margin = 70 + 26 * len(norms), Margin(46, 60, 10, 40)
+    return Chart(theme, [bars], plots, height=height, margin=margin, letters=12, bar_gap=0.3)
 
 
 # ---- Shared ---------------------------------------------------------------------------------------------
 
 
-def _shares(theme: Theme, height: int) -> dict[str, Any]:
-    return {
-        **paper(theme, 12),
-        "height": height,
-        "margin": {"l": 46, "r": 8, "t": 30, "b": 40},
-        "yaxis": {
-            "range": [0, 1.04],
-            "tickformat": ".0%",
-            "gridcolor": grid_colour(theme),
-            "fixedrange": True,
-            "zeroline": False,
-        },
-        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "font": {"size": 12}},
-    }
-
-
-def _colour(theme: Theme, number: int | None) -> str:
-    return grid_colour(theme, 0.55) if number is None else theme.heads[number % len(theme.heads)]
+def _of_shares(theme: Theme, series: Sequence[Series], x: Axis, height: int, **properties: Any) -> Chart:
+    y, margin = Axis(range=(0, 1.04), form=".0%", grid=True, zero=""), Margin(46, 8, 30, 40)
+    return Chart(theme, series, [Plot(x, y)], height, margin, letters=12, legend=Legend(), **properties)

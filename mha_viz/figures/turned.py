@@ -1,4 +1,4 @@
-"""Charts of what rotary positions do to the queries and keys of a head (Plotly); colours as in the other steps."""
+"""Charts of what rotary positions do to the queries and keys of a head; colours as in the other steps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import numpy as np
 
 from mha_viz.attention.rotary import Rotation, turn
 from mha_viz.attention.trace import Array, Trace
-from mha_viz.figures.charts import go
-from mha_viz.figures.inside_parts import finished, signed_bars, token_name
-from mha_viz.figures.plots import Plots
-from mha_viz.figures.theme import Theme, grid_colour
+from mha_viz.figures.chart import Axis, Bars, Chart, Plot
+from mha_viz.figures.inside_parts import chart_of, number_axis, token_name, vectors_one_below_another
+from mha_viz.figures.theme import Theme
 
 
 class Apart(NamedTuple):
@@ -22,7 +21,7 @@ class Apart(NamedTuple):
     scores: Array
 
 
-def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme) -> go.Figure:
+def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Chart:
     """q of one token and k of another, number by number, before and after the rotation by their positions."""
     q, k = trace.before_turn
     rows = {
@@ -31,16 +30,9 @@ def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme
         f"k of {token_name(trace, key)}, before": k[head, key],
         f"k at place {key}": trace.k[head, key],
     }
-    plots = Plots(4, 1, list(rows), shared_x=True, down=0.08)
-    for row, numbers in enumerate(rows.values(), 1):
-        plots.add(signed_bars(numbers, theme), (row, 1))
-        pair = list(rows.values())[(row - 1) // 2 * 2 :][:2]  # before and after share one scale
-        limit = 1.08 * max(1e-6, *(float(np.abs(each).max()) for each in pair))
-        plots.y((row, 1), range=[-limit, limit])
-    plots.x((4, 1), title={"text": f"i, from 0 to {trace.d_k - 1}"})
-    plots.y(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=4)
-    plots.notes(x=0, xanchor="left")  # visible on a phone, where the chart scrolls
-    return finished(plots, theme, 560, top=34, left=45)
+    largest = [max(1e-6, float(np.abs(numbers).max())) for numbers in rows.values()]
+    limits = [1.08 * max(pair) for pair in (largest[:2], largest[2:]) for _ in pair]  # before and after share one scale
+    return vectors_one_below_another(trace, rows, theme, 560, 0.08, limits)
 
 
 def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> Apart:
@@ -55,13 +47,10 @@ def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> 
     return Apart(places, (turned_q * turned_k).sum(axis=1))
 
 
-def distances(trace: Trace, rotation: Rotation, head: int, query: int, key: int, theme: Theme) -> go.Figure:
+def distances(trace: Trace, rotation: Rotation, head: int, query: int, key: int, theme: Theme) -> Chart:
     """The score of this pair at every distance; the point of their actual distance is filled."""
     other = apart(trace, rotation, head, query, key)
     colours = [theme.heads[1] if place == query - key else theme.muted for place in other.places]
-    bars = {"type": "bar", "x": other.places, "y": other.scores, "marker": {"color": colours}}
-    plots = Plots()
-    plots.add({**bars, "hovertemplate": "%{x} tokens apart: %{y:.2f}<extra></extra>"})
-    plots.x(title={"text": "tokens from the key on to the query"})
-    plots.y(gridcolor=grid_colour(theme), zerolinecolor=theme.muted, nticks=5, title={"text": "q · k"})
-    return finished(plots, theme, 260, left=55)
+    bars = Bars(other.places, other.scores, colours, hover="%{x} tokens apart: %{y:.2f}")
+    plot = Plot(Axis(title="tokens from the key on to the query"), number_axis(theme, 5, title="q · k"))
+    return chart_of(theme, [bars], [plot], 260, left=55)

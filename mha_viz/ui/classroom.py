@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import streamlit as st
 
+from mha_viz.figures.chart import Chart
 from mha_viz.numerals import counted
 from mha_viz.ui import address, lesson, request
 from mha_viz.ui.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson
@@ -38,13 +39,11 @@ _STYLE = """
 """
 
 
-def legible(chart: Any) -> Any:
-    """The chart as it is on the page; in a class, with letters that can be read from the last row."""
-    if not address.in_class():
-        return chart
-    from mha_viz.figures.enlarged import enlarged  # loads Plotly, which is loaded already if there is a chart
+def legible(chart: Chart) -> Any:
+    """The chart for the page, drawn by Plotly; in a class, with letters that can be read from the last row."""
+    from mha_viz.figures.chart_plotly import plotly  # imports Plotly and pandas, for which no first picture must wait
 
-    return enlarged(chart, LARGER)
+    return plotly(chart, LARGER if address.in_class() else 1)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from mha_viz.ui import address, inference, navigation, request, takeaway, tray, 
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
 from mha_viz.ui.cache import Target, office, ready
-from mha_viz.ui.compare import publish, quantity
+from mha_viz.ui.compare import head_map, publish, quantity
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
 from mha_viz.ui.request import PageRequest
@@ -66,8 +66,6 @@ def show(what: PageRequest) -> None:
     _about(attention, head)
     inference.say_cut(attention, what.where, what.sentence)
     if chosen == "map":
-        from mha_viz.ui.compare import head_map  # imports plotly and computes the map, only when it is chosen
-
         drawn = head_map.show(attention, head)
         _draw([Panel(attention, head)], charts=drawn)  # opens the clicked point
         return

@@ -12,6 +12,8 @@ from mha_viz.analysis.measures import averages
 from mha_viz.analysis.metrics import METRICS, PerHead, measure_all
 from mha_viz.attention import Head, called
 from mha_viz.drawing.table import Table
+from mha_viz.figures.effects import head_grid
+from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal
 from mha_viz.ui import inference
@@ -68,9 +70,6 @@ def _measures(model: catalog.Model, sentence: str) -> Mapping[str, PerHead]:
 
 
 def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> Chart:
-    from mha_viz.figures.effects import head_grid  # imports pandas, which the first picture must not wait for
-    from mha_viz.figures.head_map import CONFIG
-
     name = st.segmented_control(
         "Measure", list(METRICS), default="previous", key="averaged", required=True,
         format_func=lambda one: METRICS[one].label,

@@ -14,6 +14,7 @@ from mha_viz.attention import Attention
 from mha_viz.attention.trace import Trace
 from mha_viz.drawing.table import Table
 from mha_viz.errors import SettingError
+from mha_viz.figures.text_table import text_table
 from mha_viz.models import catalog
 from mha_viz.ui import address
 from mha_viz.ui.parts import complain, guarded, plain
@@ -161,8 +162,6 @@ def _cell(row: CostRow, cost: Costs) -> str:
 
 def _chart(columns: Mapping[str, Costs]) -> Chart:
     """The table as a picture and as numbers."""
-    from mha_viz.figures.text_table import text_table
-
     names = [escape(name) for name in columns]
     cells = [[row.tell(cost) for cost in columns.values()] for row in ROWS]
     about = "One layer of attention, float32 (Vaswani et al. 2017, section 3.2.2)."

@@ -4,42 +4,46 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import pytest
-from plotly.subplots import make_subplots
 
 from mha_viz import figure as figure_api
-from mha_viz.drawing.marks import Cells, Polyline, Rect, Text
+from mha_viz.drawing.marks import Cells as Picture
+from mha_viz.drawing.marks import Polyline, Rect, Text
 from mha_viz.errors import ExportError
-from mha_viz.figures.chart_axes import axis
-from mha_viz.figures.chart_numbers import numbers
+from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Legend, Line, Margin, Plot, Series, spans
+from mha_viz.figures.chart_axes import scale
+from mha_viz.figures.chart_drawing import drawing
 from mha_viz.figures.chart_text import text_marks, width, without_markup
 from mha_viz.figures.layout import Size
-from mha_viz.figures.static_chart import drawing
 from mha_viz.figures.theme import LIGHT, Theme
 from tests.files import opens
 
 SIZE = Size(width_mm=170, font_pt=8)
-MARGIN = {"l": 50, "r": 10, "t": 20, "b": 30}
+GREYS = ("#ffffff", "#000000")
+INK, PLAIN = "#000000", Axis()
 
 
-def marks(chart: Any, kind: type) -> list[Any]:
+def chart_of(*series: Series, x: Axis = PLAIN, y: Axis = PLAIN) -> Chart:
+    return Chart(LIGHT, series, [Plot(x, y)], 300, Margin(50, 10, 20, 30), letters=12, legend=Legend())
+
+
+def marks(chart: Chart, kind: type) -> list[Any]:
     """The marks of a chart, in pixels of the page; the sheet is at least 620 pixels wide."""
-    drawn = drawing(chart, LIGHT, SIZE, "Caption.", "Alt")
+    drawn = drawing(chart, SIZE, "Caption.", "Alt")
     return [mark for mark in drawn.marks if isinstance(mark, kind)]
 
 
-def texts(chart: Any) -> list[str]:
+def texts(chart: Chart) -> list[str]:
     return [mark.text for mark in marks(chart, Text)]
 
 
 def test_bars_stand_on_zero_and_are_as_long_as_their_numbers() -> None:
-    chart = go.Figure(go.Bar(x=["a", "b", "c"], y=[1.0, 2.0, -1.0]), {"height": 250, "margin": MARGIN})
-    first, second, third = marks(chart, Rect)
+    first, second, third = marks(chart_of(Bars(["a", "b", "c"], [1.0, 2.0, -1.0], INK)), Rect)
     assert second.height == pytest.approx(2 * first.height) == pytest.approx(2 * third.height)
     assert first.y + first.height == pytest.approx(second.y + second.height) == pytest.approx(third.y)
     assert second.x - first.x == pytest.approx(third.x - second.x)
@@ -47,71 +51,95 @@ def test_bars_stand_on_zero_and_are_as_long_as_their_numbers() -> None:
 
 
 def test_bars_at_one_place_stand_side_by_side_and_others_do_not() -> None:
-    both = go.Figure([go.Bar(x=[0, 1], y=[1, 1]), go.Bar(x=[0, 1], y=[1, 1])], {"height": 250, "margin": MARGIN})
+    both = chart_of(Bars([0, 1], [1, 1], INK), Bars([0, 1], [1, 1], INK))
     a, b, c, _ = sorted(marks(both, Rect), key=lambda mark: mark.x)
     assert b.x == pytest.approx(a.x + a.width)
     assert c.x > b.x + b.width
-    apart = go.Figure([go.Bar(x=[0, 1], y=[1, 1]), go.Bar(x=[2, 3], y=[1, 1])], {"height": 250, "margin": MARGIN})
-    assert marks(apart, Rect)[0].width == pytest.approx(marks(go.Figure(go.Bar(x=[0, 1, 2, 3], y=[1] * 4), {
-        "height": 250, "margin": MARGIN}), Rect)[0].width)  # fmt: skip
+    apart = chart_of(Bars([0, 1], [1, 1], INK), Bars([2, 3], [1, 1], INK))
+    assert marks(apart, Rect)[0].width == pytest.approx(marks(chart_of(Bars(range(4), [1] * 4, INK)), Rect)[0].width)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_first_row_of_cells_is_above_where_the_axis_says_so(reverse: bool) -> None:
-    cells = go.Heatmap(z=[[0.0, 1.0], [0.5, 0.0]], zmin=0, zmax=1, colorscale=[[0, "#ffffff"], [1, "#000000"]],
-                       showscale=False)  # fmt: skip
-    chart = go.Figure(cells, {"height": 300, "margin": MARGIN})
-    chart.update_yaxes(autorange="reversed" if reverse else True)
-    (drawn,) = marks(chart, Cells)
+    chart = chart_of(Cells([[0.0, 1.0], [0.5, 0.0]], 0, 1, GREYS), y=Axis(is_reversed=reverse))
+    (drawn,) = marks(chart, Picture)
     shades = drawn.pixels[..., 0].tolist()
     upper, lower = [255, 0], [128, 255]
     assert shades == ([upper, lower] if reverse else [lower, upper])
 
 
 def test_a_cell_without_a_number_is_left_out() -> None:
-    cells = go.Heatmap(z=[[0.0, np.nan], [1.0, 1.0]], zmin=0, zmax=1, colorscale=[[0, "#ffffff"], [1, "#000000"]])
-    chart = go.Figure(cells, {"height": 300, "margin": MARGIN})
-    chart.update_traces(showscale=False)
+    chart = chart_of(Cells([[0.0, np.nan], [1.0, 1.0]], 0, 1, GREYS))
     assert len(marks(chart, Rect)) == 3
-    assert marks(chart, Cells) == []
+    assert marks(chart, Picture) == []
 
 
 def test_what_is_written_in_cells_is_written_in_the_file() -> None:
-    scale = [[0, "#ffffff"], [1, "#000000"]]
-    cells = go.Heatmap(z=[[0.0, 1.0]], zmin=0, zmax=1, colorscale=scale, text=[["no", "yes"]], texttemplate="%{text}")
-    chart = go.Figure(cells, {"height": 300, "margin": MARGIN})
-    chart.update_traces(showscale=False)
+    chart = chart_of(Cells([[0.0, 1.0]], 0, 1, GREYS, [["no", "yes"]]))
     inks = {mark.text: mark.colour for mark in marks(chart, Text) if mark.text in ("no", "yes")}
     assert inks == {"no": "#000000", "yes": "#ffffff"}
 
 
+@pytest.mark.parametrize("place", ["right", "below"])
+def test_a_scale_of_colours_has_its_numbers(place: Any) -> None:
+    chart = chart_of(Cells([[0.0, 1.0]], -2, 2, GREYS, scale_at=place, unit="nats" if place == "below" else ""))
+    assert len(marks(chart, Picture)) == 2
+    assert {"−2", "−1", "0", "1", "2"} <= set(texts(chart))
+    assert ("nats" in texts(chart)) is (place == "below")
+
+
 def test_a_curve_has_the_ends_that_its_axis_gives_it() -> None:
-    chart = go.Figure(go.Scatter(x=[0, 1, 2], y=[1.0, 10.0, 100.0], mode="lines"), {"height": 300, "margin": MARGIN})
-    chart.update_yaxes(type="log", range=[0, 2])
-    chart.update_xaxes(range=[0, 2])
-    (line,) = [mark for mark in marks(chart, Polyline) if len(mark.points) == 3]
-    (x0, y0), (x1, y1), (x2, y2) = line.points
+    line = Line([0, 1, 2], [1.0, 10.0, 100.0], INK)
+    chart = chart_of(line, x=Axis(range=(0, 2)), y=Axis(is_log=True, range=(0, 2)))
+    (drawn,) = [mark for mark in marks(chart, Polyline) if len(mark.points) == 3]
+    (x0, y0), (x1, y1), (x2, y2) = drawn.points
     assert x1 - x0 == pytest.approx(x2 - x1)
     assert y0 - y1 == pytest.approx(y1 - y2)  # equal factors, equal room
 
 
 def test_a_gap_in_a_curve_stays_a_gap() -> None:
-    line = go.Scatter(x=[0, 1, 2, 3, 4], y=[1, 2, None, 2, 1], mode="lines")
-    chart = go.Figure(line, {"height": 300, "margin": MARGIN})
+    chart = chart_of(Line([0, 1, 2, 3, 4], [1, 2, None, 2, 1], INK))
     assert [len(mark.points) for mark in marks(chart, Polyline)] == [2, 2]
 
 
+def test_the_points_of_a_curve_have_its_colour() -> None:
+    chart = chart_of(Line([0, 1], [1, 2], "#aa0000", point=7))
+    line, *points = marks(chart, Polyline)
+    assert [point.fill for point in points] == ["#aa0000", "#aa0000"] == [line.stroke] * 2
+
+
 def test_labels_titles_and_the_legend_are_written() -> None:
-    chart = make_subplots(1, 2, subplot_titles=["left W<sub>Q</sub>", "<b>right</b>"])
-    chart.add_scatter(x=[0, 1], y=[0, 1], name="one", row=1, col=1)
-    chart.add_scatter(x=[0, 1], y=[0, 1], name="two", row=1, col=2)
-    chart.update_xaxes(tickvals=[0, 1], ticktext=["a &lt; b", "c"], title_text="step")
+    axis = Axis(at=[0, 1], names=["a &lt; b", "c"], title="step")
+    titles = zip(["left W<sub>Q</sub>", "<b>right</b>"], spans((1, 1), 0.1), strict=True)
+    lines = [Line([0, 1], [0, 1], INK, name=name, plot=plot) for plot, name in enumerate(["one", "two"])]
+    plots = [Plot(axis, Axis(), title, across) for title, across in titles]
+    chart = replace(chart_of(*lines), plots=plots)
     written = texts(chart)
     assert {"one", "two", "a < b", "c", "step", "left W", "Q", "right"} <= set(written)
     (index,) = [mark for mark in marks(chart, Text) if mark.text == "Q"]
     (before,) = [mark for mark in marks(chart, Text) if mark.text == "left W"]
     assert (index.size, index.y > before.y) == (pytest.approx(0.7 * before.size), True)
     assert [mark.weight for mark in marks(chart, Text) if mark.text == "right"] == [600]
+
+
+def test_one_series_has_a_legend_only_where_it_must() -> None:
+    line = Line([0, 1], [0, 1], INK, name="one")
+    assert "one" not in texts(chart_of(line))
+    assert "one" in texts(chart_of(replace(line, in_legend=True)))
+
+
+@pytest.mark.parametrize("angle", [None, -90])
+def test_no_label_is_cut_off(angle: float | None) -> None:
+    names = [f"quite a long name {number}" for number in range(12)]
+    upright = chart_of(Bars(names, [1e9] * 12, INK), x=Axis(angle=angle), y=Axis(title="a quantity"))
+    lying = chart_of(Bars(names, [1e9] * 12, INK, lies=True), x=Axis(title="a quantity"))
+    for chart in (upright, lying):
+        drawn = drawing(chart, SIZE, "", "")
+        for mark in (mark for mark in drawn.marks if isinstance(mark, Text)):
+            turn = np.radians(mark.turn)
+            long = width(mark.text, mark.size)
+            assert -1 <= mark.x <= mark.x + long * np.cos(turn) <= drawn.width + 1, mark.text
+            assert -1 <= mark.y - long * np.sin(turn) <= mark.y <= drawn.height + 1, mark.text
 
 
 def test_text_that_looks_like_markup_stays_text() -> None:
@@ -122,45 +150,23 @@ def test_text_that_looks_like_markup_stays_text() -> None:
 
 
 def test_round_numbers_stand_along_an_axis() -> None:
-    layout = go.Figure().layout.xaxis
-    ticks = axis(layout, [[0.0, 7.3]], 0, 100, 0.0, True).ticks()
-    assert [text for _, text in ticks] == ["0", "2", "4", "6"]
-    layout.update(tickformat=".0%", range=[0, 1], nticks=3)
-    assert [text for _, text in axis(layout, [[]], 0, 100, 0.0, False).ticks()] == ["0%", "50%", "100%"]
+    bars = chart_of(Bars([0, 1], [0.0, 7.3], INK))
+    assert [text for _, text in scale(bars, 0, "y").ticks()] == ["0", "2", "4", "6"]
+    shares = chart_of(y=Axis(form=".0%", range=(0, 1), most=3))
+    assert [text for _, text in scale(shares, 0, "y").ticks()] == ["0%", "50%", "100%"]
 
 
 def test_a_square_stays_square() -> None:
-    cells = go.Heatmap(z=np.zeros((4, 4)), zmin=0, zmax=1, colorscale=[[0, "#ffffff"], [1, "#000000"]], showscale=False)
-    chart = go.Figure(cells, {"height": 300, "margin": MARGIN})
-    chart.update_yaxes(scaleanchor="x", constrain="domain")
-    (drawn,) = marks(chart, Cells)
+    (drawn,) = marks(chart_of(Cells(np.zeros((4, 4)), 0, 1, GREYS), y=Axis(square=True)), Picture)
     assert drawn.width == pytest.approx(drawn.height)
-
-
-def test_a_kind_of_trace_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ExportError, match="pie"):
-        drawing(go.Figure(go.Pie(values=[1, 2])), LIGHT, SIZE, "", "")
-
-
-@pytest.mark.parametrize(
-    ("trace", "lacks"),
-    [
-        (go.Scatter(x=[1], y=[1], marker={"symbol": "star"}), "star"),
-        (go.Scatter(x=[1], y=[1], error_y={"array": [1]}), "Error bars"),
-        (go.Bar(x=[1], y=[1], error_x={"array": [1]}), "Error bars"),
-    ],
-)
-def test_what_a_file_would_lack_is_refused(trace: Any, lacks: str) -> None:
-    with pytest.raises(ExportError, match=lacks):
-        drawing(go.Figure(trace), LIGHT, SIZE, "", "")
 
 
 # ---- Files and numbers ------------------------------------------------------------------------------------
 
 
-def draw(theme: Theme) -> Any:
-    chart = go.Figure(go.Bar(x=["=1+1", "b"], y=[0.25, 0.5], name="share", marker={"color": theme.heads[0]}))
-    return chart.update_layout(height=250, margin=MARGIN)
+def draw(theme: Theme) -> Chart:
+    bars = Bars(["=1+1", "b"], [0.25, 0.5], theme.heads[0], name="share")
+    return Chart(theme, [bars], [Plot(Axis(), Axis())], 250, Margin(50, 10, 20, 30))
 
 
 def test_a_chart_is_written_in_each_of_its_formats() -> None:
@@ -183,10 +189,12 @@ def test_the_numbers_of_a_chart_are_those_that_it_draws() -> None:
 
 
 def test_cells_are_named_as_along_their_axes() -> None:
-    chart = go.Figure(go.Heatmap(z=[[1.0, 2.0], [3.0, np.nan]], zmin=0, zmax=3))
-    chart.update_xaxes(tickvals=[0, 1], ticktext=["<b>it</b>", "sat"])
-    rows = numbers(chart, {}).rows
-    assert rows == (("", "", "it", 0, 1.0), ("", "", "sat", 0, 2.0), ("", "", "it", 1, 3.0))
+    cells = Cells([[1.0, 2.0], [3.0, np.nan]], 0, 3, GREYS)
+    assert chart_of(cells, x=Axis(at=[0, 1], names=["<b>it</b>", "sat"])).rows == (
+        ("", "", "it", 0, 1.0),
+        ("", "", "sat", 0, 2.0),
+        ("", "", "it", 1, 3.0),
+    )
 
 
 def test_dark_charts_have_dark_paper() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz.attention import Head
-from mha_viz.models.families import PARTS
+from mha_viz.request import PARTS
 from mha_viz.ui import tray
 from mha_viz.ui.tray import Pin
 from tests import lanes, tiny_encoder_decoders

@@ -18,7 +18,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Ablation, Question
+from mha_viz.attention.answers import Ablation
 from mha_viz.figures import recipe
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import told_apart
@@ -29,6 +29,7 @@ from mha_viz.models import catalog
 from mha_viz.models.ablation import means_over
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
+from mha_viz.request import Question
 from mha_viz.ui import cache as cache_of_pages
 from mha_viz.ui import tray
 from mha_viz.ui.annotated import words_of

@@ -16,8 +16,8 @@ import torch
 
 import mha_viz as mv
 from mha_viz.analysis.metrics import METRICS
-from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.rollout import rollout
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import NOT_SHARES, scale_of
 from mha_viz.drawing.marks import Curve

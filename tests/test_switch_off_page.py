@@ -23,9 +23,9 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder, load
-from mha_viz.models.methods import METHODS
 from mha_viz.reader import Reader
 from mha_viz.reader import __main__ as reader_process
+from mha_viz.request import METHODS
 from mha_viz.study import effects as study
 from mha_viz.ui import inference
 from mha_viz.ui.address import read

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.attention import Head
-from mha_viz.attention.switched_off import MOST_OFF
 from mha_viz.errors import TrayFull
+from mha_viz.heads import MOST_IN_LINK
 from mha_viz.ui import tray
 from mha_viz.ui.tray import Pin
 from tests import hostile
@@ -91,8 +91,8 @@ def test_heads_that_are_off_belong_to_the_reading(off: list[Any]) -> None:
     ("reading", "pins"),
     [
         (["", "cross", "L3H1", "zero"], 0),  # an encoder–decoder has no heads off
-        (["", "", ".".join(f"L{n // 100}H{n % 100}" for n in range(MOST_OFF + 1)), "zero"], 0),
-        (["", "", ".".join(f"L{n // 12}H{n % 12}" for n in range(MOST_OFF)), "zero"], 1),
+        (["", "", ".".join(f"L{n // 100}H{n % 100}" for n in range(MOST_IN_LINK + 1)), "zero"], 0),
+        (["", "", ".".join(f"L{n // 12}H{n % 12}" for n in range(MOST_IN_LINK)), "zero"], 1),
         (["", "", "", "uniform"], 1),
     ],
 )

@@ -15,12 +15,13 @@ from mha_viz import process
 from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.answers import Ablation, Answer, Question
+from mha_viz.attention.answers import Ablation, Answer
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ReadingFailed
 from mha_viz.process.apart import ONE_AT_IMPORT
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
+from mha_viz.request import Question
 
 LOAD_SECONDS = 180.0  # for a model on a slow disk, including the import of the libraries
 READ_SECONDS = 60.0  # for the longest text

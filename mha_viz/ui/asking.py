@@ -8,9 +8,9 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Attention
-from mha_viz.attention.answers import COSINE, MASK, Question
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models import catalog
+from mha_viz.request import COSINE, MASK, Question
 from mha_viz.text import clean
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import MAX_WORD, Address

@@ -24,7 +24,7 @@ from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
 from mha_viz.analysis.removal import Removal, Switch
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Ablation, Answer, Question
+from mha_viz.attention.answers import Ablation, Answer
 from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.correspondence import Panel
@@ -34,6 +34,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.models.folder import stamps
 from mha_viz.reader import Reader
+from mha_viz.request import Question
 from mha_viz.text import Token, TokenizedText, align
 from mha_viz.ui import shelves
 from mha_viz.ui.annotated import words_of

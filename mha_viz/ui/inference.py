@@ -12,15 +12,15 @@ from typing import TypeVar
 
 import streamlit as st
 
-from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import FIRST, Ablation, Question
-from mha_viz.attention.encoder_decoder import request_of
+from mha_viz.attention.answers import Ablation
+from mha_viz.attention.rollout import rollout
+from mha_viz.attention.steps import request_of
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
-from mha_viz.models.families import DECODER
+from mha_viz.request import DECODER, FIRST, Question
 from mha_viz.text import clean
 from mha_viz.ui import address, downloads, two_stacks
 from mha_viz.ui.address import Address

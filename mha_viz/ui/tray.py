@@ -18,10 +18,9 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Head
-from mha_viz.attention.switched_off import parsed, written
 from mha_viz.errors import MhaVizError, TrayFull
-from mha_viz.models.families import PARTS
-from mha_viz.models.methods import METHODS
+from mha_viz.heads import from_link, in_link
+from mha_viz.request import METHODS, PARTS
 from mha_viz.text import clean
 
 MOST = 8
@@ -48,7 +47,7 @@ class Pin:
     def reading(self) -> tuple[str, ...]:
         """What was read, by which model and without which heads."""
         more = [self.target, self.part] if self.part or self.off else []
-        more += [written(self.off), self.how] if self.off else []
+        more += [in_link(self.off), self.how] if self.off else []
         return (self.text, self.pair, self.model, *more)
 
 
@@ -81,7 +80,7 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
         text, pair, model, *more = readings[number]
         target, part, off, how = more + ["", "", "", METHODS[0]][len(more) :]
         given = (head, name, text, pair, model, target, off)
-        heads = parsed(off) if all(isinstance(one, str) for one in given) else None
+        heads = from_link(off) if all(isinstance(one, str) for one in given) else None
         if heads is not None and part in ("", *PARTS) and how in METHODS and not (part and heads):
             named = Head.parse(head), clean(name)[:MAX_NAME]
             way = how if heads else METHODS[0]

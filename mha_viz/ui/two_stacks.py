@@ -9,10 +9,10 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Attention
-from mha_viz.attention.encoder_decoder import read_back
+from mha_viz.attention.steps import request_of
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models import catalog, hub
-from mha_viz.models.families import CROSS, ENCODER, PARTS
+from mha_viz.request import CROSS, ENCODER, PARTS
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import Address
@@ -48,8 +48,7 @@ def beside(model: catalog.Model, attention: Attention, where: Address) -> Target
     its encoder."""
     if not has_two(model):
         return NONE
-    made, _ = read_back(attention.made)
-    return target_of(model, where) if made is not None else Target(part=ENCODER)
+    return target_of(model, where) if is_part(attention) else Target(part=ENCODER)
 
 
 def controls(where: Address) -> None:
@@ -113,17 +112,18 @@ def _on_target(key: str) -> None:
 def say(attention: Attention) -> None:
     """Show the text that the model generated, and what is not defined for a part; nothing for a model with one
     stack."""
-    made, _ = read_back(attention.made)
-    if made is None:
+    request = request_of(attention)
+    if request is None or not request.part:
         return
-    if made.is_generated:
+    if request.part != ENCODER and not request.target:
         remark(f"Target, written by the model one token at a time: “{attention.queries.text}”")
-    remark(WHY[made.part])
+    remark(WHY[request.part])
 
 
 def is_part(attention: Attention) -> bool:
     """Whether a reading is a part of an encoder–decoder."""
-    return read_back(attention.made)[0] is not None
+    request = request_of(attention)
+    return request is not None and bool(request.part)
 
 
 def refused(where: Address, what: str) -> bool:

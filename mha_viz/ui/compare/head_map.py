@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_viz.analysis.distance import Map, Matrix, farthest, nearest
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.encoder_decoder import request_of
+from mha_viz.attention.steps import request_of
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
@@ -119,7 +119,7 @@ def _pin(attention: Attention, head: Head) -> None:
     text, made = attention.queries, request_of(attention)
     pins, _ = tray.read(st.query_params.get("tray"))
     pin = Pin(request.page_request().to_pin(text.text), text.pair, attention.model, head)
-    if made is not None:
+    if made is not None and made.part:
         pin = replace(pin, text=made.text, target=made.target, part=made.part)
     try:
         address.go(tray=tray.write(tray.add(pins, pin)))

@@ -10,15 +10,16 @@ from html import escape
 import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.switched_off import off_in, written
+from mha_viz.attention.steps import request_of
 from mha_viz.browser.view import LONG_TOKENS
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, steps
 from mha_viz.figures.compare import MOST, As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
+from mha_viz.heads import in_link
 from mha_viz.models import catalog
-from mha_viz.models.families import PARTS
+from mha_viz.request import PARTS
 from mha_viz.ui import address, inference, navigation, request, takeaway, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
@@ -78,7 +79,8 @@ def show(what: PageRequest) -> None:
 def _about(attention: Attention, head: Head | None = None) -> None:
     """Say whose heads these are, with a control to change it."""
     whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
-    whose += f", {steps(attention)}" if off_in(attention).heads else ""
+    request_answered = request_of(attention)
+    whose += f", {steps(attention)}" if request_answered is not None and request_answered.off else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
     pair = f"{' → ' * attention.is_cross} <q>{escape(second)}</q>" if second else ""
@@ -222,7 +224,7 @@ def _place(pin: Pin) -> dict[str, str]:
     model = pin.model if pin.model != catalog.default().name else ""
     place = {"head": str(pin.head), "pair": pair, "model": model, "target": pin.target, "part": pin.part}
     if pin.off:
-        place |= {"off": written(pin.off), "how": pin.how}
+        place |= {"off": in_link(pin.off), "how": pin.how}
     return {"text": text} | {name: value for name, value in place.items() if value}
 
 

@@ -9,13 +9,14 @@ import streamlit as st
 
 from mha_viz.analysis.effects import Effects, Together, agreement, ranked
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import COSINE, MASK, Ablation, Answer, Numbers, Question
+from mha_viz.attention.answers import Ablation, Answer, Numbers
 from mha_viz.errors import MhaVizError
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal, percent
+from mha_viz.request import COSINE, MASK, Question
 from mha_viz.ui import address, inference
 from mha_viz.ui.asking import WAITING
 from mha_viz.ui.cache import office

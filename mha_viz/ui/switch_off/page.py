@@ -14,13 +14,14 @@ from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects, Together, all_effects, batches
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Ablation, Question
+from mha_viz.attention.answers import Ablation
 from mha_viz.drawing.table import Table
 from mha_viz.figures import answers as answer_charts
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
+from mha_viz.request import Question
 from mha_viz.ui import address, asking, inference, navigation, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office

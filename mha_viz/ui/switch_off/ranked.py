@@ -10,13 +10,14 @@ import streamlit as st
 
 from mha_viz.analysis.effects import Effects, Numbers, draws
 from mha_viz.attention import Attention
-from mha_viz.attention.answers import COSINE, Ablation
+from mha_viz.attention.answers import Ablation
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ModelUnsupported
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
+from mha_viz.request import COSINE
 from mha_viz.ui import inference
 from mha_viz.ui.asking import WAITING
 from mha_viz.ui.cache import office

@@ -12,14 +12,15 @@ import streamlit as st
 from mha_viz.analysis.effects import PIECES, Changes, Effects, Numbers
 from mha_viz.analysis.removal import ORDERS, Removal, Switch, order_of, removed, steps, switch
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import COSINE, Ablation, Question
-from mha_viz.attention.switched_off import written
+from mha_viz.attention.answers import Ablation
 from mha_viz.drawing.table import Table
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
+from mha_viz.heads import in_link
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal
+from mha_viz.request import COSINE, Question
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office
@@ -209,7 +210,7 @@ def _say_switch(switched: Switch, wanted: str) -> None:
     else:
         st.markdown(f"**{word}** does not become the answer: no head alone brings it nearer.")
     if switched.heads:
-        off = written(switched.heads)
+        off = in_link(switched.heads)
         st.button("Switch these off", key="switch_these", on_click=address.go, kwargs={"off": off})
 
 

@@ -102,8 +102,8 @@ class Request:
             yield f"{called('part')} {ENCODER} reads no target.", f"Leave {called('target')} out."
         for name, values in (("part", ("", *PARTS)), ("method", METHODS)):
             if getattr(self, name) not in values:
-                known = ", ".join(filter(None, values))
-                yield f"{called(name)} is {str(getattr(self, name))[:40]!r}.", f"Choose one of {known}."
+                choices = ", ".join(filter(None, values))
+                yield f"{called(name)} is {str(getattr(self, name))[:40]!r}.", f"Choose one of {choices}."
 
     def about(self, question: Question) -> Request:
         """The request for the gradient of a question, or for its answer without some heads."""
@@ -129,7 +129,7 @@ class Request:
         return {FIELDS[name].parameter: value for name, value in values.items() if name in FIELDS}
 
 
-_READ: Mapping[str, Callable[[Any], object]] = {  # the values of fields that are more than text and numbers, from JSON
+_READ: Mapping[str, Callable[[Any], Any]] = {  # the values of fields that are more than text and numbers, from JSON
     "words": tuple,
     "off": lambda heads: tuple(Head(*head) for head in heads),
     "question": Question.parse,

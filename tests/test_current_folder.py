@@ -36,6 +36,7 @@ def test_a_child_imports_its_libraries_and_this_package_from_where_they_are(fold
 def test_the_server_and_the_reader_are_such_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mha_viz.cli import main
     from mha_viz.reader import Reader
+    from mha_viz.request import Request
 
     called: list[list[str]] = []
 
@@ -48,6 +49,6 @@ def test_the_server_and_the_reader_are_such_children(folder: Path, monkeypatch: 
     assert called[0][1:4] == ["-P", "-m", "mha_viz.serving"]
     reader = Reader()
     try:
-        assert len(reader.read("toy", "the dog saw the girl .", "", ()).text) > 5
+        assert len(reader.read(Request("toy", "the dog saw the girl .")).text) > 5
     finally:
         reader.close()

@@ -16,6 +16,7 @@ from mha_viz.figures.packet import packet
 from mha_viz.models.opening import piece_limit
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE, TextPieces
 from mha_viz.reader import Reader
+from mha_viz.request import Request
 from mha_viz.text import Cut
 from tests import tiny_models
 
@@ -161,7 +162,7 @@ def test_what_fits_warns_of_nothing(minilm: Encoder) -> None:
 def test_the_process_that_reads_for_visitors_logs_nothing_of_their_texts(capfd: pytest.CaptureFixture[str]) -> None:
     reader = Reader()
     try:
-        assert reader.read("toy", "SECRET " * 600, "", ()).text.cut is not None
+        assert reader.read(Request("toy", "SECRET " * 600)).text.cut is not None
     finally:
         reader.close()
     assert "SECRET" not in capfd.readouterr().err

@@ -12,16 +12,6 @@ from mha_viz.request import Question
 Numbers = npt.NDArray[np.float64]
 
 
-class Ablation(NamedTuple):
-    """A text with heads switched off: ``method`` is what replaces their output; ``question`` is the question to the
-    model, if any."""
-
-    text: str
-    pair: str = ""
-    method: str = "zero"
-    question: Question | None = None
-
-
 class Answer(NamedTuple):
     """The answer of a model before and after heads are switched off.
 

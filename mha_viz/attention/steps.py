@@ -90,7 +90,7 @@ def _asks(row: Row) -> dict[str, Any] | None:
     """The fields of the request that a step answers; None for a step that was taken after the model had answered."""
     if row.name == "part":
         return {"part": row.part} | ({} if row.source is None else {"text": row.source})
-    return {
+    fields: dict[str, dict[str, Any]] = {
         "typed": {},
         "given words": {},
         "target generated": {"target": ""},
@@ -98,7 +98,8 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "norm-weighted": {"quantity": "norm"},
         "gradient": {"quantity": "gradient", "question": row.question},
         "rollout": {"quantity": "rollout"},
-    }.get(row.name)
+    }
+    return fields.get(row.name)
 
 
 def _is_answer(step: Step) -> bool:

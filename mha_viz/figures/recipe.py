@@ -49,7 +49,7 @@ def _reading(name: str, attention: Attention) -> str:
     """The code that makes a reading again: the request that a model answered, then each step that was applied. If no
     call makes it, the reading is opened from a file."""
     request = request_of(attention)
-    call = _asked(request, attention.revision) if request is not None else ""
+    call = _call(request, attention.revision) if request is not None else ""
     for step in later_steps(attention):
         call = call and _after(call, step)
     return f"{name} = {call}" if call else _opened(name, attention)
@@ -60,10 +60,10 @@ def _opened(name: str, attention: Attention) -> str:
     return f"# From the archive of all files, or from save({file!r})\n{name} = mv.open_attention({file!r})"
 
 
-def _asked(request: Request, revision: str) -> str:
+def _call(request: Request, revision: str) -> str:
     """The call that makes a request; empty for one without heads by a corpus's means, because no call says which."""
     if request.quantity == "rollout":
-        return _rollout(_asked(replace(request, quantity="weight"), revision))
+        return _rollout(_call(replace(request, quantity="weight"), revision))
     encoder = f"mv.load({request.model!r}){_untrained_call(revision)}"
     text, pair, words = request.text, request.pair, list(request.words)
     typed = f"{text!r}, {pair!r}" if pair else repr(text)

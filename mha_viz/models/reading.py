@@ -27,15 +27,15 @@ def read(encoder: Encoder, request: Request, means: Weights | None = None) -> At
     """
     request.checked()
     if request.quantity not in QUANTITIES:
-        known = f"Choose one of {', '.join(QUANTITIES)}."
-        raise SettingError(f"quantity is {str(request.quantity)[:40]!r}.", known)
+        raise SettingError(f"quantity is {str(request.quantity)[:40]!r}.", f"Choose one of {', '.join(QUANTITIES)}.")
     return QUANTITIES[request.quantity](encoder, request, means)
 
 
 def question_of(encoder: Encoder, request: Request) -> Question:
     """The question of a request, with its word looked up. Raises as :func:`mha_viz.models.answers.question_about`."""
-    asked = {"place": request.place, "word": request.word, "other": request.other}
-    return request.question or answers.question_about(encoder, *request.texts, request.words, **asked)
+    return request.question or answers.question_about(
+        encoder, *request.texts, request.words, place=request.place, word=request.word, other=request.other
+    )
 
 
 def _weights(encoder: Encoder, request: Request, means: Weights | None) -> Attention:

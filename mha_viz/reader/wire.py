@@ -134,13 +134,7 @@ def packed_answer(answer: Answer) -> tuple[Json, list[Array]]:
 def answer_of(heading: Json, arrays: Sequence[Array]) -> Answer:
     """The answer that :func:`packed_answer` packed."""
     before, after, divergence = arrays
-    return Answer(question_of(heading), tuple(heading["words"]), before, after, float(divergence))
-
-
-def question_of(heading: Json) -> Question:
-    """The question that a heading holds."""
-    kind, place, word, piece, other, places = heading["question"]
-    return Question(kind, place, word, piece, other, tuple(places))
+    return Answer(Question.parse(heading["question"]), tuple(heading["words"]), before, after, float(divergence))
 
 
 def packed_error(error: MhaVizError) -> Json:

@@ -4,6 +4,7 @@ work."""
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from urllib.parse import quote
 
 import streamlit as st
@@ -12,11 +13,10 @@ from mha_viz.attention import Attention
 from mha_viz.attention.steps import request_of
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models import catalog, hub
-from mha_viz.request import CROSS, ENCODER, PARTS
+from mha_viz.request import CROSS, ENCODER, PARTS, Request
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import Address
-from mha_viz.ui.cache import NONE, Target
 from mha_viz.ui.parts import complain, complain_later, guarded, remark
 
 MOST_TYPED = 2_000  # characters of a target
@@ -36,19 +36,18 @@ def has_two(model: catalog.Model) -> bool:
     return False
 
 
-def target_of(model: catalog.Model, where: Address) -> Target:
-    """The target and part that the URL asks of an encoder–decoder; empty for a model with one stack."""
-    if not has_two(model):
-        return NONE
-    return Target("" if where.part == ENCODER else where.target, where.part)
+def of_part(request: Request, where: Address) -> Request:
+    """The request with the target and the part that the URL asks of an encoder–decoder; unchanged for a model with one
+    stack."""
+    if not has_two(catalog.resolve(request.model)):
+        return request
+    return replace(request, target="" if where.part == ENCODER else where.target, part=where.part)
 
 
-def beside(model: catalog.Model, attention: Attention, where: Address) -> Target:
-    """The target and part for an encoder–decoder that is shown beside another model's reading: the same part, or else
-    its encoder."""
-    if not has_two(model):
-        return NONE
-    return target_of(model, where) if is_part(attention) else Target(part=ENCODER)
+def beside(request: Request, attention: Attention, where: Address) -> Request:
+    """The request to a model that is shown beside another one's reading: to an encoder–decoder about the same part, or
+    else about its encoder."""
+    return of_part(request, where if is_part(attention) else replace(where, part=ENCODER))
 
 
 def controls(where: Address) -> None:

@@ -17,7 +17,8 @@ from benchmarks.results import Row, Sample, Target, write
 from mha_viz.attention import Weights
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import EncoderDecoder
-from mha_viz.models.families import FAMILIES, PARTS
+from mha_viz.models.families import FAMILIES
+from mha_viz.request import PARTS
 from tests import tiny_encoder_decoders, tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE, attentions
 

@@ -28,7 +28,7 @@ from mha_viz.version import __version__
 if TYPE_CHECKING:
     from mha_viz.analysis.established import establish
     from mha_viz.analysis.replication import replicate
-    from mha_viz.analysis.rollout import rollout
+    from mha_viz.attention.rollout import rollout
     from mha_viz.corpus.sources import iterate, open_corpus
     from mha_viz.corpus.treebank import Corpus, Sentence
     from mha_viz.exports import open_attention
@@ -113,7 +113,7 @@ _HOMES = MappingProxyType(
         "profiles": "mha_viz.study.several",
         "publish": "mha_viz.figure",
         "replicate": "mha_viz.analysis.replication",
-        "rollout": "mha_viz.analysis.rollout",
+        "rollout": "mha_viz.attention.rollout",
         "search": "mha_viz.study.search",
         "side_by_side": "mha_viz.study.several",
         "used_roles": "mha_viz.study.used_roles",

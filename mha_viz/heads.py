@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from numbers import Integral
 from operator import index
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
@@ -11,6 +12,7 @@ from mha_viz.errors import UnknownHead
 
 __all__ = ["AnyHead", "Head", "is_number"]
 
+MOST_IN_LINK = 144  # heads in a link: with 12 × 12 of them a parameter takes 767 characters
 _NAMES = "Write it as 'L3H1', (3, 1) or Head(3, 1): layer 3, head 1, from 0."
 
 
@@ -73,3 +75,18 @@ AnyHead: TypeAlias = Head | tuple[int, int] | str
 def is_number(given: object) -> TypeGuard[int]:
     """True for a single integer, including numpy's: a layer, or a head within a layer."""
     return isinstance(given, Integral)
+
+
+def in_link(heads: Iterable[Head]) -> str:
+    """Heads in a link or a message, each once: "L2H4.L3H1"."""
+    return ".".join(map(str, sorted(set(heads))))
+
+
+def from_link(names: str) -> tuple[Head, ...] | None:
+    """The heads that :func:`in_link` wrote, with dots or commas between them; None for more than MOST_IN_LINK of them,
+    and for any other text."""
+    try:
+        heads = {Head.parse(name) for name in re.split("[.,]", names)} if names else set()
+    except UnknownHead:
+        return None
+    return tuple(sorted(heads)) if len(heads) <= MOST_IN_LINK else None

@@ -7,6 +7,7 @@ import struct
 from typing import Any
 
 from mha_viz.attention import Head
+from mha_viz.request import Request
 from mha_viz.ui.request import examples
 from mha_viz.ui.tray import Pin
 from tests.page_session import PageSession
@@ -14,7 +15,7 @@ from tests.page_session import PageSession
 FIRST = examples()[0]["text"]
 WIDE = FIRST.replace("tired", "wide")
 PAGE = "pages/20_compare.py"
-L3H1, L0H2 = Pin(FIRST, "", "minilm", Head(3, 1)), Pin(FIRST, "", "minilm", Head(0, 2), "previous")
+L3H1, L0H2 = Pin(Request("minilm", FIRST), Head(3, 1)), Pin(Request("minilm", FIRST), Head(0, 2), "previous")
 
 
 def visit(**url: Any) -> PageSession:

@@ -17,7 +17,6 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokeniz
 from mha_viz.analysis.answers import BEST, cosines, divergences, listed
 from mha_viz.analysis.effects import agreement
 from mha_viz.attention import Head
-from mha_viz.attention.answers import COSINE, MASK, NEXT
 from mha_viz.errors import EmptyText, ModelUnsupported, ReadingFailed, SettingError, TextError
 from mha_viz.models import answers
 from mha_viz.models.answers import question_about
@@ -27,6 +26,7 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.gradients import gradient_weighted, importance
 from mha_viz.models.probe import place
+from mha_viz.request import COSINE, MASK, NEXT
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
 from tests import lanes, oracles

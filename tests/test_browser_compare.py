@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from mha_viz.attention import Head
+from mha_viz.request import Request
 from mha_viz.ui import tray
 from mha_viz.ui.request import examples
 from mha_viz.ui.tray import Pin
@@ -21,7 +22,7 @@ from tests.browser_tab import PHONE, BrowserTab
 FIRST = examples()[0]["text"]
 WIDE = FIRST.replace("tired", "wide")
 OLD = FIRST.replace("tired", "old")
-TWO = tray.write([Pin(FIRST, "", "minilm", Head(3, 1)), Pin(WIDE, "", "minilm", Head(3, 1), "wide")]) or ""
+TWO = tray.write([Pin(Request("minilm", FIRST), Head(3, 1)), Pin(Request("minilm", WIDE), Head(3, 1), "wide")]) or ""
 
 
 def settled(page: Page) -> None:
@@ -49,7 +50,7 @@ def panel(page: Page, number: int) -> str:
 def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> None:
     page = visitor.explore(off="L0H1", how="uniform")
     page.get_by_text("+ Compare").click()
-    without = Pin(FIRST, "", "minilm", Head(3, 1), off=(Head(0, 1),), how="uniform")
+    without = Pin(Request("minilm", FIRST, off=(Head(0, 1),), method="uniform"), Head(3, 1))
     visitor.asked(tray=tray.write([without]))
     page.get_by_role("button", name="Switch on").click()
     visitor.asked(off=None)
@@ -59,7 +60,7 @@ def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> Non
     visitor.asked(shown="rollout")
     expect(page.locator(".one h2")).to_have_text("After layer 5, all heads together")
     page.get_by_text("+ Compare").click()
-    pins = [without, *(Pin(FIRST, "", "minilm", head) for head in (Head(3, 2), Head(5, 0)))]
+    pins = [without, *(Pin(Request("minilm", FIRST), head) for head in (Head(3, 2), Head(5, 0)))]
     visitor.asked(tray=tray.write(pins))
     visitor.read("Cats sleep.")  # the compared heads outlive the text that they came from
     page.get_by_role("link", name="Compare (3)").click()
@@ -75,7 +76,7 @@ def a_head_of_the_grid_is_added_by_its_key(visitor: BrowserTab, before: list[Pin
     visitor.grid.focus()
     visitor.page.keyboard.press("ArrowRight")
     visitor.page.keyboard.press("c")
-    visitor.asked(tray=tray.write([*before, Pin(FIRST, "", "minilm", Head(3, 2))]))
+    visitor.asked(tray=tray.write([*before, Pin(Request("minilm", FIRST), Head(3, 2))]))
 
 
 # ---- One change is one entry of the history -------------------------------------------------------------
@@ -85,7 +86,7 @@ def test_each_change_of_the_compared_heads_is_undone_by_one_back_and_redone_by_o
     newcomer: Callable[..., BrowserTab],
 ) -> None:
     visitor = newcomer(new_tab=True)  # the history of a tab ends at 50 entries
-    pins = [Pin(FIRST, "", "minilm", head) for head in (Head(3, 1), Head(3, 2), Head(5, 0))]
+    pins = [Pin(Request("minilm", FIRST), head) for head in (Head(3, 1), Head(3, 2), Head(5, 0))]
     page = visitor.visit("/compare", tray=tray.write(pins) or "")
     states = [state(visitor, "L3H1", "L3H2", "L5H0")]
     before = page.evaluate("history.length")

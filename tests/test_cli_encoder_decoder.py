@@ -11,7 +11,7 @@ from mha_viz.attention import Attention
 from mha_viz.cli import main
 from mha_viz.exports import open_attention
 from mha_viz.models.encoder import load
-from mha_viz.models.families import PARTS
+from mha_viz.request import PARTS
 from tests import tiny_encoder_decoders
 from tests.tiny_encoder_decoders import ENCODER_LAYERS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention
+from mha_viz.attention.rollout import rollout
 from mha_viz.cli import main
 from mha_viz.exports import open_attention
 from mha_viz.models import ablation

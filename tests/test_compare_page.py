@@ -13,6 +13,7 @@ import pytest
 from mha_viz.attention import Head
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
+from mha_viz.request import Request
 from mha_viz.text import clean
 from mha_viz.ui import address, tray
 from mha_viz.ui.address import LONG, MAX_ENCODED
@@ -44,7 +45,7 @@ def edit(of: PageSession, action: str, index: int, **more: Any) -> None:
 def test_a_head_is_set_aside_on_explore_and_stands_on_compare() -> None:
     explore = PageSession({"head": "L0H2"})
     explore.send("mha_explorer", "tray", {"model": "minilm", "head": "L0H2"})
-    assert pinned(explore) == (Pin(FIRST, "", "minilm", Head(0, 2)),)
+    assert pinned(explore) == (Pin(Request("minilm", FIRST), Head(0, 2)),)
     compare = visit(tray=explore.url["tray"])
     assert heads(compare) == ["L0H2"]
     assert panels(compare)["editable"]
@@ -91,7 +92,7 @@ def test_a_message_that_makes_no_sense_changes_nothing() -> None:
 
 
 def test_open_leads_to_the_head_on_explore() -> None:
-    here = visit(tray=tray.write([Pin(WIDE, "", "minilm", Head(5, 11))]), scale="log", pin="q1", at="0")
+    here = visit(tray=tray.write([Pin(Request("minilm", WIDE), Head(5, 11))]), scale="log", pin="q1", at="0")
     edit(here, "open", 0, text=WIDE, pair="", model="minilm", head="L5H11")
     assert here.picture is not None
     assert here.url["head"] == "L5H11"
@@ -101,15 +102,15 @@ def test_open_leads_to_the_head_on_explore() -> None:
 
 
 def test_two_compared_heads_open_with_their_difference_where_it_can_be_taken() -> None:
-    other = Pin("Cats sleep.", "", "minilm", Head(3, 1))
+    other = Pin(Request("minilm", "Cats sleep."), Head(3, 1))
     assert panels(visit(tray=tray.write([L3H1, L0H2])))["start"] == {"diff": "0-1"}
-    assert panels(visit(tray=tray.write([L3H1, Pin(WIDE, "", "minilm", Head(3, 1))])))["start"] == {"diff": "0-1"}
+    assert panels(visit(tray=tray.write([L3H1, Pin(Request("minilm", WIDE), Head(3, 1))])))["start"] == {"diff": "0-1"}
     for pins in ([L3H1], [L3H1, other], [L3H1, L0H2, L3H1]):
         assert "start" not in panels(visit(tray=tray.write(pins)))
 
 
 def test_sentences_and_names_of_all_kinds_stand_side_by_side(minilm: Encoder) -> None:
-    here = visit(tray=tray.write([L3H1, Pin("Cats sleep.", "Dogs too.", "minilm", Head(0, 0), "<b>mine</b>")]))
+    here = visit(tray=tray.write([L3H1, Pin(Request("minilm", "Cats sleep.", "Dogs too."), Head(0, 0), "<b>mine</b>")]))
     header = panels(here)
     assert [p["reading"] for p in header["panels"]] == [0, 1]
     assert header["panels"][1]["name"] == "<b>mine</b>"
@@ -117,8 +118,8 @@ def test_sentences_and_names_of_all_kinds_stand_side_by_side(minilm: Encoder) ->
 
 
 def test_a_head_that_cannot_be_read_is_explained_and_can_be_taken_out() -> None:
-    broken = [Pin(FIRST, "", "minilm", Head(50, 0)), Pin(FIRST, "", "../../etc/passwd", Head(0, 0)),
-              Pin("", "", "minilm", Head(0, 0)), Pin(FIRST, "", "gpt2", Head(0, 0))]  # fmt: skip
+    broken = [Pin(Request("minilm", FIRST), Head(50, 0)), Pin(Request("../../etc/passwd", FIRST), Head(0, 0)),
+              Pin(Request("minilm", ""), Head(0, 0)), Pin(Request("gpt2", FIRST), Head(0, 0))]  # fmt: skip
     here = visit(tray=tray.write([*broken, L3H1]))
     assert heads(here) == ["L3H1"]
     for message in ("L50H0 does not exist", "is not a model", "Nothing was typed", "not on this machine yet"):
@@ -128,7 +129,7 @@ def test_a_head_that_cannot_be_read_is_explained_and_can_be_taken_out() -> None:
     here.check()
     assert len(pinned(here)) == 4
     edit(here, "remove", 3)
-    assert [pin.model for pin in pinned(here)] == ["../../etc/passwd", "minilm", "gpt2"]
+    assert [pin.request.model for pin in pinned(here)] == ["../../etc/passwd", "minilm", "gpt2"]
 
 
 NO_TRAYS = ["x", '{"of":[],"heads":[["L0H0",0,""]]}', MARKUP, *SOME[:6]]
@@ -143,7 +144,7 @@ def test_a_tray_that_cannot_be_read_is_said(value: str) -> None:
 
 def test_texts_of_every_kind_are_pinned_and_read_again() -> None:
     for text in SOME:
-        here = visit(tray=tray.write([Pin(text, "", "minilm", Head(0, 0))]))
+        here = visit(tray=tray.write([Pin(Request("minilm", text), Head(0, 0))]))
         assert "mha_compare" in here._drawn() or here.said, text
 
 
@@ -154,7 +155,7 @@ def test_an_empty_tray_shows_the_most_similar_heads() -> None:
     here = visit()
     shown = heads(here)
     assert shown[0] == "L3H1"
-    attention = office().readings.get(("minilm", FIRST, ""))
+    attention = office().readings.get((Request("minilm", FIRST),))
     assert attention is not None
     expected = office().similar(attention, Head(3, 1), 5)
     assert shown[1:] == [str(head) for head, _ in expected]
@@ -236,10 +237,10 @@ def test_the_texts_of_a_link_share_one_room() -> None:
     assert "too long for it" in here.said
     assert "tray" not in here.url
     assert encoded(here) <= MAX_ENCODED
-    full = PageSession({"tray": tray.write([Pin(long, "", "minilm", Head(0, 0))])})
+    full = PageSession({"tray": tray.write([Pin(Request("minilm", long), Head(0, 0))])})
     full.read("x" * 9000)
     assert MAX_ENCODED / 2 <= encoded(full) <= MAX_ENCODED
-    assert pinned(full)[0].text == long
+    assert pinned(full)[0].request.text == long
 
 
 def test_another_sentence_starts_from_itself() -> None:
@@ -294,7 +295,7 @@ def test_a_model_that_is_not_here_is_one_click_away() -> None:
 def test_any_panel_of_a_comparison_can_be_pinned() -> None:
     here = visit(show="similar")
     edit(here, "pin", 1, text=FIRST, pair="", model="minilm", head="L5H11")
-    assert pinned(here) == (Pin(FIRST, "", "minilm", Head(5, 11)),)
+    assert pinned(here) == (Pin(Request("minilm", FIRST), Head(5, 11)),)
     edit(here, "pin", 1, text=FIRST, pair="", model="minilm", head="<b>")
     assert len(pinned(here)) == 1
     assert "not the name of a head" in here.said

@@ -11,6 +11,7 @@ from mha_viz.attention import Head
 from mha_viz.drawing.marks import Drawing, Text
 from mha_viz.figure import Figure
 from mha_viz.figures.theme import LIGHT
+from mha_viz.request import Request
 from mha_viz.ui import takeaway, tray
 from mha_viz.ui.tray import Pin
 from tests import lanes
@@ -18,7 +19,7 @@ from tests.compare_visits import L0H2, L3H1, PAGE, WIDE, heads, taken, visit
 from tests.page_scripts import ask_packet, ask_panels
 from tests.page_session import PageSession
 
-LONG = Pin("The animal slept. " * 12, "", "minilm", Head(3, 1))  # 50 tokens
+LONG = Pin(Request("minilm", "The animal slept. " * 12), Head(3, 1))  # 50 tokens
 
 # ---- Downloads -------------------------------------------------------------------------------------------
 
@@ -53,7 +54,7 @@ def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], m
     """The settings, the scale and the held tokens of every panel, as the script computes them and as the file states
     them."""
     made = figures_made(monkeypatch)
-    three = [L3H1, Pin(WIDE, "", "minilm", Head(3, 1)), Pin("A street, an animal.", "", "minilm", Head(0, 2))]
+    three = [L3H1, Pin(Request("minilm", WIDE), Head(3, 1)), Pin(Request("minilm", "A street, an animal."), Head(0, 2))]
     here = taken(visit(tray=tray.write(three), **url))
     screen = on_screen(here)
     offers = here.at.radio(key="take_figure").options
@@ -115,7 +116,7 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     )
     made: list[Any] = []
     monkeypatch.setattr(takeaway, "download", lambda *given: made.append(given[2]) if given[3] == "take_zip" else None)
-    wide = Pin(WIDE, "", "minilm", Head(3, 1))
+    wide = Pin(Request("minilm", WIDE), Head(3, 1))
     here = taken(visit(tray=tray.write([L3H1, wide]), diff="1-0", pin="q2", at="1", **{"as": "links"}))
     here.at.selectbox(key="take_dpi").select("150 dpi").run()
     here.at.selectbox(key="take_look").select("dark").run()
@@ -124,7 +125,7 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     made[-1]()
     expected = {"dpi": 150, "kind": "links", "diff": (1, 0), "pin_of": 1, "look": "dark", "width_mm": 85.0, "pin": "q2"}
     assert asked[-1] | expected == asked[-1]
-    here = taken(visit(tray=tray.write([L3H1, Pin("Cats sleep.", "", "minilm", Head(0, 0))]), diff="0-1"))
+    here = taken(visit(tray=tray.write([L3H1, Pin(Request("minilm", "Cats sleep."), Head(0, 0))]), diff="0-1"))
     made[-1]()
     assert asked[-1]["diff"] is None  # which the page refuses, too
 

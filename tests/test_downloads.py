@@ -20,6 +20,7 @@ from mha_viz.models import hub as door
 from mha_viz.models.catalog import Model, resolve
 from mha_viz.models.hub import fetch, local_folder
 from mha_viz.reader import Reader
+from mha_viz.request import Request
 from mha_viz.ui import downloads, jobs
 from mha_viz.ui.jobs import Job
 from tests.copies import Copy, readers_are_copies
@@ -390,7 +391,7 @@ def test_what_another_process_reads_with_stays(
     reader.load("a/a")
     age("a/a", 8000)
     age("b/b", 7000)
-    assert reader.read("a/a", "the animal", "", ()).layers == 2
+    assert reader.read(Request("a/a", "the animal")).layers == 2
     fetch(resolve("c/c"))
     assert here("a/a", "b/b", "c/c") == ["a/a", "c/c"]
     with pytest.raises(ModelError, match="no room for “b/b”"):

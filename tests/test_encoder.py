@@ -26,6 +26,7 @@ from mha_viz.models import capture, encoder, linear, opening, pipeline
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE
 from mha_viz.reader.__main__ import Models, answer
+from mha_viz.request import Request
 from mha_viz.text import TokenizedText, clean
 from tests import hostile
 from tests.oracles import SENTENCE, check_text, plain
@@ -447,14 +448,6 @@ def test_a_panic_is_one_line_of_the_command(
 
 
 def test_a_panic_reaches_the_page_as_a_plain_error(panicking: Path) -> None:
-    question = {
-        "ask": "read",
-        "model": str(panicking),
-        "text": ENDLESS,
-        "pair": "",
-        "words": [],
-        "part": "",
-        "target": "",
-    }
+    question = {"ask": "read", "model": str(panicking), "request": Request(str(panicking), ENDLESS).packed()}
     with pytest.raises(ModelBroken, match="crashed the library"):
         answer(Models(), question)

@@ -35,9 +35,10 @@ from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import EncoderDecoder
-from mha_viz.models.families import ENCODER_DECODERS, PARTS
+from mha_viz.models.families import ENCODER_DECODERS
 from mha_viz.models.folder import look_at
 from mha_viz.models.generation import MOST
+from mha_viz.request import PARTS
 from tests import hostile, lanes, tiny_encoder_decoders
 from tests.oracles import EQUAL, SENTENCE, check_text
 from tests.tiny_encoder_decoders import ENCODER_HEADS, ENCODER_LAYERS, ids

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz.attention import Head
-from mha_viz.models.families import PARTS
+from mha_viz.request import PARTS, Request
 from mha_viz.ui import tray
 from mha_viz.ui.tray import Pin
 from tests import lanes, tiny_encoder_decoders
@@ -202,7 +202,7 @@ def test_a_head_is_put_among_the_compared_ones_and_opened_again(
     pinned_target = "" if part == "encoder" else target
     (pin,), whole = tray.read(page.url["tray"])
     assert whole
-    assert pin == Pin(SOURCE, "", model, Head(1, 1), target=pinned_target, part=part)
+    assert pin == Pin(Request(model, SOURCE, target=pinned_target, part=part), Head(1, 1))
     beside = PageSession({"tray": page.url["tray"]}, "pages/20_compare.py")
     header = panels(beside)
     assert len(header["panels"]) == 1
@@ -212,9 +212,9 @@ def test_a_head_is_put_among_the_compared_ones_and_opened_again(
 
 
 def test_a_tray_with_a_part_that_there_is_not_loses_that_head_alone() -> None:
-    good = Pin(SOURCE, "", "minilm", Head(0, 0))
-    value = tray.write([good, Pin(SOURCE, "", "t5", Head(0, 0), target=TARGET, part="cross")])
-    assert tray.read(value) == ((good, Pin(SOURCE, "", "t5", Head(0, 0), target=TARGET, part="cross")), True)
+    good = Pin(Request("minilm", SOURCE), Head(0, 0))
+    value = tray.write([good, Pin(Request("t5", SOURCE, target=TARGET, part="cross"), Head(0, 0))])
+    assert tray.read(value) == ((good, Pin(Request("t5", SOURCE, target=TARGET, part="cross"), Head(0, 0))), True)
     assert value
     assert tray.read(value.replace('"cross"', '"both"')) == ((good,), False)
 
@@ -232,6 +232,6 @@ def test_heads_that_are_off_are_told_on_compare(visit: Visit) -> None:
 
 
 def test_pinned_heads_of_two_parts_keep_their_parts_in_another_quantity(model: str, visit: Visit) -> None:
-    pins = [Pin(SOURCE, "", model, Head(0, 0), part=part) for part in ("encoder", "decoder")]
+    pins = [Pin(Request(model, SOURCE, part=part), Head(0, 0)) for part in ("encoder", "decoder")]
     page = visit("pages/20_compare.py", tray=tray.write(tuple(pins)), shown="rollout", part="encoder")
     assert "also reads the source" in page.said

@@ -29,6 +29,7 @@ from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import pack
 from mha_viz.models.encoder import Encoder
 from mha_viz.reader import wire
+from mha_viz.request import Request
 from mha_viz.text import align, clean
 from mha_viz.ui import tray
 from mha_viz.ui.address import MAX_ENCODED, fits, read
@@ -76,7 +77,7 @@ def goes_into_a_link(typed: str) -> None:
     assert clean(typed).startswith(text)
     assert len(quote(text)) <= MAX_ENCODED
     assert read({"text": text}).text == text
-    pins = (Pin(clean(typed)[:100], "", "minilm", HEAD, clean(typed)[: tray.MAX_NAME]),)
+    pins = (Pin(Request("minilm", clean(typed)[:100]), HEAD, clean(typed)[: tray.MAX_NAME]),)
     assert tray.read(tray.write(pins)) == (pins, True)
 
 

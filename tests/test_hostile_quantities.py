@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mha_viz import exports
-from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.rollout import rollout
 from mha_viz.errors import MhaVizError
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder, load

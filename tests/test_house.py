@@ -34,6 +34,7 @@ FLOORS = {
     "files": 1,  # atomic writing, and the places of the app's own files
     "process": 1,  # settings of libraries for the program's own processes, and work in child processes
     "heads": 1,  # their names
+    "request": 1.5,  # to a model: which text it reads, and which quantity is wanted; it names heads
     "errors": 0,
     "numerals": 0,  # numbers in sentences
     "quotes": 0,  # quoted texts in sentences

@@ -18,7 +18,6 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Ablation, Question
 from mha_viz.figures import recipe
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import told_apart
@@ -29,6 +28,8 @@ from mha_viz.models import catalog
 from mha_viz.models.ablation import means_over
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading import QUANTITIES
+from mha_viz.request import Question, Request
 from mha_viz.ui import cache as cache_of_pages
 from mha_viz.ui import tray
 from mha_viz.ui.annotated import words_of
@@ -133,7 +134,7 @@ def test_readings_of_a_file_have_the_keys_that_they_were_saved_with(
 def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder) -> None:
     """One word, `well-known`, as CoNLL-U; then three, typed: each packet contains its own words."""
     office, model = Office(), catalog.resolve("minilm")
-    pasted, typed = (office.reading(model, text, "").result(PATIENCE) for text in (CONLLU, TYPED))
+    pasted, typed = (office.reading(Request(model.name, text)).result(PATIENCE) for text in (CONLLU, TYPED))
     head = (Head(0, 0),)
     headers = [unpack(office.packet(a, head, None, Start())).header for a in (pasted, typed)]
     assert [header["words"] for header in headers] == [WHOLE, SPLIT]
@@ -141,7 +142,7 @@ def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder
     assert headers[0]["of"] != headers[1]["of"]
     panels = [office.panels([Panel(a, Head(0, 0))], None) for a in (pasted, typed)]
     assert panels[0] != panels[1]
-    traces = [office.trace(model, text, "", 0).result(PATIENCE) for text in (CONLLU, TYPED)]
+    traces = [office.trace(Request(model.name, text), 0).result(PATIENCE) for text in (CONLLU, TYPED)]
     assert [[t.text for t in trace.text.by_words().tokens] for trace in traces] == [WHOLE, SPLIT]
 
 
@@ -178,19 +179,21 @@ def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.
     monkeypatch.setattr(cache_of_pages, "_reader", Echo)
     office, requests = Office(), list[Callable[[], Any]]()
     questions = [Question("next", 2, word) for word in ("cat", "dog")]
+    of_words = ((None, "", ""), (1, "", ""), (2, "", ""), (1, "cat", ""), (1, "", "cat"))
+    asked = [Request(place=place, word=word, other=other) for place, word, other in of_words]
     off = ((Head(0, 1),), (Head(1, 0),), (Head(0, 1), Head(1, 0)))
-    for model in map(catalog.resolve, ("minilm", "toy")):
+    for model in ("minilm", "toy"):
         for text, pair in ((CONLLU, ""), (TYPED, ""), ("A man .", ""), ("A man", "."), (".", "A man")):
-            requests += [partial(ask, model, text, pair) for ask in (office.reading, office.norms)]
-            for place, word, other in ((None, "", ""), (1, "", ""), (2, "", ""), (1, "cat", ""), (1, "", "cat")):
-                requests.append(partial(office.question, model, text, pair, place, word, other))
+            of = {"model": model, "text": text, "pair": pair}
+            requests += [partial(office.reading, Request(**of, quantity=quantity)) for quantity in QUANTITIES]
+            requests += [partial(office.question, replace(one, **of)) for one in asked]
             for question in questions:
-                requests.append(partial(office.gradients, model, text, pair, question))
-                for what in ("direct", "importance"):
-                    requests.append(partial(office.per_head, what, model, text, pair, question))  # type: ignore[arg-type]
-            for method, asked, heads in product(("zero", "uniform"), (None, *questions), off):
-                ablation = Ablation(text, pair, method, asked)
-                requests += [partial(ask, model, ablation, heads) for ask in (office.without, office.answer)]
+                whole = Request(**of, question=question)
+                requests.append(partial(office.reading, replace(whole, quantity="gradient")))
+                requests += [partial(office.per_head, "direct", whole), partial(office.per_head, "importance", whole)]
+            for method, question_asked, heads in product(("zero", "uniform"), (None, *questions), off):
+                without = Request(**of, off=heads, method=method, question=question_asked)
+                requests += [partial(ask, without) for ask in (office.reading, office.answer)]
     for _ in range(2):
         answers = [request().result(PATIENCE).request for request in requests]
         assert len(set(map(repr, answers))) == len(requests) > 300
@@ -353,6 +356,6 @@ def test_a_pinned_head_is_read_again_from_the_words_that_were_given() -> None:
         "mha_compare", "edit", {"action": "pin", "text": TYPED, "pair": "", "model": "minilm", "head": "L0H0"}
     )
     ((pin,), _) = tray.read(compared.url["tray"])
-    assert words_of(pin.text) == WORDS
+    assert words_of(pin.request.text) == WORDS
     compared.send("mha_compare", "edit", {"action": "pin", "text": "It rains.", "model": "minilm", "head": "L0H0"})
-    assert tray.read(compared.url["tray"])[0][1].text == "It rains."
+    assert tray.read(compared.url["tray"])[0][1].request.text == "It rains."

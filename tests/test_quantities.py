@@ -16,8 +16,8 @@ import torch
 
 import mha_viz as mv
 from mha_viz.analysis.metrics import METRICS
-from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.rollout import rollout
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import NOT_SHARES, scale_of
 from mha_viz.drawing.marks import Curve, Text
@@ -36,6 +36,7 @@ from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.gradients import gradient_weighted
 from mha_viz.models.norms import norm_weighted
+from mha_viz.request import Request
 from mha_viz.ui import tray
 from mha_viz.ui.compare import publish
 from mha_viz.ui.takeaway import view_of
@@ -172,7 +173,7 @@ def test_heads_are_compared_with_others_switched_off(shown: str, minilm: Encoder
     request = page.shown().header.get("request", {})
     page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H0", **request})
     pins, _ = tray.read(page.url["tray"])
-    assert [(pin.off, pin.how) for pin in pins] == [
+    assert [(pin.request.off, pin.request.method) for pin in pins] == [
         ((), "zero"), ((Head(0, 1), Head(1, 2)), "uniform") if shown != "norm" else ((), "zero")
     ]  # fmt: skip
     compared = PageSession({"tray": page.url["tray"], "shown": shown}, COMPARE)
@@ -199,7 +200,7 @@ def test_a_head_with_others_switched_off_is_opened_and_added_from_compare(no_hub
     for one in sent:
         page.send("mha_compare", "edit", {"action": "pin", "index": 0, **one})
     pins, _ = tray.read(page.url["tray"])
-    assert [(pin.off, pin.how) for pin in pins] == [((), "zero"), ((Head(0, 1),), "uniform")]
+    assert [(pin.request.off, pin.request.method) for pin in pins] == [((), "zero"), ((Head(0, 1),), "uniform")]
 
 
 @pytest.mark.app
@@ -226,12 +227,12 @@ def test_a_head_is_added_before_the_session_has_drawn_anything(no_hub: None) -> 
     page = PageSession({"text": TEXT})
     del page.at.session_state["explorer_drawn"]
     page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H1"})
-    assert tray.read(page.url["tray"]) == ((Pin(TEXT, "", "minilm", Head(3, 1)),), True)
+    assert tray.read(page.url["tray"]) == ((Pin(Request("minilm", TEXT), Head(3, 1)),), True)
 
 
 @pytest.mark.app
 def test_a_compared_head_that_cannot_be_read_can_be_removed(no_hub: None) -> None:
-    pins = [Pin(TEXT, "", "minilm", Head(3, 1)), Pin(TEXT, "", "minilm", Head(3, 1), off=(Head(9, 9),))]
+    pins = [Pin(Request("minilm", TEXT), Head(3, 1)), Pin(Request("minilm", TEXT, off=(Head(9, 9),)), Head(3, 1))]
     page = PageSession({"tray": tray.write(pins) or ""}, COMPARE)
     assert "Compared head 2, L3H1 (4-2), cannot be shown." in page.said
     assert len(panels_of(page)["panels"]) == 1
@@ -395,7 +396,7 @@ def test_weights_in_place_of_gradients_are_called_weights(path: str | None, mini
 
 @pytest.mark.app
 def test_compare_says_which_heads_are_off_in_all_its_panels(no_hub: None) -> None:
-    pins = [Pin(TEXT, "", "minilm", Head(3, head), off=(Head(0, 1),), how="uniform") for head in (1, 2)]
+    pins = [Pin(Request("minilm", TEXT, off=(Head(0, 1),), method="uniform"), Head(3, head)) for head in (1, 2)]
     page = PageSession({"tray": tray.write(pins) or ""}, COMPARE)
     assert "minilm, without L0H1: uniform" in "".join(element.proto.body for element in page.at.get("html"))
 

@@ -19,7 +19,6 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from mha_viz.attention import Head
-from mha_viz.attention.answers import Ablation
 from mha_viz.corpus import grammar
 from mha_viz.errors import EmptyText, MeansMissing, ReadingFailed, ShapeError, UnknownHead, UnknownModel
 from mha_viz.models import catalog
@@ -28,6 +27,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.reader import Reader, client, wire
 from mha_viz.reader.__main__ import Models
 from mha_viz.reader.wire import Array, Json
+from mha_viz.request import Request
 from mha_viz.study.pointers import point
 from mha_viz.ui import cache
 from mha_viz.ui.cache import Office
@@ -60,7 +60,7 @@ def reader(current_folder: Path) -> Iterator[Reader]:
         patch.chdir(current_folder)
         os.dup2(log.fileno(), 2)
         try:
-            assert one.read("toy", "SECRET " * 600, "", ()).text.cut is not None
+            assert one.read(Request("toy", "SECRET " * 600)).text.cut is not None
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
@@ -71,7 +71,7 @@ def reader(current_folder: Path) -> Iterator[Reader]:
 def test_a_new_process_imports_nothing_from_the_current_folder_and_logs_nothing_of_a_text(
     reader: Reader, current_folder: Path
 ) -> None:
-    assert reader.read("toy", "the dog saw the girl .", "", ()).layers == 2
+    assert reader.read(Request("toy", "the dog saw the girl .")).layers == 2
     logged = (current_folder / "log").read_text("utf-8")
     assert "SECRET" not in logged
     assert "imported from the current folder" not in logged
@@ -97,10 +97,10 @@ def _pid(reader: Reader) -> int:
 
 def test_a_reading_arrives_as_the_model_made_it(reader: Reader, minilm: Encoder) -> None:
     for arrived, here in (
-        (reader.read("minilm", TEXT, "", ()), minilm.encode(TEXT)),
-        (reader.read("minilm", TEXT, "He sat.", ()), minilm.encode(TEXT, "He sat.")),
-        (reader.read("minilm", "", "", WORDS), minilm.encode_words(WORDS)),
-        (reader.read("minilm", "word " * 900, "", ()), minilm.encode("word " * 900)),
+        (reader.read(Request("minilm", TEXT)), minilm.encode(TEXT)),
+        (reader.read(Request("minilm", TEXT, "He sat.")), minilm.encode(TEXT, "He sat.")),
+        (reader.read(Request("minilm", "", words=tuple(WORDS))), minilm.encode_words(WORDS)),
+        (reader.read(Request("minilm", "word " * 900)), minilm.encode("word " * 900)),
     ):
         assert arrived.text == here.text
         assert arrived.key == here.key
@@ -110,7 +110,7 @@ def test_a_reading_arrives_as_the_model_made_it(reader: Reader, minilm: Encoder)
 
 def test_the_inside_of_a_layer_arrives_as_the_model_made_it(reader: Reader, minilm: Encoder) -> None:
     for words in ((), WORDS):
-        arrived, here = reader.trace("minilm", TEXT, "", words, 2), minilm.trace(TEXT, "", 2, words)
+        arrived, here = reader.trace(Request("minilm", TEXT, words=tuple(words)), 2), minilm.trace(TEXT, "", 2, words)
         for field in fields(here):
             one, other = getattr(arrived, field.name), getattr(here, field.name)
             if isinstance(other, np.ndarray):
@@ -149,18 +149,18 @@ def test_where_heads_point_arrives_as_it_was_counted(reader: Reader) -> None:
 
 def test_errors_arrive_as_they_were_raised(reader: Reader) -> None:
     with pytest.raises(EmptyText, match="Nothing was typed"):
-        reader.read("minilm", " ", "", ())
+        reader.read(Request("minilm", " "))
     with pytest.raises(UnknownModel, match="no model of this name"):
         reader.load("no model of this name")
     with pytest.raises((UnknownHead, ShapeError)):
-        reader.trace("minilm", TEXT, "", (), 99)
-    assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
+        reader.trace(Request("minilm", TEXT), 99)
+    assert reader.read(Request("minilm", TEXT)).text.text == TEXT
 
 
 def test_hostile_texts_come_through_the_pipe(reader: Reader) -> None:
     for name, text in hostile.KINDS.items():
         with suppress(EmptyText):
-            assert reader.read("minilm", text, "", ()).layers == 6, name
+            assert reader.read(Request("minilm", text)).layers == 6, name
 
 
 def test_a_process_that_was_killed_is_replaced_and_has_the_time_of_a_load(
@@ -174,10 +174,10 @@ def test_a_process_that_was_killed_is_replaced_and_has_the_time_of_a_load(
 
     reader.load("minilm")
     monkeypatch.setattr(reader, "_exchange", noted)
-    assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
+    assert reader.read(Request("minilm", TEXT)).text.text == TEXT
     first = _pid(reader)
     os.kill(first, signal.SIGKILL)
-    assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
+    assert reader.read(Request("minilm", TEXT)).text.text == TEXT
     assert _pid(reader) != first
     assert not psutil.pid_exists(first), "no zombie is left"
     assert ("load", client.LOAD_SECONDS) == deadlines[0] == deadlines[-2]
@@ -185,17 +185,17 @@ def test_a_process_that_was_killed_is_replaced_and_has_the_time_of_a_load(
 
 
 def test_means_over_a_part_of_the_sentences_are_never_used(reader: Reader) -> None:
-    count = len(grammar.corpus().sentences)
+    count, without = len(grammar.corpus().sentences), Request("toy", TEXT, off=(Head(0, 0),), method="mean")
     reader.measure_means("toy", 0, 50)
     with pytest.raises(MeansMissing, match="no longer available"):
-        reader.without("toy", Ablation(TEXT, method="mean"), (), [Head(0, 0)])
+        reader.read(without)
     os.kill(_pid(reader), signal.SIGKILL)
     with pytest.raises(MeansMissing, match="no longer available"):
         reader.measure_means("toy", 50, count)
     with pytest.raises(MeansMissing):
-        reader.without("toy", Ablation(TEXT, method="mean"), (), [Head(0, 0)])
+        reader.read(without)
     reader.measure_means("toy", 0, count)
-    assert reader.without("toy", Ablation(TEXT, method="mean"), (), [Head(0, 0)]).layers == 2
+    assert reader.read(without).layers == 2
 
 
 def test_sentences_that_were_counted_when_one_failed_are_not_counted_twice(
@@ -225,8 +225,8 @@ def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(
     with monkeypatch.context() as impatient:
         impatient.setattr(client, "READ_SECONDS", 0.001)
         with pytest.raises(ReadingFailed, match=r"minilm took longer than 0 s and was stopped\."):
-            reader.read("minilm", "word " * 900, "", ())
-    assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
+            reader.read(Request("minilm", "word " * 900))
+    assert reader.read(Request("minilm", TEXT)).text.text == TEXT
 
 
 def test_a_model_that_wants_too_much_memory_ends_alone(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +236,7 @@ def test_a_model_that_wants_too_much_memory_ends_alone(reader: Reader, monkeypat
         narrow.setattr(client, "DATA_BYTES", 60_000_000)
         with pytest.raises(ReadingFailed):
             reader.load("minilm")
-    assert reader.read("minilm", TEXT, "", ()).text.text == TEXT
+    assert reader.read(Request("minilm", TEXT)).text.text == TEXT
 
 
 def test_the_process_ends_with_the_one_that_asks(tmp_path: Path) -> None:
@@ -256,22 +256,22 @@ def test_the_process_ends_with_the_one_that_asks(tmp_path: Path) -> None:
 
 def test_when_all_have_gone_what_was_kept_is_given_back(desk: Office, tiny_folder: Callable[[str], Path]) -> None:
     model, other = catalog.resolve("minilm"), catalog.resolve(str(tiny_folder("bert")))
-    first = desk.reading(model, cache.first_reading().text.text, "").result(PATIENCE)
+    first = desk.reading(Request(model.name, cache.first_reading().text.text)).result(PATIENCE)
     for one in (model, other):
-        attention = desk.reading(one, "This is read and then forgotten.", "").result(PATIENCE)
+        attention = desk.reading(Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
         desk.plane(attention)
     cache.idle()
-    assert not desk.has_reading(model, "This is read and then forgotten.", "")
-    assert desk.has_reading(model, first.text.text, ""), "the first picture needs no model"
+    assert not desk.has_reading(Request(model.name, "This is read and then forgotten."))
+    assert desk.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"
     assert all(shelf.bytes == 0 for shelf in (desk._packets, desk._maps, desk._distances, desk._traces))
     assert desk._reader.loaded == frozenset(), "a model that a visitor chose is not kept for nobody"
-    assert desk.reading(model, "This is read anew.", "").result(PATIENCE).layers == 6
+    assert desk.reading(Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
 
 
 def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs(desk: Office) -> None:
     cache.idle()  # other tests may have used other models
     model = catalog.resolve("minilm")
-    desk.reading(model, "This is read before the rest.", "").result(PATIENCE)
+    desk.reading(Request(model.name, "This is read before the rest.")).result(PATIENCE)
     running = desk._reader._process
     cache.idle()
     assert running is not None
@@ -291,14 +291,15 @@ def test_a_folder_whose_files_changed_is_read_again(
 ) -> None:
     folder = Path(shutil.copytree(tiny_folder("bert"), tmp_path / "model"))
     model = catalog.resolve(str(folder))
-    before, trace = desk.reading(model, "One dog.", "").result(PATIENCE), desk.trace(model, "One dog.", "", 0).result()
-    assert desk.reading(model, "One dog.", "").result(PATIENCE) is before
+    request = Request(model.name, "One dog.")
+    before, trace = desk.reading(request).result(PATIENCE), desk.trace(request, 0).result()
+    assert desk.reading(request).result(PATIENCE) is before
     arrays = {name: 2 * array for name, array in load_file(folder / "model.safetensors").items()}
     save_file(arrays, folder / "model.safetensors", {"format": "pt"})
-    after = desk.reading(model, "One dog.", "").result(PATIENCE)
+    after = desk.reading(request).result(PATIENCE)
     assert after.key != before.key
     assert not np.allclose(after.weights, before.weights)
-    again = desk.trace(model, "One dog.", "", 0).result(PATIENCE)
+    again = desk.trace(request, 0).result(PATIENCE)
     assert not np.allclose(again.weights, trace.weights)
 
 

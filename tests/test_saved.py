@@ -71,6 +71,18 @@ def test_a_reading_comes_back_equal(tmp_path: Path, name: str, suffix: str) -> N
     assert again.by_words().key == attention.by_words().key
 
 
+@pytest.mark.parametrize("name", readings())
+def test_a_file_of_an_earlier_version_whose_steps_are_text_is_opened(tmp_path: Path, name: str) -> None:
+    attention = readings()[name]
+    attention.save(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
+        arrays = {**file}
+    fields = json.loads(arrays["reading"].tobytes()) | {"version": 2, "made": list(map(str, attention.made))}
+    arrays["reading"] = np.frombuffer(json.dumps(fields).encode(), np.uint8)
+    np.savez(tmp_path / "b.npz", allow_pickle=False, **arrays)
+    assert_equal(mv.open_attention(tmp_path / "b.npz"), attention)
+
+
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_hostile_texts_come_back_as_they_were(tmp_path: Path, text: str) -> None:
     tokens = (Token(text or " ", 0, 0, 0, len(text)),)
@@ -166,7 +178,7 @@ NPZ: list[tuple[str, Any, str]] = [
     ("weights that do not sum", lambda: changed_arrays(weights=2 * WEIGHTS), "damaged: A row of weights sums"),
     ("not a number", lambda: changed_arrays(weights=WEIGHTS * np.nan), "damaged: .* not numbers"),
     ("another model", lambda: changed_heading(model="gpt2"), "was changed after it was saved"),
-    ("another history", lambda: changed_heading(made=["typed"]), "was changed after it was saved"),
+    ("another history", lambda: changed_heading(made=[{"name": "typed"}]), "was changed after it was saved"),
     ("a later version", lambda: changed_heading(version=99), "by a later version of mha_viz. Install"),
     ("an earlier version", lambda: changed_heading(version=1), "by an earlier version of mha_viz. Install"),
     (

@@ -16,7 +16,6 @@ from streamlit.runtime.scriptrunner import StopException
 from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects
 from mha_viz.attention import Head
-from mha_viz.attention.answers import Ablation
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import ShapeError
 from mha_viz.figures import effects as charts
@@ -24,9 +23,9 @@ from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder, load
-from mha_viz.models.methods import METHODS
 from mha_viz.reader import Reader
 from mha_viz.reader import __main__ as reader_process
+from mha_viz.request import METHODS, Request
 from mha_viz.study import effects as study
 from mha_viz.ui import inference
 from mha_viz.ui.address import read
@@ -159,14 +158,14 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
     text = f"The process ends before request {when}."
     usual, asked = Reader._ask, list[str]()
 
-    def ask(reader: Reader, request: dict[str, Any]) -> Any:
-        asked.append(request["ask"])
+    def ask(reader: Reader, what: str, model: str, **more: Any) -> Any:
+        asked.append(what)
         if len([one for one in asked if one in ("means", "effects")]) == when + 1:
             assert reader._process is not None
             reader._process.kill()
             reader._process.wait()
             asked.append("means")  # only once
-        return usual(reader, request)
+        return usual(reader, what, model, **more)
 
     readers_are_copies(monkeypatch)
     monkeypatch.setattr(inference, "built_in", two_parts)
@@ -189,10 +188,10 @@ def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.Monke
     asked, gate, usual_wait = list[tuple[int, ...]](), Event(), Job.wait
     usual = Office.some_effects
 
-    def some_effects(self: Office, model: Any, ablation: Ablation, layer: int, heads: Any) -> Any:
+    def some_effects(self: Office, request: Request, layer: int, heads: Any) -> Any:
         assert gate.wait(PATIENCE)
         asked.append((layer, *heads))
-        return usual(self, model, ablation, layer, heads)
+        return usual(self, request, layer, heads)
 
     def rerun(job: Job, seconds: float) -> bool:
         if not gate.is_set():
@@ -264,7 +263,7 @@ def test_controls_choose_layers_and_heads_at_random() -> None:
 
 
 def test_too_many_heads_for_a_link_are_refused_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.ui.switch_off.controls.MOST_OFF", 70)
+    monkeypatch.setattr("mha_viz.ui.switch_off.controls.MOST_IN_LINK", 70)
     every = ".".join(f"L{layer}H{head}" for layer in range(1, 6) for head in range(12))
     page = visit(off=every)
     page.at.selectbox[0].set_value("L0").run()

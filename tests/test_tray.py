@@ -12,22 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.attention import Head
-from mha_viz.attention.switched_off import MOST_OFF
 from mha_viz.errors import TrayFull
+from mha_viz.heads import MOST_IN_LINK
+from mha_viz.request import Request
 from mha_viz.ui import tray
 from mha_viz.ui.tray import Pin
 from tests import hostile
 
-CAT = Pin("The cat sat.", "", "minilm", Head(3, 1))
-DOG = Pin("A dog barked.", "It was loud.", "bert-base-uncased", Head(0, 2), "loud")
-PINS = st.builds(
-    Pin,
+CAT = Pin(Request("minilm", "The cat sat."), Head(3, 1))
+DOG = Pin(Request("bert-base-uncased", "A dog barked.", "It was loud."), Head(0, 2), "loud")
+REQUESTS = st.builds(
+    Request,
+    st.sampled_from(["minilm", "gpt2", "owner/name"]),
     st.text(max_size=40).filter(lambda t: "\0" not in t),
     st.text(max_size=10).filter(lambda t: "\0" not in t),
-    st.sampled_from(["minilm", "gpt2", "owner/name"]),
+    off=st.sets(st.builds(Head, st.integers(0, 30), st.integers(0, 30)), max_size=3).map(lambda s: tuple(sorted(s))),
+)
+PINS = st.builds(
+    Pin,
+    REQUESTS,
     st.builds(Head, st.integers(0, 30), st.integers(0, 30)),
     st.text(max_size=20).filter(lambda t: "\0" not in t),
-    off=st.sets(st.builds(Head, st.integers(0, 30), st.integers(0, 30)), max_size=3).map(lambda s: tuple(sorted(s))),
 )
 
 
@@ -37,7 +42,7 @@ def test_what_is_written_is_read_again(pins: list[Pin]) -> None:
 
 
 def test_a_sentence_stands_once_however_many_of_its_heads_are_pinned() -> None:
-    value = tray.write([CAT, Pin("The cat sat.", "", "minilm", Head(5, 11)), DOG])
+    value = tray.write([CAT, Pin(Request("minilm", "The cat sat."), Head(5, 11)), DOG])
     assert value is not None
     assert value.count("The cat sat.") == 1
     assert json.loads(value)["heads"] == [["L3H1", 0, ""], ["L5H11", 0, ""], ["L0H2", 1, "loud"]]
@@ -79,11 +84,12 @@ def test_readings_that_are_no_texts_are_left_aside() -> None:
 def test_heads_that_are_off_belong_to_the_reading(off: list[Any]) -> None:
     of = [["The cat sat.", "", "minilm", "", "", *off]]
     pins, is_whole = tray.read(json.dumps({"of": of, "heads": [["L3H1", 0, ""]]}))
-    assert pins == ((replace(CAT, off=(Head(3, 1),)),) if off == ["L3H1", "zero"] else ())
+    assert pins == ((Pin(replace(CAT.request, off=(Head(3, 1),)), CAT.head),) if off == ["L3H1", "zero"] else ())
     assert is_whole == bool(pins)
-    both = tray.write([CAT, replace(CAT, off=(Head(2, 4), Head(3, 1)), how="uniform")])
+    uniform = replace(CAT.request, off=(Head(2, 4), Head(3, 1)), method="uniform")
+    both = tray.write([CAT, Pin(uniform, CAT.head)])
     assert both is not None
-    assert tray.read(both)[0][1].off == (Head(2, 4), Head(3, 1))
+    assert tray.read(both)[0][1].request.off == (Head(2, 4), Head(3, 1))
     assert json.loads(both)["of"][1][3:] == ["", "", "L2H4.L3H1", "uniform"]
 
 
@@ -91,8 +97,8 @@ def test_heads_that_are_off_belong_to_the_reading(off: list[Any]) -> None:
     ("reading", "pins"),
     [
         (["", "cross", "L3H1", "zero"], 0),  # an encoder–decoder has no heads off
-        (["", "", ".".join(f"L{n // 100}H{n % 100}" for n in range(MOST_OFF + 1)), "zero"], 0),
-        (["", "", ".".join(f"L{n // 12}H{n % 12}" for n in range(MOST_OFF)), "zero"], 1),
+        (["", "", ".".join(f"L{n // 100}H{n % 100}" for n in range(MOST_IN_LINK + 1)), "zero"], 0),
+        (["", "", ".".join(f"L{n // 12}H{n % 12}" for n in range(MOST_IN_LINK)), "zero"], 1),
         (["", "", "", "uniform"], 1),
     ],
 )
@@ -153,7 +159,7 @@ def test_a_ninth_head_is_refused() -> None:
 
 
 def test_texts_that_no_link_could_carry_are_refused() -> None:
-    long = Pin("猫" * 350, "", "minilm", Head(0, 0))
+    long = Pin(Request("minilm", "猫" * 350), Head(0, 0))
     with pytest.raises(TrayFull, match="too long"):
-        tray.add((CAT,), Pin("猫" * 450, "", "minilm", Head(0, 0)))
+        tray.add((CAT,), Pin(Request("minilm", "猫" * 450), Head(0, 0)))
     assert len(tray.add((CAT,), long)) == 2

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack, overload
 import numpy as np
 
 from mha_viz.attention import tensors
+from mha_viz.attention.prose import steps_of
+from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Row, Step
 from mha_viz.attention.tensors import QUANTITIES, Quantity, Weights
 from mha_viz.attention.words import averaged, between
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
@@ -29,7 +31,7 @@ __all__ = ["AnyHead", "Attention", "Content", "Head", "Quantity", "Shown", "Weig
 
 Texts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # the tokens of several texts
 
-READ = (("typed",), ("given words",))  # the first steps of a reading whose numbers follow from model and text
+READ = ((TYPED,), (GIVEN_WORDS,))  # the first steps of a reading whose numbers follow from model and text
 
 _FIGURES: dict[str, Callable[..., Any]] = {}  # the functions for figures, files and tables, by name
 
@@ -72,7 +74,7 @@ class Shown:
     queries: TokenizedText
     keys: TokenizedText
     quantity: str
-    made: tuple[str, ...]
+    made: tuple[Step, ...]
     heads: tuple[Head, ...]
     weights: Weights
     hidden: Weights
@@ -95,7 +97,7 @@ class Attention:
     numbers are, a row of QUANTITIES: rows of "weight" sum to 1, those of others need not. ``hidden[layer, head,
     query]`` is the share of the original row that was removed (0 for a raw reading). ``made`` lists how it was made:
     first how a model read the text ("typed", "given words"; neither if the numbers come from elsewhere), then each
-    later step in order ("by words", "special hidden", "only L3H1").
+    later step in order ("by words", "special hidden", "only L3H1"): data (``attention.steps``) that reads as text.
 
     Raises ShapeError if axes, tokens or numbers do not fit.
     """
@@ -105,13 +107,14 @@ class Attention:
     queries: TokenizedText
     weights: Weights
     hidden: Weights = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))
-    made: tuple[str, ...] = ()
+    made: tuple[Step, ...] = ()
     keys: TokenizedText = _SAME
     quantity: str = "weight"
 
     def __post_init__(self) -> None:
         if self.keys is _SAME:
             object.__setattr__(self, "keys", self.queries)
+        object.__setattr__(self, "made", steps_of(self.made))
         weights = tensors.frozen(self.weights)
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
@@ -322,7 +325,7 @@ class Attention:
         rows, columns = self.queries.groups, self.keys.groups
         weights, hidden = between(self.weights, rows, columns), averaged(self.hidden, rows, -1)
         return self._next(
-            "by words", *self._both_texts(TokenizedText.by_words), tensors.read_only(weights), tensors.read_only(hidden)
+            BY_WORDS, *self._both_texts(TokenizedText.by_words), tensors.read_only(weights), tensors.read_only(hidden)
         )
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
@@ -332,7 +335,7 @@ class Attention:
             raise UnknownHead("No head was named.", "Give a list such as ['L3H1', (3, 4)].")
         weights = np.stack([self.weights[head] for head in named])[None]
         hidden = np.stack([self.hidden[head] for head in named])[None]
-        step = f"only {', '.join(map(str, named))}"
+        step = Step(Row("only", tuple(named)))
         return self._next(step, self.queries, self.keys, tensors.read_only(weights), tensors.read_only(hidden))
 
     def content(self) -> Content:
@@ -366,7 +369,7 @@ class Attention:
             weights = np.divide(weights, left, out=np.full_like(weights, uniform), where=left > 1e-12)
         before = self.hidden[:, :, [not t.special for t in self.queries.tokens]]
         return self._next(
-            "special hidden",
+            SPECIAL_HIDDEN,
             queries,
             keys,
             tensors.read_only(weights),
@@ -383,7 +386,7 @@ class Attention:
         return queries, change(self.keys) if self.is_cross else queries
 
     def _next(
-        self, step: str, queries: TokenizedText, keys: TokenizedText, weights: Weights, hidden: Weights
+        self, step: Step, queries: TokenizedText, keys: TokenizedText, weights: Weights, hidden: Weights
     ) -> Attention:
         """The reading that results from ``step``."""
         made = (*self.made, step)

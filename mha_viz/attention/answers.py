@@ -1,4 +1,4 @@
-"""The question to a model about a text, and its answer with and without some of its heads."""
+"""The answer of a model to a question about a text, with and without some of its heads."""
 
 from __future__ import annotations
 
@@ -7,44 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-MASK, NEXT, COSINE = KINDS = ("mask", "next", "cosine")
-FIRST = -1  # the first masked token of a text
+from mha_viz.request import Question
 
 Numbers = npt.NDArray[np.float64]
-
-
-class Question(NamedTuple):
-    """A question to a model about a text.
-
-    ``kind``: "mask", the word at the masked token ``place``; "next", the word that follows the last token, ``place``;
-    "cosine", how similar the vectors of the text and of ``other`` are. ``word`` names a piece of the vocabulary, which
-    is number ``piece`` there: its log-probability is the score; for "cosine", the score is the cosine. ``places``: all
-    masked tokens of the text.
-    """
-
-    kind: str
-    place: int = 0
-    word: str = ""
-    piece: int = 0
-    other: str = ""
-    places: tuple[int, ...] = ()
-
-    @property
-    def score(self) -> str:
-        """The score in words: "log p of “cat” at token 5"."""
-        if self.kind == COSINE:
-            return f"the cosine with “{self.other}”"
-        return f"log p of “{self.word}” {f'at token {self.place}' if self.kind == MASK else 'as the next token'}"
-
-
-class Ablation(NamedTuple):
-    """A text with heads switched off: ``method`` is what replaces their output, as in ``models.methods``; ``question``
-    is the question to the model, if any."""
-
-    text: str
-    pair: str = ""
-    method: str = "zero"
-    question: Question | None = None
 
 
 class Answer(NamedTuple):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 
 from mha_viz import exports
-from mha_viz.attention.encoder_decoder import read_back
+from mha_viz.attention.steps import request_of
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, output_options, text_options
 from mha_viz.cli.output import destination
 from mha_viz.cli.terminal import text_of
-from mha_viz.models.families import CROSS
 
 
 def options(attention: Parser) -> None:
@@ -30,10 +29,10 @@ def options(attention: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the attention of every head on a text to a file or to stdout."""
     to = destination(args.out, args.format, exports.suffixes(), "a file format that can be written")
-    quantities.check(args)
+    request = quantities.request_of(args, args.model, text_of(args.text))
     model = choose_model(args.model)
     check_heads(model, args.without)
-    (attention,) = read_all(model, [text_of(args.text)], args)
+    (attention,) = read_all(model, [request])
     attention = attention.by_words() if args.words else attention
     attention = attention.without_special() if args.without_special else attention
     to.write_attention(attention)
@@ -41,6 +40,7 @@ def run(args: argparse.Namespace) -> None:
     axes = f"{queries} × {keys} tokens" if attention.is_cross else f"{queries} tokens"
     shape = f"{attention.layers} layers × {attention.heads} heads, {axes}"
     what = "" if attention.quantity == "weight" else f"{args.quantity}, "
-    what = f"{args.part or CROSS}, " if len(attention.made) > 1 and read_back(attention.made)[0] else what
+    answered = request_of(attention)
+    what = f"{answered.part}, " if answered is not None and answered.part else what
     off = f"without {', '.join(map(str, args.without))}, " if args.without else ""
     to.report(f"{to.path}: {attention.model}, {what}{off}{shape}")

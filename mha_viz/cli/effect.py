@@ -23,8 +23,8 @@ from mha_viz.errors import SettingError
 from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
 from mha_viz.models.catalog import Model
-from mha_viz.models.methods import METHODS
 from mha_viz.numerals import counted, decimal
+from mha_viz.request import METHODS
 
 LISTED = 12  # heads that are listed
 MOST = whole(1, 1_000_000, "a number of sentences; expected 1 to 1000000")

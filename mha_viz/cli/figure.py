@@ -154,14 +154,13 @@ def run(args: argparse.Namespace) -> None:
 
 def _draw(args: argparse.Namespace) -> None:
     to = _checked(args)
-    quantities.check(args)
+    requests = [quantities.request_of(args, args.model, text) for text in (text_of(args.text), *args.others)]
     takes_scale = args.kind not in ONLY_ON_PAGES["scale"]
     args.scale = args.scale or (quantities.default_scale(args.quantity) if takes_scale else VIEW["scale"][0])
     settings = _settings(args, to.suffix)
-    texts = [text_of(args.text), *args.others]
     model = choose_model(args.model)
     check_heads(model, [*args.head, *args.without])
-    readings = read_all(model, texts, args)
+    readings = read_all(model, requests)
     if args.all_heads:
         _every_head(args, readings[0], to.suffix, settings)
         return

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from mha_viz.attention import Attention, Head
-from mha_viz.cli import quantities
 from mha_viz.cli.terminal import downloading, warnings_as_lines
 from mha_viz.errors import UnknownHead
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
+from mha_viz.request import Request
 
 LISTED = "Choose one that `mha-viz models` lists"
 
@@ -49,9 +48,10 @@ def check_heads(model: Model, heads: Sequence[Head]) -> None:
             )
 
 
-def read_all(model: Model, texts: Sequence[str], args: argparse.Namespace) -> list[Attention]:
-    """The requested quantity (``cli.quantities``) of every head on each of several texts, each with the second text; a
-    cut text is reported on stderr."""
+def read_all(model: Model, requests: Sequence[Request]) -> list[Attention]:
+    """What a model answers to each of several requests; a cut text is reported on stderr."""
     encoder = load_model(model)
+    from mha_viz.models.reading import read
+
     with warnings_as_lines():
-        return [quantities.read_text(encoder, text, args.pair, args) for text in texts]
+        return [read(encoder, request) for request in requests]

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     """Write one interactive web page with heads and remarks on them to a file or to stdout."""
     from mha_viz.figure.publication import check_texts, publication
 
-    quantities.check(args)
+    requests = [quantities.request_of(args, args.model, text) for text in (text_of(args.text), *args.others)]
     to = destination(args.out, args.format, FORMATS, "a web page format")
     panels = len(args.head) * (1 + len(args.others))
     if len(args.remark) > panels:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     check_texts(args.title, args.introduction, args.remark)
     model = choose_model(args.model)
     check_heads(model, args.head)
-    readings = read_all(model, [text_of(args.text), *args.others], args)
+    readings = read_all(model, requests)
     given = [(reading, head) for reading in readings for head in args.head]
     texts = {"title": args.title, "introduction": args.introduction, "remarks": args.remark}
     to.write(lambda: publication(given, **texts))

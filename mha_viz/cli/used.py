@@ -15,8 +15,8 @@ from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import over
-from mha_viz.models.methods import METHODS
 from mha_viz.numerals import counted, decimal
+from mha_viz.request import METHODS
 
 
 def options(used: Parser) -> None:

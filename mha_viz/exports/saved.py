@@ -23,12 +23,14 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
-from mha_viz.attention import Attention, Weights, tensors
+from mha_viz.attention import Attention, Weights, prose, steps, tensors
+from mha_viz.attention.steps import Step
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.errors import ExportError, MhaVizError, OpenError
 from mha_viz.text import TokenizedText, parse_text
 
-VERSION = 2
+VERSION = 3
+VERSIONS = (2, VERSION)  # that can be opened; in files of version 2, steps are text
 LARGEST = 1 << 35  # the largest file in bytes: 32 GiB
 LARGEST_HEADING = 1 << 26  # the most bytes of the JSON
 LONGEST_NAME = 100_000  # the most characters of a model's name, a revision, a step
@@ -43,8 +45,8 @@ def heading(attention: Attention) -> str:
     """Everything about a reading except its numbers, as JSON in ASCII, with a digest of both. Raises ExportError for a
     reading that could not be opened again: one with a text made by hand whose tokens are outside it."""
     fields: dict[str, Any] = {"version": VERSION}
-    fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity", "made")}
-    fields |= {"queries": asdict(attention.queries)}
+    fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity")}
+    fields |= {"made": steps.packed(attention.made), "queries": asdict(attention.queries)}
     fields |= {"keys": asdict(attention.keys) if attention.is_cross else None, "digest": _digest(attention)}
     written = json.dumps(fields)
     try:
@@ -166,11 +168,12 @@ def _fields(head: bytes) -> dict[str, Any]:
     fields = json.loads(head)
     if not isinstance(fields, dict) or type(fields.get("version")) is not int:
         raise ValueError("not the heading of a reading")
-    if fields["version"] != VERSION:
+    if fields["version"] not in VERSIONS:
         which = "a later" if fields["version"] > VERSION else "an earlier"
         raise OpenError(f"The file was saved by {which} version of mha_viz.", "Install that version.")
     if set(fields) != FIELDS or not isinstance(fields["made"], list):
         raise ValueError("not the heading of a reading")
+    fields["made"] = _steps(fields["made"], fields["version"])
     names = (fields["model"], fields["revision"], fields["quantity"], fields["digest"], *fields["made"])
     if not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names):
         raise ValueError("not the names of a reading")
@@ -182,11 +185,16 @@ def _fields(head: bytes) -> dict[str, Any]:
     return fields
 
 
+def _steps(made: list[Any], version: int) -> tuple[Step, ...]:
+    return prose.steps_of(map(str, made)) if version < VERSION else steps.parse(made)
+
+
 def _reading(fields: dict[str, Any], weights: Weights, hidden: Weights) -> Attention:
     """The reading. Raises OpenError if the numbers are not those that were saved, TextError, ShapeError."""
     queries, keys = _texts(fields)
-    made, named = tuple(fields["made"]), (fields["model"], fields["revision"])
-    attention = Attention(*named, queries, weights, hidden, made, keys, fields["quantity"])
+    attention = Attention(
+        fields["model"], fields["revision"], queries, weights, hidden, fields["made"], keys, fields["quantity"]
+    )
     if _digest(attention) != fields["digest"]:
         raise OpenError("The file was changed after it was saved: its numbers or words have changed.", _AGAIN)
     return attention

@@ -3,7 +3,6 @@ what is hidden."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
@@ -23,7 +22,6 @@ KINDS = {
     "compare": "Attention heads side by side",
     "difference": "Difference of two attention heads",
 }
-_MEANS = re.compile(r": mean (\w{8})\w*")  # the digest of the mean outputs that replace those of heads that are off
 MOST_OF_TEXTS = 200  # characters of all texts in the description of a figure
 UNITS = {
     "words": "Attention to a word is the sum over its pieces, from a word the mean.",
@@ -129,8 +127,7 @@ def _read(cut: Cut) -> str:
 
 def steps(attention: Attention) -> str:
     """How the text was given and the steps applied since, in order; empty for a text as it was typed."""
-    listed = [{"given words": "given as words"}.get(step, step) for step in attention.made if step != "typed"]
-    return _MEANS.sub(r": mean (means \1)", ", ".join(listed))
+    return ", ".join(filter(None, (step.in_caption for step in attention.made)))
 
 
 def quantities(attentions: Sequence[Attention]) -> str:

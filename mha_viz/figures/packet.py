@@ -32,11 +32,11 @@ import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.attention.encoder_decoder import request_of
-from mha_viz.attention.switched_off import off_in, written
+from mha_viz.attention.steps import request_of
 from mha_viz.attention.tensors import QUANTITIES, each_layer
 from mha_viz.attention.words import between
 from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.heads import in_link
 from mha_viz.text import TokenizedText
 
 FULL_BYTES = 1_250_000  # up to this size all heads are full
@@ -279,16 +279,20 @@ def belongs_to(attention: Attention) -> str:
     """What a view of a reading belongs to: its text and, for an encoder–decoder, the source, the target and the
     part."""
     request, text = request_of(attention), attention.queries
-    return text_key(text.text, text.pair, text.given) if request is None else text_key(*request)
+    if request is None or not request.part:
+        return text_key(text.text, text.pair, text.given)
+    return text_key(request.text, request.target, request.part)
 
 
 def requested(attention: Attention) -> dict[str, object]:
     """What else the page needs to ask for this reading again: the request to an encoder–decoder, or the heads that are
     off."""
-    request, (heads, method) = request_of(attention), off_in(attention)
-    if heads:
-        return {"request": {"off": written(heads), "how": method}}
-    return {"request": request._asdict()} if request is not None else {}
+    request = request_of(attention)
+    if request is not None and request.part:
+        return {"request": {"text": request.text, "target": request.target, "part": request.part}}
+    if request is not None and request.off:
+        return {"request": {"off": in_link(request.off), "how": request.method}}
+    return {}
 
 
 def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails: Overview) -> dict[str, object]:

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
-from mha_viz.attention import READ, Attention, Head
-from mha_viz.attention.encoder_decoder import read_back, request_of
-from mha_viz.attention.switched_off import off_in
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.steps import Step, later_steps, request_of
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
+from mha_viz.request import COSINE, MASK, Question, Request
 
 START = "import mha_viz as mv\n"
-_SCORE = re.compile(  # values of Question.score in mha_viz.attention.answers
-    "gradient × weight of (?:log p of “(?P<word>.*)” (?:at token (?P<place>[0-9]{1,4})|as the next token)"
-    "|the cosine with “(?P<other>.*)”)",
-    re.DOTALL,
-)
-STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # steps in Attention.made
+STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # by their names
 
 
 def of_head(attention: Attention, kind: str, heads: Sequence[Head], view: View, size: Size, file: str) -> str:
@@ -51,12 +46,11 @@ def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str
 
 
 def _reading(name: str, attention: Attention) -> str:
-    """The code that makes a reading again: how the model read the text, then each step that was applied. If no call
-    makes it, the reading is opened from a file."""
-    if attention.made[:1] not in READ:
-        return _opened(name, attention)
-    call, steps = _read(attention)
-    for step in steps:
+    """The code that makes a reading again: the request that a model answered, then each step that was applied. If no
+    call makes it, the reading is opened from a file."""
+    request = request_of(attention)
+    call = _call(request, attention.revision) if request is not None else ""
+    for step in later_steps(attention):
         call = call and _after(call, step)
     return f"{name} = {call}" if call else _opened(name, attention)
 
@@ -66,41 +60,48 @@ def _opened(name: str, attention: Attention) -> str:
     return f"# From the archive of all files, or from save({file!r})\n{name} = mv.open_attention({file!r})"
 
 
-def _read(attention: Attention) -> tuple[str, tuple[str, ...]]:
-    """The call with which the model read the text, and the steps that this call does not include."""
-    encoder = f"mv.load({attention.model!r}){_untrained_call(attention)}"
-    request, (_, steps) = request_of(attention), read_back(attention.made)
-    if request is not None:
-        given_target = {"target": request.target} if request.target else {}
-        return f"{encoder}.encode({request.text!r}, {_arguments(given_target | {'part': request.part})})", steps
-    text = attention.queries
-    words = list(text.given)
-    typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
+def _call(request: Request, revision: str) -> str:
+    """The call that makes a request; empty for one without heads by a corpus's means, because no call says which."""
+    if request.quantity == "rollout":
+        return _rollout(_call(replace(request, quantity="weight"), revision))
+    encoder = f"mv.load({request.model!r}){_untrained_call(revision)}"
+    text, pair, words = request.text, request.pair, list(request.words)
+    typed = f"{text!r}, {pair!r}" if pair else repr(text)
     either = f"'', words={words!r}" if words else typed
-    heads, method = off_in(attention)
-    if heads and method != "mean":  # no call says which means those were
-        return f"mv.without({encoder}, {[*map(str, heads)]!r}, {either}, method={method!r})", steps[1:]
-    if steps[:1] == ("norm-weighted",):
-        return f"mv.norm_weighted({encoder}, {either})", steps[1:]
-    if steps and (match := _SCORE.fullmatch(steps[0])):
-        given = {"word": match["word"], "place": match["place"] and int(match["place"]), "other": match["other"]}
-        options = _arguments({name: value for name, value in given.items() if value is not None})
-        return f"mv.gradient_weighted({encoder}, {either}, {options})", steps[1:]
-    return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})", steps
+    if request.part:
+        given_target = {"target": request.target} if request.target else {}
+        return f"{encoder}.encode({text!r}, {_arguments(given_target | {'part': request.part})})"
+    if request.off:
+        without = f"mv.without({encoder}, {[*map(str, request.off)]!r}, {either}, method={request.method!r})"
+        return "" if request.method == "mean" else without
+    if request.quantity == "norm":
+        return f"mv.norm_weighted({encoder}, {either})"
+    if request.question is not None:
+        return f"mv.gradient_weighted({encoder}, {either}, {_arguments(_question(request.question))})"
+    return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})"
 
 
-def _after(call: str, step: str) -> str:
+def _question(question: Question) -> dict[str, object]:
+    """The arguments that ask a question again."""
+    if question.kind == COSINE:
+        return {"other": question.other}
+    return {"word": question.word} | ({"place": question.place} if question.kind == MASK else {})
+
+
+def _after(call: str, step: Step) -> str:
     """The code for one more step of ``Attention.made``; empty if no call does it."""
-    if step == "rollout":
-        return f"mv.rollout({call})"
-    if step.startswith("only "):
-        return f"{call}.only({step.removeprefix('only ').split(', ')!r})"
-    return call + STEPS[step] if step in STEPS else ""
+    if step.row.name == "only":
+        return f"{call}.only({[*map(str, step.row.heads)]!r})"
+    return _rollout(call) if step.row.name == "rollout" else call + STEPS[step] if step in STEPS else ""
 
 
-def _untrained_call(attention: Attention) -> str:
+def _rollout(call: str) -> str:
+    return f"mv.rollout({call})" if call else ""
+
+
+def _untrained_call(revision: str) -> str:
     """The code that makes its model from the loaded one, if they differ."""
-    match = re.fullmatch(r"untrained, seed (\d+)", attention.revision)
+    match = re.fullmatch(r"untrained, seed (\d+)", revision)
     return f".untrained({match[1]})" if match else ""
 
 

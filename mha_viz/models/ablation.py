@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from mha_viz.attention import AnyHead, Attention, Head, Weights, switched_off
+from mha_viz.attention import AnyHead, Attention, Head, Weights
+from mha_viz.attention.steps import Row, Step, read_as
 from mha_viz.errors import LOADED, EmptyText, SettingError, check_kind
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.methods import METHODS
+from mha_viz.request import METHODS
 
 Sums = npt.NDArray[np.float64]
 # Takes a layer's number, its weights [head, query, key] or [head, sentence, query, key], its values [sentence, head, n,
@@ -134,8 +135,8 @@ def without(
     reading = encoder.through(text, pair, _replacing([off], substitute(encoder, method, means)), words)[0]
     used = means if method == "mean" else None
     which = "" if used is None else hashlib.blake2b(used.tobytes(), digest_size=12).hexdigest()
-    step = (switched_off.step(off, method, which),) if off else ()
-    return replace(reading, made=("given words" if words else "typed", *step))
+    step = [Step(Row("without", off, method, which))] if off else []
+    return replace(reading, made=read_as(words, *step))
 
 
 def states_without(

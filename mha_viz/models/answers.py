@@ -18,7 +18,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 
-from mha_viz.attention.answers import COSINE, FIRST, MASK, NEXT, Numbers, Question
+from mha_viz.attention.answers import Numbers
 from mha_viz.errors import LOADED, EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError, check_kind
 from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
@@ -26,6 +26,7 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.opening import reports_silenced, torch_device
 from mha_viz.models.tokenizer import panics_in_words
 from mha_viz.quotes import quoted
+from mha_viz.request import COSINE, FIRST, MASK, NEXT, Question
 
 MOST_WORD = 60  # the most characters of a word that is looked up
 BLANK = "␣"  # stands for the space that a piece begins with

@@ -16,6 +16,7 @@ import torch
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
+from mha_viz.attention.steps import Row, Step
 from mha_viz.models.families import FAMILIES
 from mha_viz.text import clean
 
@@ -74,10 +75,10 @@ class Tap:
         self.sentences = 0  # given to the last W_O, for models that need to know
         self.projected: dict[int, torch.Tensor] = {}  # recorded by the hooks of a layer, by input layer
 
-    def steps(self) -> tuple[str, ...]:
+    def steps(self) -> tuple[Step, ...]:
         """What ``Attention.made`` says of the numbers that this tap leaves: nothing if they are the model's own."""
         is_own = type(self) is Tap or not self.changes
-        return () if is_own else (f"changed by {clean(self.name or type(self).__name__)}",)
+        return () if is_own else (Step(Row("changed", by=clean(self.name or type(self).__name__))),)
 
     def slot(self, index: int) -> torch.Tensor:
         """The memory for a layer's weights: [head, query, key], or [head, sentence, query, key]."""

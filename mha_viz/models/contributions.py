@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from mha_viz.attention.answers import COSINE, Numbers, Question
+from mha_viz.attention.answers import Numbers
 from mha_viz.errors import ModelUnsupported
 from mha_viz.models import answers
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES, holds
 from mha_viz.quotes import quoted
+from mha_viz.request import COSINE, Question
 
 
 def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:

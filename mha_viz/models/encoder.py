@@ -15,6 +15,7 @@ import torch
 from transformers import AutoModel
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
+from mha_viz.attention.steps import GIVEN_WORDS, TYPED, read_as
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import (
     MhaVizError,
@@ -177,11 +178,11 @@ class Encoder:
         """A text, or a sentence given as words, ready for :meth:`batch`. Raises the errors of :meth:`encode`."""
         if isinstance(text, str):
             read = self._read(text)
-            return Prepared(read.ids, read.types, read.tokenized(), ("typed",))
+            return Prepared(read.ids, read.types, read.tokenized(), (TYPED,))
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
             raise TextError(f"{str(text)[:40]!r} is not a text.", "Give a string, or a list of words.")
         pieces = self.read_words(text)
-        return Prepared(pieces.ids, pieces.types, pieces.tokenized(), ("given words",))
+        return Prepared(pieces.ids, pieces.types, pieces.tokenized(), (GIVEN_WORDS,))
 
     def through(
         self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, words: Sequence[str] = ()
@@ -195,7 +196,7 @@ class Encoder:
         check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
         read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
-        made = ("given words" if words else "typed", *used.steps())
+        made = read_as(words, *used.steps())
         return Attention(self.name, self.revision, read.tokenized(), weights, made=made), used
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
@@ -291,7 +292,7 @@ class Encoder:
         """The attention of every head on a sentence that is given as words. Raises the errors of :meth:`read_words`."""
         read = self.read_words(forms)
         weights = self.batch([read])[:, :, 0]
-        return Attention(self.name, self.revision, read.tokenized(), weights, made=("given words",))
+        return Attention(self.name, self.revision, read.tokenized(), weights, made=(GIVEN_WORDS,))
 
     def batch(self, sentences: Sequence[Pieces]) -> Weights:
         """[layer, head, sentence, query, key] for sentences with equally many pieces, in one pass. The numbers of a

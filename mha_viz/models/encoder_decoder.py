@@ -9,16 +9,17 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 
 from mha_viz.attention import Attention, Weights
-from mha_viz.attention.encoder_decoder import made_by
+from mha_viz.attention.steps import of_part
 from mha_viz.errors import EmptyText, ModelUnsupported, SettingError, TextError
 from mha_viz.models import capture, cores
 from mha_viz.models.capture import LastLayerSeen, Tap
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.families import CROSS, DECODER, ENCODER, ENCODER_DECODERS, PARTS
+from mha_viz.models.families import ENCODER_DECODERS
 from mha_viz.models.generation import MOST, greedy, writing_of
 from mha_viz.models.opening import open_two_stacks
 from mha_viz.models.tokenizer import TextPieces, Tokenizer
 from mha_viz.quotes import quoted
+from mha_viz.request import CROSS, DECODER, ENCODER, PARTS
 from mha_viz.text import Piece
 
 __all__ = ["EncoderDecoder"]
@@ -82,12 +83,12 @@ class EncoderDecoder(Encoder):
         source = self._read(text, pair)
         if part == ENCODER:
             weights = self._weights(source.ids, [], part)
-            return Attention(self.name, self.revision, source.tokenized(), weights, made=made_by(part))
+            return Attention(self.name, self.revision, source.tokenized(), weights, made=of_part(part, text))
         is_written = not target.strip()
         read = self._written(source) if is_written else self._typed_target(target)
         queries, keys = read.tokenized(), source.tokenized()
         weights = self._weights(source.ids, read.ids, part)
-        made = made_by(part, keys, is_written)
+        made = of_part(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written)
         if part == DECODER:
             return Attention(self.name, self.revision, queries, weights, made=made)
         return Attention(self.name, self.revision, queries, weights, made=made, keys=keys)

@@ -242,8 +242,6 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
     }
 )
 
-ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # whose attention is read of two stacks
-
 _BART = TwoStacks(
     Sizes("encoder_layers", "encoder_attention_heads", "d_model", "encoder_ffn_dim"),
     Sizes("decoder_layers", "decoder_attention_heads", "d_model", "decoder_ffn_dim"),

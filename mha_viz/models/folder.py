@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
 from mha_viz.models import families, pipeline
 from mha_viz.models.catalog import Model
-from mha_viz.models.families import ENCODER_DECODERS, FAMILIES, PARTS, Sizes
+from mha_viz.models.families import ENCODER_DECODERS, FAMILIES, Sizes
 from mha_viz.models.storage import INDEX, WEIGHTS
 from mha_viz.quotes import quoted
+from mha_viz.request import PARTS
 
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 TOKENIZERS = (  # any of these rows is enough

@@ -9,12 +9,14 @@ import numpy as np
 import torch
 
 from mha_viz.attention import Attention
-from mha_viz.attention.answers import COSINE, Numbers, Question
+from mha_viz.attention.answers import Numbers
+from mha_viz.attention.steps import Row, Step, read_as
 from mha_viz.errors import ReadingFailed
 from mha_viz.models import answers, cores
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import TextPieces
+from mha_viz.request import COSINE, Question
 from mha_viz.text import WordPieces
 
 
@@ -53,7 +55,7 @@ def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", wo
         raise ReadingFailed(
             f"A gradient of {question.score} is not a finite number.", "Choose another word or a shorter text."
         )
-    made = ("given words" if words else "typed", f"gradient × weight of {question.score}")
+    made = read_as(words, Step(Row("gradient", question=question)))
     tokens, numbers = read.tokenized(), weighted.cpu().numpy()
     return Attention(encoder.name, encoder.revision, tokens, numbers, made=made, quantity="gradient")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from mha_viz.attention import Attention, is_number
+from mha_viz.attention.steps import Step
 from mha_viz.attention.tensors import read_only
 from mha_viz.errors import MhaVizError, SettingError, TextError
 from mha_viz.models.cores import turn
@@ -47,7 +48,7 @@ class Prepared:
     ids: Sequence[int]
     types: Sequence[int]
     tokens: TokenizedText
-    made: tuple[str, ...]
+    made: tuple[Step, ...]
 
     @property
     def words(self) -> int:

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from mha_viz.attention import Attention
+from mha_viz.attention.steps import NORM_WEIGHTED, read_as
 from mha_viz.errors import LOADED, check_kind
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
@@ -32,9 +33,7 @@ def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[s
     assert isinstance(norms, _Norms)
     lengths = [torch.bmm(*each).norm(dim=-1) for each in zip(norms.values, _turned(encoder), strict=True)]
     weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
-    return replace(
-        reading, weights=weights, quantity="norm", made=("given words" if words else "typed", "norm-weighted")
-    )
+    return replace(reading, weights=weights, quantity="norm", made=read_as(words, NORM_WEIGHTED))
 
 
 class _Norms(Tap):

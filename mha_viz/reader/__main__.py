@@ -17,17 +17,18 @@ from types import MappingProxyType
 from typing import Any
 
 from mha_viz import process
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MeansMissing, MhaVizError, ReadingFailed, TextCutWarning
-from mha_viz.models import ablation, answers, budget, catalog, contributions, gradients, opening
+from mha_viz.models import budget, catalog, contributions, gradients, opening
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.folder import Stamps, stamps
-from mha_viz.models.norms import norm_weighted
+from mha_viz.models.reading import question_of, read
 from mha_viz.process.confined import confine
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
+from mha_viz.request import Request
 
 PER_HEAD = MappingProxyType({"direct": contributions.direct, "importance": gradients.importance})
 MODEL_BYTES = 2_500_000_000  # bytes of the weights of all loaded models
@@ -81,10 +82,12 @@ class Models:
         means.add(" ".join(sentence.forms) for sentence in sentences[done:end])
         self._means[name] = means, max(done, min(end, len(sentences)))
 
-    def means(self, name: str) -> Array:
-        """The mean outputs of a model's heads over all built-in sentences: [layer, head, d_head]. Raises MeansMissing
-        if not all of them were added."""
-        means, done = self._means.get(name, (None, 0))
+    def means_of(self, request: Request) -> Array | None:
+        """The mean outputs of a model's heads over all built-in sentences, [layer, head, d_head], if its heads are
+        switched off that way. Raises MeansMissing if not all sentences were added."""
+        if request.method != "mean":
+            return None
+        means, done = self._means.get(request.model, (None, 0))
         if means is None or done < len(_built_in().sentences):
             raise _missing()
         return means.values()
@@ -94,69 +97,50 @@ def _missing() -> MeansMissing:
     return MeansMissing("The mean outputs of this model’s heads are no longer available.", "Open the page again.")
 
 
-def answer(models: Models, request: Json) -> tuple[Json, list[Array]]:
-    """The answer to a request. Raises what the model raises."""
-    if request["ask"] == "rest":
+def answer(models: Models, message: Json) -> tuple[Json, list[Array]]:
+    """The answer to a message. Raises what the model raises."""
+    ask = message["ask"]
+    if ask == "rest":
         process.give_back_memory()
         return {}, []
-    encoder = models[request["model"]]
-    if request["ask"] == "load":
+    encoder = models[message["model"]]
+    if ask == "load":
         return {}, []
-    if request["ask"] == "point":
-        return _point(encoder, request["first"], request["end"])
-    if request["ask"] == "repeats":
-        return _repeats(encoder, range(request["first"], request["end"]), request["untrained"])
-    if request["ask"] == "means":
-        models.measure(request["model"], request["first"], request["end"])
+    if ask == "point":
+        return _point(encoder, message["first"], message["end"])
+    if ask == "repeats":
+        return _repeats(encoder, range(message["first"], message["end"]), message["untrained"])
+    if ask == "means":
+        models.measure(message["model"], message["first"], message["end"])
         return {}, []
-    text, pair, words = request["text"], request["pair"], request["words"]
-    if request["ask"] == "question":
-        fields = {name: request[name] for name in ("place", "word", "other")}
-        return {"question": answers.question_about(encoder, text, pair, words, **fields)}, []
-    if "method" in request:
-        return _switched(models, request)
-    if request["ask"] == "gradients":
-        return wire.packed_attention(gradients.of_score(encoder, wire.question_of(request), text, pair, words))
-    if request["ask"] in PER_HEAD:
-        return wire.packed_numbers([PER_HEAD[request["ask"]](encoder, wire.question_of(request), text, pair)])
-    if request["ask"] == "norms":
-        return wire.packed_attention(norm_weighted(encoder, text, pair, words))
-    if request["ask"] == "trace":
-        return wire.packed_trace(encoder.trace(text, pair, request["layer"], words))
-    return wire.packed_attention(_read(encoder, request))
+    request = Request.parse(message["request"])
+    if ask == "read":
+        return wire.packed_attention(read(encoder, request, models.means_of(request) if request.off else None))
+    if ask == "question":
+        return {"question": question_of(encoder, request)}, []
+    if ask in PER_HEAD:
+        return wire.packed_numbers([PER_HEAD[ask](encoder, question_of(encoder, request), *request.texts)])
+    if ask == "trace":
+        return wire.packed_trace(encoder.trace(*request.texts, message["layer"], request.words))
+    return _switched(encoder, request, models.means_of(request), message)
 
 
-def _read(encoder: Encoder, request: Json) -> Attention:
-    """The attention on a text. An encoder–decoder reads given words as one text."""
-    words, part = request["words"], request["part"]
-    if words and not part:
-        return encoder.encode_words(words)
-    given = {"target": request["target"], "part": part} if part else {}
-    return encoder.encode(" ".join(words) or request["text"], request["pair"], **given)
-
-
-def _switched(models: Models, request: Json) -> tuple[Json, list[Array]]:
-    """The answer to a request about a text with heads switched off."""
+def _switched(encoder: Encoder, request: Request, means: Array | None, message: Json) -> tuple[Json, list[Array]]:
+    """The answer to a message about what switching heads off changes."""
     from mha_viz.study import effects, removal
 
-    encoder = models[request["model"]]
-    means = models.means(request["model"]) if request["method"] == "mean" else None
-    question = wire.question_of(request) if request["question"] else None
-    case = effects.Case(request["text"], request["pair"], request["method"], means, question)
-    if request["ask"] == "effects":
-        return wire.packed_numbers(effects.part(encoder, request["layer"], request["heads"], case))
-    if "variants" in request:
-        variants = [[Head(*head) for head in heads] for heads in request["variants"]]
-        if request["ask"] == "margins":
-            return wire.packed_numbers([removal.margins(encoder, variants, case)])
-        return wire.packed_numbers(effects.lost_each(encoder, variants, case))
-    heads = [Head(*head) for head in request["heads"]]
-    if request["ask"] == "answer":
-        return wire.packed_answer(effects.answer(encoder, heads, case))
-    if request["ask"] == "random":
-        return wire.packed_numbers([effects.lost_at_random(encoder, heads, range(*request["draws"]), case)])
-    how = {"method": case.method, "means": case.means, "words": request["words"]}
-    return wire.packed_attention(ablation.without(encoder, heads, *case.texts, **how))
+    case = effects.Case(*request.texts, request.method, means, request.question)
+    if message["ask"] == "effects":
+        return wire.packed_numbers(effects.part(encoder, message["layer"], message["heads"], case))
+    if message["ask"] == "answer":
+        return wire.packed_answer(effects.answer(encoder, request.off, case))
+    if message["ask"] == "random":
+        draws = range(*message["draws"])
+        return wire.packed_numbers([effects.lost_at_random(encoder, request.off, draws, case)])
+    variants = [[Head(*head) for head in heads] for heads in message["variants"]]
+    if message["ask"] == "margins":
+        return wire.packed_numbers([removal.margins(encoder, variants, case)])
+    return wire.packed_numbers(effects.lost_each(encoder, variants, case))
 
 
 def _point(encoder: Encoder, first: int, end: int) -> tuple[Json, list[Array]]:
@@ -197,12 +181,12 @@ def serve() -> None:
     models = Models()
     while True:
         try:
-            request, _ = wire.receive(sys.stdin.buffer)
+            message, _ = wire.receive(sys.stdin.buffer)
         except EOFError:
             return
         arrays: list[Array] = []
         try:
-            heading, arrays = answer(models, request)
+            heading, arrays = answer(models, message)
         except MhaVizError as error:
             heading = wire.packed_error(error)
         except BaseException as error:  # any library error, including Rust panics: only this request fails

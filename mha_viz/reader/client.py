@@ -15,12 +15,13 @@ from mha_viz import process
 from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.answers import Ablation, Answer, Question
+from mha_viz.attention.answers import Answer
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ReadingFailed
 from mha_viz.process.apart import ONE_AT_IMPORT
 from mha_viz.reader import wire
 from mha_viz.reader.wire import Array, Json
+from mha_viz.request import Question, Request
 
 LOAD_SECONDS = 180.0  # for a model on a slow disk, including the import of the libraries
 READ_SECONDS = 60.0  # for the longest text
@@ -56,78 +57,59 @@ class Reader:
 
     def load(self, model: str) -> None:
         """Load a model."""
-        self._ask({"ask": "load", "model": model})
+        self._ask("load", model)
 
-    def read(
-        self, model: str, text: str, pair: str, words: Sequence[str], target: str = "", part: str = ""
-    ) -> Attention:
-        """The attention of every head on a text, or on a sentence given as ``words``; for an encoder–decoder, of one
-        ``part`` on the text and a target, which the model generates if none is given."""
-        return wire.attention_of(*self._ask_about("read", model, text, pair, words, target=target, part=part))
+    def read(self, request: Request) -> Attention:
+        """The requested quantity of every head (``models.reading``). An encoder–decoder reads given words as one
+        text."""
+        return wire.attention_of(*self._ask_about("read", request))
 
-    def norms(self, model: str, text: str, pair: str, words: Sequence[str]) -> Attention:
-        """Norm-weighted attention (``models.norms``)."""
-        return wire.attention_of(*self._ask_about("norms", model, text, pair, words))
-
-    def trace(self, model: str, text: str, pair: str, words: Sequence[str], layer: int) -> Trace:
+    def trace(self, request: Request, layer: int) -> Trace:
         """Every step inside one layer."""
-        return wire.trace_of(*self._ask_about("trace", model, text, pair, words, layer=layer))
+        return wire.trace_of(*self._ask_about("trace", request, layer=layer))
 
-    def question(
-        self, model: str, text: str, pair: str, words: Sequence[str], place: int | None, word: str, other: str
-    ) -> Question:
-        """The question to the model about a text (``models.answers.question_about``)."""
-        more = {"place": place, "word": word, "other": other}
-        return wire.question_of(self._ask_about("question", model, text, pair, words, **more)[0])
+    def question(self, request: Request) -> Question:
+        """The question of a request, with its word looked up."""
+        return Question.parse(self._ask_about("question", request)[0]["question"])
 
-    def gradients(self, model: str, text: str, pair: str, words: Sequence[str], question: Question) -> Attention:
-        """Attention weighted by the gradient of an answer's score (``models.gradients``)."""
-        return wire.attention_of(*self._ask_about("gradients", model, text, pair, words, question=question))
-
-    def per_head(self, what: str, model: str, text: str, pair: str, question: Question) -> Array:
+    def per_head(self, what: str, request: Request) -> Array:
         """[layer, head]: "direct", the direct contribution of each head to a word's logit (``models.contributions``),
         or "importance" (``models.gradients``)."""
-        return self._ask_about(what, model, text, pair, (), question=question)[1][0]
+        return self._ask_about(what, request)[1][0]
 
-    def effects(self, model: str, ablation: Ablation, layer: int, heads: Sequence[int]) -> Effects:
+    def effects(self, request: Request, layer: int, heads: Sequence[int]) -> Effects:
         """The effect of switching off each of some heads of a layer alone (``study.effects.part``)."""
-        return Effects(*self._ask_without("effects", model, ablation, layer=layer, heads=[*heads])[1])
+        return Effects(*self._ask_about("effects", request, layer=layer, heads=[*heads])[1])
 
-    def lost_each(self, model: str, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Changes:
+    def lost_each(self, request: Request, variants: Sequence[Sequence[Head]]) -> Changes:
         """The changes from switching heads off, for each of several variants (``study.effects.lost_each``)."""
-        return Changes(*self._ask_without("lost", model, ablation, variants=[*map(list, variants)])[1])
+        return Changes(*self._ask_about("lost", request, variants=[*map(list, variants)])[1])
 
-    def margins(self, model: str, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Array:
+    def margins(self, request: Request, variants: Sequence[Sequence[Head]]) -> Array:
         """How far the wanted word is from being the answer (``study.removal.margins``)."""
-        return self._ask_without("margins", model, ablation, variants=[*map(list, variants)])[1][0]
+        return self._ask_about("margins", request, variants=[*map(list, variants)])[1][0]
 
-    def answer(self, model: str, ablation: Ablation, heads: Sequence[Head]) -> Answer:
-        """The model's answer with and without heads (``study.effects.answer``)."""
-        return wire.answer_of(*self._ask_without("answer", model, ablation, heads=[*heads]))
+    def answer(self, request: Request) -> Answer:
+        """The model's answer with and without the heads that are off (``study.effects.answer``)."""
+        return wire.answer_of(*self._ask_about("answer", request))
 
-    def lost_at_random(self, model: str, ablation: Ablation, heads: Sequence[Head], draws: range) -> Array:
-        """The effect of removing random directions instead, for some draws (``study.effects.lost_at_random``)."""
-        bounds = [draws.start, draws.stop]
-        return self._ask_without("random", model, ablation, heads=[*heads], draws=bounds)[1][0]
-
-    def without(self, model: str, ablation: Ablation, words: Sequence[str], heads: Sequence[Head]) -> Attention:
-        """The attention of every head with some switched off."""
-        return wire.attention_of(*self._ask_without("without", model, ablation, words, heads=[*heads]))
+    def lost_at_random(self, request: Request, draws: range) -> Array:
+        """The effect of removing random directions instead of the heads that are off, for some draws
+        (``study.effects.lost_at_random``)."""
+        return self._ask_about("random", request, draws=[draws.start, draws.stop])[1][0]
 
     def repeats(self, model: str, first: int, end: int, untrained: bool) -> Array:
         """[measure, layer, head]: the measures of heads on some of the repeated random sequences
         (``study.decoder_heads.part_of``), optionally for the model with random weights."""
-        request = {"ask": "repeats", "model": model, "first": first, "end": end, "untrained": untrained}
-        return self._ask(request)[1][0]
+        return self._ask("repeats", model, first=first, end=end, untrained=untrained)[1][0]
 
     def measure_means(self, model: str, first: int, end: int) -> None:
         """Read the built-in sentences from number ``first`` to ``end`` (exclusive) for the method "mean"."""
-        self._ask({"ask": "means", "model": model, "first": first, "end": end})
+        self._ask("means", model, first=first, end=end)
 
     def pointers(self, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
         """Where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
-        request = {"ask": "point", "model": model, "first": first, "end": end}
-        return wire.pointers_of(*self._ask(request))
+        return wire.pointers_of(*self._ask("point", model, first=first, end=end))
 
     @property
     def loaded(self) -> frozenset[str]:
@@ -138,7 +120,7 @@ class Reader:
         """Return free memory to the system, to be called when there are no visitors. Does nothing if no process
         runs."""
         if self._loaded:
-            self._ask({"ask": "rest", "model": ""})
+            self._ask("rest", "")
 
     def close(self) -> None:
         """End the process, and the spare one; the next request starts another."""
@@ -147,42 +129,35 @@ class Reader:
             self._process, self._spare = self._spare, None
             self._end()
 
-    def _ask_about(
-        self, ask: str, model: str, text: str, pair: str, words: Sequence[str], **more: object
-    ) -> tuple[Json, list[Array]]:
-        request = {"ask": ask, "model": model, "text": text, "pair": pair, "words": list(words)}
-        return self._ask(request | more)
+    def _ask_about(self, ask: str, request: Request, **more: object) -> tuple[Json, list[Array]]:
+        return self._ask(ask, request.model, request=request.packed(), **more)
 
-    def _ask_without(
-        self, ask: str, model: str, ablation: Ablation, words: Sequence[str] = (), **more: object
-    ) -> tuple[Json, list[Array]]:
-        return self._ask({"ask": ask, "model": model, "words": list(words), **ablation._asdict(), **more})
-
-    def _ask(self, request: Json) -> tuple[Json, list[Array]]:
+    def _ask(self, ask: str, model: str, **more: object) -> tuple[Json, list[Array]]:
+        message = {"ask": ask, "model": model, **more}
         with self._lock:
             try:
-                heading, arrays = self._answered(request)
+                heading, arrays = self._answered(message)
             except EOFError:  # the process may have been killed since the last request: try once more
-                heading, arrays = self._answered(request, again=True)
+                heading, arrays = self._answered(message, again=True)
             if self._has_spare and time.monotonic() - self._began > SPARE_SECONDS:
                 self._spare = self._spare if _runs(self._spare) else self._started()
         if "error" in heading:
             raise wire.error_of(heading)
         return heading, arrays
 
-    def _answered(self, request: Json, again: bool = False) -> tuple[Json, list[Array]]:
-        """The answer to a request. Its model is loaded first, with a separate deadline, unless the process already
+    def _answered(self, message: Json, again: bool = False) -> tuple[Json, list[Array]]:
+        """The answer to a message. Its model is loaded first, with a separate deadline, unless the process already
         holds it with the current files."""
         answer: tuple[Json, list[Array]] = {}, []
-        if request["model"]:
-            answer = self._exchange({"ask": "load", "model": request["model"]}, LOAD_SECONDS, again)
-        if request["ask"] != "load" and "error" not in answer[0]:
-            answer = self._exchange(request, READ_SECONDS, again)
+        if message["model"]:
+            answer = self._exchange({"ask": "load", "model": message["model"]}, LOAD_SECONDS, again)
+        if message["ask"] != "load" and "error" not in answer[0]:
+            answer = self._exchange(message, READ_SECONDS, again)
         self._loaded = frozenset(answer[0].pop("loaded"))
         return answer
 
-    def _exchange(self, request: Json, seconds: float, again: bool) -> tuple[Json, list[Array]]:
-        """Send a request and receive its answer. Raises ReadingFailed, or EOFError if the process ended and a new one
+    def _exchange(self, message: Json, seconds: float, again: bool) -> tuple[Json, list[Array]]:
+        """Send a message and receive its answer. Raises ReadingFailed, or EOFError if the process ended and a new one
         may succeed, but not if this is the second attempt (``again``)."""
         is_new, process = self._running()
         timed_out = threading.Event()
@@ -192,12 +167,12 @@ class Reader:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            wire.send(process.stdin, request)
+            wire.send(process.stdin, message)
             return wire.receive(process.stdout)
         except (OSError, EOFError, ValueError) as error:
             self._end()
             if timed_out.is_set() or is_new or again:
-                raise _failure(request["model"], timed_out.is_set(), seconds) from error
+                raise _failure(message["model"], timed_out.is_set(), seconds) from error
             raise EOFError from error
         finally:
             watch.cancel()

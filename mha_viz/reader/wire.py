@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from mha_viz import errors
 from mha_viz.analysis.syntax import Pointers
-from mha_viz.attention import Attention
-from mha_viz.attention.answers import Answer, Question
+from mha_viz.attention import Attention, steps
+from mha_viz.attention.answers import Answer
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Agreement, Parameters, Trace
 from mha_viz.errors import MhaVizError
+from mha_viz.request import Question
 from mha_viz.text import parse_text
 
 Array = npt.NDArray[Any]
@@ -68,8 +69,8 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
 
 def packed_attention(attention: Attention) -> tuple[Json, list[Array]]:
     """A reading as a heading and arrays."""
-    heading: Json = {name: getattr(attention, name) for name in ("model", "revision", "made", "quantity")}
-    heading |= {"queries": asdict(attention.queries)}
+    heading: Json = {name: getattr(attention, name) for name in ("model", "revision", "quantity")}
+    heading |= {"made": steps.packed(attention.made), "queries": asdict(attention.queries)}
     heading |= {"keys": asdict(attention.keys)} if attention.is_cross else {}
     return heading, [attention.weights, attention.hidden]
 
@@ -80,7 +81,7 @@ def attention_of(heading: Json, arrays: Sequence[Array]) -> Attention:
     keys = parse_text(heading["keys"]) if "keys" in heading else queries
     weights, hidden = arrays
     named = heading["model"], heading["revision"]
-    return Attention(*named, queries, weights, hidden, tuple(heading["made"]), keys, heading["quantity"])
+    return Attention(*named, queries, weights, hidden, steps.parse(heading["made"]), keys, heading["quantity"])
 
 
 def packed_trace(trace: Trace) -> tuple[Json, list[Array]]:
@@ -133,13 +134,7 @@ def packed_answer(answer: Answer) -> tuple[Json, list[Array]]:
 def answer_of(heading: Json, arrays: Sequence[Array]) -> Answer:
     """The answer that :func:`packed_answer` packed."""
     before, after, divergence = arrays
-    return Answer(question_of(heading), tuple(heading["words"]), before, after, float(divergence))
-
-
-def question_of(heading: Json) -> Question:
-    """The question that a heading holds."""
-    kind, place, word, piece, other, places = heading["question"]
-    return Question(kind, place, word, piece, other, tuple(places))
+    return Answer(Question.parse(heading["question"]), tuple(heading["words"]), before, after, float(divergence))
 
 
 def packed_error(error: MhaVizError) -> Json:

@@ -15,13 +15,12 @@ from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, effect_rows, 
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
-from mha_viz.attention.answers import MASK, Question
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextError
 from mha_viz.models import ablation, answers, catalog
 from mha_viz.models.encoder import Encoder, load
-from mha_viz.models.methods import METHODS
+from mha_viz.request import MASK, METHODS, Question
 from mha_viz.study.effects import Case, lost_each, values_without
 from mha_viz.study.pronouns import anaphoric
 from mha_viz.study.run import Progress

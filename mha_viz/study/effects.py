@@ -12,9 +12,10 @@ from mha_viz.analysis.answers import cosines, divergences, listed
 from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, Numbers, Together, all_effects, batches
 from mha_viz.attention import Head, Weights
-from mha_viz.attention.answers import COSINE, Answer, Question
+from mha_viz.attention.answers import Answer
 from mha_viz.models import ablation, answers
 from mha_viz.models.encoder import Encoder
+from mha_viz.request import COSINE, Question
 
 SEED = 0  # draws of random directions
 

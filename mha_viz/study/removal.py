@@ -10,10 +10,10 @@ import numpy as np
 from mha_viz.analysis.effects import PIECES, Numbers
 from mha_viz.analysis.removal import MOST_SWITCHED, Removal, Switch, removed, steps, switch
 from mha_viz.attention import Head
-from mha_viz.attention.answers import COSINE
 from mha_viz.errors import SettingError
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
+from mha_viz.request import COSINE
 from mha_viz.study.effects import Case, lost_each, values_without
 
 Progress = Callable[[float], None]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mha_viz.attention import Head
-from mha_viz.attention.answers import MASK, Question
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.models.encoder import Encoder
+from mha_viz.request import MASK, Question
 from mha_viz.study.effects import Case, values_without
 from mha_viz.study.pronouns import anaphoric
 

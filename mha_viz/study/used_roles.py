@@ -16,7 +16,7 @@ from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models.encoder import Encoder, load
-from mha_viz.models.methods import METHODS
+from mha_viz.request import METHODS
 from mha_viz.study.corpus_effects import COREFERENCE, MOST, Averages, EffectSettings, Measurement, TokenChanges
 
 

@@ -17,12 +17,12 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.analysis.removal import ORDERS
-from mha_viz.attention import Head, switched_off
+from mha_viz.attention import Head
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import UnknownHead
-from mha_viz.models.families import CROSS, PARTS
-from mha_viz.models.methods import METHODS
+from mha_viz.heads import from_link
+from mha_viz.request import CROSS, METHODS, PARTS
 from mha_viz.text import clean
 from mha_viz.ui import lesson, tray
 
@@ -125,7 +125,7 @@ def read(parameters: Mapping[str, str]) -> Address:
     """The address in a URL's parameters."""
     parameters = bounded(parameters)
     good, odd = _matching(parameters, VIEW)
-    off, how = switched_off.parsed(parameters.get("off", "")), parameters.get("how", METHODS[0])
+    off, how = from_link(parameters.get("off", "")), parameters.get("how", METHODS[0])
     case = _case(parameters.get("case"))
     odd += _misfits(off=off is not None, how=how in METHODS, case=case is not None or "case" not in parameters)
     chosen, strange = _matching(parameters, ANSWER)

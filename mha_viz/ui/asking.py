@@ -8,9 +8,9 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Attention
-from mha_viz.attention.answers import COSINE, MASK, Question
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models import catalog
+from mha_viz.request import COSINE, MASK, Question, Request
 from mha_viz.text import clean
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import MAX_WORD, Address
@@ -23,7 +23,7 @@ def question(model: catalog.Model, attention: Attention, where: Address) -> Ques
     """The question that the URL asks the model about the text; None, with a remark on the page, if nothing can be
     asked. If the word cannot be followed, the model's own answer takes its place."""
     try:
-        return inference.question_about(model, attention.text.text, where)
+        return inference.question_about(Request(model.name, attention.text.text, where.pair), where)
     except (ModelUnsupported, TextError) as error:
         if where.word or where.second:
             complain(error)

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
 from mha_viz.analysis.removal import Removal, Switch
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Ablation, Answer, Question
+from mha_viz.attention.answers import Answer
+from mha_viz.attention.steps import TYPED
 from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.correspondence import Panel
@@ -34,6 +35,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.models.folder import stamps
 from mha_viz.reader import Reader
+from mha_viz.request import Question, Request
 from mha_viz.text import Token, TokenizedText, align
 from mha_viz.ui import shelves
 from mha_viz.ui.annotated import words_of
@@ -50,17 +52,6 @@ WAITING = 64  # requests that may wait for the worker
 
 Key = tuple[object, ...]
 V = TypeVar("V")
-
-
-class Target(NamedTuple):
-    """The target of an encoder–decoder ("" if the model generates it) and the part that is shown; both are empty for a
-    model with one stack."""
-
-    text: str = ""
-    part: str = ""
-
-
-NONE = Target()
 
 
 class Office:
@@ -93,7 +84,7 @@ class Office:
 
     def _begin(self) -> None:
         first = first_reading()
-        self.readings.put((catalog.DEFAULT, first.text.text, ""), first)
+        self.readings.put(_key(Request(catalog.DEFAULT, first.text.text)), first)
 
     def begin_again(self) -> None:
         """Reset to the initial state. The process with the models is kept if it holds only the default model, which the
@@ -105,88 +96,52 @@ class Office:
         with contextlib.suppress(MhaVizError):
             self._reader.rest()
 
-    def reading(self, model: catalog.Model, text: str, pair: str, of: Target = NONE) -> Future[Attention]:
-        """The attention of ``model`` over a text, and, for an encoder–decoder, over a target. The Future raises what
-        the encoder raises.
+    def reading(self, request: Request) -> Future[Attention]:
+        """What a model answers to a request. The Future raises what the model raises. Raises Busy if too many requests
+        are waiting, and the errors of ``catalog.resolve``."""
+        return self._shelved(self.readings, _key(request), lambda: self._reader.read(_as_words(request)))
 
-        Raises Busy if too many requests are waiting.
-        """
-        ask = partial(self._reader.read, model.name, text, pair, _words(text, pair), *of)
-        return self._shelved(self.readings, _reading_key(model, text, pair, of), ask)
+    def trace(self, request: Request, layer: int) -> Future[Trace]:
+        """Every step inside one layer of a model over a text; Futures and errors as for :meth:`reading`."""
+        return self._shelved(self._traces, (*_key(request), layer), lambda: self._traced(request, layer))
 
-    def trace(self, model: catalog.Model, text: str, pair: str, layer: int) -> Future[Trace]:
-        """Every step inside one layer of ``model`` over a text; Futures and errors as for :meth:`reading`."""
-        key = (_state(model), text, pair, layer)
-        return self._shelved(self._traces, key, lambda: self._traced(model.name, text, pair, layer))
-
-    def without(self, model: catalog.Model, ablation: Ablation, off: tuple[Head, ...]) -> Future[Attention]:
-        """The attention of ``model`` over a text while heads are off; Futures and errors as for :meth:`reading`."""
-        words = _words(ablation.text, ablation.pair)
-        key = (_state(model), ablation, off)
-        return self._shelved(self.readings, key, lambda: self._reader.without(model.name, ablation, words, off))
-
-    def norms(self, model: catalog.Model, text: str, pair: str) -> Future[Attention]:
-        """Norm-weighted attention of ``model`` over a text; Futures and errors as for :meth:`reading`."""
-        key = (_state(model), text, pair, "norm")
-        return self._shelved(self.readings, key, lambda: self._reader.norms(model.name, text, pair, _words(text, pair)))
-
-    def question(
-        self, model: catalog.Model, text: str, pair: str, place: int | None, word: str, other: str
-    ) -> Future[Question]:
-        """The question to ``model`` about a text; Futures and errors as for :meth:`reading` and for
+    def question(self, request: Request) -> Future[Question]:
+        """The question of a request, with its word looked up; Futures and errors as for :meth:`reading` and for
         ``models.answers.question_about``."""
-        key = (_state(model), text, pair, place, word, other)
-        words = _words(text, pair)
-        ask = partial(self._reader.question, model.name, text, pair, words, place, word, other)
-        return self._shelved(self._questions, key, ask)
+        return self._shelved(self._questions, _key(request), lambda: self._reader.question(_as_words(request)))
 
-    def answer(self, model: catalog.Model, ablation: Ablation, off: tuple[Head, ...]) -> Future[Answer]:
-        """What ``model`` answers with and without the heads ``off``; Futures and errors as for :meth:`reading`."""
-        key = (_state(model), ablation, off)
-        return self._shelved(self._answers, key, lambda: self._reader.answer(model.name, ablation, off))
+    def answer(self, request: Request) -> Future[Answer]:
+        """What a model answers with and without the heads that are off; Futures and errors as for :meth:`reading`."""
+        return self._shelved(self._answers, _key(request), lambda: self._reader.answer(request))
 
-    def gradients(self, model: catalog.Model, text: str, pair: str, question: Question) -> Future[Attention]:
-        """Attention weighted by the gradient of an answer's score; Futures and errors as for :meth:`reading`."""
-        key = (_state(model), text, pair, question)
-        ask = partial(self._reader.gradients, model.name, text, pair, _words(text, pair), question)
-        return self._shelved(self.readings, key, ask)
+    def per_head(self, what: Literal["direct", "importance"], request: Request) -> Future[Numbers]:
+        """One number per head of a model for the question of a request; Futures and errors as for :meth:`reading`."""
+        return self._shelved(self._per_head, (*_key(request), what), lambda: self._reader.per_head(what, request))
 
-    def per_head(
-        self, what: Literal["direct", "importance"], model: catalog.Model, text: str, pair: str, question: Question
-    ) -> Future[Numbers]:
-        """One number per head of ``model`` for this question; Futures and errors as for :meth:`reading`."""
-        key = (_state(model), text, pair, what, question)
-        ask = partial(self._reader.per_head, what, model.name, text, pair, question)
-        return self._shelved(self._per_head, key, ask)
-
-    def lost(self, model: catalog.Model, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Future[Changes]:
+    def lost(self, request: Request, variants: Sequence[Sequence[Head]]) -> Future[Changes]:
         """The effects of switching heads off on a text and the answer, for several variants; Futures and errors as for
         :meth:`reading`."""
-        return self._submit(lambda: self._reader.lost_each(model.name, ablation, variants))
+        return self._submit(lambda: self._reader.lost_each(request, variants))
 
-    def margins(self, model: catalog.Model, ablation: Ablation, variants: Sequence[Sequence[Head]]) -> Future[Numbers]:
+    def margins(self, request: Request, variants: Sequence[Sequence[Head]]) -> Future[Numbers]:
         """How far a word is from being the answer, for each of several variants; Futures and errors as for
         :meth:`reading`."""
-        return self._submit(lambda: self._reader.margins(model.name, ablation, variants))
+        return self._submit(lambda: self._reader.margins(request, variants))
 
-    def lost_at_random(
-        self, model: catalog.Model, ablation: Ablation, off: tuple[Head, ...], draws: range
-    ) -> Future[Numbers]:
-        """The effect of removing random directions instead, for some draws; Futures and errors as for
-        :meth:`reading`."""
-        return self._submit(lambda: self._reader.lost_at_random(model.name, ablation, off, draws))
+    def lost_at_random(self, request: Request, draws: range) -> Future[Numbers]:
+        """The effect of removing random directions instead of the heads that are off, for some draws; Futures and
+        errors as for :meth:`reading`."""
+        return self._submit(lambda: self._reader.lost_at_random(request, draws))
 
-    def some_effects(
-        self, model: catalog.Model, ablation: Ablation, layer: int, heads: Sequence[int]
-    ) -> Future[Effects]:
+    def some_effects(self, request: Request, layer: int, heads: Sequence[int]) -> Future[Effects]:
         """The effect of switching off each of some heads of a layer alone; Futures and errors as for
         :meth:`reading`."""
-        return self._submit(lambda: self._reader.effects(model.name, ablation, layer, heads))
+        return self._submit(lambda: self._reader.effects(request, layer, heads))
 
-    def measure_means(self, model: catalog.Model, first: int, end: int) -> Future[None]:
+    def measure_means(self, model: str, first: int, end: int) -> Future[None]:
         """Add some of the built-in sentences to the mean outputs for the method "mean"; Futures and errors as for
         :meth:`reading`."""
-        return self._submit(lambda: self._reader.measure_means(model.name, first, end))
+        return self._submit(lambda: self._reader.measure_means(model, first, end))
 
     def pointers(self, model: catalog.Model, first: int, end: int) -> Future[tuple[Pointers | None, ...]]:
         """Where every head of ``model`` points in some of the built-in sentences; Futures and errors as for
@@ -265,9 +220,9 @@ class Office:
         """Forget why ``model`` could not be loaded, so that the next request tries again."""
         self._failures.drop(model.name)
 
-    def has_reading(self, model: catalog.Model, text: str, pair: str, of: Target = NONE) -> bool:
+    def has_reading(self, request: Request) -> bool:
         """True if the reading is cached, so that no model is needed."""
-        return self.readings.get(_reading_key(model, text, pair, of)) is not None
+        return self.readings.get(_key(request)) is not None
 
     def warm(self, model: catalog.Model) -> None:
         """Load ``model`` in the background after a short delay, so that the page's files are sent first."""
@@ -303,30 +258,25 @@ class Office:
         future.add_done_callback(lambda _: self._places.release())
         return future
 
-    def _traced(self, model: str, text: str, pair: str, layer: int) -> Trace:
+    def _traced(self, request: Request, layer: int) -> Trace:
         """A trace that shares the parameters, which are most of its bytes, with earlier traces of the same layer."""
-        trace = self._reader.trace(model, text, pair, _words(text, pair), layer)
-        parameters = self._parameters.get((model, layer))
+        trace = self._reader.trace(_as_words(request), layer)
+        parameters = self._parameters.get((request.model, layer))
         if parameters is not None and all(map(np.array_equal, parameters, trace.parameters)):
             return replace(trace, parameters=parameters)
-        self._parameters.put((model, layer), trace.parameters)
+        self._parameters.put((request.model, layer), trace.parameters)
         return trace
 
 
-def _reading_key(model: catalog.Model, text: str, pair: str, of: Target) -> Key:
-    """The cache key of a reading; for an encoder–decoder it includes the target and the part."""
-    return (_state(model), text, pair, *(of if of.part else ()))
+def _key(request: Request) -> Key:
+    """The cache key of what a request asks for; for a folder it includes the state of its files, which may change."""
+    model = catalog.resolve(request.model)
+    return (request, stamps(Path(model.path))) if model.kind == "folder" else (request,)
 
 
-def _state(model: catalog.Model) -> object:
-    """The part of a cache key that names the model; for a folder it includes the state of its files, which may
-    change."""
-    return (model.name, stamps(Path(model.path))) if model.kind == "folder" else model.name
-
-
-def _words(text: str, pair: str) -> tuple[str, ...]:
-    """The words that the model reads if the text gives them; empty if its tokenizer splits the text."""
-    return () if pair else words_of(text) or ()
+def _as_words(request: Request) -> Request:
+    """The request with the words of its text, if the text gives them; otherwise its tokenizer splits the text."""
+    return request if request.pair else replace(request, words=words_of(request.text) or ())
 
 
 @Once
@@ -367,4 +317,4 @@ def first_reading() -> Attention:
         facts = json.loads(str(stored["reading"]))
         tokens = tuple(Token(**token) for token in facts["tokens"])
         text = TokenizedText(facts["text"], "", tokens)
-        return Attention(facts["model"], facts["revision"], text, stored["weights"], made=("typed",))
+        return Attention(facts["model"], facts["revision"], text, stored["weights"], made=(TYPED,))

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TypeVar
 
 import streamlit as st
 
-from mha_viz.analysis.rollout import rollout
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import FIRST, Ablation, Question
-from mha_viz.attention.encoder_decoder import request_of
+from mha_viz.attention.steps import request_of
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
-from mha_viz.models.families import DECODER
+from mha_viz.request import ALL_HEADS, DECODER, FIRST, Question, Request
 from mha_viz.text import clean
 from mha_viz.ui import address, downloads, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import NONE, Target, office, ready
+from mha_viz.ui.cache import office, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
 
@@ -38,7 +35,7 @@ ENGLISH = frozenset((
 ))  # fmt: skip
 LEAST_WORDS = 5  # the fewest words of a text whose language can be told
 IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
-WHOLE = {"norm": "Norm-weighted attention", "gradient": "Gradient × weight"}  # quantities with all heads on
+ALL_ON = {"norm": "Norm-weighted attention", "gradient": "Gradient × weight"}
 PART = 50  # sentences of one request
 CANCELLED = "download_cancelled"  # in a tab's state: the click has run a part of the page, and the rest has to follow
 SOON = 0.4  # seconds to wait before the page says that it is working
@@ -47,15 +44,22 @@ R = TypeVar("R")
 
 
 def requested_reading(text: str, where: Address) -> Attention | None:
-    """The requested reading, or the nearest one that can be shown, with a remark on why; None if there is none."""
-    model = None
+    """As :func:`read_shown`, but always the attention weights of the whole model."""
+    return read_shown(text, replace(where, off=(), quantity=DEFAULTS["shown"]))
+
+
+def read_shown(text: str, where: Address) -> Attention | None:
+    """The reading that the URL asks for, or the nearest one that can be shown, with a remark on why; None if there is
+    none."""
+    is_plain, model = not where.off and where.quantity == DEFAULTS["shown"], None
     try:
-        model = catalog.resolve(where.model) if where.model else catalog.default()
-        of = two_stacks.target_of(model, where)
-        if office().has_reading(model, text, where.pair, of) or ready(model):
-            return _await(model, text, where.pair, of)
+        model = two_stacks.model_of(where)
+        if ready(model) or (is_plain and office().has_reading(requested(model, text, where))):
+            return _shown(requested(model, text, where), where)
     except MhaVizError as error:
         complain(error)
+        if not is_plain:
+            return _plainer(text, where)
         if isinstance(error, ModelError):
             _way_back(where)
         return _meanwhile(text, where, model)
@@ -63,81 +67,73 @@ def requested_reading(text: str, where: Address) -> Attention | None:
     return _meanwhile(text, where, model)
 
 
-def read_shown(text: str, where: Address) -> Attention | None:
-    """As :func:`requested_reading`, with the quantity that the URL asks for, and without the heads that are off."""
-    if where.off or where.quantity != DEFAULTS["shown"]:
-        try:
-            model = catalog.resolve(where.model) if where.model else catalog.default()
-            if ready(model):
-                return _shown(model, text, where)
-        except MhaVizError as error:
-            complain(error)
-            if where.quantity != DEFAULTS["shown"]:
-                remark("The drawing below shows attention weights.")
-                return read_shown(text, replace(where, quantity=DEFAULTS["shown"]))
-    return requested_reading(text, where)
+def _plainer(text: str, where: Address) -> Attention | None:
+    """The reading without the quantity that failed, or else without heads switched off."""
+    if where.quantity == DEFAULTS["shown"]:
+        return requested_reading(text, where)
+    remark("The drawing below shows attention weights.")
+    return read_shown(text, replace(where, quantity=DEFAULTS["shown"]))
 
 
-def _shown(model: catalog.Model, text: str, where: Address) -> Attention:
+def _shown(request: Request, where: Address) -> Attention:
     """The reading with another quantity, or with heads switched off, with a remark that says which."""
-    attention = _read_quantity(model, text, where)
-    if where.off and where.quantity in WHOLE:
-        remark(f"{WHOLE[where.quantity]} is shown with all heads on.")
-    elif where.off:
-        pronoun = "it" if len(where.off) == 1 else "them"
+    attention = read(request)
+    if request.off:
+        pronoun = "it" if len(request.off) == 1 else "them"
         with st.container(horizontal=True, vertical_alignment="center"):
-            remark(f"{listed(where.off)} switched off ({where.how}): later layers see the text without {pronoun}.")
+            off = f"{listed(request.off)} switched off ({request.method})"
+            remark(f"{off}: later layers see the text without {pronoun}.")
             st.button("Switch on", key="switch_on", on_click=address.go, kwargs={"off": None, "how": None})
+    elif where.off:
+        say_all_on(where)
     return attention
 
 
-def _read_quantity(model: catalog.Model, text: str, where: Address) -> Attention:
-    """The reading of the quantity that the URL asks for, without the heads that it switches off."""
-    words = f"{model.label} is reading…"
-    if where.quantity in WHOLE:
-        if where.quantity == "norm":
-            return wait(office().norms(model, text, where.pair), words)
-        return wait(office().gradients(model, text, where.pair, question_about(model, text, where)), words)
+def say_all_on(where: Address) -> None:
+    """Say that the quantity in the URL is one of the whole model."""
+    remark(f"{ALL_ON[where.quantity]} is shown with all heads on.")
+
+
+def requested(model: catalog.Model, text: str, where: Address) -> Request:
+    """The request in the URL to a model about a text. Raises the errors of :func:`as_shown`."""
+    request = Request(model.name, text, where.pair)
     if where.off:
-        attention = wait(without(model, text, where.pair, where.off, where.how), words)
-    else:
-        attention = _await(model, text, where.pair, two_stacks.target_of(model, where))
-    return rollout(attention) if where.quantity == "rollout" else attention
+        return as_shown(replace(request, off=where.off, method=where.how), where)
+    return as_shown(two_stacks.of_part(request, where), where)
 
 
-def question_about(model: catalog.Model, text: str, where: Address) -> Question:
-    """The question that the URL asks a model about a text, about the first of several masked tokens unless it names
-    one. Raises the errors of ``models.answers.question_about``."""
+def as_shown(request: Request, where: Address) -> Request:
+    """The request with the quantity that the URL asks for, and without what does not go with it. Raises the errors of
+    :func:`question_about`."""
+    if where.quantity not in ALL_HEADS:
+        return replace(request, quantity=where.quantity)
+    whole = Request(request.model, request.text, request.pair, quantity=where.quantity)
+    return whole.about(question_about(whole, where)) if where.quantity == "gradient" else whole
+
+
+def question_about(request: Request, where: Address) -> Question:
+    """The question that the URL asks about the text of a request, about the first of several masked tokens unless it
+    names one. Raises the errors of ``models.answers.question_about``."""
     place = FIRST if where.place is None else where.place
-    other = where.second if where.second and where.second.strip() and where.second != text else ""
-    return wait(office().question(model, text, where.pair, place, where.word, other), "Asking the model…")
+    other = where.second if where.second and where.second.strip() and where.second != request.text else ""
+    of_words = Request(request.model, *request.texts, place=place, word=where.word, other=other)
+    return wait(office().question(of_words), "Asking the model…")
 
 
-def without(model: catalog.Model, text: str, pair: str, off: tuple[Head, ...], how: str) -> Future[Attention]:
-    """The reading with heads switched off; for the method "mean", their mean outputs are measured first."""
-    if how == "mean":
-        measure_means(model)
-    return office().without(model, Ablation(text, pair, how), off)
+def measure_means(request: Request) -> None:
+    """Measure the mean outputs of a model's heads over the built-in sentences if a request needs them, in parts, so
+    that other requests are answered in between; starts again if the reader process was replaced meanwhile. Raises what
+    the model raises."""
+    if request.method == "mean":
+        try:
+            _measure_parts(request.model)
+        except MeansMissing:
+            _measure_parts(request.model)
 
 
-def measure_means(model: catalog.Model) -> None:
-    """Measure the mean outputs of a model's heads over the built-in sentences, in parts, so that other requests are
-    answered in between; starts again if the reader process was replaced meanwhile. Raises what the model raises."""
-    try:
-        _measure_parts(model)
-    except MeansMissing:
-        _measure_parts(model)
-
-
-def _measure_parts(model: catalog.Model) -> None:
-    for request in mean_requests(model):
-        wait(request(), "Measuring the mean outputs of the heads…")
-
-
-def mean_requests(model: catalog.Model) -> list[Callable[[], Future[None]]]:
-    """The requests of :func:`measure_means`, in order."""
-    parts = range(0, len(built_in().sentences), PART)
-    return [partial(office().measure_means, model, first, first + PART) for first in parts]
+def _measure_parts(model: str) -> None:
+    for first in range(0, len(built_in().sentences), PART):
+        wait(office().measure_means(model, first, first + PART), "Measuring the mean outputs of the heads…")
 
 
 def listed(heads: Sequence[Head], most: int = 6) -> str:
@@ -147,28 +143,20 @@ def listed(heads: Sequence[Head], most: int = 6) -> str:
     return f"{', '.join(map(both, shown))}{more} {'is' if len(heads) == 1 else 'are'}"
 
 
-def read(model: catalog.Model, text: str, pair: str, where: Address | None = None, of: Target = NONE) -> Attention:
-    """A reading by a model whose files are on this machine, to stand beside the page's own; ``where`` gives the
-    quantity and the heads that are off, and ``of`` the part of an encoder–decoder. Raises what the model raises."""
-    if where is not None and (where.off or where.quantity != DEFAULTS["shown"]):
-        target, part = of if of.part else (where.target, where.part)
-        return _read_quantity(model, text, replace(where, pair=pair, target=target, part=part))
-    return _await(model, text, pair, of)
+def read(request: Request) -> Attention:
+    """The reading of a model whose files are on this machine. Raises what the model raises."""
+    if request.off:
+        measure_means(request)
+    return wait(office().reading(request), f"{catalog.resolve(request.model).label} is reading…")
 
 
-def read_by(
-    model: catalog.Model, text: str, pair: str, where: Address | None = None, of: Target = NONE
-) -> Attention | None:
+def read_by(request: Request) -> Attention | None:
     """As :func:`read`; None, with a remark on why, if there is no reading."""
     try:
-        return read(model, text, pair, where, of)
+        return read(request)
     except MhaVizError as error:
         complain(error)
         return None
-
-
-def _await(model: catalog.Model, text: str, pair: str, of: Target = NONE) -> Attention:
-    return wait(office().reading(model, text, pair, of), f"{model.label} is reading…")
 
 
 def wait(future: Future[R], words: str) -> R:
@@ -193,7 +181,7 @@ def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Atte
         try:
             model = catalog.resolve(name)
             if model != missing and ready(model):
-                attention = _await(model, text, where.pair, two_stacks.target_of(model, where))
+                attention = read(two_stacks.of_part(Request(model.name, text, where.pair), where))
                 remark(f"Meanwhile, the drawing below shows {model.label}.")
                 return attention
         except MhaVizError:

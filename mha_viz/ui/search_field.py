@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as NotYet
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ import streamlit as st
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import Busy, MhaVizError
 from mha_viz.models import catalog
+from mha_viz.request import Request
 from mha_viz.text import clean
 from mha_viz.ui import address, head_search, navigation, two_stacks
 from mha_viz.ui.annotated import built_in
@@ -131,9 +133,10 @@ def _linked(typed: str, model: catalog.Model, what: PageRequest) -> Group | None
 
 
 def _reading(model: catalog.Model, what: PageRequest) -> Attention:
-    if not (office().has_reading(model, what.text, what.where.pair) or ready(model)):
-        model = catalog.default()  # the model whose picture is shown meanwhile
-    future = office().reading(model, what.text, what.where.pair, two_stacks.target_of(model, what.where))
+    request = Request(model.name, what.text, what.where.pair)
+    if not (office().has_reading(request) or ready(model)):
+        request = replace(request, model=catalog.default().name)  # whose picture is shown meanwhile
+    future = office().reading(two_stacks.of_part(request, what.where))
     try:
         return future.result(PATIENCE)
     except NotYet:

@@ -18,10 +18,9 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Head
-from mha_viz.attention.switched_off import parsed, written
 from mha_viz.errors import MhaVizError, TrayFull
-from mha_viz.models.families import PARTS
-from mha_viz.models.methods import METHODS
+from mha_viz.heads import from_link, in_link
+from mha_viz.request import METHODS, Request
 from mha_viz.text import clean
 
 MOST = 8
@@ -31,25 +30,11 @@ MAX_ENCODED = 3_500  # bytes of the tray in a link, percent-encoded: half of ui/
 
 @dataclass(frozen=True)
 class Pin:
-    """One head of one reading. ``model`` is a model's name; ``name`` is the user's name for the head, possibly empty;
-    ``target`` and ``part`` belong to an encoder–decoder; ``off`` are the heads that are off, and ``how``."""
+    """One head of the reading that a request asks for; ``name`` is the user's name for it, possibly empty."""
 
-    text: str
-    pair: str
-    model: str
+    request: Request
     head: Head
     name: str = ""
-    target: str = ""
-    part: str = ""
-    off: tuple[Head, ...] = ()
-    how: str = METHODS[0]
-
-    @property
-    def reading(self) -> tuple[str, ...]:
-        """What was read, by which model and without which heads."""
-        more = [self.target, self.part] if self.part or self.off else []
-        more += [written(self.off), self.how] if self.off else []
-        return (self.text, self.pair, self.model, *more)
 
 
 Tray = tuple[Pin, ...]
@@ -81,11 +66,11 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
         text, pair, model, *more = readings[number]
         target, part, off, how = more + ["", "", "", METHODS[0]][len(more) :]
         given = (head, name, text, pair, model, target, off)
-        heads = parsed(off) if all(isinstance(one, str) for one in given) else None
-        if heads is not None and part in ("", *PARTS) and how in METHODS and not (part and heads):
-            named = Head.parse(head), clean(name)[:MAX_NAME]
-            way = how if heads else METHODS[0]
-            return Pin(clean(text), clean(pair), clean(model)[:300], *named, clean(target), part, heads, way)
+        heads = from_link(off) if all(isinstance(one, str) for one in given) else None
+        if heads is not None:
+            way = {"off": heads, "method": how} if heads or how not in METHODS else {}
+            request = Request(clean(model)[:300], clean(text), clean(pair), target=clean(target), part=part, **way)
+            return Pin(request.checked(), Head.parse(head), clean(name)[:MAX_NAME])
     return None
 
 
@@ -93,15 +78,22 @@ def write(tray: Sequence[Pin]) -> str | None:
     """The value of the URL parameter; None for an empty tray, which removes the parameter."""
     if not tray:
         return None
-    readings = list(dict.fromkeys(pin.reading for pin in tray))
-    heads = [[str(pin.head), readings.index(pin.reading), pin.name] for pin in tray]
-    return json.dumps({"of": readings, "heads": heads}, ensure_ascii=False, separators=(",", ":"))
+    requests = list(dict.fromkeys(pin.request for pin in tray))
+    heads = [[str(pin.head), requests.index(pin.request), pin.name] for pin in tray]
+    return json.dumps({"of": [*map(_listed, requests)], "heads": heads}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _listed(request: Request) -> list[str]:
+    """A request as the URL holds it, which :func:`_pin` reads."""
+    texts = [request.text, request.pair, request.model]
+    parts = [request.target, request.part] if request.part or request.off else []
+    return texts + parts + ([in_link(request.off), request.method] if request.off else [])
 
 
 def add(tray: Tray, pin: Pin) -> Tray:
     """The tray with one more head at its end, which a message reports. Raises TrayFull."""
     more = _checked((*tray, pin))
-    same = sum((*p.reading, p.head) == (*pin.reading, pin.head) for p in more)
+    same = sum((p.request, p.head) == (pin.request, pin.head) for p in more)
     again = " again" if same > 1 else ""
     st.toast(f"{pin.head} was added to the compared heads{again}: {len(more)} of {MOST}.")
     return more

@@ -4,19 +4,19 @@ work."""
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from urllib.parse import quote
 
 import streamlit as st
 
 from mha_viz.attention import Attention
-from mha_viz.attention.encoder_decoder import read_back
+from mha_viz.attention.steps import request_of
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models import catalog, hub
-from mha_viz.models.families import CROSS, ENCODER, PARTS
+from mha_viz.request import CROSS, ENCODER, PARTS, Request
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import Address
-from mha_viz.ui.cache import NONE, Target
 from mha_viz.ui.parts import complain, complain_later, guarded, remark
 
 MOST_TYPED = 2_000  # characters of a target
@@ -36,20 +36,18 @@ def has_two(model: catalog.Model) -> bool:
     return False
 
 
-def target_of(model: catalog.Model, where: Address) -> Target:
-    """The target and part that the URL asks of an encoder–decoder; empty for a model with one stack."""
-    if not has_two(model):
-        return NONE
-    return Target("" if where.part == ENCODER else where.target, where.part)
+def of_part(request: Request, where: Address) -> Request:
+    """The request with the target and the part that the URL asks of an encoder–decoder; unchanged for a model with one
+    stack."""
+    if not has_two(catalog.resolve(request.model)):
+        return request
+    return replace(request, target="" if where.part == ENCODER else where.target, part=where.part)
 
 
-def beside(model: catalog.Model, attention: Attention, where: Address) -> Target:
-    """The target and part for an encoder–decoder that is shown beside another model's reading: the same part, or else
-    its encoder."""
-    if not has_two(model):
-        return NONE
-    made, _ = read_back(attention.made)
-    return target_of(model, where) if made is not None else Target(part=ENCODER)
+def beside(request: Request, attention: Attention, where: Address) -> Request:
+    """The request to a model that is shown beside another one's reading: to an encoder–decoder about the same part, or
+    else about its encoder."""
+    return of_part(request, where if is_part(attention) else replace(where, part=ENCODER))
 
 
 def controls(where: Address) -> None:
@@ -113,17 +111,18 @@ def _on_target(key: str) -> None:
 def say(attention: Attention) -> None:
     """Show the text that the model generated, and what is not defined for a part; nothing for a model with one
     stack."""
-    made, _ = read_back(attention.made)
-    if made is None:
+    request = request_of(attention)
+    if request is None or not request.part:
         return
-    if made.is_generated:
+    if request.part != ENCODER and not request.target:
         remark(f"Target, written by the model one token at a time: “{attention.queries.text}”")
-    remark(WHY[made.part])
+    remark(WHY[request.part])
 
 
 def is_part(attention: Attention) -> bool:
     """Whether a reading is a part of an encoder–decoder."""
-    return read_back(attention.made)[0] is not None
+    request = request_of(attention)
+    return request is not None and bool(request.part)
 
 
 def refused(where: Address, what: str) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
 from mha_viz.analysis.distance import Map, Matrix, farthest, nearest
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.encoder_decoder import request_of
+from mha_viz.attention.steps import request_of
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
+from mha_viz.request import Request
 from mha_viz.ui import address, navigation, request, tray
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
@@ -121,12 +121,11 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
 
 @guarded()
 def _pin(attention: Attention, head: Head) -> None:
-    text, made = attention.queries, request_of(attention)
+    text, answered = attention.queries, request_of(attention)
     pins, _ = tray.read(st.query_params.get("tray"))
-    pin = Pin(request.page_request().to_pin(text.text), text.pair, attention.model, head)
-    if made is not None:
-        pin = replace(pin, text=made.text, target=made.target, part=made.part)
+    if answered is None or not answered.part:
+        answered = Request(attention.model, request.page_request().to_pin(text.text), text.pair)
     try:
-        address.go(tray=tray.write(tray.add(pins, pin)))
+        address.go(tray=tray.write(tray.add(pins, Pin(answered, head))))
     except MhaVizError as error:
         complain_later(error)

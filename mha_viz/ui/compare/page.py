@@ -10,7 +10,7 @@ from html import escape
 import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.switched_off import off_in, written
+from mha_viz.attention.steps import request_of
 from mha_viz.browser.view import LONG_TOKENS
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, steps
@@ -18,11 +18,11 @@ from mha_viz.figures.compare import MOST, As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
-from mha_viz.models.families import PARTS
+from mha_viz.request import ALL_HEADS, PARTS, Request
 from mha_viz.ui import address, inference, navigation, request, takeaway, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
-from mha_viz.ui.cache import Target, office, ready
+from mha_viz.ui.cache import office, ready
 from mha_viz.ui.compare import head_map, publish, quantity
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
@@ -76,7 +76,8 @@ def show(what: PageRequest) -> None:
 def _about(attention: Attention, head: Head | None = None) -> None:
     """Say whose heads these are, with a control to change it."""
     whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
-    whose += f", {steps(attention)}" if off_in(attention).heads else ""
+    answered = request_of(attention)
+    whose += f", {steps(attention)}" if answered is not None and answered.off else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
     pair = f"{' → ' * attention.is_cross} <q>{escape(second)}</q>" if second else ""
@@ -133,11 +134,11 @@ def _tray(pins: Tray, where: Address) -> None:
         label = ":primary[Choose heads on Explore]"
         st.page_link(navigation.page("explore"), label=label, query_params=st.query_params.to_dict())
         return
-    if where.quantity in inference.WHOLE and any(pin.off for pin in pins):
-        remark(f"{inference.WHOLE[where.quantity]} is shown with all heads on.")
+    if where.quantity in ALL_HEADS and any(pin.request.off for pin in pins):
+        inference.say_all_on(where)
     each = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in each.items() if panel is not None}
-    if len({pins[number].reading for number in panels}) == 1:
+    if len({pins[number].request for number in panels}) == 1:
         _about(next(iter(panels.values())).attention)
     if panels:
         _draw(list(panels.values()), tuple(panels), diff="0-1" if _is_a_pair(tuple(panels.values())) else "")
@@ -152,10 +153,9 @@ def _is_a_pair(panels: tuple[Panel, ...]) -> bool:
 def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
     """The panel of a compared head, read again; None, with a remark on why, if it is unavailable now."""
     try:
-        model = catalog.resolve(pin.model)
-        of = Target(pin.target, pin.part)
-        if ready(model) or office().has_reading(model, pin.text, pin.pair, of):
-            attention = inference.read(model, pin.text, pin.pair, replace(where, off=pin.off, how=pin.how), of)
+        model = catalog.resolve(pin.request.model)
+        if ready(model) or office().has_reading(pin.request):
+            attention = inference.read(inference.as_shown(pin.request, where))
             head = pin.head if attention.quantity != "rollout" else Head(pin.head.layer, 0)  # one map per layer
             _ = attention[head]
             return Panel(attention, head, pin.name)
@@ -201,9 +201,10 @@ def _pin(event: dict[str, object]) -> Pin:
     names = ("text", "pair", "model", "head", "target", "part")
     text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
     if part in PARTS:
-        return Pin(text, pair, model, Head.parse(head), target=target, part=part)
+        return Pin(Request(model, text, pair, target=target, part=part), Head.parse(head))
     off, how = address.off_in_message(event)
-    return Pin(request.page_request().to_pin(text), pair, model, Head.parse(head), off=off, how=how)
+    text = request.page_request().to_pin(text)
+    return Pin(Request(model, text, pair, off=off, method=how), Head.parse(head))
 
 
 def _kept_on_explore() -> dict[str, str]:
@@ -216,12 +217,9 @@ def _kept_on_explore() -> dict[str, str]:
 
 def _place(pin: Pin) -> dict[str, str]:
     """The parameters with which the Explore page shows a head."""
-    text, pair = address.fits(pin.text, pin.pair)
-    model = pin.model if pin.model != catalog.default().name else ""
-    place = {"head": str(pin.head), "pair": pair, "model": model, "target": pin.target, "part": pin.part}
-    if pin.off:
-        place |= {"off": written(pin.off), "how": pin.how}
-    return {"text": text} | {name: value for name, value in place.items() if value}
+    text, pair = address.fits(*pin.request.texts)
+    model = pin.request.model if pin.request.model != catalog.default().name else ""
+    return {"head": str(pin.head), "text": text} | replace(pin.request, model=model, text=text, pair=pair).in_link()
 
 
 def _edited(pins: Tray, event: dict[str, object]) -> Tray:
@@ -292,9 +290,9 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
         where = replace(what.where, second=None, off=())  # here the second sentence is the text
-        model = two_stacks.model_of(where)
-        other = inference.read_by(model, second, where.pair, where, two_stacks.target_of(model, where))
-        panels += [Panel(other, head)] if other is not None else []
+        with guarded(complain):
+            other = inference.read(inference.requested(two_stacks.model_of(where), second, where))
+            panels.append(Panel(other, head))
     return panels
 
 
@@ -311,8 +309,8 @@ def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]
         return [Panel(attention, head)]
     text = attention.text
     st.markdown(f"{inference.listed(off)} switched off ({what.where.how}) in the second panel.")
-    future = inference.without(catalog.resolve(attention.model), text.text, text.pair, off, what.where.how)
-    return [Panel(attention, head), Panel(inference.wait(future, "Reading the text without them…"), head, "without")]
+    without = inference.read(Request(attention.model, text.text, text.pair, off=off, method=what.where.how))
+    return [Panel(attention, head), Panel(without, head, "without")]
 
 
 def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
@@ -333,7 +331,8 @@ def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     if not ready(model):
         _missing(model, "This comparison needs")
         return [Panel(attention, head)]
-    other = inference.read_by(model, what.text, what.where.pair, of=two_stacks.beside(model, attention, what.where))
+    request_to_it = Request(model.name, what.text, what.where.pair)
+    other = inference.read_by(two_stacks.beside(request_to_it, attention, what.where))
     if other is None:
         return [Panel(attention, head)]
     similar, nats = office().most_similar_head(attention, head, other)

@@ -14,8 +14,8 @@ from mha_viz.attention import Head, called
 from mha_viz.drawing.table import Table
 from mha_viz.figures.effects import head_grid
 from mha_viz.figures.head_map import CONFIG
-from mha_viz.models import catalog
 from mha_viz.numerals import decimal
+from mha_viz.request import Request
 from mha_viz.ui import inference
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
@@ -47,26 +47,26 @@ def show(what: PageRequest, model_name: str) -> list[Chart]:
             return []
         if len(sentences) > MOST:
             remark(f"The first {MOST} of {len(sentences)} lines are read.")
-        measured = _measured(catalog.resolve(model_name), sentences[:MOST])
+        measured = _measured(model_name, sentences[:MOST])
         return [_drawn(averages(measured), len(measured), model_name)] if measured else []
 
 
-def _measured(model: catalog.Model, sentences: tuple[str, ...]) -> list[Mapping[str, PerHead]]:
+def _measured(model: str, sentences: tuple[str, ...]) -> list[Mapping[str, PerHead]]:
     """The measures of each sentence; one that cannot be read is left out, with a remark on why."""
     done = []
     progress = st.progress(0.0, text="Reading the lines…")
     for number, sentence in enumerate(sentences, 1):
-        if inference.read_by(model, sentence, "") is not None:
-            done.append(_measures(model, sentence))
+        if inference.read_by(Request(model, sentence)) is not None:
+            done.append(_measures(Request(model, sentence)))
         progress.progress(number / len(sentences), text=f"Reading line {number} of {len(sentences)}…")
     progress.empty()
     return done
 
 
 @lasting(MEASURED)
-def _measures(model: catalog.Model, sentence: str) -> Mapping[str, PerHead]:
+def _measures(request: Request) -> Mapping[str, PerHead]:
     """The measures of one sentence, which was read before; cached, so callers must not change them."""
-    return measure_all(office().reading(model, sentence, "").result())
+    return measure_all(office().reading(request).result())
 
 
 def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> Chart:

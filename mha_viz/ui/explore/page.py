@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import streamlit as st
 
@@ -13,6 +14,7 @@ from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.packet import Link, Start, belongs_to, is_coarse
 from mha_viz.models import catalog
+from mha_viz.request import Request
 from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import Annotated, annotated
@@ -196,12 +198,12 @@ def _on_tray() -> None:
         return
     try:
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
-        target, part = two_stacks.target_of(catalog.resolve(name), what.where)
-        text = what.sentence if part else what.to_pin(what.sentence)
-        off, how = address.off_in_message(event)
-        pin = Pin(text, what.where.pair, name, head, target=target, part=part, off=off, how=how)
+        request = two_stacks.of_part(Request(name, what.sentence, what.where.pair), what.where)
+        if not request.part:
+            off, how = address.off_in_message(event)
+            request = replace(request, text=what.to_pin(what.sentence), off=off, method=how)
         pins, _ = tray.read(what.where.tray)
-        address.go(tray=tray.write(tray.add(pins, pin)))
+        address.go(tray=tray.write(tray.add(pins, Pin(request, head))))
     except MhaVizError as error:
         st.toast(plain(str(error)))  # the button may be far from where errors are shown
         complain_later(error)

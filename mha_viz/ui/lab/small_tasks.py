@@ -17,8 +17,8 @@ from mha_viz.attention import Attention, Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.frames import Recording, frames
 from mha_viz.files.assets import asset
-from mha_viz.models import catalog
 from mha_viz.numerals import decimal
+from mha_viz.request import Request
 from mha_viz.ui import address, classroom, inference, navigation
 from mha_viz.ui.components.player import player
 from mha_viz.ui.parts import guarded, plain, theme
@@ -70,7 +70,7 @@ def _on_task() -> None:
 
 
 def _open(task: SmallTask) -> None:
-    attention = inference.read_by(catalog.resolve(MODEL), task.text, "")
+    attention = inference.read_by(Request(MODEL, task.text))
     if attention is None:
         return
     words = attention.by_words()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.analysis.effects import Effects, Together, agreement, ranked
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import COSINE, MASK, Ablation, Answer, Numbers, Question
+from mha_viz.attention.answers import Answer, Numbers
 from mha_viz.errors import MhaVizError
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
-from mha_viz.models import catalog
 from mha_viz.numerals import decimal, percent
+from mha_viz.request import COSINE, MASK, Question, Request
 from mha_viz.ui import address, inference
 from mha_viz.ui.asking import WAITING
 from mha_viz.ui.cache import office
@@ -27,12 +28,10 @@ from mha_viz.ui.takeaway import Chart
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
-def show(
-    model: catalog.Model, attention: Attention, ablation: Ablation, off: tuple[Head, ...], about: str
-) -> list[Chart]:
+def show(attention: Attention, request: Request, about: str) -> list[Chart]:
     """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
     what the model raises."""
-    answer = answer_of(model, ablation, off)
+    answer, off = answer_of(request), request.off
     st.subheader("What the model answers")
     st.markdown(_sentence(answer, off))
     if not answer.words:
@@ -42,11 +41,18 @@ def show(
     return [Chart("The most probable words", "words", draw, about if off else f"No head is off; {reading(attention)}.")]
 
 
-def answer_of(model: catalog.Model, ablation: Ablation, off: tuple[Head, ...]) -> Answer:
+def answer_of(request: Request) -> Answer:
     """The answer, from the cache or from the model. Raises what the model raises."""
-    if ablation.method == "mean" and off:
-        inference.measure_means(model)
-    return inference.wait(office().answer(model, ablation, off), WAITING)
+    if request.off:
+        inference.measure_means(request)
+    return inference.wait(office().answer(request), WAITING)
+
+
+def per_head(what: Literal["direct", "importance"], request: Request) -> Numbers:
+    """One number per head for the question of a request, from the cache or from the model, with all heads on. Raises
+    what the model raises."""
+    whole = Request(request.model, *request.texts, question=request.question)
+    return inference.wait(office().per_head(what, whole), WAITING)
 
 
 def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:
@@ -150,10 +156,9 @@ def is_all_there_is(random: Numbers, effect: float | Numbers) -> bool:
     return bool(np.allclose(random, effect, rtol=1e-3, atol=1e-6))
 
 
-def importance(model: catalog.Model, attention: Attention, question: Question, effects: Effects) -> None:
+def importance(request: Request, question: Question, effects: Effects) -> None:
     """Say how far a measure that removes nothing, but uses gradients, agrees with the effects."""
-    text = attention.text
-    by_gradient = inference.wait(office().per_head("importance", model, text.text, text.pair, question), WAITING)
+    by_gradient = per_head("importance", request)
     alike = agreement(by_gradient, effects.answer)
     first, by_effect = ranked(by_gradient)[0], effects.ranked("answer").index(ranked(by_gradient)[0]) + 1
     loss = "− cosine" if question.kind == COSINE else f"− log p of **{plain(question.word)}**"
@@ -165,7 +170,7 @@ def importance(model: catalog.Model, attention: Attention, question: Question, e
     )
 
 
-def direct(model: catalog.Model, attention: Attention, question: Question) -> list[Chart]:
+def direct(attention: Attention, request: Request, question: Question) -> list[Chart]:
     """Show what each head adds to the logit of the word directly, for models where that can be read off. Returns its
     chart, if it is open."""
     if question.kind == COSINE:
@@ -173,9 +178,8 @@ def direct(model: catalog.Model, attention: Attention, question: Question) -> li
     with st.expander("Direct contribution of each head", key="direct", on_change="rerun") as box:
         if not box.open:
             return []
-        text = attention.text
         try:
-            added = inference.wait(office().per_head("direct", model, text.text, text.pair, question), WAITING)
+            added = per_head("direct", request)
         except MhaVizError as error:
             complain(error)
             return []

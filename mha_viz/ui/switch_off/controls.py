@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.switched_off import MOST_OFF, written
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import both
-from mha_viz.models.methods import METHODS
+from mha_viz.heads import MOST_IN_LINK, in_link
+from mha_viz.request import METHODS
 from mha_viz.ui import address
 from mha_viz.ui.parts import guarded, picked_head
 
@@ -81,9 +81,9 @@ def _layer(attention: Attention, key: str) -> None:
 
 def _go(off: Sequence[Head]) -> None:
     count = len(set(off))
-    if count > MOST_OFF:
-        raise SettingError(f"{count} heads would be off; a link holds {MOST_OFF}.", "Switch some of them on first.")
-    address.go(off=written(off) or None)
+    if count > MOST_IN_LINK:
+        raise SettingError(f"{count} heads would be off; a link holds {MOST_IN_LINK}.", "Switch some of them on first.")
+    address.go(off=in_link(off) or None)
 
 
 @guarded()

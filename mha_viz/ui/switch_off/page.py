@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -14,13 +15,13 @@ from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects, Together, all_effects, batches
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Ablation, Question
 from mha_viz.drawing.table import Table
 from mha_viz.figures import answers as answer_charts
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
+from mha_viz.request import Question, Request
 from mha_viz.ui import address, asking, inference, navigation, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office
@@ -36,7 +37,7 @@ from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 from mha_viz.ui.takeaway import Chart
 
 EFFECTS = Rules("study of effects", "studies of effects", one_per_tab=True)
-Key = tuple[str, Ablation]  # keyed by a reading and by how heads are switched off in it
+Key = tuple[str, Request]  # keyed by a reading and by how heads are switched off in it
 INTRODUCTION = "Click a square to switch that head off; everything after it is recomputed without it."
 _STYLE = """
 <style>
@@ -68,40 +69,39 @@ def show(what: PageRequest) -> None:
     with right:
         controls(attention, off, what.where.how)
         question = asking.panel(model, attention, what.where)
-    ablation = Ablation(attention.text.text, attention.text.pair, what.where.how, question)
+    each = Request(model.name, attention.text.text, attention.text.pair, method=what.where.how, question=question)
+    request = replace(each, off=off)
     with guarded(complain):
         with left:
-            effects = _effects(model, attention, ablation)
+            effects = _effects(attention, each)
             on = _map(effects, off, question, what.where)
-        effect = together.effect(model, attention, ablation, off) if off else None
+        effect = together.effect(attention, request) if off else None
         with st.container(width=900):
             if effect is None:
                 _most(effects, on, question)
             else:
                 _summary(effects, effect, off, question)
-        about, alone = (_about(attention, ablation.method, heads) for heads in (off, ()))
+        about, alone = (_about(attention, request.method, heads) for heads in (off, ()))
         drawn = [_effects_chart(effects, off, question, on, alone)]
         if question is not None:
-            drawn += answering.show(model, attention, ablation, off, about)
+            drawn += answering.show(attention, request, about)
         if effect is not None:
-            drawn += _changes(model, attention, ablation, off, effect, about)
-        drawn.append(_looks(model, attention, effects, question, on, alone))
-        drawn += _removed(model, attention, ablation, effects, what.where)
-        drawn += ranked.show(model, attention, ablation, effects, on, alone)
+            drawn += _changes(attention, request, effect, about)
+        drawn.append(_looks(attention, each, effects, on, alone))
+        drawn += _removed(attention, each, effects, what.where)
+        drawn += ranked.show(attention, each, effects, on, alone)
         takeaway.of_charts(drawn)
 
 
-def _removed(
-    model: catalog.Model, attention: Attention, ablation: Ablation, effects: Effects, where: Address
-) -> list[Chart]:
+def _removed(attention: Attention, request: Request, effects: Effects, where: Address) -> list[Chart]:
     """Show the removal of heads one by one, and what each head adds to the answer. Returns the charts."""
-    question = ablation.question
+    question = request.question
     drawn: list[Chart] = []
     with guarded(complain):
-        drawn = removal.show(model, attention, ablation, effects, where)
+        drawn = removal.show(attention, request, effects, where)
     with guarded(complain):
-        removal.show_switch(model, attention, ablation, where)
-    return drawn + answering.direct(model, attention, question) if question is not None else drawn
+        removal.show_switch(attention, request, where)
+    return drawn + answering.direct(attention, request, question) if question is not None else drawn
 
 
 def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
@@ -123,27 +123,26 @@ def _desk() -> Desk[Key]:
     return Desk(EFFECTS)
 
 
-def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:
+def _study(key: Key, attention: Attention, job: Job) -> None:
     """Measure the effect of each head alone on the text, a batch of heads at a time, so that other requests are
     answered in between."""
     batches_of_heads = list(batches(attention.layers, attention.heads, len(attention.text)))
     parts = []
     for number, (layer, heads) in enumerate(batches_of_heads):
         job.check()
-        parts.append((layer, office().some_effects(model, key[1], layer, heads).result()))
+        parts.append((layer, office().some_effects(key[1], layer, heads).result()))
         job.tell((number + 1) / len(batches_of_heads))
     office().effects.put(key, all_effects(parts))
 
 
-def _effects(model: catalog.Model, attention: Attention, ablation: Ablation) -> Effects:
+def _effects(attention: Attention, request: Request) -> Effects:
     """The effects of all heads on the text, from the cache or from a job. Raises what the model raises, and Busy."""
-    key = (attention.key, ablation)
+    key = (attention.key, request)
     effects = office().effects.get(key)
     if effects is not None:
         return effects
-    if ablation.method == "mean":
-        inference.measure_means(model)
-    order = Order(key, attention.text.text[:40], partial(_study, key, model, attention), "each_head")
+    inference.measure_means(request)
+    order = Order(key, attention.text.text[:40], partial(_study, key, attention), "each_head")
     return ordered(_desk(), order, "Switching off one head after the other", lambda: office().effects.get(key))
 
 
@@ -214,9 +213,7 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question
     st.markdown(CAUTION)
 
 
-def _looks(
-    model: catalog.Model, attention: Attention, effects: Effects, question: Question | None, on: str, about: str
-) -> Chart:
+def _looks(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> Chart:
     """Show how specialised each head looks against how much it matters, and what its importance is. Returns the
     chart."""
     st.subheader("Do heads that look specialised matter more?")
@@ -227,11 +224,11 @@ def _looks(
     looks = 1 - entropy(attention) / np.log(max(2, len(attention.text)))
     values, alt = effects.on(on), "Every head: how sharply it attends, and the effect of switching it off"
     draw = partial(
-        answer_charts.looks_and_effects, looks, values, "1 − normalised entropy", answering.unit(question, on)
+        answer_charts.looks_and_effects, looks, values, "1 − normalised entropy", answering.unit(request.question, on)
     )
     _chart(draw(theme()), "looks", f"{alt}.", on_point)
-    if question is not None:
-        answering.importance(model, attention, question, effects)
+    if request.question is not None:
+        answering.importance(request, request.question, effects)
     rows = tuple((str(head), float(looks[head]), float(values[head])) for head in attention.every_head())
     columns = ("head", "one_minus_normalised_entropy", f"effect_on_{on}")
     return Chart(alt, "looks", draw, about, lambda: Table(columns, rows, {"caption": about}))
@@ -241,17 +238,9 @@ def _thousandths(value: float) -> str:
     return f"{answering.thousandths(value)} {answering.unit(None, 'sentence')}"
 
 
-def _changes(
-    model: catalog.Model,
-    attention: Attention,
-    ablation: Ablation,
-    off: tuple[Head, ...],
-    effect: Together,
-    about: str,
-) -> list[Chart]:
+def _changes(attention: Attention, request: Request, effect: Together, about: str) -> list[Chart]:
     """Show what changes in tokens and in other heads, with a link to see it on Explore. Returns the charts."""
-    future = inference.without(model, ablation.text, ablation.pair, off, ablation.method)
-    without = inference.wait(future, "Reading the text again…")
+    without = inference.read(replace(request, question=None))
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Which tokens change")
@@ -261,7 +250,7 @@ def _changes(
     drawn = [Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about)]
     with right:
         st.subheader("Which heads attend differently")
-        later, opened = _later_heads(per_head(attention, without), off, about)
+        later, opened = _later_heads(per_head(attention, without), request.off, about)
     st.page_link(
         navigation.page("explore"),
         label=":primary[Open the attention without these heads in Explore →]",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,27 +11,26 @@ import streamlit as st
 
 from mha_viz.analysis.effects import Effects, Numbers, draws
 from mha_viz.attention import Attention
-from mha_viz.attention.answers import COSINE, Ablation
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ModelUnsupported
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
-from mha_viz.models import catalog
+from mha_viz.request import COSINE, Request
 from mha_viz.ui import inference
-from mha_viz.ui.asking import WAITING
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import Order, ordered
+from mha_viz.ui.switch_off import answering
 from mha_viz.ui.switch_off.answering import ON, is_all_there_is, unit
 from mha_viz.ui.switch_off.controls import on_bar
 from mha_viz.ui.takeaway import Chart
 
 RANDOM = Rules("comparison with random directions", "comparisons with random directions", one_per_tab=True)
-Key = tuple[str, Ablation]  # keyed by a reading and by how heads are switched off in it
+Key = tuple[str, Request]  # keyed by a reading and by how heads are switched off in it
 
 
 @Once
@@ -38,27 +38,23 @@ def _desk() -> Desk[Key]:
     return Desk(RANDOM)
 
 
-def show(
-    model: catalog.Model, attention: Attention, ablation: Ablation, effects: Effects, on: str, about: str
-) -> list[Chart]:
+def show(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[Chart]:
     """Show the ranking once it is opened. Returns its chart."""
     drawn: list[Chart] = []
     with st.expander("All heads, ranked, beside random directions", key="ranked", on_change="rerun") as box:
         if box.open:
             with guarded(complain):
-                drawn = _ranking(model, attention, ablation, effects, on, about)
+                drawn = _ranking(attention, request, effects, on, about)
     return drawn
 
 
-def _ranking(
-    model: catalog.Model, attention: Attention, ablation: Ablation, effects: Effects, on: str, about: str
-) -> list[Chart]:
+def _ranking(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[Chart]:
     heads = effects.ranked(on)
-    sentence, answer = _at_random(model, attention, ablation)
+    sentence, answer = _at_random(attention, request)
     random = np.stack([(answer if on == "answer" else sentence)[head] for head in heads])
     values = np.array([effects.on(on)[head] for head in heads])
     label = f"All heads by their effect on {ON[on]}"
-    draw = partial(charts.ranked_bars, heads, values, random, unit(ablation.question, on))
+    draw = partial(charts.ranked_bars, heads, values, random, unit(request.question, on))
     beyond = int((values > random.max(1)).sum())
     st.markdown(
         "Random directions of the same number would remove the same, so there is nothing to compare a head with."
@@ -77,7 +73,7 @@ def _ranking(
         on_select=on_bar,
         selection_mode="points",
     )
-    table = _table(model, attention, ablation, effects, on, random, about)
+    table = _table(request, effects, on, random, about)
     if st.toggle("All numbers of the ranking", key="numbers_of_ranking"):
         rows = [(row[0], both(heads[place]), *row[2:]) for place, row in enumerate(table.rows)]
         names = [name.replace("_", " ") for name in table.columns]
@@ -85,15 +81,7 @@ def _ranking(
     return [Chart(label, "ranking", draw, about, lambda: table)]
 
 
-def _table(
-    model: catalog.Model,
-    attention: Attention,
-    ablation: Ablation,
-    effects: Effects,
-    on: str,
-    random: Numbers,
-    about: str,
-) -> Table:
+def _table(request: Request, effects: Effects, on: str, random: Numbers, about: str) -> Table:
     """A row per head, largest effect first: importance only if there is a question, direct contribution only where
     the model allows it."""
     heads = effects.ranked(on)
@@ -105,39 +93,36 @@ def _table(
         "random_median": np.median(random, axis=1).tolist(),
         "random_largest": random.max(1).tolist(),
     }
-    question, text = ablation.question, attention.text
-    if question is not None:
-        of_question = partial(office().per_head, model=model, text=text.text, pair=text.pair, question=question)
-        importance = inference.wait(of_question("importance"), WAITING)
+    if request.question is not None:
+        importance = answering.per_head("importance", request)
         columns["importance"] = [float(importance[head]) for head in heads]
-        if question.kind != COSINE:
+        if request.question.kind != COSINE:
             with suppress(ModelUnsupported):  # most models lack it; the section below says why
-                direct = inference.wait(of_question("direct"), WAITING)
+                direct = answering.per_head("direct", request)
                 columns["direct_contribution"] = [float(direct[head]) for head in heads]
     return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)), {"caption": about})
 
 
-def _at_random(model: catalog.Model, attention: Attention, ablation: Ablation) -> Numbers:
+def _at_random(attention: Attention, request: Request) -> Numbers:
     """[2, layer, head, draw]: the effect on the sentence vector and on the answer after removing random directions in
     place of each head, from the cache or from a job. Raises what the model raises, Busy, and Cancelled."""
-    key: Key = (attention.key, ablation)
+    key: Key = (attention.key, request)
     result = office().at_random.get(key)
     if result is not None:
         return result
-    if ablation.method == "mean":
-        inference.measure_means(model)
-    order = Order(key, attention.text.text[:40], partial(_study, key, model, attention), "at_random")
+    inference.measure_means(request)
+    order = Order(key, attention.text.text[:40], partial(_study, key, attention), "at_random")
     return ordered(_desk(), order, "Removing random directions", lambda: office().at_random.get(key))
 
 
-def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:
-    _, ablation = key
+def _study(key: Key, attention: Attention, job: Job) -> None:
+    _, request = key
     changes, heads = list[Numbers](), attention.every_head()
     for done, head in enumerate(heads, 1):
         batches = []
         for batch in draws(len(attention.text)):
             job.check()
-            batches.append(office().lost_at_random(model, ablation, (head,), batch).result())
+            batches.append(office().lost_at_random(replace(request, off=(head,)), batch).result())
         changes.append(np.concatenate(batches, axis=1))
         job.tell(done / len(heads))
     shape = (2, attention.layers, attention.heads, -1)

@@ -12,14 +12,13 @@ import streamlit as st
 from mha_viz.analysis.effects import PIECES, Changes, Effects, Numbers
 from mha_viz.analysis.removal import ORDERS, Removal, Switch, order_of, removed, steps, switch
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import COSINE, Ablation, Question
-from mha_viz.attention.switched_off import written
 from mha_viz.drawing.table import Table
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
-from mha_viz.models import catalog
+from mha_viz.heads import in_link
 from mha_viz.numerals import decimal
+from mha_viz.request import COSINE, Question, Request
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office
@@ -42,12 +41,10 @@ def _desk() -> Desk[Key]:
     return Desk(REMOVALS)
 
 
-def show(
-    model: catalog.Model, attention: Attention, ablation: Ablation, effects: Effects, where: Address
-) -> list[Chart]:
+def show(attention: Attention, request: Request, effects: Effects, where: Address) -> list[Chart]:
     """Show the curve of an answer while heads are removed one by one, once an order is chosen. Returns the curve as a
     chart."""
-    question = ablation.question
+    question = request.question
     effect = "sentence" if question is None else where.effect
     st.subheader("How many can go?")
     st.markdown(
@@ -60,7 +57,7 @@ def show(
     if not where.order:
         return []
     order = order_of(effects, where.order, effect, where.seed)
-    curve = _curve(model, attention, ablation, order)
+    curve = _curve(attention, request, order)
     st.markdown(_sentence(curve, question))
     draw = partial(charts.removal_curve, curve, effect, unit(question, effect))
     about = f"Heads are off one after the other ({where.how}); {reading(attention)}."
@@ -111,7 +108,7 @@ def _sentence(curve: Removal, question: Question | None) -> str:
     )
 
 
-def _curve(model: catalog.Model, attention: Attention, ablation: Ablation, order: tuple[Head, ...]) -> Removal:
+def _curve(attention: Attention, request: Request, order: tuple[Head, ...]) -> Removal:
     """The curve, from the cache or from the model. Raises what the model raises, Busy, and Cancelled."""
 
     def work(job: Job) -> Removal:
@@ -119,16 +116,14 @@ def _curve(model: catalog.Model, attention: Attention, ablation: Ablation, order
         counts = steps(len(order), len(attention.text))
         for done, some in enumerate(counts, 1):
             job.check()
-            parts.append(office().lost(model, ablation, [order[:count] for count in some]).result())
+            parts.append(office().lost(request, [order[:count] for count in some]).result())
             job.tell(done / len(counts))
         return removed(order, parts)
 
-    return _ordered(Removal, (attention.key, ablation, order), model, ablation, work, "Removing heads")
+    return _ordered(Removal, (attention.key, request, order), request, work, "Removing heads")
 
 
-def _ordered(
-    kind: type[R], key: Key, model: catalog.Model, ablation: Ablation, work: Callable[[Job], R], words: str
-) -> R:
+def _ordered(kind: type[R], key: Key, request: Request, work: Callable[[Job], R], words: str) -> R:
     """The result of ``work``, from the cache or as a job that can be stopped."""
 
     def stored() -> R | None:
@@ -138,9 +133,8 @@ def _ordered(
     result = stored()
     if result is not None:
         return result
-    if ablation.method == "mean":
-        inference.measure_means(model)
-    order = Order(key, ablation.text[:40], lambda job: _store(key, work(job)), f"removal_{hash(key)}")
+    inference.measure_means(request)
+    order = Order(key, request.text[:40], lambda job: _store(key, work(job)), f"removal_{hash(key)}")
     return ordered(_desk(), order, words, stored)
 
 
@@ -151,13 +145,13 @@ def _store(key: Key, result: Removal | Switch) -> None:
 # ---- Another answer -----------------------------------------------------------------------------------------
 
 
-def show_switch(model: catalog.Model, attention: Attention, ablation: Ablation, where: Address) -> None:
+def show_switch(attention: Attention, request: Request, where: Address) -> None:
     """Show which few heads make another word the answer, once a word is chosen."""
-    question = ablation.question
+    question = request.question
     if question is None or question.kind == COSINE:
         return
     st.subheader("Which heads keep another word from being the answer?")
-    answer = answer_of(model, ablation, ())
+    answer = answer_of(request)
     others = [word for word in answer.words if word != answer.best[0]]
     wanted = where.want if where.want in others else None
     key = f"want_{wanted}"
@@ -174,12 +168,12 @@ def show_switch(model: catalog.Model, attention: Attention, ablation: Ablation, 
     if wanted is None:
         return
     place = question.place if question.places else None
-    asking = office().question(model, ablation.text, ablation.pair, place, wanted, other="")
+    asking = office().question(Request(request.model, *request.texts, place=place, word=wanted))
     other = inference.wait(asking, "Asking the model…")
-    _say_switch(_switched(model, attention, ablation._replace(question=other)), wanted)
+    _say_switch(_switched(attention, request.about(other)), wanted)
 
 
-def _switched(model: catalog.Model, attention: Attention, ablation: Ablation) -> Switch:
+def _switched(attention: Attention, request: Request) -> Switch:
     at_once = max(1, PIECES // len(attention.text))
 
     def work(job: Job) -> Switch:
@@ -187,12 +181,12 @@ def _switched(model: catalog.Model, attention: Attention, ablation: Ablation) ->
             parts: list[Numbers] = []
             for first in range(0, len(sets), at_once):
                 job.check()
-                parts.append(office().margins(model, ablation, sets[first : first + at_once]).result())
+                parts.append(office().margins(request, sets[first : first + at_once]).result())
             return np.concatenate(parts)
 
         return switch(attention.every_head(), margins_of, progress=job.tell)
 
-    return _ordered(Switch, (attention.key, ablation, "switch"), model, ablation, work, "Looking for heads")
+    return _ordered(Switch, (attention.key, request, "switch"), request, work, "Looking for heads")
 
 
 def _say_switch(switched: Switch, wanted: str) -> None:
@@ -209,7 +203,7 @@ def _say_switch(switched: Switch, wanted: str) -> None:
     else:
         st.markdown(f"**{word}** does not become the answer: no head alone brings it nearer.")
     if switched.heads:
-        off = written(switched.heads)
+        off = in_link(switched.heads)
         st.button("Switch these off", key="switch_these", on_click=address.go, kwargs={"off": off})
 
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from functools import partial
 
 from mha_viz.analysis.effects import Together, draws, together
-from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Ablation
-from mha_viz.models import catalog
+from mha_viz.attention import Attention
+from mha_viz.request import Request
 from mha_viz.ui import inference
 from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Desk, Job, Rules
@@ -16,7 +15,7 @@ from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import Order, ordered
 
 TOGETHER = Rules("study of heads together", "studies of heads together", one_per_tab=True)
-Key = tuple[str, Ablation, tuple[Head, ...]]  # keyed by a reading and by what is switched off in it
+Key = tuple[str, Request]  # keyed by a reading and by what is switched off in it
 
 
 @Once
@@ -24,25 +23,24 @@ def _desk() -> Desk[Key]:
     return Desk(TOGETHER)
 
 
-def effect(model: catalog.Model, attention: Attention, ablation: Ablation, off: tuple[Head, ...]) -> Together:
+def effect(attention: Attention, request: Request) -> Together:
     """The effect, from the cache or from a job. Raises what the model raises, Busy, and Cancelled if it was stopped."""
-    key = (attention.key, ablation, off)
+    key = (attention.key, request)
     result = office().together.get(key)
     if result is not None:
         return result
-    if ablation.method == "mean":
-        inference.measure_means(model)
-    order = Order(key, attention.text.text[:40], partial(_study, key, model, attention), "together")
+    inference.measure_means(request)
+    order = Order(key, attention.text.text[:40], partial(_study, key, len(attention.text)), "together")
     return ordered(_desk(), order, "Reading the text without these heads", lambda: office().together.get(key))
 
 
-def _study(key: Key, model: catalog.Model, attention: Attention, job: Job) -> None:
-    _, ablation, off = key
+def _study(key: Key, tokens: int, job: Job) -> None:
+    _, request = key
     parts = []
-    changes = office().lost(model, ablation, [off]).result()
-    batches = draws(len(attention.text))
+    changes = office().lost(request, [request.off]).result()
+    batches = draws(tokens)
     for number, some in enumerate(batches, 1):
         job.check()
-        parts.append(office().lost_at_random(model, ablation, off, some).result())
+        parts.append(office().lost_at_random(request, some).result())
         job.tell(number / len(batches))
     office().together.put(key, together(changes, parts))

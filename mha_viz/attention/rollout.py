@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from mha_viz.attention import Attention
-from mha_viz.attention.encoder_decoder import read_back
+from mha_viz.attention.steps import ROLLOUT, request_of
 from mha_viz.errors import ShapeError, check_kind
+from mha_viz.request import DECODER
 
 
 def rollout(attention: Attention) -> Attention:
@@ -30,8 +31,8 @@ def rollout(attention: Attention) -> Attention:
             "Rollout follows whole attention weights of a text to itself; these are not.",
             "Use the reading as the model returned it.",
         )
-    made, _ = read_back(attention.made)
-    if made is not None and made.part == "decoder":
+    request = request_of(attention)
+    if request is not None and request.part == DECODER:
         raise ShapeError(
             "Rollout follows a text through its own layers; this decoder also reads the source between them.",
             "Use the encoder: part=encoder.",
@@ -43,4 +44,4 @@ def rollout(attention: Attention) -> Attention:
         followed.append(through)
     weights = np.stack(followed)[:, None].astype(np.float32)
     hidden = np.zeros(weights.shape[:3], np.float32)
-    return replace(attention, weights=weights, hidden=hidden, quantity="rollout", made=(*attention.made, "rollout"))
+    return replace(attention, weights=weights, hidden=hidden, quantity="rollout", made=(*attention.made, ROLLOUT))

@@ -1,0 +1,150 @@
+"""How a reading was made: the steps in order, as data from which captions, files and recipes are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mha_viz.errors import ShapeError
+from mha_viz.heads import Head
+from mha_viz.request import DECODER, ENCODER, Question, Request
+
+if TYPE_CHECKING:
+    from mha_viz.attention import Attention
+
+PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
+
+
+class Row(NamedTuple):
+    """A step as data: its name, and the values that it depends on, empty if it does not.
+
+    "typed", "given words": how a model read the text. "part": of an encoder–decoder, ``part``; the decoder's attention
+    to its target depends on the ``source`` too. "target generated": by the model. "without": ``heads`` are off, by a
+    ``method``, for "mean" with a digest of the ``means``. "norm-weighted". "gradient": of a ``question``. "changed":
+    ``by`` a tap. "rollout", "by words", "special hidden", "only": these ``heads``. Any other name: a step of a reading
+    that was made by hand.
+    """
+
+    name: str
+    heads: tuple[Head, ...] = ()
+    method: str = ""
+    means: str = ""
+    part: str = ""
+    source: str | None = None
+    question: Question | None = None
+    by: str = ""
+
+
+def _wording(row: Row) -> str:
+    if row.part:
+        return PARTS[row.part] + ("" if row.source is None else f" after the source “{row.source}”")
+    if row.question is not None:
+        return f"gradient × weight of {row.question.score}"
+    if row.method:
+        return f"without {' '.join(map(str, row.heads))}: {row.method}{' ' * bool(row.means)}{row.means}"
+    if row.heads:
+        return f"only {', '.join(map(str, row.heads))}"
+    return f"changed by {row.by}" if row.by else row.name
+
+
+class Step(str):
+    """One step of how a reading was made: ``row`` is its data, the string its wording in captions, files and keys."""
+
+    row: Row
+
+    def __new__(cls, row: Row) -> Step:
+        step = super().__new__(cls, _wording(row))
+        step.row = row
+        return step
+
+    def __reduce__(self) -> tuple[type[Step], tuple[Row]]:
+        return Step, (self.row,)
+
+    @property
+    def in_caption(self) -> str:
+        """The wording in a caption: empty for a text as it was typed, with the beginning of a digest."""
+        if self.row.name == "without" and self.row.means:
+            return f"{_wording(self.row._replace(means=''))} (means {self.row.means[:8]})"
+        return {"typed": "", "given words": "given as words"}.get(self.row.name, str(self))
+
+
+TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
+NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
+BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
+
+
+def read_as(words: Iterable[str], *more: Step) -> tuple[Step, ...]:
+    """The first steps of a reading by a model: whether the text was given as ``words``, and what else was asked."""
+    return (GIVEN_WORDS if words else TYPED, *more)
+
+
+def of_part(part: str, source: str, is_generated: bool = False) -> tuple[Step, ...]:
+    """The first steps of a reading of a part of an encoder–decoder."""
+    row = Row("part", part=part, source=source if part == DECODER else None)
+    return (TYPED, Step(row), *([GENERATED] if is_generated else []))
+
+
+def _asks(row: Row) -> dict[str, Any] | None:
+    """The fields of the request that a step answers; None for a step that was taken after the model had answered."""
+    if row.name == "part":
+        return {"part": row.part} | ({} if row.source is None else {"text": row.source})
+    fields: dict[str, dict[str, Any]] = {
+        "typed": {},
+        "given words": {},
+        "target generated": {"target": ""},
+        "without": {"off": row.heads, "method": row.method},
+        "norm-weighted": {"quantity": "norm"},
+        "gradient": {"quantity": "gradient", "question": row.question},
+        "rollout": {"quantity": "rollout"},
+    }
+    return fields.get(row.name)
+
+
+def _is_answer(step: Step) -> bool:
+    return _asks(step.row) is not None
+
+
+def request_of(attention: Attention) -> Request | None:
+    """The request that a reading, before its :func:`later_steps`, answers; None if no model computed it, or a tap
+    changed what one computed."""
+    made, text = attention.made, attention.queries
+    if not made or made[0] not in (TYPED, GIVEN_WORDS) or any(step.row.by for step in made):
+        return None
+    request = Request(attention.model, text.text, text.pair, text.given)
+    for step in takewhile(_is_answer, made):
+        if step.row.name == "part":
+            request = Request(
+                attention.model, attention.keys.text, target="" if step.row.part == ENCODER else text.text
+            )
+        request = replace(request, **_asks(step.row) or {})
+    return request
+
+
+def later_steps(attention: Attention) -> tuple[Step, ...]:
+    """The steps that were taken after a model had answered, or all of them if none had."""
+    return attention.made[len([*takewhile(_is_answer, attention.made)]) :]
+
+
+# ---- As JSON --------------------------------------------------------------------------------------------------
+
+
+def packed(made: Iterable[Step]) -> list[dict[str, Any]]:
+    """Steps as JSON values, without what is empty."""
+    return [{name: value for name, value in step.row._asdict().items() if value not in ("", (), None)} for step in made]
+
+
+def parse(values: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
+    """The steps that :func:`packed` wrote, from JSON. Raises ValueError for anything else."""
+    return tuple(map(_parsed, values))
+
+
+def _parsed(values: Mapping[str, Any]) -> Step:
+    try:
+        texts = {name: value for name, value in values.items() if isinstance(value, str)}
+        heads = tuple(Head.of(head) for head in values.get("heads", ()))
+        question = Question.parse(values["question"]) if "question" in values else None
+        return Step(Row(**texts, heads=heads, question=question))
+    except (TypeError, ValueError, KeyError, AttributeError, ShapeError) as error:
+        raise ValueError("not a step of a reading") from error

@@ -1,0 +1,67 @@
+"""From a request to a reading: the only place that knows which function computes which quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from mha_viz.attention import Attention, Weights
+from mha_viz.attention.rollout import rollout
+from mha_viz.corpus import grammar
+from mha_viz.errors import SettingError
+from mha_viz.models import ablation, answers, gradients
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.norms import norm_weighted
+from mha_viz.request import Question, Request
+
+Quantity: TypeAlias = Callable[[Encoder, Request, "Weights | None"], Attention]
+
+
+def read(encoder: Encoder, request: Request, means: Weights | None = None) -> Attention:
+    """What a model answers to a request: the requested quantity of every head, [layer, head, query, key].
+
+    ``means``: the mean outputs of the heads, for heads that are off by the method "mean"
+    (:func:`mha_viz.models.ablation.means_over`); by default, those over the built-in sentences. Raises SettingError for
+    what excludes each other, the errors of ``encode``, and those of the quantity.
+    """
+    request.checked()
+    if request.quantity not in QUANTITIES:
+        raise SettingError(f"quantity is {str(request.quantity)[:40]!r}.", f"Choose one of {', '.join(QUANTITIES)}.")
+    return QUANTITIES[request.quantity](encoder, request, means)
+
+
+def question_of(encoder: Encoder, request: Request) -> Question:
+    """The question of a request, with its word looked up. Raises as :func:`mha_viz.models.answers.question_about`."""
+    return request.question or answers.question_about(
+        encoder, *request.texts, request.words, place=request.place, word=request.word, other=request.other
+    )
+
+
+def _weights(encoder: Encoder, request: Request, means: Weights | None) -> Attention:
+    if request.off:
+        if request.method == "mean" and means is None:
+            sentences = grammar.corpus().sentences
+            means = ablation.means_over(encoder, (" ".join(sentence.forms) for sentence in sentences))
+        return ablation.without(encoder, request.off, *request.texts, request.method, means, request.words)
+    if request.words and not request.part:
+        return encoder.encode_words(request.words)
+    text = " ".join(request.words) or request.text  # an encoder–decoder reads given words as one text
+    return encoder.encode(text, request.pair, target=request.target, part=request.part)
+
+
+def _norms(encoder: Encoder, request: Request, _: Weights | None) -> Attention:
+    return norm_weighted(encoder, *request.texts, request.words)
+
+
+def _gradients(encoder: Encoder, request: Request, _: Weights | None) -> Attention:
+    return gradients.of_score(encoder, question_of(encoder, request), *request.texts, request.words)
+
+
+def _rollout(encoder: Encoder, request: Request, means: Weights | None) -> Attention:
+    return rollout(_weights(encoder, request, means))
+
+
+QUANTITIES: Mapping[str, Quantity] = MappingProxyType(
+    {"weight": _weights, "norm": _norms, "gradient": _gradients, "rollout": _rollout}
+)

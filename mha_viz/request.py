@@ -1,0 +1,160 @@
+"""The one question to a model: which text it reads and how, and which quantity is wanted of every head.
+
+A page, a command, a recipe and the process with the models state it as a :class:`Request`; ``models.reading`` answers
+it. FIELDS says what each of its fields is called in a link and on the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from mha_viz.errors import SettingError
+from mha_viz.heads import Head, in_link
+
+__all__ = ["METHODS", "PARTS", "Question", "Request"]
+
+METHODS = ("zero", "mean", "uniform")  # what replaces the output of a head that is off; the first is the default
+ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # whose attention is read of two stacks
+MASK, NEXT, COSINE = ("mask", "next", "cosine")
+FIRST = -1  # the first masked token of a text
+ALL_HEADS = ("norm", "gradient")  # quantities of a model with one stack of layers and with all heads on
+
+
+class Question(NamedTuple):
+    """A question to a model about a text.
+
+    ``kind``: "mask", the word at the masked token ``place``; "next", the word that follows the last token, ``place``;
+    "cosine", how similar the vectors of the text and of ``other`` are. ``word`` names a piece of the vocabulary, which
+    is number ``piece`` there: its log-probability is the score; for "cosine", the score is the cosine. ``places``: all
+    masked tokens of the text.
+    """
+
+    kind: str
+    place: int = 0
+    word: str = ""
+    piece: int = 0
+    other: str = ""
+    places: tuple[int, ...] = ()
+
+    @property
+    def score(self) -> str:
+        """The score in words: "log p of “cat” at token 5"."""
+        if self.kind == COSINE:
+            return f"the cosine with “{self.other}”"
+        return f"log p of “{self.word}” {f'at token {self.place}' if self.kind == MASK else 'as the next token'}"
+
+    @classmethod
+    def parse(cls, values: Any) -> Question:
+        """The question whose fields JSON holds, in order."""
+        kind, place, word, piece, other, places = values
+        return cls(kind, place, word, piece, other, tuple(places))
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that the answer of a model depends on, and nothing else. Equal requests have equal answers.
+
+    ``pair`` is a second text that is read together with ``text``; ``words``, the sentence as words, take the place of
+    both. ``part`` and ``target`` are for encoder–decoders; without a target the model generates one. ``off`` are the
+    heads that are switched off, and ``method`` is what replaces their output. ``place``, ``word`` and ``other`` say
+    whose gradient is taken, as in ``models.answers.question_about``; ``question`` is the same once the model has looked
+    the word up, and then takes their place.
+    """
+
+    model: str = ""
+    text: str = ""
+    pair: str = ""
+    words: tuple[str, ...] = ()
+    target: str = ""
+    part: str = ""
+    off: tuple[Head, ...] = ()
+    method: str = METHODS[0]
+    quantity: str = "weight"
+    place: int | None = None
+    word: str = ""
+    other: str = ""
+    question: Question | None = None
+
+    def checked(self, called: Callable[[str], str] = str) -> Request:
+        """The request itself. ``called``: what a field is called where the request was written, such as its option.
+        Raises SettingError for fields that exclude each other, and for values that do not exist."""
+        for problem, remedy in self._problems(called):
+            raise SettingError(problem, remedy)
+        return self
+
+    def _problems(self, called: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+        """What no model can answer, and what to do about it."""
+        quantity, one_of_them = f"{called('quantity')} {self.quantity}", "Leave one of them out."
+        of_word = [called(name) for name in ("word", "place", "other") if getattr(self, name) not in ("", None)]
+        if of_word and self.quantity != "gradient":
+            yield f"{of_word[0]} goes with {called('quantity')} gradient.", f"Leave {of_word[0]} out."
+        if self.other and len(of_word) > 1:
+            yield "A word and a second text were given.", one_of_them
+        if self.off and self.quantity in ALL_HEADS:
+            yield f"{called('off')} does not go with {quantity}.", one_of_them
+        of_part = [called(name) for name in ("target", "part") if getattr(self, name)]
+        if of_part and (self.off or self.quantity in ALL_HEADS):
+            yield f"{of_part[0]} does not go with {called('off') if self.off else quantity}.", one_of_them
+        if self.target and self.part == ENCODER:
+            yield f"{called('part')} {ENCODER} reads no target.", f"Leave {called('target')} out."
+        for name, values in (("part", ("", *PARTS)), ("method", METHODS)):
+            if getattr(self, name) not in values:
+                choices = ", ".join(filter(None, values))
+                yield f"{called(name)} is {str(getattr(self, name))[:40]!r}.", f"Choose one of {choices}."
+
+    def about(self, question: Question) -> Request:
+        """The request for the gradient of a question, or for its answer without some heads."""
+        return replace(self, place=None, word="", other="", question=question)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both texts; the second is empty if there is only one."""
+        return self.text, self.pair
+
+    def packed(self) -> dict[str, Any]:
+        """The fields with other values than the defaults, for JSON."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Request:
+        """The request that :meth:`packed` wrote, from JSON."""
+        return cls(**{name: _READ[name](value) if name in _READ else value for name, value in values.items()})
+
+    def in_link(self) -> dict[str, str]:
+        """The parameters of a link that makes the request, without those that have their default values."""
+        values = {name: in_link(value) if name == "off" else str(value) for name, value in self.packed().items()}
+        return {FIELDS[name].parameter: value for name, value in values.items() if name in FIELDS}
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {  # the values of fields that are more than text and numbers, from JSON
+    "words": tuple,
+    "off": lambda heads: tuple(Head(*head) for head in heads),
+    "question": Question.parse,
+}
+
+
+class Field(NamedTuple):
+    """What a field of a request is called in a link, and as an option of a command ("" if it is none)."""
+
+    parameter: str
+    option: str
+
+
+FIELDS: Mapping[str, Field] = MappingProxyType(
+    {
+        "model": Field("model", "--model"),
+        "text": Field("text", ""),
+        "pair": Field("pair", "--pair"),
+        "target": Field("target", "--target"),
+        "part": Field("part", "--part"),
+        "off": Field("off", "--without"),
+        "method": Field("how", "--method"),
+        "quantity": Field("shown", "--quantity"),
+        "place": Field("place", "--place"),
+        "word": Field("word", "--word"),
+        "other": Field("second", "--other"),
+    }
+)

@@ -201,6 +201,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a removed panel": button("Remove", exact=False),
         "a quantity": box("Shown", "norm-weighted"),
         "a layer": radio("A whole layer"),
+        "a head on its page": button("Open in Explore", exact=False),
     },
     "/roles": {
         "a kind": button("syntax"),
@@ -251,7 +252,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
 }
 FEW = {  # of each page, what the default run tries
     "/": ("a sentence", "a held word", "special tokens", "a compared head"),
-    f"/compare?show=tray&tray={TRAY}": ("a difference", "a removed panel", "a layer"),
+    f"/compare?show=tray&tray={TRAY}": ("a difference", "a removed panel", "a layer", "a head on its page"),
     "/roles?model=toy": ("a kind", "a step"),
     "/inside_a_head": ("softmax",),
     "/why_heads_differ": ("an experiment", "a guess", "a step"),

@@ -331,6 +331,15 @@ def test_a_key_and_a_published_page_call_rollout_by_its_layers(minilm: Encoder) 
     assert publish._name(panel) == "layer 5 (6), mine"
 
 
+def test_what_is_hidden_of_a_rollout_is_not_called_a_head_s_attention(minilm: Encoder) -> None:
+    followed = mv.rollout(minilm.encode(SENTENCE))
+    assert "of this layer’s rollout is hidden." in followed.heatmap(layer=5, head=0, special="hide").caption
+    assert (
+        "of this head’s attention is hidden."
+        in minilm.encode(SENTENCE).heatmap(layer=5, head=0, special="hide").caption
+    )
+
+
 @pytest.mark.parametrize("panel", ["norm", "gradient"])
 def test_one_scale_of_colours_is_for_one_quantity(minilm: Encoder, panel: str) -> None:
     other = norm_weighted(minilm, SENTENCE)

@@ -44,7 +44,7 @@ export const headName = (reading, index) => `L${Math.floor(index / reading.heads
 /** @type {(reading: Reading, index: number) => string} */
 export const paperName = (reading, index) => `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
 /** @type {(reading: Reading) => boolean} */
-const isOfLayers = (reading) => reading.quantity === "rollout"; // which joins the heads of each layer
+export const isOfLayers = (reading) => reading.quantity === "rollout"; // which joins the heads of each layer
 // What a map is called wherever it is read: "L3H1" of a head, "layer 5" of rollout.
 /** @type {(reading: Reading, index: number) => string} */
 export const mapName = (reading, index) => (isOfLayers(reading) ? `layer ${index}` : headName(reading, index));

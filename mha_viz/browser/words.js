@@ -1,5 +1,5 @@
 // What a head does, in words and numbers: the line above the drawings, the note below, the table.
-import { isPair, mapName, mean, paperMapName } from "./geometry.js";
+import { isOfLayers, isPair, mapName, mean, paperMapName } from "./geometry.js";
 import { number, percent } from "./numerals.js";
 import { make, typedText } from "./dom.js";
 import { isShare } from "./view.js";
@@ -74,10 +74,11 @@ export function strongest({ w, R, C, max = 1 }, rows, cols) {
 export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading) {
   const isWhole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
   if (isWhole && !reading.hidden) return "";
-  if (!hidden.length) return `${percent(1)} of this head’s attention is hidden.`;
+  const all = isOfLayers(reading) ? "this layer’s rollout" : "this head’s attention";
+  if (!hidden.length) return `${percent(1)} of ${all} is hidden.`;
   const isOne = focus && focus.row !== null;
   const share = isOne ? hidden[focus.row] : mean(Array.from(hidden));
-  const whose = isOne ? `the attention from “${rows[focus.row].text}”` : "this head’s attention";
+  const whose = isOne ? `the attention from “${rows[focus.row].text}”` : all;
   const how = view.special === "rescale" || isWhole ? "was hidden before rescaling" : "is hidden";
   return `${percent(share)} of ${whose} ${how}.`;
 }

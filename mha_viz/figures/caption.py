@@ -200,8 +200,9 @@ def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Blo
         return ""
     opening = f"{what}; " if what else ""
     was = "was hidden" if is_before or view.special == "rescale" else "is hidden"
-    whose = "this head’s attention" if len(parts) == 1 else "these heads’ attention"
-    line = f"{opening}{numerals.percent(hidden(parts))} of {whose} {was}."
+    kind, what_is_hidden = ("layer", "rollout") if attentions[0].quantity == "rollout" else ("head", "attention")
+    whose = f"this {kind}’s" if len(parts) == 1 else f"these {kind}s’"
+    line = f"{opening}{numerals.percent(hidden(parts))} of {whose} {what_is_hidden} {was}."
     return line[0].upper() + line[1:]
 
 

@@ -124,7 +124,7 @@ button[kind="primary"]:enabled p, [data-tag], [data-tag] span { color: light-dar
   :is(.stRadio, .stCheckbox) label:has(:focus-visible) { outline: 2px solid Highlight; outline-offset: 2px; }
 }
 .st-key-two_stacks > .stElementContainer:has(.stTextInput) { min-width: min(16rem, 100%); }
-.stElementContainer:has(> .stHtml style) { display: none; }
+.stElementContainer:has(> .stHtml style), .st-key-leaving { display: none; }
 </style>
 """
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_viz.files.assets import page_files, page_name
 
-_LEAVING = "leaving"
+LEAVING = "leaving"  # in the session, and the key of the link
 
 
 def pages() -> list[st.Page]:
@@ -23,16 +23,18 @@ def page(name: str) -> st.Page:
 
 
 def leave(name: str, parameters: Mapping[str, str]) -> None:
-    """For callbacks, which cannot switch pages themselves: the next run goes to the page called ``name``."""
-    st.session_state[_LEAVING] = (name, dict(parameters))
+    """Go to the page called ``name``: the next run shows a link to it, which the browser follows at once. A switch of
+    the page by the server would be two entries of the browser's history: the parameters, then the page."""
+    st.session_state[LEAVING] = (name, dict(parameters))
 
 
 def depart() -> None:
-    """Switch to the page that a callback asked for, if any, which ends the run."""
-    way = st.session_state.pop(_LEAVING, None)
+    """The link to the page that was asked for, if any. It is not seen."""
+    way = st.session_state.pop(LEAVING, None)
     if way is not None:
         name, parameters = way
-        st.switch_page(page(name), query_params=parameters)
+        with st.container(key=LEAVING):
+            st.page_link(page(name), label=name, query_params=parameters)
 
 
 def _page(file: Path) -> st.Page:

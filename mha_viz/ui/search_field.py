@@ -171,6 +171,7 @@ def _open(answer: Answer, here: str) -> None:
     name, changes = _place(answer, here)
     st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
     if name != here:
-        st.switch_page(navigation.page(name), query_params=_parameters(changes))
-    address.go(**changes)
+        navigation.leave(name, _parameters(changes))
+    else:
+        address.go(**changes)
     st.rerun()

@@ -137,7 +137,7 @@ def show() -> None:
     cut_short = address.shorten()
     every_page = pages()
     here = st.navigation(every_page, position="hidden")
-    navigation.depart()
+    navigation.depart(here)
     st.html(_STYLE)
     entitle(here.title, *_subject())
     _mast(every_page, here)

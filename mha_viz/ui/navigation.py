@@ -28,11 +28,13 @@ def leave(name: str, parameters: Mapping[str, str]) -> None:
     st.session_state[LEAVING] = (name, dict(parameters))
 
 
-def depart() -> None:
-    """The link to the page that was asked for, if any. It is not seen."""
-    way = st.session_state.pop(LEAVING, None)
-    if way is not None:
-        name, parameters = way
+def depart(here: st.Page) -> None:
+    """The link to the page that was asked for, if any, until that is open: a run may end before it is sent. It is not
+    seen."""
+    name, parameters = st.session_state.get(LEAVING, ("", {}))
+    if name and page(name).title == here.title:
+        del st.session_state[LEAVING]
+    elif name:
         with st.container(key=LEAVING):
             st.page_link(page(name), label=name, query_params=parameters)
 

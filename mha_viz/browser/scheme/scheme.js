@@ -78,16 +78,6 @@ function want(head) {
   late = setTimeout(() => (wanted = ""), LATE);
 }
 
-const followed = new WeakSet(); // links
-
-// Follows the link to the page that the server asks for.
-function depart() {
-  const link = all(".st-key-leaving a")[0];
-  if (!link || followed.has(link)) return;
-  followed.add(link);
-  link.click();
-}
-
 // Keeps that up to date, with the page number `current` open; `open` opens the card of a head. Returns what ends the
 // watch.
 /** @type {(current: number, open: (head: string) => void) => () => void} */
@@ -109,7 +99,6 @@ function watchPage(current, open) {
   const changes = new MutationObserver(soon);
   const leave = [watchKeyboard(), watchArrival(current)];
   const look = () => {
-    depart();
     nameCurrent(current);
     restoreKeyboard();
     speakFormulas(document);

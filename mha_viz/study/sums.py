@@ -140,17 +140,26 @@ class Sums:
     def save(self, path: Path, key: str, finished: bool = True) -> None:
         """Write the sums to one file atomically. ``key`` identifies what they depend on. Those that are not
         ``finished`` are written often, and therefore not compressed. Raises OSError."""
+        arrays, facts = self._packed()
+        write(arrays, {**facts, "key": key}, path, finished)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle, by which Dask moves sums between processes: what is written to a file, and nothing else."""
+        return _unpacked, self._packed()
+
+    def _packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """All arrays, and facts that JSON can hold."""
         facts = {
-            "key": key,
             "heads": self.heads,
             "relations": self.relations.names,
             "upos": self.relations.upos,
             "documents": [*self.documents.items()],
             "counted": self.counted,
             "left_out": self.left_out,
+            "unsaved": self.unsaved,
         }
         cases = {} if self.selection is None else {CASES: self.selection.cases}
-        write({**self.arrays, **cases}, facts, path, finished)
+        return {**self.arrays, **cases}, facts
 
 
 def merged(parts: Sequence[Sums]) -> Sums:
@@ -246,15 +255,18 @@ def read(path: Path, key: str) -> Sums | None:
     try:
         arrays = arrays_in(path)
         facts = json.loads(str(arrays.pop("facts")))
-        if facts["key"] != key:
-            return None
-        relations = Relations((), facts["relations"], facts["upos"])
-        selection = Selection(relations, facts["heads"]) if CASES in arrays else None
-        if selection is not None:
-            selection.check(arrays[CASES])
-            selection.merge(arrays.pop(CASES))
-        lines = tuple((why, number, at, line) for why, number, at, line in facts["left_out"])
-        documents = dict(facts["documents"])
-        return Sums(facts["heads"], relations, documents, arrays, selection, Counter(facts["counted"]), lines)
+        return _unpacked(arrays, facts) if facts["key"] == key else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _unpacked(arrays: dict[str, Array], facts: Mapping[str, Any]) -> Sums:
+    """The sums of these arrays and facts. Raises ValueError for cases of other relations."""
+    relations = Relations((), facts["relations"], facts["upos"])
+    selection = Selection(relations, facts["heads"]) if CASES in arrays else None
+    if selection is not None:
+        selection.check(arrays[CASES])
+        selection.merge(arrays.pop(CASES))
+    lines = tuple((why, number, at, line) for why, number, at, line in facts["left_out"])
+    counted, unsaved = Counter(facts["counted"]), Counter(facts["unsaved"])
+    return Sums(facts["heads"], relations, dict(facts["documents"]), arrays, selection, counted, lines, unsaved)

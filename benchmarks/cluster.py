@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from benchmarks.results import Row, Sample, Target, write
-from mha_viz.analysis.evidence import KINDS
+from mha_viz.analysis.evidence import KINDS, Selection
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.sources import open_corpus
@@ -29,8 +29,8 @@ from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.cluster import tasks
 from mha_viz.study.cluster.connection import connected
 from mha_viz.study.cluster.engine import FAN, OnCluster
-from mha_viz.study.cluster.sums import Sums, merged
 from mha_viz.study.run import study
+from mha_viz.study.sums import PASSES, Sums, merged
 
 SENTENCES = 4_000  # sentences of the comparison with one process
 SHARD = 400_000  # bytes of a shard in it
@@ -170,37 +170,35 @@ class _Merging:
 def _merging(encoder: Encoder, path: Path, shards: int) -> _Merging:
     """Merge the sums of one shard ``shards`` times, each time with other documents and sentences."""
     first = tasks.measure(_order(encoder, path))
+    assert isinstance(first, Sums)
     merging = _Merging()
     for number in range(shards):
-        merging.add(_moved(first, number, shards))
+        merging.add(_moved(first, number))
     merging.root()
     return merging
 
 
 def _order(encoder: Encoder, path: Path) -> tasks.Order:
     from mha_viz.corpus.cutting import cut
-    from mha_viz.study.cluster.layout import lay_out, rows_of, survey
+    from mha_viz.study.cluster.layout import lay_out, survey
     from mha_viz.study.plan import BATCH
-    from mha_viz.study.run import PASSES
 
     one = cut(str(path), 10**9)
     layout = lay_out(path.name, [one], [[survey(shard, one.kind) for shard in one.shards]])
-    rows = rows_of(layout, layout.parts[0], encoder.layers * encoder.heads)
-    rows = rows._replace(blocks=tuple(row // 50 for row in range(len(rows.blocks))))  # as for a large corpus
-    labels = layout.relations.names, layout.relations.upos
-    return tasks.Order(layout.parts[0], 0, rows, *labels, tasks.Model.opened_by(encoder), PASSES, BATCH, "")
+    return tasks.Order(layout.parts[0], tasks.Model.opened_by(encoder), tasks.Profiling(PASSES, BATCH), "")
 
 
-def _moved(sums: Sums, number: int, shards: int) -> Sums:
-    """The sums as if they were those of another shard, with other documents and other sentences for its cases."""
-    blocks = sums.documents + number * 700 // shards
-    arrays = dict(sums.arrays)
-    for name, cases in sums.arrays.items():
-        if name.endswith("/cases") and cases.dtype.names:
-            moved = cases.copy()
-            for column in ("first", "last"):
-                moved[column] += number * 2000
-            drawn = moved["slot"] % len(KINDS) == KINDS.index("random")
-            moved["rank"][drawn] = np.random.default_rng(number).integers(0, 1 << 46, drawn.sum())
-            arrays[name] = moved
-    return replace(sums, documents=blocks, arrays=arrays)
+def _moved(sums: Sums, number: int) -> Sums:
+    """The sums as if they were those of another shard, with other sentences for its cases, and with other documents,
+    which share their rows with those of other shards as in a large corpus."""
+    documents = {f"{number} {name}": at for at, name in enumerate(sums.documents)}
+    moved = replace(sums, documents=documents, arrays={**sums.arrays}, selection=Selection(sums.relations, sums.heads))
+    assert sums.selection is not None
+    assert moved.selection is not None
+    cases = sums.selection.cases.copy()
+    for column in ("first", "last"):
+        cases[column] += number * 2000
+    drawn = cases["slot"] % len(KINDS) == KINDS.index("random")
+    cases["rank"][drawn] = np.random.default_rng(number).integers(0, 1 << 46, drawn.sum())
+    moved.selection.merge(cases)
+    return moved

@@ -19,11 +19,13 @@ from mha_viz.cli import main, terminal
 from mha_viz.errors import SumsUnsavedWarning
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.study.cluster import effects
-from mha_viz.study.cluster.effects import ClusterMeasurement, Order
+from mha_viz.study.cluster.effects import Cases, ClusterMeasurement
 from mha_viz.study.cluster.engine import OnCluster
-from mha_viz.study.cluster.tasks import Model
-from mha_viz.study.corpus_effects import Averages, EffectSettings, Measurement, Taken
+from mha_viz.study.cluster.layout import Part
+from mha_viz.study.cluster.tasks import Model, Order
+from mha_viz.study.corpus_effects import WORD, Averages, EffectSettings, Measurement
 from mha_viz.study.run import Progress
+from mha_viz.study.taken import Taken
 from tests.shards import cluster_of, laid_out, running, treebank, trust_of
 from tests.waiting import until
 
@@ -108,26 +110,26 @@ def test_a_second_run_reads_what_the_first_has_stored(
 
 def forbid_measuring() -> None:
     """From now on, a worker that measures fails."""
-    effects.forbidden, effects._measured = effects._measured, None  # type: ignore[attr-defined, assignment]
+    effects.forbidden, Cases.measured = Cases.measured, None  # type: ignore[attr-defined, assignment, method-assign]
 
 
 def measure_few_until(path: str) -> None:
     """From now on, a worker measures a few parts, and others only when there is a file at this path."""
-    measured, left = effects._measured, [*range(HELD)]
+    measured, left = Cases.measured, [*range(HELD)]
 
-    def waiting(order: Order) -> Taken:
+    def waiting(self: Cases, model: Model, part: Part) -> Taken:
         if left:
             left.pop()
         else:
             until(Path(path).exists)
-        return measured(order)
+        return measured(self, model, part)
 
-    effects.forbidden, effects._measured = measured, waiting  # type: ignore[attr-defined]
+    effects.forbidden, Cases.measured = measured, waiting  # type: ignore[attr-defined, method-assign]
 
 
 def allow_measuring() -> None:
     """Undo that."""
-    effects._measured = effects.forbidden  # type: ignore[attr-defined]
+    Cases.measured = effects.forbidden  # type: ignore[attr-defined, method-assign]
 
 
 def test_files_before_others_leave_what_was_measured_of_a_relation(
@@ -233,14 +235,18 @@ def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder
 
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
     layout = laid_out("a", [corpus], SHARD)
-    part, model = layout.parts[1], Model.opened_by(toy)
-    order = Order(part, layout.corpus, model, WORDS, None, "")
+    part, model, cases = layout.parts[1], Model.opened_by(toy), Cases(WORDS, layout.corpus, False)
+    order = Order(part, model, cases, "")
+    drawn = order._replace(measure=cases._replace(drawn=True))
+    shard = part.shard._replace(path="/b.conllu")
+    elsewhere = part._replace(shard=shard, first=7, documents=(("9", 10),), several=True)
     changed = [
         order._replace(model=model._replace(revision="other")),
         order._replace(part=part._replace(shard=part.shard._replace(digest="other"))),
-        order._replace(chosen=(0, 1)),
+        drawn,
+        drawn._replace(part=elsewhere),
         *(
-            order._replace(settings=WORDS._replace(**{name: value}))
+            order._replace(measure=cases._replace(settings=WORDS._replace(**{name: value})))
             for name, value in {
                 "heads": ["L0H0"],
                 "method": "mean",
@@ -248,22 +254,36 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
                 "relation": "obj",
                 "direction": "head_to_dep",
                 "same_role": ["L0H0"],
-                "most": 3,
+                "most": part.first + 1,
             }.items()
         ),
     ]
-    assert len({order.content_key, *(one.content_key for one in changed)}) == 11
-    elsewhere = part._replace(shard=part.shard._replace(path="/b.conllu"), first=7, prefix="1:", documents=((9, 10),))
-    assert order._replace(part=elsewhere, folder="/elsewhere").content_key == order.content_key
+    assert len({order.key, *(one.key for one in changed)}) == 12
+    assert order._replace(part=elsewhere, folder="/elsewhere").key == order.key
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut off", None])
 def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: Path, damage: bytes | None) -> None:
     layout = laid_out("a", [corpus], SHARD)
-    order = Order(layout.parts[1], layout.corpus, Model.opened_by(toy), WORDS._replace(most=9), None, str(tmp_path))
-    first = effects.measure(order).taken
+    cases = Cases(WORDS, layout.corpus, False)
+    order = Order(layout.parts[1], Model.opened_by(toy), cases, str(tmp_path))
+    first = effects.measure(order)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
-    assert effects._read(path) is None
-    assert [*map(list, effects.measure(order).taken.cases)] == [*map(list, first.cases)]
-    assert effects.measure(order).taken.units == first.units
+    assert cases.read(path, order.key) is None
+    assert [*map(list, effects.measure(order).cases)] == [*map(list, first.cases)]
+    assert effects.measure(order).units == first.units
+
+
+def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Encoder, corpus: Path) -> None:
+    whole = Measurement(toy, mv.open_corpus(corpus), *SENTENCES)
+    assert whole.measure == WORD
+    [*whole.sentences()]
+    layout = laid_out("a", [corpus], SHARD)
+    cases, together = Cases(SENTENCES, layout.corpus, True), Taken()
+    for part in layout.parts:
+        if cases.sentences(part) > 0:
+            together.add(effects.measure(Order(part, Model.opened_by(toy), cases, "")))
+    assert together.units == whole.taken.units
+    assert len(together.units) > 10
+    np.testing.assert_allclose(together.cases, whole.taken.cases, atol=1e-6)

@@ -14,13 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.coreference import CHUNK, TYPES, Coreference, chunk, guessed, pack, types_of
-from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.syntax import Relations
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Gap, GapRow, Mention, Sentence, Word
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.gap import _last_word, _pieces, add_gap
-from mha_viz.study.tally import Tally
+from mha_viz.study.gap import _last_word, _pieces, gap_sums
 from mha_viz.text import Piece, tokenized
 from tests import brute
 
@@ -222,12 +219,11 @@ def scored(row: list[float], a: bool, b: bool) -> tuple[int, int]:
     weights = np.full((1, 1, 8, 8), 1 / 8, np.float32)
     weights[0, 0, 5] = row
     attention = Attention("hand", "", tokenized(TEXT, "", [*pieces, Piece("[SEP]", 0, 0, None, 0)]), weights)
-    encoder = cast(Encoder, SimpleNamespace(encode=lambda _: attention, tokenize=lambda _: attention.text))
-    tally = Tally(1, Relations(()), Documents([""]), 0)
+    reading = SimpleNamespace(encode=lambda _: attention, tokenize=lambda _: attention.text, layers=1, heads=1)
+    encoder = cast(Encoder, reading)
     example = GapRow("1", TEXT, ("she", AT["she"]), ("Ann Lee", AT["Ann Lee"], a), ("Eve", AT["Eve"], b))
-    add_gap(encoder, Gap("g", (example,), ""), [0], tally)
-    assert tally.done.all()
-    return int(tally.gap["correct"].sum()), int(tally.gap["n"].sum())
+    sums = gap_sums(encoder, Gap("g", (example,), ""), [0])
+    return int(sums["correct"].sum()), int(sums["n"].sum())
 
 
 def test_the_name_that_gets_more_is_the_answer() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,16 +13,16 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.intervals import Documents
+from mha_viz.analysis.evidence import CASE, Selection
 from mha_viz.analysis.profile import FACTS, read_findings
 from mha_viz.analysis.syntax import Relations
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.files import assets
 from mha_viz.models import catalog, snapshots
 from mha_viz.models.hub import local_folder
-from mha_viz.study.cluster import effects, sums
-from mha_viz.study.corpus_effects import Taken
-from mha_viz.study.tally import Tally
+from mha_viz.study import sums
+from mha_viz.study.sums import Sums
+from mha_viz.study.taken import Taken, read_taken
 from tests import lanes
 from tests.readings import ducks
 
@@ -110,44 +111,34 @@ def test_no_bit_of_a_profile_changes_it_silently(measured: Path) -> None:
             assert silent_changes(path, most, lambda: mv.open_profile(measured), whole) == [], path.name
 
 
-def test_no_bit_of_unfinished_sums_changes_them_silently(tmp_path: Path) -> None:
-    key = {"of": "a corpus"}
-
-    def empty() -> Tally:
-        return Tally(2, Relations((), ("obj",), ("NOUN",)), Documents(["a", "b"]), 2)
-
-    tally, path = empty(), tmp_path / ".trained.npz"
-    for array in tally.arrays().values():
-        array[...] = np.arange(array.size).reshape(array.shape) % 7
-    tally.save(path, key)
-
-    def resumed() -> dict[str, bytes] | None:
-        tally = empty()
-        whole = tally.resume(path, key)
-        return {name: array.tobytes() for name, array in tally.arrays().items()} if whole else None
-
-    assert silent_changes(path, 400, resumed) == []
-
-
-def test_no_bit_of_the_sums_of_a_part_changes_them_silently(tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
+@pytest.mark.parametrize("finished", [True, False])
+def test_no_bit_of_stored_sums_changes_them_silently(finished: bool, tmp_path: Path) -> None:
+    relations, path = Relations((), ("obj",), ("NOUN",)), tmp_path / "a.npz"
     arrays = {"trained/counts": np.arange(60).reshape(3, 20), "gold/cases": np.ones((3, 2))}
-    part = sums.Sums(("obj",), ("NOUN",), np.arange(3), arrays, {"sentences": 3}, ())
-    sums.save(part, path)
+    selection, cases = Selection(relations, 2), np.zeros(1, CASE)
+    selection.merge(cases)
+    part = Sums(2, relations, {"a": 0, "b": 2}, arrays, selection, Counter(sentences=3), ((0, 1, 2, "why"),))
+    part.save(path, "key", finished)
 
     def read() -> object:
-        one = sums.read(path)
-        return one and (one.relations, one.upos, one.counted, {n: a.tolist() for n, a in one.arrays.items()})
+        one = sums.read(path, "key")
+        if one is None or one.selection is None:
+            return one
+        labels = one.heads, one.relations.names, one.relations.upos, one.documents, one.counted, one.left_out
+        return labels, one.selection.cases.tolist(), {name: array.tolist() for name, array in one.arrays.items()}
 
     assert silent_changes(path, 400, read) == []
-    taken = Taken((np.arange(8.0), np.ones(8)), (("", "0"), ("", "1")), 2, 0)
-    effects._save(taken, path)
 
-    def cases() -> object:
-        one = effects._read(path)
+
+def test_no_bit_of_stored_cases_changes_them_silently(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    Taken([np.arange(8.0), np.ones(8)], [("", 0), ("", 1)], 2, 0).save(path, "key")
+
+    def read() -> object:
+        one = read_taken(path, "key")
         return one and repr(one)
 
-    assert silent_changes(path, 400, cases) == []
+    assert silent_changes(path, 400, read) == []
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])

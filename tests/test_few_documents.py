@@ -68,5 +68,5 @@ def test_where_nobody_counted_documents_nothing_is_said() -> None:
 
 
 def test_many_documents_may_be_blocks_of_them() -> None:
-    assert over(FEWEST_BLOCKS - 1) == " over 29 documents"
-    assert over(FEWEST_BLOCKS) == " over 30 documents or blocks of them"
+    assert over(FEWEST_BLOCKS - 1) == f" over {FEWEST_BLOCKS - 1} documents"
+    assert over(FEWEST_BLOCKS) == f" over {FEWEST_BLOCKS} documents or blocks of them"

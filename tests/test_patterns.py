@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.analysis.distance import Distances
+from mha_viz.analysis.distance import Distances, divergences
 from mha_viz.analysis.patterns import OFFSETS, Patterns
 from mha_viz.analysis.reduce import Batch
 from mha_viz.analysis.roles import share
@@ -168,7 +168,7 @@ def test_the_distance_of_heads_is_the_mean_over_all_rows_of_all_sentences() -> N
     # (1, 0) and (0, 1) are ln 2 apart; (1, 0) and (½, ½): the entropy of (¾, ¼) less half of ln 2
     half = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25)) - LN2 / 2
     expected = [[0, LN2, 2 * half], [LN2, 0, 2 * half], [2 * half, 2 * half, 0]]  # added over five rows
-    assert distances.matrix() == pytest.approx(np.array(expected) / 5, abs=1e-6)
+    assert divergences(distances.sums) == pytest.approx(np.array(expected) / 5, abs=1e-6)
 
 
 # ---- Compared with plain loops ---------------------------------------------------------------------------------------
@@ -213,4 +213,4 @@ def test_all_patterns_are_those_of_the_plain_loops(corpus: list[tuple[WordPieces
     distances = Distances(2)
     for batch in batches:
         distances.add(batch)
-    assert distances.matrix()[0, 1] == pytest.approx(brute.distance(readings)[0, 1], abs=1e-6)
+    assert divergences(distances.sums)[0, 1] == pytest.approx(brute.distance(readings)[0, 1], abs=1e-6)

@@ -15,17 +15,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.reduce import Batch
-from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.limits import MAX_LABEL, MAX_LABELS
 from mha_viz.corpus.reading import read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import Cancelled, CorpusError, ShapeError
 from mha_viz.study.plan import batches, plan
-from mha_viz.study.run import Progress, study
-from mha_viz.study.tally import Tally
+from mha_viz.study.run import Progress, Run, study
+from mha_viz.study.sums import PASSES, Sums, merged
 from tests import brute, lanes, tiny_models
 
 if TYPE_CHECKING:
@@ -471,7 +468,7 @@ def test_the_size_of_a_batch_changes_nothing(of_small: Both, size: int) -> None:
 
 
 def test_the_order_of_the_batches_changes_nothing(of_small: Both, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.study.run.batches", lambda *given: batches(*given)[::-1])
+    monkeypatch.setattr("mha_viz.study.measures.batches", lambda *given: batches(*given)[::-1])
     assert_same(study(of_small.encoder, read_conllu(CORPUS), batch=40), of_small.profile)
 
 
@@ -488,58 +485,57 @@ def test_the_number_of_workers_changes_nothing_at_all(small: Encoder) -> None:
         pd.testing.assert_frame_equal(table, shared.tables[name], check_exact=True)
 
 
-def tally_of(encoder: Encoder, corpus: Corpus, numbers: Sequence[int], chunks: Sequence[int]) -> Tally:
+def sums_of(encoder: Encoder, corpus: Corpus, numbers: Sequence[int], chunks: Sequence[int]) -> Sums:
     """The sums over some of the sentences and chunks, one at a time."""
-    made, relations = plan(encoder, corpus), Relations(corpus.sentences)
-    documents = Documents([sentence.document for sentence in corpus.sentences])
-    tally = Tally(encoder.layers * encoder.heads, relations, documents, len(made.chunks))
-    trees = {number: relations.tree(sentence) for number, sentence in enumerate(corpus.sentences)}
-
-    def alone(pieces: WordPieces, number: int) -> Batch:
-        weights = encoder.batch([pieces])
-        return Batch(weights.reshape(-1, *weights.shape[2:]), (pieces,), (number,))
-
-    for number in numbers:
-        pieces = made.sentences[number]
-        assert pieces
-        tally.add(alone(pieces, number), trees)
-    for number in chunks:
-        chunk, pieces = made.chunks[number]
-        tally.add_chunks(alone(pieces, number), {number: chunk})
-    return tally
+    run = Run((encoder,), corpus)
+    total = run._empty(run.shard.labels)
+    for kind, places in (("sentences", numbers), ("chunks", chunks)):
+        for place in places:
+            total.add(run._batch(PASSES[0], kind, [place], total))
+    return total
 
 
 @pytest.fixture(scope="module")
-def whole_tally(small: Encoder) -> Tally:
+def whole_sums(small: Encoder) -> Sums:
     """The sums over CORPUS, one sentence after the other."""
     corpus = read_conllu(CORPUS)
-    return tally_of(small, corpus, range(18), range(len(plan(small, corpus).chunks)))
+    return sums_of(small, corpus, range(18), range(len(plan(small, corpus).chunks)))
+
+
+def assert_sums_equal(ours: Sums, theirs: Sums) -> None:
+    assert ours.arrays.keys() == theirs.arrays.keys()
+    for name, array in theirs.arrays.items():
+        if array.dtype.kind == "f":
+            np.testing.assert_allclose(ours.arrays[name], array, rtol=1e-12, atol=1e-9, err_msg=name)
+        else:
+            np.testing.assert_array_equal(ours.arrays[name], array, err_msg=name)
+    assert ours.selection is not None
+    assert theirs.selection is not None
+    np.testing.assert_array_equal(ours.selection.cases, theirs.selection.cases)
 
 
 @settings(max_examples=5 if lanes.everything else 2)
 @given(st.lists(st.booleans(), min_size=18, max_size=18))
 @example([number % 3 == 0 for number in range(18)])
 def test_the_sums_of_two_parts_add_up_to_those_of_the_whole(
-    small: Encoder, whole_tally: Tally, first: list[bool]
+    small: Encoder, whole_sums: Sums, first: list[bool]
 ) -> None:
     corpus = read_conllu(CORPUS)
     chunks = range(len(plan(small, corpus).chunks))
-    one = tally_of(small, corpus, [i for i in range(18) if first[i]], [i for i in chunks if first[i]])
-    other = tally_of(small, corpus, [i for i in range(18) if not first[i]], [i for i in chunks if not first[i]])
-    one.merge(other)
-    assert one.done.all()
-    assert one.chunks_done.all()
-    for name, array in whole_tally.arrays().items():
-        if array.dtype.kind == "f":
-            np.testing.assert_allclose(one.arrays()[name], array, rtol=1e-12, atol=1e-9, err_msg=name)
-        else:
-            np.testing.assert_array_equal(one.arrays()[name], array, err_msg=name)
+    one = sums_of(small, corpus, [i for i in range(18) if first[i]], [i for i in chunks if first[i]])
+    other = sums_of(small, corpus, [i for i in range(18) if not first[i]], [i for i in chunks if not first[i]])
+    one.add(other)
+    assert all(done.all() for done in one.of("done").values())
+    assert_sums_equal(one, whole_sums)
 
 
-def test_sums_of_another_corpus_are_not_merged(small: Encoder) -> None:
-    corpus, shorter = read_conllu(CORPUS), read_conllu(treebank(lake=LAKE))
-    with pytest.raises(ValueError, match="another corpus"):
-        tally_of(small, corpus, [0], []).merge(tally_of(small, shorter, [0], []))
+def test_sums_of_two_corpora_add_up_by_name(small: Encoder) -> None:
+    corpora = [read_conllu(treebank(mill=MILL)), read_conllu(treebank(lake=LAKE))]
+    runs = [Run((small,), corpora[0]), Run((small,), corpora[1], first=len(corpora[0].sentences))]
+    assert runs[0].shard.relations.names != runs[1].shard.relations.names
+    both = merged([run.measured() for run in runs[::-1]])
+    assert [*both.documents] == ["mill", "lake"]
+    assert_sums_equal(both, Run((small,), read_conllu(CORPUS)).measured())
 
 
 class Stop:
@@ -611,7 +607,7 @@ def test_stopped_after_every_single_batch(
 
 
 def test_gap_goes_on_where_it_was(small: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.study.run.GAP_ROWS", 2)
+    monkeypatch.setattr("mha_viz.study.measures.GAP_ROWS", 2)
     gap = read_gap(GAP)
     with pytest.raises(Cancelled):
         study(small, gap, resume=tmp_path, cancelled=Stop(4))
@@ -622,17 +618,15 @@ def test_a_merge_that_is_broken_off_is_not_kept(
     of_small: Both, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with Ctrl-C: some sums include a part that others lack."""
-    small, corpus, usual, merged = of_small.encoder, read_conllu(CORPUS), Tally.merge, []
+    small, corpus, usual, added = of_small.encoder, read_conllu(CORPUS), Sums.add, []
 
-    def broken(tally: Tally, part: Tally) -> None:
-        merged.append(part)
-        if len(merged) == 3:
-            others = part.arrays()
-            others["distances/mixed"] = cast(Any, BrokenOff(others["distances/mixed"].shape))
-            tally.add_sums(others, part.present)
-        usual(tally, part)
+    def broken(sums: Sums, part: Sums) -> None:
+        added.append(part)
+        if len(added) == 3:
+            part.arrays["trained/distances/mixed"] = cast(Any, BrokenOff())
+        usual(sums, part)
 
-    monkeypatch.setattr(Tally, "merge", broken)
+    monkeypatch.setattr(Sums, "add", broken)
     with pytest.raises(KeyboardInterrupt):
         study(small, corpus, batch=60, resume=tmp_path)
     monkeypatch.undo()
@@ -642,13 +636,11 @@ def test_a_merge_that_is_broken_off_is_not_kept(
 class BrokenOff:
     """Numbers whose addition never ends."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
+    dtype = np.dtype(float)
+    __array_ufunc__ = None
 
     def __radd__(self, _: Any) -> Any:
         raise KeyboardInterrupt
-
-    __array_ufunc__ = None
 
 
 def test_a_part_that_is_waited_for_when_somebody_interrupts_is_not_lost(

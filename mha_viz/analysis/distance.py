@@ -118,7 +118,7 @@ class Distances:
     """Running sums over batches of sentences, for the divergence of every two heads over a corpus.
 
     ``sums``: mixed [head, head], above the diagonal, and own [head]: Σ x·ln x of s = p + q and of p, over all cells;
-    rows. :meth:`matrix` makes divergences of them. About TOGETHER cells of a sentence are added in float32, always the
+    rows. :func:`divergences` are made of them. About TOGETHER cells of a sentence are added in float32, always the
     same ones; these sums are added in float64.
     """
 
@@ -168,14 +168,17 @@ class Distances:
         self.sums["own"] += entropies[0]
         self.sums["mixed"][first, second] += entropies[second - first, first]
 
-    def matrix(self) -> Matrix:
-        """[head, head]: the mean Jensen–Shannon divergence over all rows, in nats. With s = p + q, whose rows sum to 2,
-        JS(p, q) = log 2 + ½ Σ (p log p + q log q − s log s)."""
-        mixed, entropies, rows = self.sums["mixed"], self.sums["own"], max(1, int(self.sums["rows"]))
-        above = np.log(2) + (entropies[:, None] + entropies[None] - mixed) / (2 * rows)
-        upper = np.triu(np.maximum(0, above), 1)
-        symmetric: Matrix = upper + upper.T
-        return symmetric
+
+def divergences(sums: Running) -> Matrix:
+    """[head, head]: the mean Jensen–Shannon divergence over all rows, in nats, from the sums of :class:`Distances`.
+
+    With s = p + q, whose rows sum to 2, JS(p, q) = log 2 + ½ Σ (p log p + q log q − s log s).
+    """
+    mixed, entropies, rows = sums["mixed"], sums["own"], max(1, int(sums["rows"]))
+    above = np.log(2) + (entropies[:, None] + entropies[None] - mixed) / (2 * rows)
+    upper = np.triu(np.maximum(0, above), 1)
+    symmetric: Matrix = upper + upper.T
+    return symmetric
 
 
 def nearest(distances: Sums, head: int, count: int) -> list[int]:

@@ -98,6 +98,15 @@ class Selection:
         if sum(map(len, self._more)) > WAITING + 4 * len(self._cases):
             self._sort()
 
+    def join(self, other: Selection) -> None:
+        """Add the cases of another selection, all of whose roles this one has."""
+        cases = other.unsorted
+        if other.roles != self.roles:
+            numbers = {role: number for number, role in enumerate(self.roles)}
+            role, place = np.divmod(cases["slot"], self.heads * len(KINDS))
+            cases["slot"] = np.array([numbers[role] for role in other.roles])[role] * self.heads * len(KINDS) + place
+        self.merge(cases)
+
     def add(self, batch: Batch) -> None:
         """Add the rows of a batch."""
         self._take(list(self._of_rows(batch)))
@@ -265,17 +274,6 @@ def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
         *(("delimiter", name) for name in DELIMITERS),
         ("broad", "entropy"),
     )
-
-
-def renumbered(cases: Cases, here: Relations, there: Relations, heads: int) -> Cases:
-    """The cases of a selection for the relations ``here``, renumbered for the relations ``there``, which include
-    them."""
-    numbers = {role: number for number, role in enumerate(roles_with_cases(there))}
-    to = np.array([numbers[role] for role in roles_with_cases(here)], np.int64)
-    role, slot = np.divmod(cases["slot"], heads * len(KINDS))
-    moved = cases.copy()
-    moved["slot"] = to[role] * heads * len(KINDS) + slot
-    return moved
 
 
 def best_cases(cases: Cases) -> Cases:

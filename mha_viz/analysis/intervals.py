@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.reduce import Counts, Sums
-from mha_viz.corpus.treebank import Sentence
 
 DRAWS, SEED = 2000, 0
 LEVELS = (2.5, 97.5)  # percentiles of the draws
-CELLS = 16_000_000  # the most documents with separate counts; beyond that, neighbours are drawn together
-FEWEST_BLOCKS = 30
+CELLS = 16_000_000  # the most counts of all documents; beyond that, some documents are counted and drawn together
+FEWEST_BLOCKS = 32
 FEW, MANY = 5, 60  # documents
 T = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (Fisher & Yates 1963, table III)
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262),
@@ -128,11 +127,6 @@ def _widest(*bounds: Bounds) -> Bounds:
 def with_cases(n: Counts) -> int:
     """In how many documents there is a case. ``n`` [document]."""
     return int(np.count_nonzero(n))
-
-
-def documents_of(sentences: Sequence[Sentence], cells: int) -> Documents:
-    """The documents of a corpus if a study stores ``cells`` counts for each."""
-    return Documents([sentence.document for sentence in sentences], most_documents(cells))
 
 
 def most_documents(cells: int) -> int:

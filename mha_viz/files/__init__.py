@@ -35,6 +35,14 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         unfinished.unlink(missing_ok=True)
 
 
+def remove_left(folder: Path) -> None:
+    """Remove partial files more than a day old, left in a folder by processes that were killed while writing."""
+    for left in folder.glob(".*.part"):
+        with suppress(OSError):  # another process removes it, or the folder is read-only
+            if time.time() - left.stat().st_mtime > OLD_SECONDS:
+                left.unlink()
+
+
 def arrays_in(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file, by name. Raises OSError, and ValueError for a damaged one."""
     import numpy as np

@@ -3,7 +3,7 @@ what the model predicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -24,6 +24,7 @@ from mha_viz.request import MASK, METHODS, Question
 from mha_viz.study.effects import Case, lost_each, values_without
 from mha_viz.study.pronouns import anaphoric
 from mha_viz.study.run import Progress
+from mha_viz.study.taken import Taken
 from mha_viz.text import WordPieces
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 MOST = 400  # sentences that are read by default
 MOST_READ = 1_000_000
-SEED = 0  # draws the word that is masked in each sentence
+SEED = 0  # draws, with the number of a sentence, the word that is masked in it
 COREFERENCE = "coreference"  # in place of a relation
 WORD, LOSS, VECTOR = (
     "fall of log p of the masked word",
@@ -114,23 +115,12 @@ class EffectSettings(NamedTuple):
 TokenChanges = dict[tuple[str, ...], dict[tuple[Head, ...], Numbers]]
 
 
-class Taken(NamedTuple):
-    """What was measured of some sentences: for each case its values [variant], its document and its sentence; the
-    number of sentences that were read; and the number of words or sentences left out."""
-
-    cases: tuple[Numbers, ...] = ()
-    units: tuple[tuple[str, str], ...] = ()
-    read: int = 0
-    left_out: int = 0
-
-
 class Measurement:
     """One measurement, sentence by sentence; there is a result for the sentences read so far. Raises the errors of
     :func:`effect`.
 
-    For a part of a corpus, ``first`` is the number of its first sentence, and ``chosen`` says for each sentence with
-    words that can be masked which of them is. ``states``: a cache of changes of last states that measurements of the
-    same corpus by the same method share.
+    For a part of a corpus, ``first`` is the number of its first sentence. ``states``: a cache of changes of last states
+    that measurements of the same corpus by the same method share. ``taken``: what was measured so far.
     """
 
     def __init__(
@@ -146,7 +136,6 @@ class Measurement:
         means: Source | Weights | Averages | None = None,
         *,
         first: int = 0,
-        chosen: Iterable[int] | None = None,
         states: TokenChanges | None = None,
     ) -> None:
         self._corpus = _checked(corpus, relation, direction, most)
@@ -159,12 +148,9 @@ class Measurement:
         self._measure = _measure(encoder)
         self._case, self.averages = Case("", method=method), Averages()
         self._averaged = self._to_average(method, means)
-        self._cases: list[Numbers] = []
-        self._units: list[tuple[str, str]] = []  # the document and the sentence of each case
-        self._left_out = self._read = 0
+        self.taken = Taken()
         self._states = {} if states is None else states
-        self._first, self._random = first, Random(SEED)
-        self._chosen = None if chosen is None else iter(chosen)
+        self._first = first
 
     def _to_average(self, method: str, means: Source | Weights | Averages | None) -> Corpus | None:
         """What mean outputs are still to be taken over, None if they are known or not needed."""
@@ -190,10 +176,10 @@ class Measurement:
         if over is not None:
             self.take(Averages(means.values(), over.name))
         for number, sentence in enumerate(some):
-            for values in self._measured(sentence):
-                self._cases.append(values)
-                self._units.append((sentence.document, str(self._first + number)))
-            self._read += 1
+            for values in self._measured(sentence, self._first + number):
+                self.taken.cases.append(values)
+                self.taken.units.append((sentence.document, self._first + number))
+            self.taken.read += 1
             yield Progress(before + number + 1, before + len(some))
 
     def take(self, averages: Averages) -> None:
@@ -207,24 +193,14 @@ class Measurement:
         """What is measured for this model: WORD, LOSS or VECTOR."""
         return self._measure
 
-    def taken(self) -> Taken:
-        """What was measured so far."""
-        return Taken(tuple(self._cases), tuple(self._units), self._read, self._left_out)
-
-    def add(self, taken: Taken) -> None:
-        """Add what was measured of later sentences."""
-        self._cases += taken.cases
-        self._units += taken.units
-        self._read += taken.read
-        self._left_out += taken.left_out
-
     def result(self) -> CorpusEffect:
         """The result for the sentences read so far. Raises CorpusError if nothing was measured."""
-        if not self._cases:
+        taken = self.taken
+        if not taken.cases:
             what = f"no word that {self._relation} applies to" if self._relation else "no sentence that can be measured"
             raise CorpusError(f"{self._corpus.name} has {what}.", "Name another corpus or relation.")
-        documents = len({document for document, _ in self._units})
-        units = [unit[0] if documents > 1 else unit[1] for unit in self._units]
+        documents = len({document for document, _ in taken.units})
+        units = [document if documents > 1 else str(number) for document, number in taken.units]
         return CorpusEffect(
             self._encoder.name,
             self._corpus.name,
@@ -232,29 +208,29 @@ class Measurement:
             OF_WORDS.get(self._measure, self._measure) if self._relation else self._measure,
             self._relation,
             self._direction,
-            len(self._cases),
-            self._read,
+            len(taken.cases),
+            taken.read,
             documents,
-            self._left_out,
-            effect_rows(self._variants, np.array(self._cases), units, bool(self._relation)),
+            taken.left_out,
+            effect_rows(self._variants, np.array(taken.cases), units, bool(self._relation)),
         )
 
-    def _measured(self, sentence: Sentence) -> Iterator[Numbers]:
+    def _measured(self, sentence: Sentence, number: int) -> Iterator[Numbers]:
         """The values [variant] of each case of a sentence; those that cannot be measured are counted."""
         of_sentence = {WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self._measure]
         words = _queries(sentence, self._relation, self._direction) if self._relation else None
         try:
-            yield from of_sentence(sentence, words)
+            yield from of_sentence(sentence, number, words)
         except TextError:  # too long, or a word that the tokenizer drops
-            self._left_out += 1
+            self.taken.left_out += 1
 
-    def _masked(self, sentence: Sentence, words: list[int] | None) -> Iterator[Numbers]:
+    def _masked(self, sentence: Sentence, number: int, words: list[int] | None) -> Iterator[Numbers]:
         encoder, forms = self._encoder, list(sentence.forms)
         read = encoder.read_words(forms)
         single = single_words(read)
         if words is None:
-            words = [self._choice(single)] if single else []
-        self._left_out += len(set(words) - set(single))
+            words = [Random(f"{SEED} {number}").choice(single)] if single else []
+        self.taken.left_out += len(set(words) - set(single))
         mask = str(encoder.vocabulary.mask_token)
         for word in (word for word in words if word in single):
             at = read.words.index(word)
@@ -263,15 +239,11 @@ class Measurement:
             values = self._values(masked, question)[:, question.piece]
             yield values[0] - values[1:]
 
-    def _choice(self, single: list[int]) -> int:
-        """The word of a sentence to mask."""
-        return self._random.choice(single) if self._chosen is None else single[next(self._chosen)]
-
     def _values(self, words: Sequence[str], question: Question) -> Numbers:
         case = Case("", method=self._case.method, means=self._case.means, question=question, words=words)
         return values_without(self._encoder, [(), *self._off], case)
 
-    def _losses(self, sentence: Sentence, words: list[int] | None) -> Iterator[Numbers]:
+    def _losses(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers]:
         encoder, forms = self._encoder, sentence.forms
         read = encoder.read_words(forms)
         if len(read.ids) < 2:
@@ -288,9 +260,9 @@ class Measurement:
             if last < followed.shape[1]:
                 yield followed[0, last] - followed[1:, last]
             else:
-                self._left_out += 1
+                self.taken.left_out += 1
 
-    def _vectors(self, sentence: Sentence, words: list[int] | None) -> Iterator[Numbers]:
+    def _vectors(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers]:
         encoder, forms = self._encoder, sentence.forms
         case = Case("", method=self._case.method, means=self._case.means, words=forms)
         if words is None:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mha_viz.analysis.reduce import Running
 from mha_viz.attention import Attention
 from mha_viz.attention.words import between
 from mha_viz.corpus.treebank import Gap, GapRow
 from mha_viz.errors import TextError
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.tally import Tally
 from mha_viz.text import TokenizedText
 
 
@@ -20,29 +20,38 @@ def decided(row: GapRow) -> bool:
     return row.a[2] != row.b[2]
 
 
-def add_gap(encoder: Encoder, gap: Gap, numbers: Sequence[int], tally: Tally) -> None:
-    """Score those of these rows that are decided. A row that exceeds the model's limit is skipped."""
+def gap_sums(encoder: Encoder, gap: Gap, numbers: Sequence[int]) -> Running:
+    """The scores of those of these rows that are decided: correct [half, head], n [half], and scored [row of the
+    table]. A row that exceeds the model's limit is skipped."""
+    sums: Running = {
+        "correct": np.zeros((2, encoder.layers * encoder.heads), np.int64),
+        "n": np.zeros(2, np.int64),
+        "scored": np.zeros(len(gap.rows), bool),
+    }
     for number in numbers:
-        if decided(gap.rows[number]):
-            _score(encoder, gap.rows[number], number, tally)
-        tally.done[number] = True
+        row = gap.rows[number]
+        right = _right(encoder, row) if decided(row) else None
+        if right is not None:
+            sums["correct"][number % 2] += right
+            sums["n"][number % 2] += 1
+            sums["scored"][number] = True
+    return sums
 
 
-def _score(encoder: Encoder, row: GapRow, number: int, tally: Tally) -> None:
+def _right(encoder: Encoder, row: GapRow) -> np.ndarray | None:
+    """[head]: whether each head gives the right name more attention; None if the row cannot be scored."""
     try:
         whole = encoder.tokenize(row.text).cut is None
     except TextError:
-        return
+        return None
     if not whole:
-        return
+        return None
     attention = encoder.encode(row.text)
     pieces = [_pieces(attention.text, *_last_word(form, start)) for form, start, *_ in (row.pronoun, row.a, row.b)]
     if not all(pieces):
-        return
+        return None
     a, b = (_weight(attention, pieces[0], name) for name in pieces[1:])
-    tally.gap["correct"][number % 2] += (a > b) == row.a[2]
-    tally.gap["n"][number % 2] += 1
-    tally.gap["scored"][number] = True
+    return np.asarray((a > b) == row.a[2])
 
 
 def _last_word(span: str, start: int) -> tuple[int, int]:

@@ -7,38 +7,36 @@ integers, and sums over sentences are float64.
 
 from __future__ import annotations
 
+import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.examples import spans
-from mha_viz.analysis.intervals import Documents, documents_of
+from mha_viz.analysis.evidence import Selection
+from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.profile import DEFINITIONS, Profile
-from mha_viz.analysis.reduce import Batch
-from mha_viz.analysis.syntax import DIRECTIONS, HALVES, Relations, Tree, cases, gold
-from mha_viz.corpus.excerpts import excerpts
+from mha_viz.analysis.syntax import Relations, cases, gold
+from mha_viz.corpus.excerpts import Span, excerpts
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.models.cores import MOST, turn
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.gap import add_gap
-from mha_viz.study.plan import BATCH, Plan, batches, plan
-from mha_viz.study.tables import GoldCases, Measured, counts, facts, tables
-from mha_viz.study.tally import Tally
-from mha_viz.text import WordPieces
+from mha_viz.study.measures import Shard, Texts, counts, texts_of
+from mha_viz.study.plan import BATCH, Plan, plan
+from mha_viz.study.sums import LEFT_OUT, PASSES, Array, Line, Sums, first_sentences, labels_of, read
+from mha_viz.study.tables import profile_of_sums
 
-GAP_ROWS = 30  # rows of a GAP table per task
-MAX_SUBMITTED = 2 * MOST  # tasks that are submitted before the first of them is merged
+MAX_SUBMITTED = 2 * MOST  # batches that are submitted before the first of them is merged
 SAVE_SECONDS = 5.0  # seconds between two writes of the sums
 SEED = 0  # seed of the untrained weights
-PASSES = ("trained", "untrained")
+SUMS_FILE = ".sums.npz"  # the sums of an unfinished study, in the folder of its profile
 
 
 class Progress(NamedTuple):
@@ -82,186 +80,171 @@ def study(
     called after each batch. Raises Cancelled soon after ``cancelled`` returns True, and CorpusError when no sentence
     can be read.
     """
-    passes = PASSES if control else PASSES[:1]
-    run = Run(encoder, corpus, resume, batch, progress, cancelled, passes)
-    run.check()
     models = (encoder, encoder.untrained(SEED)) if control else (encoder,)
-    with turn.crew() as workers:
-        trained, *untrained = [run.measure(name, model, workers) for name, model in zip(passes, models, strict=True)]
-    gold = run.gold(trained) if isinstance(corpus, Corpus) and corpus.has_trees else None
-    measured = Measured(corpus, run.relations, run.documents, trained, untrained[0] if control else None, gold)
-    tables_of_model, tables_of_untrained = tables(measured, encoder)
-    sentences = _sentences(corpus, tables_of_model)
-    facts_of_study = facts(encoder, corpus, counts(corpus, run.plan), run.plan.left_out, SEED)
-    profile = Profile(facts_of_study, tables_of_model, tables_of_untrained, sentences)
-    run.delete_sums()
+    file = resume / SUMS_FILE if resume else None
+    run = Run(models, corpus, file, batch, progress, cancelled)
+    run.check()
+    sums = run.measured()
+
+    def sentences(wanted: Sequence[Span]) -> tuple[Sentence, ...]:
+        return excerpts(corpus.sentences, wanted) if isinstance(corpus, Corpus) else ()
+
+    profile = profile_of_sums(encoder, corpus, sums, SEED, sentences)
+    if file:
+        file.unlink(missing_ok=True)
     return profile
 
 
-def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Tally:
+def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Sums:
     """The sums of a model over a corpus, for its trained weights only."""
-    run = Run(encoder, corpus, passes=PASSES[:1])
+    run = Run((encoder,), corpus)
     run.check()
-    with turn.crew() as workers:
-        return run.measure(PASSES[0], encoder, workers)
+    return run.sums()
 
 
 class Run:
-    """The passes over a corpus, or over a part of one that begins with the sentence numbered ``first`` and contains the
-    given ``documents``."""
+    """The passes over a corpus, or over a shard of one that begins with the sentence numbered ``first``: one for each
+    of ``models``, the trained and the untrained. A run that was stopped continues from the sums in ``file``."""
 
     def __init__(
         self,
-        encoder: Encoder,
+        models: Sequence[Encoder],
         corpus: Corpus | Gap,
-        resume: Path | None = None,
+        file: Path | None = None,
         size: int = BATCH,
         progress: Callable[[Progress], None] = lambda _: None,
         cancelled: Callable[[], bool] = lambda: False,
-        passes: Sequence[str] = PASSES,
         first: int = 0,
-        documents: Documents | None = None,
+        number: int = 0,
     ) -> None:
-        self.encoder, self.corpus, self.resume, self.size = encoder, corpus, resume, size
-        self.progress, self.cancelled, self.passes, self.first = progress, cancelled, passes, first
-        self.plan = plan(encoder, corpus, first) if isinstance(corpus, Corpus) else Plan((), (), ())
-        self.relations = Relations(corpus.sentences if isinstance(corpus, Corpus) else ())
-        self.trees = _trees(corpus, self.relations, first)
-        self.documents = documents or _documents(corpus, self.relations, encoder.layers * encoder.heads)
-        self.key = {
-            "model": [encoder.name, encoder.revision],
-            "corpus": corpus.digest,
-            "definitions": DEFINITIONS,
-            "seed": SEED,
-        }
-        lengths = (
-            [1] * len(corpus.rows) if isinstance(corpus, Gap) else [len(s) if s else 0 for s in self.plan.sentences]
-        )
-        self.lengths = np.array(lengths, np.int64), np.array([len(text) for _, text in self.plan.chunks], np.int64)
-        self.total = len(passes) * int(sum(lengths.sum() for lengths in self.lengths))
+        """``number``: the place of the shard in the corpus."""
+        self.models, self.corpus, self.file, self.size = dict(zip(PASSES, models, strict=False)), corpus, file, size
+        self.progress, self.cancelled, self.number = progress, cancelled, number
+        self.heads = models[0].layers * models[0].heads
+        self.shard = _shard(models[0], corpus, first, self.heads)
+        self.texts = texts_of(self.shard)
+        self.total = len(self.models) * sum(sum(texts.lengths) for texts in self.texts.values())
         self.done = 0
+        of_model = [models[0].name, models[0].revision]
+        self.key = json.dumps([of_model, corpus.digest, DEFINITIONS, SEED, list(self.models)])
         self._saved = time.monotonic()
 
     def check(self) -> None:
         """Raise CorpusError if there is nothing to measure."""
         if self.total == 0:
-            raise CorpusError(f"Nothing of {self.corpus.name} can be read.", "; ".join(self.plan.left_out[:3]))
+            raise CorpusError(f"Nothing of {self.corpus.name} can be read.", "; ".join(self.shard.plan.left_out[:3]))
 
-    def gold(self, tally: Tally) -> GoldCases:
-        """The results that follow from the annotation of the sentences in these sums alone."""
-        assert isinstance(self.corpus, Corpus)
-        read = [(self.first + at, self.corpus.sentences[at]) for at in np.flatnonzero(tally.done).tolist()]
-        return GoldCases(gold(self.relations, read), cases(self.relations, read, self.documents, self.first))
+    def measured(self) -> Sums:
+        """The sums of all passes, with what follows from the annotation alone, and how much was measured. Raises
+        Cancelled."""
+        sums = self.sums()
+        if self.shard.trees:
+            sums.arrays |= self._gold(sums)
+        lines = self._left_out()
+        sums.counted = Counter({**counts(self.shard), "left_out": len(lines)})
+        sums.left_out = lines[:LEFT_OUT]
+        for name in sums.of("done"):
+            del sums.arrays[f"done/{name}"]
+        return sums
 
-    def measure(self, pass_name: str, encoder: Encoder, workers: Executor) -> Tally:
-        """One pass over all sentences, continued from the stored sums if there are any."""
-        tally = self._tally(encoder)
-        sums_file = self.resume / f".{pass_name}.npz" if self.resume else None
-        if sums_file:
-            tally.resume(sums_file, self.key)
-        self._report(tally)
-        submitted: deque[Future[Tally]] = deque()
+    def sums(self) -> Sums:
+        """The sums of all passes. Raises Cancelled."""
+        sums = (read(self.file, self.key) if self.file else None) or self._empty(self.shard.labels)
+        with turn.crew() as workers:
+            for name in self.models:
+                self._measure(name, sums, workers)
+        return sums
+
+    def _measure(self, name: str, sums: Sums, workers: Executor) -> None:
+        """One pass over the texts that these sums lack."""
+        self._report(name, sums)
+        submitted: deque[Future[Sums]] = deque()
         try:
-            for part in self._parts(encoder, tally):
-                submitted.append(workers.submit(part))
+            for batch in self._batches(name, sums):
+                submitted.append(workers.submit(batch))
                 if len(submitted) > MAX_SUBMITTED:
-                    self._merge_first(submitted, tally, sums_file)
+                    self._merge_first(name, submitted, sums)
             while submitted:
-                self._merge_first(submitted, tally, sums_file)
+                self._merge_first(name, submitted, sums)
         finally:
-            for future in submitted:  # tasks that have finished when the study is stopped are merged too
+            for future in submitted:  # batches that have finished when the study is stopped are merged too
                 if not future.cancel() and future.exception() is None:
-                    tally.merge(future.result())
-            if sums_file and tally.whole:
-                tally.save(sums_file, self.key)
-        return tally
+                    sums.add(future.result())
+            self._save(sums)
 
-    def _merge_first(self, submitted: deque[Future[Tally]], tally: Tally, sums_file: Path | None) -> None:
-        """Wait for the first submitted task and merge its sums."""
-        part = submitted[0].result()
+    def _merge_first(self, name: str, submitted: deque[Future[Sums]], sums: Sums) -> None:
+        """Wait for the first submitted batch and merge its sums."""
+        of_batch = submitted[0].result()
         submitted.popleft()
-        tally.merge(part)
-        self._report(part)
-        if sums_file and time.monotonic() - self._saved > SAVE_SECONDS:
-            tally.save(sums_file, self.key)
+        sums.add(of_batch)
+        self._report(name, of_batch)
+        if time.monotonic() - self._saved > SAVE_SECONDS:
+            self._save(sums)
+
+    def _save(self, sums: Sums) -> None:
+        if self.file and sums.whole:
+            sums.save(self.file, self.key, finished=False)
             self._saved = time.monotonic()
 
-    def _tally(self, encoder: Encoder, sentences: Sequence[int] | None = None, whole: Tally | None = None) -> Tally:
-        heads, chunks = encoder.layers * encoder.heads, len(self.plan.chunks)
-        evidence = encoder is self.encoder and isinstance(self.corpus, Corpus)
-        return Tally(heads, self.relations, self.documents, chunks, sentences, evidence, self.first, whole)
-
-    def _report(self, sums: Tally) -> None:
-        """Report the pieces of text, or rows of GAP, in these sums as done."""
-        lengths, chunk_lengths = self.lengths
-        self.done += int(lengths[sums.done].sum() + chunk_lengths[sums.chunks_done].sum())
+    def _report(self, name: str, sums: Sums) -> None:
+        """Report the pieces of the texts, or the rows of GAP, in these sums as done."""
+        for kind, texts in self.texts.items():
+            self.done += int(np.array(texts.lengths, np.int64)[_done(name, kind, texts, sums)].sum())
         self.progress(Progress(self.done, self.total))
         if self.cancelled():
             raise Cancelled("The study was stopped.", "The work so far is saved; start the study again to continue.")
 
-    def _parts(self, encoder: Encoder, tally: Tally) -> Iterator[Callable[[], Tally]]:
+    def _batches(self, name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
         """The remaining work of a pass as independent tasks, each of which returns its own sums."""
-        if isinstance(self.corpus, Gap):
-            left = _remaining(tally.done)
-            for start in range(0, len(left), GAP_ROWS):
-                yield partial(self._rows, encoder, self.corpus, left[start : start + GAP_ROWS])
-            return
-        heads = encoder.layers * encoder.heads
-        for numbers in batches(self.plan.sentences, _remaining(tally.done), heads, self.size):
-            yield partial(self._sentences, encoder, tally, numbers)
-        for numbers in batches([text for _, text in self.plan.chunks], _remaining(tally.chunks_done), heads, self.size):
-            yield partial(self._chunks, encoder, tally, numbers)
+        for kind, texts in self.texts.items():
+            left = np.flatnonzero(~_done(name, kind, texts, sums)).tolist()
+            for places in texts.batches(left, self.heads, self.size):
+                yield partial(self._batch, name, kind, places, sums)
 
-    def _rows(self, encoder: Encoder, gap: Gap, numbers: Sequence[int]) -> Tally:
-        part = self._tally(encoder, numbers)
-        add_gap(encoder, gap, numbers, part)
-        return part
+    def _batch(self, name: str, kind: str, places: Sequence[int], whole: Sums) -> Sums:
+        texts = self.texts[kind]
+        labels = [self.shard.labels[texts.sentences[place]] for place in places]
+        sums = self._empty(labels, name, whole)
+        texts.add(self.models[name], self.shard, places, sums, name)
+        done = sums.arrays[f"done/{name}/{kind}"] = np.zeros(len(texts.lengths), bool)
+        done[list(places)] = True
+        return sums
 
-    def _sentences(self, encoder: Encoder, whole: Tally, places: tuple[int, ...]) -> Tally:
-        numbers = tuple(self.first + place for place in places)
-        part = self._tally(encoder, numbers, whole)
-        part.add(_batch(encoder, [self.plan.sentences[place] for place in places], numbers), self.trees)
-        return part
+    def _empty(self, labels: Sequence[str], name: str = PASSES[0], whole: Sums | None = None) -> Sums:
+        """Sums of nothing, for sentences with these labels of documents. ``whole``: what they will be added to."""
+        selection, relations = None, self.shard.relations
+        if name == PASSES[0] and isinstance(self.corpus, Corpus):
+            selection = Selection(relations, self.heads, whole.selection if whole else None)
+        return Sums(self.heads, relations, first_sentences(labels, self.shard.first), selection=selection)
 
-    def _chunks(self, encoder: Encoder, whole: Tally, numbers: tuple[int, ...]) -> Tally:
-        chunks = [self.plan.chunks[number] for number in numbers]
-        part = self._tally(encoder, [chunk.numbers[0] for chunk, _ in chunks], whole)
-        part.add_chunks(
-            _batch(encoder, [text for _, text in chunks], numbers),
-            dict(zip(numbers, (c for c, _ in chunks), strict=True)),
-        )
-        return part
+    def _gold(self, sums: Sums) -> dict[str, Array]:
+        """The results that follow from the annotation of the sentences that were read."""
+        shard = self.shard
+        documents = Documents.numbered(sums.places("document", shard.labels), len(sums.documents))
+        were_read = np.flatnonzero(_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
+        read = [(shard.first + place, self.corpus.sentences[place]) for place in were_read]  # type: ignore[union-attr]
+        of_gold = gold(shard.relations, read)._asdict()
+        of_gold["cases"] = cases(shard.relations, read, documents, shard.first)
+        return {f"gold/{name}": array for name, array in of_gold.items()}
 
-    def delete_sums(self) -> None:
-        """Delete the intermediate sums of a finished study."""
-        for pass_name in self.passes if self.resume else ():
-            (self.resume / f".{pass_name}.npz").unlink(missing_ok=True)  # type: ignore[operator]
-
-
-def _sentences(corpus: Corpus | Gap, tables_of_model: Mapping[str, Any]) -> tuple[Sentence, ...]:
-    """The sentences of the table ``evidence``."""
-    if not isinstance(corpus, Corpus) or not len(tables_of_model["evidence"]):
-        return ()
-    return excerpts(corpus.sentences, spans(tables_of_model["evidence"]))
+    def _left_out(self) -> tuple[Line, ...]:
+        """What is left out, in the order in which a study lists it: sentences, chunks, annotation."""
+        lines = self.shard.plan.left_out
+        unread = sum(pieces is None for pieces in self.shard.plan.sentences)
+        of_corpus = self.corpus.left_out if isinstance(self.corpus, Corpus) else ()
+        reasons = enumerate((lines[:unread], lines[unread:], of_corpus))
+        return tuple((why, self.number, at, line) for why, group in reasons for at, line in enumerate(group))
 
 
-def _remaining(done: Any) -> list[int]:
-    return [number for number, is_done in enumerate(done) if not is_done]
+def _done(name: str, kind: str, texts: Texts, sums: Sums) -> Array:
+    """[text]: whether each text of a kind is in these sums."""
+    return sums.arrays.get(f"done/{name}/{kind}", np.zeros(len(texts.lengths), bool))
 
 
-def _trees(corpus: Corpus | Gap, relations: Relations, first: int) -> dict[int, Tree]:
-    if not isinstance(corpus, Corpus) or not corpus.has_trees:
-        return {}
-    return {number: relations.tree(sentence) for number, sentence in enumerate(corpus.sentences, first)}
-
-
-def _documents(corpus: Corpus | Gap, relations: Relations, heads: int) -> Documents:
+def _shard(encoder: Encoder, corpus: Corpus | Gap, first: int, heads: int) -> Shard:
     if isinstance(corpus, Gap):
-        return Documents([""] * len(corpus.rows))
-    return documents_of(corpus.sentences, len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
-
-
-def _batch(encoder: Encoder, texts: Sequence[WordPieces | None], numbers: tuple[int, ...]) -> Batch:
-    pieces = tuple(text for text in texts if text is not None)
-    weights = encoder.batch(pieces)
-    return Batch(weights.reshape(-1, *weights.shape[2:]), pieces, numbers)
+        return Shard(corpus, Plan((), (), ()), Relations(()), 0, [""] * len(corpus.rows), {})
+    relations = Relations(corpus.sentences)
+    labels = labels_of([sentence.document for sentence in corpus.sentences], relations, heads)
+    trees = {place: relations.tree(sentence) for place, sentence in enumerate(corpus.sentences) if corpus.has_trees}
+    return Shard(corpus, plan(encoder, corpus, first), relations, first, labels, trees)

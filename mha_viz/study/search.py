@@ -12,13 +12,11 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.links import Conditions, Link, Search, coincides
-from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.syntax import pointers
 from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.sources import Source, open_corpus
@@ -26,11 +24,8 @@ from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder, load
-from mha_viz.study.plan import batches, plan
+from mha_viz.study.pointers import word_blocks
 from mha_viz.study.run import Progress
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Conditions", "Link", "Search", "search", "searching"]
 
@@ -129,13 +124,7 @@ def _pointed(
 ) -> Iterator[tuple[int, Sentence, npt.NDArray[np.intp], npt.NDArray[np.float64]]]:
     """For each sentence that can be read and has at least two words: its number, the sentence, and [word] the word that
     each word points at and the weight, to four digits."""
-    texts = plan(encoder, dataclasses.replace(corpus, has_chains=False)).sentences
-    todo = [i for i, text in enumerate(texts) if text and len(corpus.sentences[i].words) > 1]
-    for numbers in batches(texts, todo, encoder.layers * encoder.heads):
-        pieces = [text for i in numbers if (text := texts[i]) is not None]
-        weights = encoder.batch(pieces)[head.layer, head.head]  # [sentence, query, key]
-        for at, number in enumerate(numbers):
-            block = word_block(weights[at][None], pieces[at].words)
-            best = pointers(block).row[0]
-            strength = block[0, np.arange(len(best)), best].astype(np.float64).round(4)
-            yield number, corpus.sentences[number], best, strength
+    for number, block in word_blocks(encoder, corpus, head):
+        best = pointers(block).row[0]
+        strength = block[0, np.arange(len(best)), best].astype(np.float64).round(4)
+        yield number, corpus.sentences[number], best, strength

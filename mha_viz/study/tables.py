@@ -6,53 +6,65 @@ import dataclasses
 import importlib.metadata
 import math
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from mha_viz.analysis import evidence, patterns, roles
+from mha_viz.analysis import evidence, examples, patterns, roles
 from mha_viz.analysis.coreference import BASELINES, TYPES
+from mha_viz.analysis.distance import divergences
 from mha_viz.analysis.findings import OTHER
 from mha_viz.analysis.intervals import Documents, wilson, with_cases
-from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED
-from mha_viz.analysis.reduce import Counts
-from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, best_offset, best_upos
+from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile
+from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, best_offset, best_upos
 from mha_viz.attention import Head
-from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.corpus.excerpts import Span
+from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.gap import decided, nearest_name
-from mha_viz.study.plan import Plan
-from mha_viz.study.tally import Tally
+from mha_viz.study.gap import nearest_name
+from mha_viz.study.measures import Pass
+from mha_viz.study.sums import PASSES, Sums
 
 Rows = Iterator[tuple[Any, ...]]
 
 
-class GoldCases(NamedTuple):
-    """The results that follow from the annotation alone, and its cases [document, half, direction, row]."""
-
-    gold: Gold
-    cases: Counts
-
-
 class Measured(NamedTuple):
-    """A corpus and the sums of the model over it, with trained weights and, if measured, untrained ones. ``gold``: for
-    a corpus with trees. The corpus may be without its sentences."""
+    """A corpus, which may be without its sentences, and the sums of the model over it, with trained weights and, if
+    measured, untrained ones."""
 
     corpus: Corpus | Gap
-    relations: Relations
-    documents: Documents
-    trained: Tally
-    untrained: Tally | None
-    gold: GoldCases | None = None
+    sums: Sums
+    trained: Pass
+    untrained: Pass | None
+
+    @property
+    def documents(self) -> Documents:
+        """The documents that are drawn for intervals."""
+        return self.sums.rows
 
 
-def facts(
-    encoder: Encoder, corpus: Corpus | Gap, counts: Mapping[str, int], unread: Sequence[str], seed: int
-) -> dict[str, Any]:
-    """The contents of profile.json. ``unread``: what was left out because the model cannot read it."""
-    left_out = [*unread, *([] if isinstance(corpus, Gap) else corpus.left_out)]
+def profile_of_sums(
+    encoder: Encoder,
+    corpus: Corpus | Gap,
+    sums: Sums,
+    seed: int,
+    sentences: Callable[[Sequence[Span]], tuple[Sentence, ...]],
+) -> Profile:
+    """The profile of a corpus from its sums; ``sentences`` gives those of the table ``evidence``."""
+    trained, untrained = (Pass.of(sums, name) if sums.of(name) else None for name in PASSES)
+    assert trained is not None
+    measured = Measured(corpus, sums, trained, untrained)
+    tables_of_model, tables_of_untrained = tables(measured, encoder)
+    spans = examples.spans(tables_of_model["evidence"]) if "evidence" in tables_of_model else []
+    return Profile(
+        facts(encoder, corpus, sums, seed), tables_of_model, tables_of_untrained, sentences(spans) if spans else ()
+    )
+
+
+def facts(encoder: Encoder, corpus: Corpus | Gap, sums: Sums, seed: int) -> dict[str, Any]:
+    """The contents of profile.json."""
     return {
         "model": encoder.name,
         "revision": encoder.revision,
@@ -60,9 +72,9 @@ def facts(
         "heads": encoder.heads,
         "corpus": corpus.name,
         "sha256": corpus.digest,
-        "counts": dict(counts),
-        "left_out": len(left_out),
-        "left_out_first": left_out[:50],
+        "counts": {name: count for name, count in sums.counted.items() if name != "left_out"},
+        "left_out": sums.counted["left_out"],
+        "left_out_first": [line for *_, line in sums.left_out],
         "untrained_seed": seed,
         "definitions": DEFINITIONS,
         "versions": {
@@ -79,20 +91,6 @@ def _version(name: str) -> str:
         return "a checkout" if name == "mha-viz" else "not installed"
 
 
-def counts(corpus: Corpus | Gap, plan: Plan) -> dict[str, int]:
-    """How much of a corpus is measured."""
-    if isinstance(corpus, Gap):
-        return {"rows": len(corpus.rows), "decided": sum(map(decided, corpus.rows))}
-    read = [s for s in plan.sentences if s is not None]
-    return {
-        "sentences": len(read),
-        "words": sum(len(corpus.sentences[i].words) for i, s in enumerate(plan.sentences) if s is not None),
-        "pieces": sum(len(s) for s in read),
-        "chunks": len(plan.chunks),
-        "anaphors": sum(len(chunk.anaphors) for chunk, _ in plan.chunks),
-    }
-
-
 def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
     """All tables that the corpus allows, for the trained and for the untrained weights."""
     heads = [Head(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
@@ -106,23 +104,23 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
         trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
         trained["coreference_chosen"] = _frame("coreference_chosen", _coreference_chosen(measured, heads))
     trained |= _role_tables(measured, measured.trained, syntax, heads, measured.untrained)
-    trained |= _evidence(measured.trained, trained, encoder.heads)
+    trained |= _evidence(measured.sums, trained, encoder.heads)
     if measured.untrained is None:
         return trained, {}
     untrained = _pass_tables(measured.untrained, heads, measured)
     if syntax is not None:
-        syntax = dataclasses.replace(syntax, correct=measured.untrained.syntax.sums["correct"], untrained=None)
+        syntax = dataclasses.replace(syntax, correct=measured.untrained.syntax["correct"], untrained=None)
     untrained |= _role_tables(measured, measured.untrained, syntax, heads, None)
     return trained, {name: table for name, table in untrained.items() if name in UNTRAINED}
 
 
-def _evidence(tally: Tally, roles_of_heads: dict[str, pd.DataFrame], heads: int) -> dict[str, pd.DataFrame]:
+def _evidence(sums: Sums, roles_of_heads: dict[str, pd.DataFrame], heads: int) -> dict[str, pd.DataFrame]:
     """The cases recorded for each role and candidate."""
-    if tally.selection is None:
+    if sums.selection is None:
         return {}
     columns = ["layer", "head", "role", "detail"]
     both = pd.concat([roles_of_heads[name][columns] for name in ("candidates", "roles")]).drop_duplicates()
-    lines = evidence.lines(tally.selection, heads, both.itertuples(index=False))
+    lines = evidence.lines(sums.selection, heads, both.itertuples(index=False))
     return {"evidence": _frame("evidence", lines).sort_values(["layer", "head"], kind="stable", ignore_index=True)}
 
 
@@ -131,18 +129,18 @@ def _annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:
 
 
 def _role_tables(
-    measured: Measured, tally: Tally, syntax: roles.SyntaxCounts | None, heads: list[Head], control: Tally | None
+    measured: Measured, of_pass: Pass, syntax: roles.SyntaxCounts | None, heads: list[Head], control: Pass | None
 ) -> dict[str, pd.DataFrame]:
     """The candidates and the suggested roles of one pass."""
-    patterns_of_control = control.patterns.sums if control else None
+    patterns_of_control = control.patterns if control else None
     without_halves = [
         role
         for measure in (roles.positional, roles.delimiting, roles.broad)
-        for role in measure(tally.patterns.sums, patterns_of_control)
+        for role in measure(of_pass.patterns, patterns_of_control)
     ]
     if _annotations(measured.corpus)[1]:
-        chains_of_control = control.coreference.sums if control else None
-        without_halves += roles.coreferential(tally.coreference.sums, measured.documents, chains_of_control)
+        chains_of_control = control.coreference if control else None
+        without_halves += roles.coreferential(of_pass.coreference, measured.documents, chains_of_control)
     candidates = [*without_halves, *(roles.candidate_syntax(syntax) if syntax else ())]
     suggested = [*without_halves, *(roles.suggested_syntax(syntax) if syntax else ())]
     standing, of_one_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER)
@@ -159,20 +157,20 @@ def _frame(name: str, lines: Rows) -> pd.DataFrame:
     return pd.DataFrame(list(lines), columns=list(HEADINGS[name]))
 
 
-def _pass_tables(tally: Tally, heads: list[Head], measured: Measured) -> dict[str, pd.DataFrame]:
+def _pass_tables(of_pass: Pass, heads: list[Head], measured: Measured) -> dict[str, pd.DataFrame]:
     """The tables of one pass that do not need the other."""
     if isinstance(measured.corpus, Gap):
-        return {"gap": _frame("gap", _counted(heads, tally.gap["n"].sum(), tally.gap["correct"].sum(axis=0)))}
+        return {"gap": _frame("gap", _counted(heads, of_pass.gap["n"].sum(), of_pass.gap["correct"].sum(axis=0)))}
     frames = {
-        "position": _frame("position", _position(tally, heads)),
-        "delimiter": _frame("delimiter", _per_head(heads, tally.patterns.sums, "delimiter", "rows")),
-        "entropy": _frame("entropy", _entropy(tally, heads)),
-        "distance": _frame("distance", _distance(tally, heads)),
+        "position": _frame("position", _position(of_pass, heads)),
+        "delimiter": _frame("delimiter", _per_head(heads, of_pass.patterns, "delimiter", "rows")),
+        "entropy": _frame("entropy", _entropy(of_pass, heads)),
+        "distance": _frame("distance", _distance(of_pass, heads)),
     }
     if measured.corpus.has_trees:
-        frames["uas"] = _frame("uas", _counted(heads, tally.syntax.sums["edge_count"], tally.syntax.sums["edges"]))
+        frames["uas"] = _frame("uas", _counted(heads, of_pass.syntax["edge_count"], of_pass.syntax["edges"]))
     if measured.corpus.has_chains:
-        frames["coreference"] = _frame("coreference", _coreference(tally, measured.documents, heads))
+        frames["coreference"] = _frame("coreference", _coreference(of_pass, measured.documents, heads))
     return frames
 
 
@@ -185,8 +183,8 @@ def _counted(heads: list[Head], n: Any, correct: Any) -> Rows:
         yield (*head, int(n), int(correct[at]), _ratio(correct[at], n))
 
 
-def _position(tally: Tally, heads: list[Head]) -> Rows:
-    sums = tally.patterns.sums
+def _position(of_pass: Pass, heads: list[Head]) -> Rows:
+    sums = of_pass.patterns
     mass, maxima = roles.share(sums["mass"], sums["mass_rows"]), roles.share(sums["maxima"], sums["maxima_rows"])
     in_word, rows = (
         roles.share(sums["mass_in_word"], sums["mass"]),
@@ -203,15 +201,15 @@ def _per_head(heads: list[Head], sums: Any, name: str, rows: str) -> Rows:
         yield (*head, *shares[at])
 
 
-def _entropy(tally: Tally, heads: list[Head]) -> Rows:
-    sums = tally.patterns.sums
+def _entropy(of_pass: Pass, heads: list[Head]) -> Rows:
+    sums = of_pass.patterns
     nats, normalised = roles.share(sums["nats"], sums["rows"]), roles.share(sums["normalised"], sums["sentences"])
     for at, head in enumerate(heads):
         yield (*head, nats[at], normalised[at])
 
 
-def _distance(tally: Tally, heads: list[Head]) -> Rows:
-    matrix = tally.distances.matrix()
+def _distance(of_pass: Pass, heads: list[Head]) -> Rows:
+    matrix = divergences(of_pass.distances)
     for a, head in enumerate(heads):
         for b in range(a + 1, len(heads)):
             yield (str(head), str(heads[b]), matrix[a, b])
@@ -221,12 +219,14 @@ def _distance(tally: Tally, heads: list[Head]) -> Rows:
 
 
 def _syntax(measured: Measured) -> roles.SyntaxCounts:
-    assert measured.gold is not None
-    of_gold = measured.relations, measured.gold.gold, measured.documents, measured.gold.cases
-    trained = roles.SyntaxCounts(*of_gold, measured.trained.syntax.sums["correct"])
+    of_gold = measured.sums.of("gold")
+    results = Gold(*(of_gold[name] for name in Gold._fields))
+    trained = roles.SyntaxCounts(
+        measured.sums.relations, results, measured.documents, of_gold["cases"], measured.trained.syntax["correct"]
+    )
     if measured.untrained is None:
         return trained
-    control = dataclasses.replace(trained, correct=measured.untrained.syntax.sums["correct"])
+    control = dataclasses.replace(trained, correct=measured.untrained.syntax["correct"])
     return dataclasses.replace(trained, untrained=control.by_row)
 
 
@@ -292,8 +292,8 @@ def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
 # ---- coreference, roles ---------------------------------------------------------------------------------
 
 
-def _coreference(tally: Tally, documents: Documents, heads: list[Head]) -> Rows:
-    by_document = [tally.coreference.sums[name].sum(axis=1) for name in ("n", "correct")]  # halves together
+def _coreference(of_pass: Pass, documents: Documents, heads: list[Head]) -> Rows:
+    by_document = [of_pass.coreference[name].sum(axis=1) for name in ("n", "correct")]  # halves together
     n, correct = (counts.sum(axis=0) for counts in by_document)
     bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
     for i in np.flatnonzero(n >= roles.CASES).tolist():
@@ -308,10 +308,10 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> Rows:
     if isinstance(measured.corpus, Gap):
         yield from _gap_baselines(measured, measured.corpus, heads)
         return
-    sums = measured.trained.coreference.sums
+    sums = measured.trained.coreference
     n, baseline = sums["n"].sum(axis=(0, 1)), sums["baseline"].sum(axis=(0, 1))
     control = measured.untrained
-    untrained = None if control is None else control.coreference.sums["correct"].sum(axis=(0, 1))
+    untrained = None if control is None else control.coreference["correct"].sum(axis=(0, 1))
     for i, name in enumerate(TYPES):
         for b, rule in enumerate(BASELINES):
             yield (name, rule, "", int(n[i]), *_score(baseline[i, b], int(n[i])))
@@ -341,9 +341,9 @@ def _coreference_chosen(measured: Measured, heads: list[Head]) -> Rows:
         untrained = None if control is None else int(control.gap["correct"][1].max())
         yield from _chosen_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads)
         return
-    sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.sums.items()}
+    sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.items()}
     for i, name in enumerate(TYPES):
-        untrained = None if control is None else int(control.coreference.sums["correct"][:, 1, i].sum(axis=0).max())
+        untrained = None if control is None else int(control.coreference["correct"][:, 1, i].sum(axis=0).max())
         rules = (*sums["baseline"][1, i].tolist(), untrained)
         yield from _chosen_row(name, sums["n"][:, i], sums["correct"][:, i], rules, heads)
 

@@ -10,14 +10,15 @@ import numpy as np
 
 from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.patterns import OFFSETS
-from mha_viz.analysis.syntax import DIRECTIONS, RelationRow, gold
+from mha_viz.analysis.syntax import DIRECTIONS, RelationRow, Relations, gold
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.models import snapshots
 from mha_viz.models.encoder import Encoder
+from mha_viz.study.measures import Pass
 from mha_viz.study.run import one_pass
-from mha_viz.study.tally import Tally
+from mha_viz.study.sums import PASSES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,8 +38,7 @@ def evaluate(encoder: Encoder, seed: int, sentences: int = 500) -> pd.DataFrame:
     import pandas as pd
 
     corpus = grammar.corpus(sentences, seed)
-    tally = one_pass(encoder, corpus)
-    return pd.DataFrame(list(_rows(corpus, tally, encoder)), columns=list(HEADING))
+    return pd.DataFrame(list(_rows(corpus, encoder)), columns=list(HEADING))
 
 
 def history(
@@ -57,8 +57,10 @@ def history(
     return pd.concat(tables, ignore_index=True)
 
 
-def _rows(corpus: Corpus, tally: Tally, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
-    measured = (_previous(corpus, tally, encoder), _subject(corpus, tally), _antecedent(tally))
+def _rows(corpus: Corpus, encoder: Encoder) -> Iterator[tuple[Any, ...]]:
+    sums = one_pass(encoder, corpus)
+    trained = Pass.of(sums, PASSES[0])
+    measured = (_previous(corpus, trained, encoder), _subject(corpus, sums.relations, trained), _antecedent(trained))
     for task, (n, correct, baseline) in zip(TASKS, measured, strict=True):
         for number, right in enumerate(correct.tolist()):
             head = Head(*divmod(number, encoder.heads))
@@ -69,25 +71,24 @@ def _share(part: float, whole: int) -> float:
     return float(part / whole) if whole else np.nan
 
 
-def _previous(corpus: Corpus, tally: Tally, encoder: Encoder) -> tuple[int, np.ndarray, float]:
-    sums, at = tally.patterns.sums, OFFSETS.index(-1)
+def _previous(corpus: Corpus, trained: Pass, encoder: Encoder) -> tuple[int, np.ndarray, float]:
+    sums, at = trained.patterns, OFFSETS.index(-1)
     n = int(sums["maxima_rows"][at])
     read = [encoder.read_words(sentence.forms).words for sentence in corpus.sentences]
     columns = [sum(word is not None for word in words) for words in read]
     return n, sums["maxima"][:, at], _share(sum((m - 1) / m for m in columns), n)  # m - 1 rows, each of m columns
 
 
-def _subject(corpus: Corpus, tally: Tally) -> tuple[int, np.ndarray, float]:
-    relations = tally.syntax.relations
+def _subject(corpus: Corpus, relations: Relations, trained: Pass) -> tuple[int, np.ndarray, float]:
     row, direction = relations.rows.index(RelationRow("base", "nsubj")), DIRECTIONS.index("dep_to_head")
     counted = gold(relations, list(enumerate(corpus.sentences)))
     n = int(counted.n[:, direction, row].sum())
-    hits = tally.syntax.sums["correct"][:, :, direction].sum(axis=(0, 1))  # [relation, head]
+    hits = trained.syntax["correct"][:, :, direction].sum(axis=(0, 1))  # [relation, head]
     correct = relations.member[:, row] @ hits
     return n, correct, _share(counted.offset[:, direction, row].sum(axis=0).max(), n)
 
 
-def _antecedent(tally: Tally) -> tuple[int, np.ndarray, float]:
-    sums, at = tally.coreference.sums, TYPES.index("pronoun")
+def _antecedent(trained: Pass) -> tuple[int, np.ndarray, float]:
+    sums, at = trained.coreference, TYPES.index("pronoun")
     n = int(sums["n"][..., at].sum())
     return n, sums["correct"][:, :, at].sum(axis=(0, 1)), _share(sums["baseline"][:, :, at, 0].sum(), n)

@@ -7,28 +7,30 @@ again, and nothing is counted twice; sums of shards that are in the folder for s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from mha_viz.analysis.examples import spans
 from mha_viz.analysis.profile import Profile
 from mha_viz.corpus.cutting import cut
 from mha_viz.corpus.excerpts import Span
 from mha_viz.corpus.sources import Source, files_of_source, name_of
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import CorpusError, MhaVizError, SumsUnsavedWarning, warn
+from mha_viz.files import remove_left
 from mha_viz.models.encoder import Encoder
 from mha_viz.numerals import counted as counted_in_words
 from mha_viz.study.cluster import connection, tasks
-from mha_viz.study.cluster.layout import Layout, Part, documents_of, lay_out, rows_of, survey
+from mha_viz.study.cluster.layout import Layout, Part, lay_out, survey
 from mha_viz.study.cluster.progress import Reporter, Workers
-from mha_viz.study.cluster.sums import Sums, gold_of, merged, remove_left, tally_of
 from mha_viz.study.plan import BATCH
-from mha_viz.study.run import PASSES, SEED, Progress
-from mha_viz.study.tables import Measured, facts, tables
+from mha_viz.study.run import SEED, Progress
+from mha_viz.study.sums import PASSES, Sums, merged
+from mha_viz.study.tables import profile_of_sums
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 SUMS_FOLDER = ".parts"  # the folder of sums, beside the tables
 FAN = 8  # sums that are merged in one task
 AHEAD = 2  # tasks per thread that are submitted before one of them has ended
-COUNTED = ("sentences", "words", "pieces", "chunks", "anaphors")
 
 
 class OnCluster:
@@ -73,50 +74,33 @@ class OnCluster:
     ) -> Profile:
         """The profile of a model over a corpus: the same as from one process, for any shards and workers. The arguments
         are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder`` for later studies."""
-        passes = PASSES if control else PASSES[:1]
         self.folder = folder / SUMS_FOLDER if folder else None
-        if self.folder:
-            remove_left(self.folder)
-        total = self.measure(self._orders(encoder, layout, passes), progress)
-        warn_unsaved(total.counted.get("unsaved", 0), total.unsaved)
+        orders = self.orders(encoder, layout.parts, tasks.Profiling(PASSES if control else PASSES[:1], self.batch))
+        total = self._total(orders, progress)
+        warn_unsaved(total.unsaved)
         if not total.counted["sentences"]:
             lines = "; ".join(line for *_, line in total.left_out[:3])
             raise CorpusError(f"Nothing of {layout.corpus.name} can be read.", lines)
-        heads = encoder.layers * encoder.heads
-        documents = documents_of(layout, heads)
-        trained, *untrained = [tally_of(total, name, heads, documents) for name in passes]
-        gold = gold_of(total, documents) if layout.corpus.has_trees else None
-        measured = Measured(
-            layout.corpus, layout.relations, documents, trained, untrained[0] if untrained else None, gold
-        )
-        tables_of_model, tables_of_untrained = tables(measured, encoder)
-        counted = {name: total.counted[name] for name in COUNTED}
-        unread = [line for *_, line in total.left_out]
-        facts_of_study = facts(encoder, layout.corpus, counted, unread, SEED)
-        facts_of_study["left_out"] = total.counted["left_out"]
-        sentences = self._sentences(layout, spans(tables_of_model["evidence"]))
-        return Profile(facts_of_study, tables_of_model, tables_of_untrained, sentences)
+        return profile_of_sums(encoder, layout.corpus, total, SEED, partial(self._sentences, layout))
 
-    def _orders(self, encoder: Encoder, layout: Layout, passes: tuple[str, ...]) -> list[tasks.Order]:
-        model, heads = tasks.Model.opened_by(encoder), encoder.layers * encoder.heads
-        folder = str(self.folder.resolve()) if self.folder else ""
-        labels = layout.relations.names, layout.relations.upos
-        return [
-            tasks.Order(part, number, rows_of(layout, part, heads), *labels, model, passes, self.batch, folder)
-            for number, part in enumerate(layout.parts)
-        ]
+    def orders(self, encoder: Encoder, parts: Sequence[Part], measure: tasks.Measure) -> list[tasks.Order]:
+        """The parts to measure, whose results are stored in the folder, if there is one."""
+        if self.folder:
+            remove_left(self.folder)
+        model, folder = tasks.Model.opened_by(encoder), str(self.folder.resolve()) if self.folder else ""
+        return [tasks.Order(part, model, measure, folder) for part in parts]
 
-    def measure(self, orders: Sequence[tasks.Order], progress: Callable[[Progress], None]) -> Sums:
+    def _total(self, orders: Sequence[tasks.Order], progress: Callable[[Progress], None]) -> Sums:
         """The merged sums of all parts, which are merged as soon as they arrive, so that no worker holds many."""
         tree = _Tree(self.client)
-        sentences = {order.key: order.part.sentences for order in orders}
+        sentences = {f"measure-{order.key}": order.part.sentences for order in orders}
         reporter = Reporter(sum(sentences.values()))
         submit = (
-            lambda order=order: self.client.submit(tasks.measure, order, key=f"measure-{order.key}", pure=True)
-            for order in orders
+            lambda order=order, key=key: self.client.submit(tasks.measure, order, key=key, pure=True)
+            for key, order in zip(sentences, orders, strict=True)
         )
         for future in self._completed(submit):
-            progress(self.reported(reporter, future, sentences[str(future.key).removeprefix("measure-")]))
+            progress(self.reported(reporter, future, sentences[str(future.key)]))
             with self._reached():
                 tree.add(future)
         with self._reached():
@@ -214,10 +198,10 @@ class OnCluster:
         return f"The measured parts are in {self.folder}." if self.folder else ""
 
 
-def warn_unsaved(parts: int, reasons: Iterable[str]) -> None:
-    """Warn if the results of some parts could not be saved."""
-    if parts:
-        of_parts, why = counted_in_words(parts, "part"), "; ".join(dict.fromkeys(reasons))[:300]
+def warn_unsaved(unsaved: Counter[str]) -> None:
+    """Warn if the results of some parts could not be saved: how many for each reason."""
+    if unsaved:
+        of_parts, why = counted_in_words(unsaved.total(), "part"), "; ".join(unsaved)[:300]
         warn(SumsUnsavedWarning, f"The results of {of_parts} could not be saved: {why}.")
 
 

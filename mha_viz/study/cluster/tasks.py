@@ -1,32 +1,29 @@
-"""The tasks of a worker: read a part of a corpus, measure it, and return its sums."""
+"""The tasks of a worker: read a part of a corpus, measure it, and return the result, which is stored in a file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from mha_viz import process
-from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.profile import DEFINITIONS
-from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.excerpts import Span, excerpts
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ClusterError
-from mha_viz.models.cores import turn
 from mha_viz.models.encoder import Encoder, load
-from mha_viz.study.cluster import sums
-from mha_viz.study.cluster.layout import Part, Rows, corpus_of
-from mha_viz.study.cluster.sums import Sums
-from mha_viz.study.run import PASSES, SEED, Run
+from mha_viz.study import sums
+from mha_viz.study.cluster.layout import Part, corpus_of
+from mha_viz.study.run import SEED, Run
+from mha_viz.study.sums import Sums
 from mha_viz.version import __version__
 
-FORMAT = 1  # version of the sums on disk
+FORMAT = 2  # version of the sums on disk
 
 _loading = threading.Lock()
 
@@ -46,80 +43,79 @@ class Model(NamedTuple):
         return cls(encoder.name, encoder.revision, folder, encoder.device)
 
 
+class Result(Protocol):
+    """What was measured of a part. ``unsaved``: why it could not be saved."""
+
+    unsaved: Counter[str]
+
+    def save(self, path: Path, key: str) -> None:
+        """Write it to a file, from which it can be read with the same key. Raises OSError."""
+
+
+class Measure(Protocol):
+    """What is measured of each part of a corpus."""
+
+    def depends_on(self, part: Part) -> list[object]:
+        """Everything that the result depends on besides the model, as values that JSON can hold."""
+
+    def measured(self, model: Model, part: Part) -> Result:
+        """The result. Raises CorpusError, ModelError's family, ClusterError."""
+
+    def read(self, path: Path, key: str) -> Result | None:
+        """What the result wrote to a file under this key; None if there is no file, or no complete one."""
+
+
 class Order(NamedTuple):
-    """A part to measure. ``number``: its place among the parts; ``relations`` and ``upos`` are those of the corpus;
-    ``batch``: the most pieces that are read together; ``folder``: where the sums of parts are stored, "" for
-    nowhere."""
+    """A part to measure. ``folder``: where the results of parts are stored, "" for nowhere."""
 
     part: Part
-    number: int
-    rows: Rows
-    relations: tuple[str, ...]
-    upos: tuple[str, ...]
     model: Model
-    passes: tuple[str, ...]
-    batch: int
+    measure: Measure
     folder: str
 
     @property
-    def content_key(self) -> str:
-        """The digest of everything that the sums of the part depend on: not on the rest of the corpus, except for the
-        number of its first sentence and, for one file among several, the file's name."""
-        part, model = self.part, self.model
-        what = [FORMAT, DEFINITIONS, __version__, SEED, self.passes, model.name, model.revision]
-        file = None if part.prefix is None else [part.prefix, Path(part.shard.path).name]
-        return digest([*what, part.shard.digest, part.kind, part.start.lines, part.first, self.rows.local, file])
-
-    @property
     def key(self) -> str:
-        """The digest of everything that the sums depend on under the labels of the corpus."""
-        return digest([self.content_key, self.number, self.relations, self.upos, self.rows.blocks])
+        """The digest of everything that the result depends on."""
+        return digest([__version__, self.model.name, self.model.revision, self.measure.depends_on(self.part)])
+
+
+def measure(order: Order) -> Result:
+    """The result of a part, measured unless it is on disk. Raises CorpusError, ModelError's family, ClusterError."""
+    path = Path(order.folder, f"{order.key}.npz") if order.folder else None
+    result = order.measure.read(path, order.key) if path else None
+    if result is None:
+        result = order.measure.measured(order.model, order.part)
+        try:
+            if path:
+                result.save(path, order.key)
+        except OSError as error:  # the work continues without saving
+            result.unsaved = Counter([f"{order.folder}: {error.strerror or error}"])
+    return result
+
+
+class Profiling(NamedTuple):
+    """The sums of a profile. ``batch``: the most pieces that are read together."""
+
+    passes: tuple[str, ...]
+    batch: int
+
+    def depends_on(self, part: Part) -> list[object]:
+        """Not on the rest of the corpus, except for what comes before the part."""
+        return [FORMAT, DEFINITIONS, SEED, self.passes, *part.content, part.number, part.first]
+
+    def measured(self, model: Model, part: Part) -> Sums:
+        """The sums of the part."""
+        models = _models(model)[: len(self.passes)]
+        return Run(models, corpus_of(part), size=self.batch, first=part.first, number=part.number).measured()
+
+    def read(self, path: Path, key: str) -> Sums | None:
+        """As :func:`mha_viz.study.sums.read`."""
+        return sums.read(path, key)
 
 
 def digest(parts: Sequence[object]) -> str:
     """The SHA-256 of values that JSON can hold."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def measure(order: Order) -> Sums:
-    """The sums of a part, measured unless they are on disk. Raises CorpusError, ModelError's family, ClusterError."""
-    path = Path(order.folder, f"{order.content_key}.npz") if order.folder else None
-    part_sums = sums.read(path) if path else None
-    model = encoder_of(order.model)
-    if part_sums is None:
-        part_sums = _measured(order)
-        unsaved = why_unsaved(partial(sums.save, part_sums), path)
-        counted = {**part_sums.counted, "unsaved": len(unsaved)}
-        part_sums = replace(part_sums, unsaved=unsaved, counted=counted)
-    relations = Relations((), order.relations, order.upos)
-    return sums.placed(part_sums, relations, order.rows.blocks, order.number, model.layers * model.heads)
-
-
-def _measured(order: Order) -> Sums:
-    documents = [row for row, count in order.rows.local for _ in range(count)]
-    encoder, untrained = _models(order.model)
-    run = Run(
-        encoder,
-        corpus_of(order.part),
-        size=order.batch,
-        passes=order.passes,
-        first=order.part.first,
-        documents=Documents.numbered(documents, len(order.rows.blocks)),
-    )
-    models = dict(zip(PASSES, (encoder, untrained), strict=True))
-    with turn.crew() as workers:
-        return sums.sums_of(run, {name: run.measure(name, models[name], workers) for name in order.passes})
-
-
-def why_unsaved(save: Callable[[Path], None], path: Path | None) -> tuple[str, ...]:
-    """Save what was measured of a part. If that fails, returns why: the work continues without saving."""
-    if path is None:
-        return ()
-    try:
-        save(path)
-        return ()
-    except OSError as error:
-        return (f"{path.parent}: {error.strerror or error}",)
 
 
 def read_excerpts(part: Part, spans: Sequence[Span]) -> tuple[Sentence, ...]:

@@ -1,0 +1,165 @@
+"""What a study measures: for each kind of text, a function that adds a batch of texts to sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mha_viz.analysis.coreference import Coreference
+from mha_viz.analysis.distance import Distances
+from mha_viz.analysis.patterns import Patterns
+from mha_viz.analysis.reduce import Batch, Running, word_block
+from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined
+from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.models.encoder import Encoder
+from mha_viz.study.gap import decided, gap_sums
+from mha_viz.study.plan import Plan, batches
+from mha_viz.study.sums import Sums
+from mha_viz.text import WordPieces
+
+GAP_ROWS = 30  # rows of a GAP table per batch
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A corpus, or a part of one, as a model reads it. ``first``: the number of its first sentence; ``labels``: for
+    each sentence the label of its document; ``trees``: by place, of the annotated sentences."""
+
+    corpus: Corpus | Gap
+    plan: Plan
+    relations: Relations
+    first: int
+    labels: Sequence[str]
+    trees: dict[int, Tree]
+
+
+def counts(shard: Shard) -> dict[str, int]:
+    """How much of a shard is measured."""
+    if isinstance(shard.corpus, Gap):
+        return {"rows": len(shard.corpus.rows), "decided": sum(map(decided, shard.corpus.rows))}
+    texts = zip(shard.corpus.sentences, shard.plan.sentences, strict=True)
+    readable = [(sentence, pieces) for sentence, pieces in texts if pieces is not None]
+    return {
+        "sentences": len(readable),
+        "words": sum(len(sentence.words) for sentence, _ in readable),
+        "pieces": sum(len(pieces) for _, pieces in readable),
+        "chunks": len(shard.plan.chunks),
+        "anaphors": sum(len(chunk.anaphors) for chunk, _ in shard.plan.chunks),
+    }
+
+
+class Texts(NamedTuple):
+    """One kind of text. ``lengths``: for each text its pieces, 0 if it is left out; ``sentences``: the place of its
+    first sentence in the shard."""
+
+    lengths: Sequence[int]
+    sentences: Sequence[int]
+    batches: Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]  # of the numbers, heads and size
+    add: Callable[[Encoder, Shard, Sequence[int], Sums, str], None]  # adds a batch to the sums of a pass
+
+
+def texts_of(shard: Shard) -> dict[str, Texts]:
+    """The texts of a shard by kind, in the order in which they are read."""
+    if isinstance(shard.corpus, Gap):
+        rows = range(len(shard.corpus.rows))
+        return {"rows": Texts([1] * len(rows), rows, _rows, add_rows)}
+    sentences, chunks = shard.plan.sentences, [text for _, text in shard.plan.chunks]
+    starts = [chunk.numbers[0] - shard.first for chunk, _ in shard.plan.chunks]
+    return {
+        "sentences": Texts(_lengths(sentences), range(len(sentences)), _batches(sentences), add_sentences),
+        "chunks": Texts(_lengths(chunks), starts, _batches(chunks), add_chunks),
+    }
+
+
+def _lengths(texts: Sequence[WordPieces | None]) -> list[int]:
+    return [len(text) if text else 0 for text in texts]
+
+
+def _batches(texts: Sequence[WordPieces | None]) -> Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]:
+    return lambda numbers, heads, size: batches(texts, numbers, heads, size)
+
+
+def _rows(numbers: Sequence[int], heads: int, size: int) -> Sequence[Sequence[int]]:
+    return [numbers[start : start + GAP_ROWS] for start in range(0, len(numbers), GAP_ROWS)]
+
+
+def add_sentences(encoder: Encoder, shard: Shard, places: Sequence[int], sums: Sums, name: str) -> None:
+    """Patterns, distances and syntax of whole sentences."""
+    numbers = [shard.first + place for place in places]
+    batch = _read(encoder, [shard.plan.sentences[place] for place in places], numbers)
+    patterns, distances = Patterns(sums.heads), Distances(sums.heads)
+    patterns.add(batch, distances.add(batch))
+    _put(sums, name, patterns=patterns.sums, distances=distances.sums)
+    if sums.selection is not None:
+        sums.selection.add(batch)
+    if shard.trees:
+        _add_trees(shard, batch, places, sums, name)
+
+
+def _add_trees(shard: Shard, batch: Batch, places: Sequence[int], sums: Sums, name: str) -> None:
+    with_tree = [at for at, place in enumerate(places) if len(shard.trees[place].heads) > 1]
+    if not with_tree:
+        return
+    blocks = [word_block(batch.weights[:, at], batch.pieces[at].words) for at in with_tree]
+    numbers = [batch.numbers[at] for at in with_tree]
+    sentences = joined(blocks, [shard.trees[places[at]] for at in with_tree])
+    syntax = Syntax(shard.relations, sums.heads, len(sums.documents))
+    syntax.add(sentences, numbers, sums.places("document", [shard.labels[places[at]] for at in with_tree]))
+    _put(sums, name, syntax=syntax.sums)
+    if sums.selection is not None:
+        sums.selection.add_syntax(sentences, blocks, numbers)
+
+
+def add_chunks(encoder: Encoder, shard: Shard, places: Sequence[int], sums: Sums, name: str) -> None:
+    """Coreference in chunks of several sentences."""
+    chunks = [shard.plan.chunks[place] for place in places]
+    batch = _read(encoder, [text for _, text in chunks], places)
+    coreference = Coreference(sums.heads, len(sums.documents))
+    for at, (chunk, text) in enumerate(chunks):
+        block = word_block(batch.weights[:, at], text.words)
+        (row,) = sums.places("document", [shard.labels[chunk.numbers[0] - shard.first]])
+        coreference.add(block, chunk, row)
+        if sums.selection is not None:
+            sums.selection.add_coreference(block, chunk)
+    _put(sums, name, coreference=coreference.sums)
+
+
+def add_rows(encoder: Encoder, shard: Shard, places: Sequence[int], sums: Sums, name: str) -> None:
+    """Rows of a GAP table."""
+    assert isinstance(shard.corpus, Gap)
+    _put(sums, name, gap=gap_sums(encoder, shard.corpus, places))
+
+
+def _put(sums: Sums, name: str, **measured: Running) -> None:
+    for measure, arrays in measured.items():
+        sums.arrays |= {f"{name}/{measure}/{quantity}": array for quantity, array in arrays.items()}
+
+
+def _read(encoder: Encoder, texts: Sequence[WordPieces | None], numbers: Sequence[int]) -> Batch:
+    pieces = tuple(text for text in texts if text is not None)
+    weights = encoder.batch(pieces)
+    return Batch(weights.reshape(-1, *weights.shape[2:]), pieces, tuple(numbers))
+
+
+class Pass(NamedTuple):
+    """The sums of one pass by measure; zeros where there was nothing to measure."""
+
+    patterns: Running
+    distances: Running
+    syntax: Running
+    coreference: Running
+    gap: Running
+
+    @classmethod
+    def of(cls, sums: Sums, name: str) -> Pass:
+        """The pass of this name."""
+        heads, documents = sums.heads, len(sums.documents)
+        zeros: tuple[Running, ...] = (
+            Patterns(heads).sums,
+            Distances(heads).sums,
+            Syntax(sums.relations, heads, documents).sums,
+            Coreference(heads, documents).sums,
+            {},
+        )
+        return cls(*({**arrays, **sums.of(f"{name}/{of}")} for of, arrays in zip(cls._fields, zeros, strict=True)))

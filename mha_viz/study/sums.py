@@ -1,0 +1,272 @@
+"""The sums of a study: arrays under names, whose axes of relations, parts of speech and documents have labels.
+
+Sums of different sentences are added by label, whatever relations and documents each of them has: counts exactly and in
+any order, float64 sums up to rounding; and the same cases are chosen as evidence (:mod:`mha_viz.analysis.evidence`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.evidence import Selection
+from mha_viz.analysis.intervals import Documents, most_documents
+from mha_viz.analysis.syntax import DIRECTIONS, HALVES, Relations
+from mha_viz.files import arrays_in, whole_file
+
+PASSES = ("trained", "untrained")
+LEFT_OUT = 50  # lines that are stored
+BLOCK = "\0"  # begins the label of a block of documents
+CASES = "cases"  # the array of cases in a file of sums
+# The axes with labels, by the name of an array without its pass.
+AXES: Mapping[str, Mapping[int, str]] = {
+    "syntax/correct": {0: "document", 3: "relation"},
+    "coreference/correct": {0: "document"},
+    "coreference/n": {0: "document"},
+    "coreference/baseline": {0: "document"},
+    "gold/n": {2: "row"},
+    "gold/offset": {2: "row"},
+    "gold/upos": {2: "row", 4: "upos"},
+    "gold/cases": {0: "document", 3: "row"},
+}
+
+Array = npt.NDArray[Any]
+Line = tuple[int, int, int, str]  # what is left out: the reason, the number of the shard, the place in it, the line
+
+
+@dataclass(eq=False)
+class Sums:
+    """Sums over some sentences. ``documents``: the labels of their documents in the order of the rows, each with the
+    number of its first sentence; ``arrays`` by name: pass, measure and quantity, as in "trained/patterns/mass";
+    ``selection``: the cases recorded as evidence; ``counted``: how much was measured; ``left_out``: the first lines, in
+    order; ``unsaved``: why results of shards could not be saved, and how many. ``whole`` is False after an addition
+    that was broken off."""
+
+    heads: int
+    relations: Relations
+    documents: Mapping[str, int]
+    arrays: dict[str, Array] = field(default_factory=dict)
+    selection: Selection | None = None
+    counted: Counter[str] = field(default_factory=Counter)
+    left_out: tuple[Line, ...] = ()
+    unsaved: Counter[str] = field(default_factory=Counter)
+    whole: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """The size of the arrays."""
+        cases = 0 if self.selection is None else self.selection.cases.nbytes
+        return cases + sum(array.nbytes for array in self.arrays.values())
+
+    def __sizeof__(self) -> int:
+        """The same, for Dask, which uses this to decide what is small enough to move and to count the bytes that it
+        moves."""
+        return object.__sizeof__(self) + self.bytes
+
+    def of(self, name: str) -> dict[str, Array]:
+        """The arrays whose names begin with ``name`` and a slash, by the rest of their names."""
+        return {key.removeprefix(f"{name}/"): array for key, array in self.arrays.items() if key.startswith(f"{name}/")}
+
+    @property
+    def rows(self) -> Documents:
+        """The documents for intervals."""
+        return Documents.numbered((), len(self.documents))
+
+    @cached_property
+    def _labels(self) -> dict[str, tuple[Any, ...]]:
+        relations = self.relations
+        return {
+            "document": tuple(self.documents),
+            "relation": relations.names,
+            "row": relations.rows,
+            "upos": relations.upos,
+        }
+
+    @cached_property
+    def _places(self) -> dict[str, dict[Any, int]]:
+        return {kind: {label: at for at, label in enumerate(labels)} for kind, labels in self._labels.items()}
+
+    def places(self, kind: str, labels: Iterable[Any]) -> list[int]:
+        """The cells of an axis ("document", "relation", "row", "upos") that have these labels."""
+        return [self._places[kind][label] for label in labels]
+
+    def add(self, other: Sums) -> None:
+        """Add the sums of other sentences, all of whose labels these sums have."""
+        cells = {
+            kind: ... if labels == self._labels[kind] else self.places(kind, labels)
+            for kind, labels in other._labels.items()
+        }
+        before, self.whole = self.whole, False
+        for name, array in other.arrays.items():
+            self._add_array(name, array, cells)
+        if self.selection is not None and other.selection is not None:
+            self.selection.join(other.selection)
+        self.counted.update(other.counted)
+        self.left_out = tuple(sorted((*self.left_out, *other.left_out))[:LEFT_OUT])
+        self.unsaved.update(other.unsaved)
+        self.whole = before
+
+    def _add_array(self, name: str, array: Array, cells: Mapping[str, Any]) -> None:
+        axes = _axes(name)
+        for axis, kind in axes.items():
+            if axis > 0 and cells[kind] is not ...:
+                array = _spread(array, axis, cells[kind], len(self._labels[kind]))
+        if name not in self.arrays:
+            size = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]
+            self.arrays[name] = np.zeros((*size, *array.shape[1:]), array.dtype)
+        mine, rows = self.arrays[name], cells[axes[0]] if 0 in axes else ...
+        mine[rows] = (mine[rows] | array) if array.dtype == bool else mine[rows] + array
+
+    def in_blocks(self, bits: int) -> Sums:
+        """The same sums, with one row for each block of documents."""
+        labels = [block(document, bits) for document in self.documents]
+        joined = replace(self, documents=first_sentences(labels), arrays=dict(self.arrays))
+        rows = joined.places("document", labels)
+        for name, array in self.arrays.items():
+            if _axes(name).get(0) == "document":
+                joined.arrays[name] = np.zeros((len(joined.documents), *array.shape[1:]), array.dtype)
+                np.add.at(joined.arrays[name], rows, array)
+        return joined
+
+    def save(self, path: Path, key: str, finished: bool = True) -> None:
+        """Write the sums to one file atomically. ``key`` identifies what they depend on. Those that are not
+        ``finished`` are written often, and therefore not compressed. Raises OSError."""
+        arrays, facts = self._packed()
+        write(arrays, {**facts, "key": key}, path, finished)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle, by which Dask moves sums between processes: what is written to a file, and nothing else."""
+        return _unpacked, self._packed()
+
+    def _packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """All arrays, and facts that JSON can hold."""
+        facts = {
+            "heads": self.heads,
+            "relations": self.relations.names,
+            "upos": self.relations.upos,
+            "documents": [*self.documents.items()],
+            "counted": self.counted,
+            "left_out": self.left_out,
+            "unsaved": self.unsaved,
+        }
+        cases = {} if self.selection is None else {CASES: self.selection.cases}
+        return {**self.arrays, **cases}, facts
+
+
+def merged(parts: Sequence[Sums]) -> Sums:
+    """The sums of several shards of one corpus."""
+    heads = parts[0].heads
+    relations = Relations(
+        (), {name for part in parts for name in part.relations.names}, {tag for p in parts for tag in p.relations.upos}
+    )
+    documents = _documents(parts)
+    if (bits := _bits(documents, relations, heads)) is not None:
+        parts = [part.in_blocks(bits) for part in parts]
+        documents = _documents(parts)
+    selection = Selection(relations, heads) if any(part.selection for part in parts) else None
+    total = Sums(heads, relations, documents, selection=selection)
+    for part in parts:
+        total.add(part)
+    return total
+
+
+def _documents(parts: Sequence[Sums]) -> dict[str, int]:
+    """The documents of all parts in the order of the corpus, each with the number of its first sentence."""
+    first: dict[str, int] = {}
+    for part in parts:
+        for label, number in part.documents.items():
+            first[label] = min(number, first.get(label, number))
+    return dict(sorted(first.items(), key=lambda document: document[1]))
+
+
+def labels_of(documents: Sequence[str], relations: Relations, heads: int) -> list[str]:
+    """The labels of these documents, which may repeat: their names or, if there are too many to count each separately,
+    those of their blocks."""
+    bits = _bits({*documents}, relations, heads)
+    return [*documents] if bits is None else [block(document, bits) for document in documents]
+
+
+def first_sentences(labels: Sequence[str], first: int = 0) -> dict[str, int]:
+    """The labels in the order of their rows, each with the number of its first sentence or, for a block, its own.
+    ``labels``: one for each sentence, of which the first has the number ``first``."""
+    if labels and labels[0].startswith(BLOCK):
+        return {label: int(label[len(BLOCK) :], 2) for label in sorted({*labels})}
+    numbers: dict[str, int] = {}
+    for number, label in enumerate(labels, first):
+        numbers.setdefault(label, number)
+    return numbers
+
+
+def _bits(documents: Iterable[str], relations: Relations, heads: int) -> int | None:
+    """The bits of the labels of blocks; None if all of these documents can be counted separately. More documents or
+    relations never turn blocks into documents again, or into smaller blocks, so the order of merging does not
+    matter."""
+    most = most_documents(len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
+    labels = {*documents}
+    in_blocks = len(labels) > most or any(label.startswith(BLOCK) for label in labels)
+    return most.bit_length() - 1 if in_blocks else None
+
+
+def block(document: str, bits: int) -> str:
+    """The label of a document's block: the first bits of a digest of its name, or of the label of a smaller block."""
+    if not document.startswith(BLOCK):
+        digest = hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest()
+        document = f"{BLOCK}{int.from_bytes(digest[:4]):032b}"
+    return document[: len(BLOCK) + bits]
+
+
+def _axes(name: str) -> Mapping[int, str]:
+    """The labelled axes of an array."""
+    first, _, rest = name.partition("/")
+    return AXES.get(rest if first in PASSES else name, {})
+
+
+def _spread(array: Array, axis: int, places: Sequence[int], size: int) -> Array:
+    """The array enlarged to ``size`` cells along an axis, with its values at ``places``."""
+    shape = list(array.shape)
+    shape[axis] = size
+    spread = np.zeros(shape, array.dtype)
+    spread[(slice(None),) * axis + (list(places),)] = array
+    return spread
+
+
+# ---- on disk --------------------------------------------------------------------------------------------------------
+
+
+def write(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, compressed: bool = True) -> None:
+    """Write arrays, and facts that JSON can hold, to one file atomically. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        with_facts: dict[str, Any] = {**arrays, "facts": np.array(json.dumps(facts))}
+        (np.savez_compressed if compressed else np.savez)(file, **with_facts)
+
+
+def read(path: Path, key: str) -> Sums | None:
+    """What :meth:`Sums.save` wrote under the same key; None if there is no file, or no complete one."""
+    try:
+        arrays = arrays_in(path)
+        facts = json.loads(str(arrays.pop("facts")))
+        return _unpacked(arrays, facts) if facts["key"] == key else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _unpacked(arrays: dict[str, Array], facts: Mapping[str, Any]) -> Sums:
+    """The sums of these arrays and facts. Raises ValueError for cases of other relations."""
+    relations = Relations((), facts["relations"], facts["upos"])
+    selection = Selection(relations, facts["heads"]) if CASES in arrays else None
+    if selection is not None:
+        selection.check(arrays[CASES])
+        selection.merge(arrays.pop(CASES))
+    lines = tuple((why, number, at, line) for why, number, at, line in facts["left_out"])
+    counted, unsaved = Counter(facts["counted"]), Counter(facts["unsaved"])
+    return Sums(facts["heads"], relations, dict(facts["documents"]), arrays, selection, counted, lines, unsaved)

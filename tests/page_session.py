@@ -7,6 +7,7 @@ from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from streamlit.components.v2 import manifest_scanner
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
@@ -14,6 +15,8 @@ from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
+from mha_viz.files.assets import page_files, page_name
+from mha_viz.ui.navigation import LEAVING
 from mha_viz.ui.parts import UNFORESEEN
 from tests.packets import Unpacked, unpack
 from tests.waiting import PATIENCE
@@ -44,6 +47,17 @@ class PageSession:
         self.check()
 
     def check(self) -> None:
+        """The run went well. Where it shows a link to follow at once, that is followed, as in a browser."""
+        self._check()
+        if LEAVING in self.at.session_state:
+            link = self.at.get("page_link")[0].proto
+            self.at.query_params.clear()
+            self.at.query_params.update(parse_qsl(link.query_string))
+            self.at.switch_page(str(next(file for file in page_files() if page_name(file) == link.label))).run()
+            self._check()
+        assert LEAVING not in self.at.session_state
+
+    def _check(self) -> None:
         assert not self.at.exception, [e.value for e in self.at.exception]
         assert UNFORESEEN not in self.said, self.said
 

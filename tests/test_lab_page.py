@@ -364,7 +364,10 @@ def test_odd_parameters_are_survived(kind: str) -> None:
 def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     from mha_viz.training import experiments
 
-    monkeypatch.setattr(desk.apart, "run", experiments.run)  # in this process; test_training compares it with a child
+    def run(settings: Settings, tell: Callable[[float], None], stopped: Callable[[], bool]) -> Result:
+        return experiments.run(settings, lambda so_far: tell(so_far.fraction), stopped)
+
+    monkeypatch.setattr(desk.apart, "run", run)  # in this process; test_training compares it with a child
     page = visit(experiment=OUTPUT)
     page.at.number_input(key="lab_output_steps").set_value(3).run()
     page.at.number_input(key="lab_output_seed").set_value(7).run()

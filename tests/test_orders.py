@@ -69,6 +69,8 @@ def at(place: Place) -> PageSession:
 
 
 def _first_from_the_url(place: Place, first: Act, visit: PageSession) -> PageSession:
+    if place.page:
+        visit.at.switch_page(place.page)
     visit.at.query_params.clear()
     visit.at.query_params.update(place.url)  # the browser's Back, together with the click
     if not first.do(visit):

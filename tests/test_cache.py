@@ -169,8 +169,11 @@ def test_sentences_that_several_people_ask_for_are_read_once(minilm: Encoder) ->
     office, model = Office(), catalog.resolve("minilm")
     texts = [f"Sentence number {i} has its own words." for i in range(4)]
     with ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(lambda t: office.reading(Request(model.name, t)).result(PATIENCE), t) for t in texts * 6]
-        read = [future.result(PATIENCE) for future in asked]
+        futures = [
+            pool.submit(lambda text: office.reading(Request(model.name, text)).result(PATIENCE), text)
+            for text in texts * 6
+        ]
+        read = [future.result(PATIENCE) for future in futures]
     for attention, text in zip(read, texts * 6, strict=True):
         assert attention.text.text == text
     assert len({id(attention) for attention in read}) == len(texts)

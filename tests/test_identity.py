@@ -180,13 +180,13 @@ def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.
     office, requests = Office(), list[Callable[[], Any]]()
     questions = [Question("next", 2, word) for word in ("cat", "dog")]
     of_words = ((None, "", ""), (1, "", ""), (2, "", ""), (1, "cat", ""), (1, "", "cat"))
-    asked = [Request(place=place, word=word, other=other) for place, word, other in of_words]
+    questions_of_words = [Request(place=place, word=word, other=other) for place, word, other in of_words]
     off = ((Head(0, 1),), (Head(1, 0),), (Head(0, 1), Head(1, 0)))
     for model in ("minilm", "toy"):
         for text, pair in ((CONLLU, ""), (TYPED, ""), ("A man .", ""), ("A man", "."), (".", "A man")):
             of = {"model": model, "text": text, "pair": pair}
             requests += [partial(office.reading, Request(**of, quantity=quantity)) for quantity in QUANTITIES]
-            requests += [partial(office.question, replace(one, **of)) for one in asked]
+            requests += [partial(office.question, replace(one, **of)) for one in questions_of_words]
             for question in questions:
                 whole = Request(**of, question=question)
                 requests.append(partial(office.reading, replace(whole, quantity="gradient")))

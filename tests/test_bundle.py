@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -152,3 +153,10 @@ def test_what_opens_a_page_that_stands_alone_fits_into_one_text_with_it(componen
     paths = {path for entry in entries for path in bundle._in_order(entry.resolve(), ())}
     bundle._refuse_equal_names({path: bundle._source(path) for path in paths})
     assert len(paths) > 5
+
+
+def test_every_style_sheet_of_the_pages_is_applied_by_one() -> None:
+    sheets = {path.stem for path in (bundle.FOLDER / "pages").glob("*.css")}
+    sources = [path.read_text("utf-8") for path in bundle.FOLDER.with_name("ui").rglob("*.py")]
+    assert sheets == {name for source in sources for name in re.findall(r'style\.apply\("(\w+)"', source)}
+    assert bundle.page_style("switch_off").startswith("@media (max-width: 1000px) {\n.stHorizontalBlock")

@@ -122,6 +122,12 @@ def joined_style(sheet: Path) -> str:
 
 
 @cache
+def page_style(sheet: str) -> str:
+    """A style sheet of the app's pages, without indentation, because every run of a page sends it."""
+    return _INDENT.sub("", joined_style(FOLDER / "pages" / f"{sheet}.css"))
+
+
+@cache
 def module(component: str) -> str:
     """The component's script with its style, as one JavaScript module."""
     mount = script(component).replace("export default function", "const mount = function")

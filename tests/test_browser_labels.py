@@ -10,9 +10,11 @@ import numpy as np
 from playwright.sync_api import Page
 
 import mha_viz as mv
+from mha_viz.browser.bundle import served_file
 from mha_viz.figures.frames import Recording, frames
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models.encoder import Encoder
+from mha_viz.serving.paths import COMPONENTS
 from mha_viz.training.record import EXPERIMENTS
 from mha_viz.ui.lab.small_tasks import small_tasks
 from tests import lanes
@@ -22,6 +24,11 @@ from tests.painted import NOTE
 COUNTS = range(5, 21)
 SENTENCE = "One small dog and its very old friend walked home along a long road in the cold rain today ."
 LAPTOP = {"width": 1280, "height": 720}
+# New data for a component, as the page gives them to it.
+SHOW = """async (root, [file, data]) => {
+  const { default: component } = await import(file);
+  component({ data, parentElement: root.parentNode, setTriggerValue: () => {} });
+}"""
 # Of each map with words: their number, the labels of rows and columns, and how far any of them is from the middle of
 # its row or column, on the screen.
 MEASURE = """(canvases) => canvases.filter((canvas) => canvas.checkVisibility()).flatMap((canvas) => {
@@ -80,8 +87,9 @@ def test_words_stand_beside_their_rows(newcomer: Callable[..., BrowserTab], mini
         for window in (DESKTOP, LAPTOP, PHONE):
             visitor.resize(window)
             stand_beside_their_rows(page, ".map canvas")
+    player = f"{visitor.url}/{COMPONENTS}mha_player/{served_file('player')}"
     for count in COUNTS:
-        page.locator(".mha-player").evaluate("(root, data) => root.app.show(data)", of_words(count))
+        page.locator(".mha-player").evaluate(SHOW, [player, of_words(count)])
         stand_beside_their_rows(page, ".map canvas", count)
     visitor.resize(DESKTOP)
     words = SENTENCE.split()

@@ -19,6 +19,10 @@ export function post(send, name, value) {
   if (!queue().sent) next();
 }
 
+// `send` through the queue.
+/** @type {(send: Send) => Send} */
+export const queued = (send) => (name, value) => post(send, name, value);
+
 /** @type {() => void} */
 function next() {
   const state = queue();

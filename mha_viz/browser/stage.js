@@ -1,7 +1,6 @@
 // What interactive drawings share: what the pointer is on and what is held, keys, the address, size and theme.
-import { make } from "./dom.js";
 import { isDark, palette } from "./ink.js";
-import { isUnanswered, post } from "./post.js";
+import { isUnanswered } from "./post.js";
 
 const TELL_AFTER = 80; // milliseconds of quiet before the server is told of a view: quick clicks are one message
 const COUNTS_ROWS = ["unit", "special", "side"]; // settings of a view that decide which rows there are
@@ -233,32 +232,5 @@ export class Stage {
   #onResize = () => {
     cancelAnimationFrame(this.#resizing);
     this.#resizing = requestAnimationFrame(() => this.drawing.draw());
-  };
-}
-
-/**
- * Streamlit calls a component with the same page elements on every change of its data: `create` makes the drawing the
- * first time, `show` passes it the data each time, `failure` is shown if that fails.
- *
- * @template {{ stop: () => void }} App
- * @param {StreamlitComponent} component
- * @param {string} selector
- * @param {InStreamlit<App>} drawing
- */
-export function mounted({ data, parentElement, setTriggerValue }, selector, { create, show, failure }) {
-  const root = /** @type {any} */ (parentElement.querySelector(selector));
-  root.send = setTriggerValue;
-  try {
-    root.app ??= create(root, (name, value) => post(root.send, name, value));
-    show(root.app, data);
-  } catch (error) {
-    console.error(error);
-    root.app?.stop();
-    root.app = null;
-    root.replaceChildren(make("p", { role: "alert" }, failure));
-  }
-  return () => {
-    root.app?.stop();
-    root.app = null;
   };
 }

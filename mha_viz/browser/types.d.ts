@@ -329,23 +329,16 @@ interface Roles {
   ofHead: Map<number, Role[]>;
 }
 
-interface ExplorerApp {
-  root: HTMLElement;
-  send: Send;
-  reading: Reading;
-  derived: { key: string; reading: Reading; shown: string; axes: Axes; heads: ShownHead[] } | null;
-  hoveredHead: number | null;
-  cursor: number;
-  pictured: string;
-  layouts: { grid: GridLayout; links: LinksLayout; heat: HeatmapLayout };
-  look: Look;
-  tour: string;
-  opened: number;
-  quiet?: boolean;
-  roles: Roles;
-  sought: string | null;
+/** What the drawings of the explorer share: what was read, what the view shows of it, and what is pointed at. `say`
+ * tells screen readers; `isAlone`: in a file, without a server. */
+interface Stores {
+  read: import("./explorer/read.js").Read;
   stage: import("./stage.js").Stage<ReadingView>;
-  part: Parts;
+  shown: import("./explorer/shown.js").Shown;
+  heads: import("./explorer/heads.js").Heads;
+  look: Look;
+  say: (words: string) => void;
+  isAlone: boolean;
 }
 
 /** A change of the tray; `index` and `to` are panels. */
@@ -418,11 +411,6 @@ interface Control {
 
 /** What a component's page elements tell what a person does to, by name. */
 type Actions = Record<string, (...values: any[]) => void>;
-
-interface ExplorerOnPage {
-  show: (bytes: Uint8Array, headRoles?: HeadRoles | null) => void;
-  stop: () => void;
-}
 
 /** A component in a file that stands alone. */
 interface Mounted {
@@ -656,13 +644,6 @@ interface SearchApp {
 interface SearchOnPage {
   show: (data: SearchData) => void;
   stop: () => void;
-}
-
-/** A drawing as Streamlit's pages use it: `show` gets what the server sent, `failure` stands in its place. */
-interface InStreamlit<OnPage> {
-  create: (root: HTMLElement, send: Send) => OnPage;
-  show: (app: OnPage, data: any) => void;
-  failure: string;
 }
 
 /** What Streamlit gives to a component. */

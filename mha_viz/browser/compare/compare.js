@@ -1,6 +1,8 @@
 // Heads side by side: the spot under the pointer in one panel is shown in all, on one scale, and any two can be
 // subtracted. What only changes the view is drawn here at once; the server is told afterwards and keeps the URL.
-import { Stage, mounted, readLook } from "../stage.js";
+import { mounted } from "../mount.js";
+import { queued } from "../post.js";
+import { Stage, readLook } from "../stage.js";
 import { drawDifference, listenToDifference } from "./difference.js";
 import { derive, drawScale, listenTo, measure, refresh } from "./panels.js";
 import { page, panelOf, setBegun, setControls } from "./parts.js";
@@ -124,14 +126,9 @@ function subtract({ part, stage }, ofSecond) {
   part.diff.scrollIntoView({ block: "nearest" });
 }
 
-/** @type {InStreamlit<CompareOnPage>} */
-const IN_STREAMLIT = {
-  create: compare,
-  show: (app, data) => app.show(data),
-  failure: "This comparison failed. Reload the page without the part of its address after “&”.",
-};
+const FAILURE = "This comparison failed. Reload the page without the part of its address after “&”.";
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-compare", IN_STREAMLIT);
+  return mounted(component, ".mha-compare", (root, send) => compare(root, queued(send)), FAILURE);
 }

@@ -43,18 +43,12 @@ export function page(on) {
 
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
 function controlsOf(p, on) {
-  const scale = choice("Colour scale", SCALES, () => on.change({ scale: scale.select.value }));
   p.choices = {
     as: segments("Drawn as", "as", AS, on.change),
     unit: segments("Tokens", "unit", UNITS, on.change),
     special: segments("Special tokens", "special", SPECIALS, on.change),
     links: linksChoice(on.change),
-    scale: {
-      box: scale.box,
-      set: (/** @type {string} */ value) => {
-        scale.select.value = value;
-      },
-    },
+    scale: choice("Colour scale", SCALES, (scale) => on.change({ scale })),
   };
   /** @type {(label: string) => HTMLSelectElement} */
   const pick = (label) =>

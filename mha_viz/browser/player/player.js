@@ -1,7 +1,8 @@
 // A training, step by step: Play, Pause and a slider over recorded steps. Everything that moves, moves in the browser.
 import { make } from "../dom.js";
 import { palette } from "../ink.js";
-import { post } from "../post.js";
+import { mounted } from "../mount.js";
+import { queued } from "../post.js";
 import { flowOf } from "./flow.js";
 import { momentAfter, playFrom } from "./frames.js";
 import { mapsOf, stripKey } from "./maps.js";
@@ -149,11 +150,7 @@ function draw(state) {
   parts.matrices?.draw(at, parts.colours);
 }
 
-// Streamlit calls this on the same page elements at every change of the data.
 /** @param {StreamlitComponent} component */
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = /** @type {any} */ (parentElement.querySelector(".mha-player"));
-  root.send = setTriggerValue;
-  root.app ??= player(root, (name, value) => post(root.send, name, value));
-  root.app.show(data);
+export default function (component) {
+  return mounted(component, ".mha-player", (root, send) => player(root, queued(send)));
 }

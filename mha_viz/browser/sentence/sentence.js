@@ -2,7 +2,8 @@
 import { copiedLink } from "../link.js";
 import { make } from "../dom.js";
 import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
-import { post } from "../post.js";
+import { mounted } from "../mount.js";
+import { queued } from "../post.js";
 import {
   exampleOf,
   grow,
@@ -194,11 +195,7 @@ async function copy({ part, last }) {
   part.copied.replaceChildren(...(await copiedLink(last)));
 }
 
-// Streamlit calls this with the same page elements on every change of the data.
 /** @param {StreamlitComponent} component */
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = /** @type {any} */ (parentElement.querySelector(".mha-sentence"));
-  root.send = setTriggerValue;
-  root.app ??= sentence(root, (name, value) => post(root.send, name, value));
-  root.app.show(data);
+export default function (component) {
+  return mounted(component, ".mha-sentence", (root, send) => sentence(root, queued(send)));
 }

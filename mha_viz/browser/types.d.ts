@@ -610,6 +610,7 @@ interface SentenceData extends LinkData {
 interface SentenceApp {
   send: Send;
   part: Parts;
+  typed: Record<"text" | "pair", import("./sentence/typed.js").TypedField>;
   last: Partial<SentenceData>;
 }
 

@@ -95,10 +95,10 @@ export function setControls(p, set, view) {
     [p.second, 1],
     [p.first, 0],
   ]) {
-    if (select.key !== set.key) select.replaceChildren(...options());
-    select.key = set.key;
+    if (p.offered !== set.key) select.replaceChildren(...options());
     select.value = view.diff ? view.diff[at] : "";
   }
+  p.offered = set.key;
 }
 
 // Long texts begin with only what is strongest: one line says so.

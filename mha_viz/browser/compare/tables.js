@@ -26,9 +26,9 @@ function drawMenu(set, part, hasDifference) {
   const options = [...panels, ...(hasDifference ? [["diff", "the difference"]] : [])];
   const key = JSON.stringify(options);
   const before = part.tableOf.value || (hasDifference ? "diff" : "0");
-  if (part.tableOf.key !== key) {
+  if (part.tabled !== key) {
     part.tableOf.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
-    part.tableOf.key = key;
+    part.tabled = key;
   }
   part.tableOf.value = options.some(([value]) => value === before) ? before : "0";
 }

@@ -13,7 +13,7 @@ import { Ranks } from "./ranks.js";
 import { Read } from "./read.js";
 import { Shown } from "./shown.js";
 
-const FAILURE = "This drawing failed. Reload the page without the part of its address after “&”, or read another text.";
+const REMEDY = "Reload the page without the part of its address after “&”, or read another text.";
 
 /** @type {(root: HTMLElement, send: Send, locate?: () => string) => Explorer} */
 export const explorer = (root, send, locate = () => window.location.search) => new Explorer(root, send, locate);
@@ -120,7 +120,7 @@ function onPage(root, send) {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  const leave = mounted(component, ".mha-explorer", onPage, FAILURE);
+  const leave = mounted(component, ".mha-explorer", onPage, `This drawing failed. ${REMEDY}`);
   const { host } = /** @type {ShadowRoot} */ (/** @type {unknown} */ (component.parentElement));
   host?.toggleAttribute("data-drawn", true); // the placeholder can be hidden
   return leave;

@@ -17,7 +17,7 @@ export class Read {
   opened = 0; // how often the server has opened a head by itself
   quiet = false; // the strongest link would give an answer away
 
-  // Take the bytes of a reading and the roles of its heads, with the step of the tour. The matrices of `open` heads stay.
+  // Take the bytes of a reading and the roles of its heads. The matrices of `open` heads stay.
   /** @type {(bytes: Uint8Array, headRoles: HeadRoles | null, open: () => number[]) => Received} */
   receive(bytes, headRoles, open) {
     const next = unpack(bytes);

@@ -41,7 +41,6 @@ function fieldsOf(p, on) {
   p.text = field("Sentence", "Type a sentence and press Enter", on);
   p.pair = field("Second sentence", "A second sentence, read after [SEP]", on);
   p.pair.className = "second";
-  p.text.sent = p.pair.sent = null; // what was last sent to be read and is not answered yet
   p.pairRow = make("div", { class: "pair field", hidden: true }, p.pair);
   p.read = make("button", { type: "button", class: "read", onclick: on.read }, READ);
   p.addPair = quietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");

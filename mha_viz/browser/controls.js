@@ -1,6 +1,21 @@
 // The settings of a drawing: the choices and their page elements, the same in every component.
-import { linkRule } from "./geometry.js";
 import { make } from "./dom.js";
+import { linkRule } from "./geometry.js";
+/** @import { Setting, Settings } from "./view.js" */
+
+/** @typedef {(fields: Record<string, any>, delay?: number) => void} Change */
+
+/**
+ * A setting of the view on the page.
+ *
+ * @typedef {{ box: HTMLElement, set: (value: string) => void }} Control
+ */
+
+/**
+ * What a component's page elements tell what a person does to, by name.
+ *
+ * @typedef {Record<string, (...values: any[]) => void>} Actions
+ */
 
 export const UNITS = [
   ["words", "words", "Attention to a word is the sum over its pieces, from a word the mean"],

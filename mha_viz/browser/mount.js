@@ -1,5 +1,12 @@
 // A component on one of Streamlit's pages, which calls it on the same page elements at every change of its data.
 import { make } from "./dom.js";
+/** @import { Send } from "./post.js" */
+
+/**
+ * What Streamlit gives to a component.
+ *
+ * @typedef {{ data: any, parentElement: HTMLElement, setTriggerValue: Send }} StreamlitComponent
+ */
 
 /** @type {WeakMap<Element, { drawing: any, send: Send }>} */
 const mounts = new WeakMap(); // what is drawn in an element, and how it reaches the server

@@ -7,11 +7,9 @@ import {
   chosen,
   encodeView,
   headIndex,
-  headName,
   isPair,
   linkRule,
   mean,
-  paperName,
   parseView,
   pinName,
   pooled,
@@ -19,12 +17,12 @@ import {
   ranking,
   shades,
   units,
-  unpack,
 } from "../../mha_viz/browser/geometry.js";
 import { gridCellAt, gridLayout, heatmapCellAt, heatmapLayout, linksLayout } from "../../mha_viz/browser/layouts.js";
 import { labelled } from "../../mha_viz/browser/heatmap.js";
 import { inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
+import { headName, paperName, unpack } from "../../mha_viz/browser/reading.js";
 
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
 const query = (fields) => new URLSearchParams(fields);

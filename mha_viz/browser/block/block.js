@@ -2,6 +2,17 @@
 import { make } from "../dom.js";
 import { mounted } from "../mount.js";
 import { queued } from "../post.js";
+/** @import { Children } from "../dom.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+
+/**
+ * A step of multi-head attention (ui/inside).
+ *
+ * @typedef {{ name: string, label: string, shape: string, inside: boolean }} Step
+ */
+
+/** @typedef {{ steps: Step[], step: string, heads: string[], head: number }} BlockData */
 
 // Steps in order as groups: each step outside a head alone, those inside together.
 /** @type {(steps: Step[]) => { inside: boolean, steps: Step[] }[]} */

@@ -6,10 +6,38 @@ import { Stage, readLook } from "../stage.js";
 import { drawDifference, listenToDifference } from "./difference.js";
 import { derive, drawScale, listenTo, measure, refresh } from "./panels.js";
 import { page, panelOf, setBegun, setControls } from "./parts.js";
+import { unpackPanels } from "./set.js";
 import { held, pinAt } from "./spots.js";
 import { drawTable } from "./tables.js";
-import { encodeTogether, parseTogether, unpackPanels } from "./together.js";
+import { encodeTogether, parseTogether } from "./together.js";
 import { edit, settle } from "./tray.js";
+/** @import { Parts } from "../dom.js" */
+/** @import { Unit } from "../geometry.js" */
+/** @import { ShownHead } from "../links.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+/** @import { Drawing, Look } from "../stage.js" */
+/** @import { DrawnDifference } from "./difference.js" */
+/** @import { PanelPart } from "./parts.js" */
+/** @import { Panels } from "./set.js" */
+/** @import { PanelsView, Refusal } from "./together.js" */
+
+/**
+ * @typedef {object} CompareApp
+ * @property {HTMLElement} root
+ * @property {Send} send
+ * @property {Panels} set
+ * @property {{ key: string, units: Unit[][], columns: Unit[][], heads: ShownHead[], top: number, standing:
+ *   Record<string, ([number, number] | null)[]>, diff: DrawnDifference | Refusal | null }} derived
+ * @property {{ action: string, index: number, count: number, view: PanelsView, focused: { index: number, to?: number,
+ *   tool: string }, until: number } | null} sent
+ * @property {number} frame
+ * @property {Look} look
+ * @property {Stage<PanelsView>} stage
+ * @property {Parts & { panels: PanelPart[] }} part
+ */
+
+/** @typedef {{ show: (bytes: Uint8Array) => void, stop: () => void }} CompareOnPage */
 
 const EMPTY = "No heads chosen yet. Press + Compare on the Explore page.";
 const ALONE =

@@ -1,11 +1,32 @@
 // The comparison's page elements. What the user does is reported to the functions in `on`.
 import { SPECIALS, UNITS, begin, choice, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
-import { keysOf } from "../geometry.js";
+import { keysOf } from "../reading.js";
 import { defaultsFor } from "../view.js";
 import { plate } from "./plate.js";
+import { nameOf, readingOf, sideOf } from "./set.js";
+import { START, areAlike, called, sameText, startOf } from "./together.js";
 import { icon, toolbar } from "./tools.js";
-import { START, areAlike, called, nameOf, readingOf, sameText, sideOf, startOf } from "./together.js";
+/** @import { Actions } from "../controls.js" */
+/** @import { Children, Parts } from "../dom.js" */
+/** @import { Setting } from "../view.js" */
+/** @import { Plate } from "./plate.js" */
+/** @import { Panels, Sides } from "./set.js" */
+/** @import { PanelsView } from "./together.js" */
+
+/**
+
+ *
+ * @typedef {object} PanelPartFields
+ * @property {HTMLElement} all
+ * @property {HTMLElement} name
+ * @property {HTMLElement} tools
+ * @property {HTMLElement} says
+ * @property {HTMLElement} note
+ * @property {HTMLElement} [rename]
+ * @property {string} drawn
+ */
+/** @typedef {Plate & PanelPartFields} PanelPart */
 
 const AS = [
   ["heatmap", "heatmap"],

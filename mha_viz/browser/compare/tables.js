@@ -1,10 +1,15 @@
 // The weights of one panel, or the difference, as a table.
 import { make } from "../dom.js";
-import { headName, paperName } from "../geometry.js";
 import { number, signed } from "../numerals.js";
+import { headName, paperName } from "../reading.js";
 import { table } from "../words.js";
 import { differenceTable, shortName } from "./parts.js";
-import { largest, readingOf } from "./together.js";
+import { readingOf } from "./set.js";
+import { largest } from "./together.js";
+/** @import { Parts } from "../dom.js" */
+/** @import { CompareApp } from "./compare.js" */
+/** @import { DrawnDifference } from "./difference.js" */
+/** @import { Panels } from "./set.js" */
 
 const TABLED = 300;
 

@@ -1,5 +1,14 @@
 // The buttons of a panel: what each does to the compared heads, as one stop of the Tab key.
 import { make } from "../dom.js";
+/** @import { Actions } from "../controls.js" */
+/** @import { Panels } from "./set.js" */
+/** @import { Edit } from "./tray.js" */
+
+/**
+ * A button of a panel: what it does to the tray, where it can.
+ *
+ * @typedef {{ name: string, label: string, change?: Omit<Edit, "index"> }} Tool
+ */
 
 const SVG = "http://www.w3.org/2000/svg";
 /** @type {Record<string, string>} */

@@ -1,5 +1,15 @@
 // Changes of the compared heads: sent to the server one at a time, and shown when the panels come back.
-import { encodeTogether, nameOf, openingAfter, placeAfter, readingOf, viewAfter } from "./together.js";
+import { nameOf, readingOf } from "./set.js";
+import { encodeTogether, openingAfter, placeAfter, viewAfter } from "./together.js";
+/** @import { CompareApp } from "./compare.js" */
+/** @import { Panels } from "./set.js" */
+/** @import { PanelsView } from "./together.js" */
+
+/**
+ * A change of the tray; `index` and `to` are panels.
+ *
+ * @typedef {{ action: string, index: number, to?: number, name?: string }} Edit
+ */
 
 const ANSWER_AFTER = 4000; // milliseconds after which a change counts as lost
 /** @type {Record<string, string>} */

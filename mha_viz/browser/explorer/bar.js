@@ -1,7 +1,9 @@
 // The heads of the open layer as switches: each is drawn in the links or not.
 import { make } from "../dom.js";
-import { headName } from "../geometry.js";
+import { headName } from "../reading.js";
 import { drawn, headColour, layerOf } from "./heads.js";
+/** @import { ReadingView } from "../geometry.js" */
+/** @import { Stores } from "./explorer.js" */
 
 const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // the same as the dashes in figures/theme.py
 

@@ -1,7 +1,9 @@
 // The roles of one head as short labels that link to its card.
 import { make } from "../dom.js";
-import { headName } from "../geometry.js";
+import { headName } from "../reading.js";
 import { colourOf } from "./roles.js";
+/** @import { Stores } from "./explorer.js" */
+/** @import { Role } from "./roles.js" */
 
 export class Chips {
   box = make("div", { class: "chips" });

@@ -12,6 +12,25 @@ import { Overview } from "./overview.js";
 import { Ranks } from "./ranks.js";
 import { Read } from "./read.js";
 import { Shown } from "./shown.js";
+/** @import { ReadingView } from "../geometry.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+/** @import { Drawing, Look } from "../stage.js" */
+/** @import { HeadRoles } from "./roles.js" */
+
+/**
+ * What the drawings of the explorer share: what was read, what the view shows of it, and what is pointed at. `say`
+ * tells screen readers; `isAlone`: in a file, without a server.
+ *
+ * @typedef {object} Stores
+ * @property {Read} read
+ * @property {Stage<ReadingView>} stage
+ * @property {Shown} shown
+ * @property {Heads} heads
+ * @property {Look} look
+ * @property {(words: string) => void} say
+ * @property {boolean} isAlone
+ */
 
 const REMEDY = "Reload the page without the part of its address after “&”, or read another text.";
 

@@ -1,16 +1,25 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
 import { SPECIALS, UNITS, begin, choice, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
-import { DEFAULTS, firstView, headName, isPair, paperName } from "../geometry.js";
+import { DEFAULTS, firstView, isPair } from "../geometry.js";
 import { drawHeatmap, labelStep } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks } from "../links.js";
+import { headName, paperName } from "../reading.js";
 import { pointOn, reveal } from "../stage.js";
 import { QUANTITIES, defaultsFor } from "../view.js";
 import { hiddenNote, readout, table } from "../words.js";
 import { HeadBar } from "./bar.js";
 import { Chips } from "./chips.js";
 import { layerOf } from "./heads.js";
+/** @import { Change } from "../controls.js" */
+/** @import { Children } from "../dom.js" */
+/** @import { Axes, ReadingView } from "../geometry.js" */
+/** @import { HeatmapLayout, LinksLayout, Spot } from "../layouts.js" */
+/** @import { LinkScene, ShownHead } from "../links.js" */
+/** @import { Reading } from "../reading.js" */
+/** @import { Walk } from "../stage.js" */
+/** @import { Stores } from "./explorer.js" */
 
 const SCALES = [
   ["fixed", "0 to 1"],

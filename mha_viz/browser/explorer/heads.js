@@ -1,8 +1,12 @@
 // Heads: which are open, which one is pointed at or has the cursor, and how a head is described.
-import { headName } from "../geometry.js";
 import { signColours } from "../ink.js";
 import { inNats, number, percent } from "../numerals.js";
+import { headName } from "../reading.js";
 import { spoken } from "./roles.js";
+/** @import { ReadingView } from "../geometry.js" */
+/** @import { Metric, Reading } from "../reading.js" */
+/** @import { Look } from "../stage.js" */
+/** @import { Role } from "./roles.js" */
 
 /** @typedef {import("../stage.js").Stage<ReadingView>} ReadingStage */
 /** @typedef {import("./read.js").Read} Read */

@@ -1,14 +1,16 @@
 // The grid of all heads: which are open, what each is known for, and one head's numbers beside it.
 import { make } from "../dom.js";
-import { headName } from "../geometry.js";
 import { resolution } from "../ink.js";
 import { gridCellAt } from "../layouts.js";
+import { headName } from "../reading.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
 import { surface } from "./head.js";
 import { headColour, layerOf } from "./heads.js";
 import { Preview } from "./preview.js";
 import { RoleSwitch } from "./switch.js";
+/** @import { GridLayout } from "../layouts.js" */
+/** @import { Stores } from "./explorer.js" */
 
 const LABEL = "All heads. Arrow keys move from head to head, Enter opens one, c adds one to the compared heads.";
 

@@ -1,8 +1,10 @@
 // The numbers and roles of the head that is pointed at in the grid, beside the grid.
 import { make } from "../dom.js";
-import { headName, keysOf, paperName } from "../geometry.js";
+import { headName, keysOf, paperName } from "../reading.js";
 import { Chips } from "./chips.js";
 import { drawBar, largest, measured } from "./heads.js";
+/** @import { Metric } from "../reading.js" */
+/** @import { Stores } from "./explorer.js" */
 
 export class Preview {
   #name = make("p", { class: "name" });

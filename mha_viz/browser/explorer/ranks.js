@@ -1,10 +1,16 @@
 // Which heads link two words: all heads ranked by one link.
 import { choice } from "../controls.js";
 import { make } from "../dom.js";
-import { headName, paperName, ranking, units } from "../geometry.js";
+import { ranking, units } from "../geometry.js";
 import { number } from "../numerals.js";
+import { headName, paperName } from "../reading.js";
 import { isShare } from "../view.js";
 import { drawBar, largest } from "./heads.js";
+/** @import { Axes, Link, Rank, Unit } from "../geometry.js" */
+/** @import { Spot } from "../layouts.js" */
+/** @import { ShownHead } from "../links.js" */
+/** @import { Reading } from "../reading.js" */
+/** @import { Stores } from "./explorer.js" */
 
 const RANKS = 6; // heads that are shown until the user asks for all
 

@@ -1,6 +1,8 @@
 // What was read: a reading, and what is known of its heads.
-import { keysOf, unpack } from "../geometry.js";
+import { keysOf, unpack } from "../reading.js";
 import { byHead } from "./roles.js";
+/** @import { Reading } from "../reading.js" */
+/** @import { HeadRoles } from "./roles.js" */
 
 const KEEP_BYTES = 64e6; // the most matrices that are cached for heads opened before
 

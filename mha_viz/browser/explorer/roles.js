@@ -1,6 +1,32 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
 import { make } from "../dom.js";
 
+/**
+ * @typedef {object} Role
+ * @property {number} head
+ * @property {string} role
+ * @property {string} name
+ * @property {string} words
+ * @property {string} standing
+ * @property {boolean} active
+ */
+
+/** @typedef {{ kinds: Record<string, number>, on: string[], measured: boolean, ofHead: Map<number, Role[]> }} Roles */
+
+/**
+ * What the server knows of the roles of heads; the step of the tour that the page says, and how often the search has
+ * opened a head.
+ *
+ * @typedef {object} HeadRoles
+ * @property {Record<string, number>} kinds
+ * @property {string[]} on
+ * @property {boolean} measured
+ * @property {Role[]} roles
+ * @property {string} tour
+ * @property {number} opened
+ * @property {boolean} quiet
+ */
+
 // {kinds: role → index among the colours, on: the corpora in words, ofHead: head → its roles, the strongest first}.
 /** @type {(headRoles: Pick<HeadRoles, "kinds" | "on" | "measured" | "roles">) => Roles} */
 export function byHead({ kinds, on, measured, roles }) {

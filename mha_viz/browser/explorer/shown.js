@@ -2,6 +2,11 @@
 import { block, chosen, shades, units } from "../geometry.js";
 import { signColours } from "../ink.js";
 import { drawn, headColour, headDash } from "./heads.js";
+/** @import { Axes, Pin, Unit } from "../geometry.js" */
+/** @import { Spot } from "../layouts.js" */
+/** @import { ShownHead } from "../links.js" */
+/** @import { Reading } from "../reading.js" */
+/** @import { Look } from "../stage.js" */
 
 /** @typedef {{ key: string, reading: Reading, rowsKey: string, axes: Axes, heads: ShownHead[] }} Derived */
 

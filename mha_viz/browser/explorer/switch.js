@@ -2,6 +2,7 @@
 import { make } from "../dom.js";
 import { rememberRoles } from "../memory.js";
 import { drawBadges, drawKinds } from "./roles.js";
+/** @import { Stores } from "./explorer.js" */
 
 export class RoleSwitch {
   #shown = make("input", { type: "checkbox", onchange: () => this.#turn() });

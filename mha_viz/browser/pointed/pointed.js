@@ -1,6 +1,7 @@
 // Marks the word under the pointer in every chart of a page: a band over its row or column, its name in the line of
 // words, its row in the table. `layout.meta` of a chart says which tokens are along which axes. Nothing is sent.
 import { make } from "../dom.js";
+/** @import { StreamlitComponent } from "../mount.js" */
 
 const WORDS = ".inside-held [data-token]";
 const ROWS = ".st-key-wide_inside_by_hand tbody tr";

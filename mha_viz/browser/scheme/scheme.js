@@ -7,6 +7,8 @@ import { HeadLinks } from "./links.js";
 import { nameCurrent } from "./navigation.js";
 import { Theme } from "./theme.js";
 import { mark, wideBoxes } from "./wide.js";
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
 
 // They outlive the component, which Streamlit makes anew on another page.
 const [keyboard, links, theme] = [new Keyboard(), new HeadLinks(), new Theme()];

@@ -1,5 +1,6 @@
 // Charts in the colours of the page: the server is told when the page has turned light or dark.
 import { isDark } from "../ink.js";
+/** @import { Send } from "../post.js" */
 
 const LOOKS = [400, 1500, 4000]; // milliseconds: a busy page takes its new colours late, and tells the server later
 

@@ -5,6 +5,17 @@ import { mounted } from "../mount.js";
 import { post } from "../post.js";
 import { answersOf, counted } from "./answers.js";
 import { keyList } from "./keys.js";
+/** @import { Parts } from "../dom.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+/** @import { SearchData } from "./answers.js" */
+
+/**
+ * @typedef {{ root: HTMLElement, send: Send, data: SearchData | null, timer: ReturnType<typeof setTimeout> | undefined,
+ *   part: Parts }} SearchApp
+ */
+
+/** @typedef {{ show: (data: SearchData) => void, stop: () => void }} SearchOnPage */
 
 const ASK_AFTER = 250; // milliseconds without typing before the server is asked
 const TYPED_INTO =

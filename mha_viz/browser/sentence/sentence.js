@@ -1,6 +1,6 @@
 // The sentence component: the text in large type, its examples, its second sentence and the model that reads it.
-import { copiedLink } from "../link.js";
 import { make } from "../dom.js";
+import { copiedLink } from "../link.js";
 import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
 import { mounted } from "../mount.js";
 import { queued } from "../post.js";
@@ -17,6 +17,17 @@ import {
   showPast,
 } from "./fields.js";
 import { TypedField } from "./typed.js";
+/** @import { Actions } from "../controls.js" */
+/** @import { Parts } from "../dom.js" */
+/** @import { Typed } from "../memory.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+/** @import { Example, SentenceData } from "./fields.js" */
+
+/**
+ * @typedef {{ send: Send, part: Parts, typed: Record<"text" | "pair", TypedField>, last:
+ *   Partial<SentenceData> }} SentenceApp
+ */
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: SentenceData) => void }} */
 export function sentence(root, send) {

@@ -2,6 +2,8 @@
 import { make } from "../dom.js";
 import { copiedLink } from "../link.js";
 import { mounted } from "../mount.js";
+/** @import { LinkData } from "../link.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
 
 const CLOSES = ["keydown", "pointerdown"];
 

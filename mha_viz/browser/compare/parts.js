@@ -15,8 +15,6 @@ import { icon, toolbar } from "./tools.js";
 /** @import { PanelsView } from "./together.js" */
 
 /**
-
- *
  * @typedef {object} PanelPartFields
  * @property {HTMLElement} all
  * @property {HTMLElement} name
@@ -150,10 +148,10 @@ export function shortName(set, panel) {
 export function panelOf(set, index, on) {
   const { layer, head, name } = nameOf(set, index);
   const p = /** @type {PanelPart} */ (plate());
-  const number_ = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
+  const number = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
   p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
   p.tools = toolbar(set, index, on);
-  const title = make("h2", {}, number_, make("code", {}, name), quiet(` (${layer + 1}-${head + 1})`));
+  const title = make("h2", {}, number, make("code", {}, name), quiet(` (${layer + 1}-${head + 1})`));
   p.says = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
   const whose = whoseOf(set, index);
@@ -316,15 +314,15 @@ function tableOf(p, on) {
 // One of the largest differences: "it → animal 0.677 → 0.051 −0.626", with a bar for its size and sign.
 /** @type {(from: string, to: string, numbers: string[], share: number, on: object) => HTMLElement} */
 export function entry(from, to, numbers, share, on) {
-  const bar_ = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
-  bar_.style.setProperty("--share", `${Math.abs(share) * 50}%`);
+  const strip = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
+  strip.style.setProperty("--share", `${Math.abs(share) * 50}%`);
   const [first, second, difference] = numbers;
   const button = make(
     "button",
     { type: "button", ...on },
     make("span", { class: "link" }, typedText(from), " → ", typedText(to)),
     make("span", { class: "soft" }, `${first} → ${second}`),
-    bar_,
+    strip,
     make("span", { class: "value" }, difference),
   );
   return make("li", {}, button);

@@ -49,7 +49,7 @@ import { nameOf, readingOf, sideOf } from "./set.js";
 // ---- The view in the URL ------------------------------------------------------------------------------------
 
 export const START = defaultsOf(["as", "unit", "special", "links", "scale"]);
-const PANEL_PATTERNS = patternsOf(Object.keys(START));
+const PATTERNS = patternsOf(Object.keys(START));
 
 // If any of the texts is long, the panels begin with its strongest links, on one scale.
 const { special, links } = LONG.defaults;
@@ -67,8 +67,7 @@ export function parseTogether(params, set) {
   const last = (name) => params.getAll(name).at(-1) ?? ""; // the last value of a repeated parameter, as on the server
   const view = /** @type {PanelsView} */ ({ pin: null, diff: null });
   for (const [name, first] of Object.entries(startOf(set))) {
-    view[/** @type {Setting} */ (name)] =
-      PANEL_PATTERNS[name].test(last(name)) && isShared(last(name)) ? last(name) : first;
+    view[/** @type {Setting} */ (name)] = PATTERNS[name].test(last(name)) && isShared(last(name)) ? last(name) : first;
   }
   const count = set.panels.length;
   const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff || "") || [];

@@ -26,9 +26,9 @@ const ICONS = {
 /** @type {(set: Panels, index: number, on: Actions) => HTMLElement} */
 export function toolbar(set, index, on) {
   const buttons = toolsOf(set, index).map((tool) => toolButton(tool, index, on));
-  const bar_ = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
-  roving(bar_, buttons);
-  return bar_;
+  const bar = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
+  roving(bar, buttons);
+  return bar;
 }
 
 /** @type {(set: Panels, index: number) => Tool[]} */
@@ -60,16 +60,16 @@ function toolButton({ name, label, change }, index, on) {
 const buttonAt = (event) => /** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest("button"));
 
 // One tab stop; arrow keys move inside.
-/** @type {(bar_: HTMLElement, buttons: HTMLElement[]) => void} */
-function roving(bar_, buttons) {
+/** @type {(bar: HTMLElement, buttons: HTMLElement[]) => void} */
+function roving(bar, buttons) {
   /** @type {(button: HTMLElement) => void} */
   const stop = (button) =>
     buttons.forEach((other) => {
       other.tabIndex = other === button ? 0 : -1;
     });
   stop(buttons[0]);
-  bar_.addEventListener("focusin", (event) => stop(buttonAt(event)));
-  bar_.onkeydown = (event) => {
+  bar.addEventListener("focusin", (event) => stop(buttonAt(event)));
+  bar.onkeydown = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;
     event.preventDefault();

@@ -8,8 +8,6 @@ import { make } from "../dom.js";
 /** @typedef {{ text: string, pair: string, look: string }} Example */
 
 /**
-
- *
  * @typedef {object} SentenceDataFields
  * @property {string} text
  * @property {string} pair

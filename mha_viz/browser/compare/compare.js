@@ -10,7 +10,7 @@ import { unpackPanels } from "./set.js";
 import { held, pinAt } from "./spots.js";
 import { drawTable } from "./tables.js";
 import { encodeTogether, parseTogether } from "./together.js";
-import { edit, settle } from "./tray.js";
+import { Tray } from "./tray.js";
 /** @import { Parts } from "../dom.js" */
 /** @import { Unit } from "../geometry.js" */
 /** @import { ShownHead } from "../links.js" */
@@ -25,12 +25,10 @@ import { edit, settle } from "./tray.js";
 /**
  * @typedef {object} CompareApp
  * @property {HTMLElement} root
- * @property {Send} send
  * @property {Panels} set
  * @property {{ key: string, units: Unit[][], columns: Unit[][], heads: ShownHead[], top: number, standing:
  *   Record<string, ([number, number] | null)[]>, diff: DrawnDifference | Refusal | null }} derived
- * @property {{ action: string, index: number, count: number, view: PanelsView, focused: { index: number, to?: number,
- *   tool: string }, until: number } | null} sent
+ * @property {Tray} tray
  * @property {number} frame
  * @property {Look} look
  * @property {Stage<PanelsView>} stage
@@ -48,10 +46,8 @@ export function compare(root, send, locate = () => window.location.search) {
   /** @type {CompareApp} */
   const app = /** @type {any} */ ({
     root,
-    send,
     set: null,
     derived: null, // what the view shows of every panel
-    sent: null, // a change of the compared heads that is not answered yet
     frame: 0,
     look: /** @type {Look} */ ({ veil: 0.5 }), // lighter than in the explorer, because the other rows are compared
   });
@@ -59,8 +55,11 @@ export function compare(root, send, locate = () => window.location.search) {
   app.part = page({
     change: (fields, delay) => app.stage.change(fields, delay),
     subtract: (ofSecond) => subtract(app, ofSecond),
-    edit: (change) => edit(app, change),
+    edit: (change) => app.tray.edit(app.set, change),
     table: () => drawTable(app),
+  });
+  app.tray = new Tray(send, app.stage, (words) => {
+    app.part.announcement.textContent = words;
   });
   root.replaceChildren(app.part.all);
   listenToDifference(app);
@@ -128,15 +127,15 @@ function show(app, bytes) {
   const isSame = app.set?.key === next.key;
   if (!isSame) arrive(app, next);
   draw(app);
-  if (!isSame) settle(app);
+  if (!isSame) app.tray.settle(app.set, app.part.panels);
 }
 
 /** @type {(app: CompareApp, next: Panels) => void} */
 function arrive(app, next) {
-  const { part, stage, sent } = app;
+  const { part, stage, tray } = app;
   Object.assign(app, { set: next, derived: null });
-  stage.adopt(sent?.count === next.panels.length ? sent.view : undefined);
-  part.panels = next.panels.map((_, index) => panelOf(next, index, { edit: (change) => edit(app, change) }));
+  stage.adopt(tray.viewOf(next));
+  part.panels = next.panels.map((_, index) => panelOf(next, index, { edit: (change) => tray.edit(next, change) }));
   part.panels.forEach((panel, index) => listenTo(app, panel, index));
   part.sheet.replaceChildren(...part.panels.map((panel) => panel.all));
 }

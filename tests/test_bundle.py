@@ -189,3 +189,12 @@ def test_every_style_sheet_of_the_pages_is_applied_by_one() -> None:
     sources = [path.read_text("utf-8") for path in bundle.FOLDER.with_name("ui").rglob("*.py")]
     assert sheets == {name for source in sources for name in re.findall(r'style\.apply\("(\w+)"', source)}
     assert bundle.page_style("switch_off").startswith("@media (max-width: 1000px) {\n.stHorizontalBlock")
+
+
+def test_no_module_takes_the_place_of_what_the_browser_offers_to_another(tmp_path: Path) -> None:
+    entry = write(
+        tmp_path,
+        entry='import { f } from "./other.js";\nconsole.log(f(), typeof queueMicrotask(() => {}));\n',
+        other="function queueMicrotask() {\n  return 1;\n}\nexport const f = () => queueMicrotask();\n",
+    )
+    assert run(entry) == "1 undefined\n"

@@ -109,6 +109,7 @@ def _ours(head: Head) -> str:
     return f"""<!doctype html><meta charset="utf-8"><style>{_THEME}{style("explorer")}</style>
 <script>const get = () => fetch("/packet").then((answer) => answer.arrayBuffer()); const first = get();</script>
 <body><div class="mha-explorer"></div><script type="module">{script("explorer")}
+const {{ explorer }} = $explorer_explorer;
 let app;
 window.load = async (coming) => {{
   const bytes = new Uint8Array(await (coming ?? get()));

@@ -68,7 +68,7 @@ class Sheet:
         **query: str,
     ) -> Sheet:
         """A new comparison in place of the last one; ``query`` is its address."""
-        source = script("compare").replace("export default function", "globalThis.mount = function") + MOUNT
+        source = script("compare").replace("export default", "globalThis.mount =") + MOUNT
         self._html = PAGE.format(*SCHEMES[scheme], style("compare"), source)
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
         self.page.goto(f"{ORIGIN}?{urlencode(query)}")

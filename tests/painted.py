@@ -7,8 +7,10 @@ from typing import Any, cast
 import numpy as np
 from playwright.sync_api import Locator, Page
 
+from mha_viz.browser.bundle import served_file
 from mha_viz.figures.frames import Recording, frames
 from mha_viz.figures.theme import LIGHT
+from mha_viz.serving.paths import COMPONENTS
 from tests.browser_tab import FRAMES
 from tests.screenshots import luminance, still
 
@@ -55,6 +57,11 @@ MEASURE = """(canvases) => canvases.filter((canvas) => canvas.checkVisibility())
   return [{ n: cells.n, rows: rows.length, columns: columns.length, off: Math.max(off(rows, "y"), off(columns, "x")),
     aside }];
 })"""
+# New data for a component, as the page gives them to it.
+SHOW = """async (root, [file, data]) => {
+  const { default: component } = await import(file);
+  component({ data, parentElement: root.parentNode, setTriggerValue: () => {} });
+}"""
 # Where each word ends, or begins on the right half of a picture, in pixels of the screen; and on which half it is.
 ENDS = """(canvases) => canvases.flatMap((canvas) => {
   const box = canvas.getBoundingClientRect();
@@ -75,6 +82,12 @@ def stand_beside_their_rows(page: Page, maps: str = MAPS, words: int | None = No
         assert words is None or one["n"] == words
         assert one["off"] <= 1
         assert one["aside"] <= 1
+
+
+def show_words(page: Page, count: int) -> None:
+    """Give the player of a training four maps of one step with so many words."""
+    player = f"/{COMPONENTS}mha_player/{served_file('player')}"
+    page.locator(".mha-player").evaluate(SHOW, [player, of_words(count)])
 
 
 def of_words(count: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from mha_viz.ui.lab.questions import questions
 from tests import forced_colours, lanes
 from tests.browser_tab import DESKTOP, FRAMES, PATIENCE, PHONE, BrowserTab
 from tests.forced_colours import chosen
-from tests.painted import NOTE, are_easy_to_read, of_words, stand_beside_their_rows
+from tests.painted import NOTE, are_easy_to_read, show_words, stand_beside_their_rows
 from tests.screenshots import differing
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _is_there_in_both_schemes(visitor: BrowserTab, begins: Scheme, first: Viewpo
 
 def _maps_of_any_number_of_words(page: Page) -> None:
     for count in lanes.some(range(5, 21), 5, 12, 20):
-        page.locator(".mha-player").evaluate("(root, data) => root.app.show(data)", of_words(count))
+        show_words(page, count)
         stand_beside_their_rows(page, words=count)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -19,59 +20,93 @@ def write(folder: Path, **modules: str) -> Path:
     return paths[0]
 
 
+def run(entry: Path) -> str:
+    """What a joined text logs when node runs it."""
+    done = _node("--input-type=module", "--eval", bundle.joined(entry))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _node(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    node = find()
+    assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
+    return subprocess.run([node, *arguments], capture_output=True, text=True, check=False)
+
+
 def test_a_module_follows_what_it_imports_and_comes_once(tmp_path: Path) -> None:
     entry = write(
         tmp_path,
-        entry='import { right } from "./right.js";\nimport {\n  left,\n} from "./left.js";\nlog(right, left);\n',
+        entry='import { right } from "./right.js";\nimport {\n  left,\n} from "./left.js";\n'
+        "console.log(right, left);\n",
         left='import { base } from "./base.js";\nexport const left = base + "l";\n',
         right='import { base } from "./base.js";\nexport const right = base + "r";\n',
-        base='export const base = "b";\n',
+        base='console.log("once");\nexport const base = "b";\n',
     )
-    assert bundle.one_module(entry).split("\n") == [
-        'const base = "b";',
-        'const right = base + "r";',
-        'const left = base + "l";',
-        "log(right, left);",
-        "",
-    ]
+    assert run(entry) == "once\nbr bl\n"
+
+
+def test_two_entries_share_what_both_import(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        one='import { base } from "./base.js";\nexport const one = base;\n',
+        other='import { base } from "./base.js";\nexport const other = base;\n',
+        base="export const base = {};\n",
+    )
+    text = bundle.joined(tmp_path / "one.js", tmp_path / "other.js")
+    assert text.count("const base = {};") == 1
 
 
 def test_comments_and_indentation_are_left_out(tmp_path: Path) -> None:
     source = "/**\n * @param {string} a\n */\nfunction f(a) {\n  // why\n  return a; // how\n}\n"
-    assert bundle.one_module(write(tmp_path, entry=source)) == "function f(a) {\nreturn a; // how\n}\n"
+    assert "{\nfunction f(a) {\nreturn a; // how\n}\nreturn {  };\n" in bundle.joined(write(tmp_path, entry=source))
 
 
 def test_what_a_module_imports_from_json_stands_in_the_text(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{\n  "b": "\\\\d"\n}\n', "utf-8")
-    entry = write(tmp_path, entry='import A from "./a.json" with { type: "json" };\nlog(A.b);\n')
-    assert bundle.one_module(entry) == 'const A = {"b":"\\\\d"};\nlog(A.b);\n'
+    entry = write(tmp_path, entry='import A from "./a.json" with { type: "json" };\nconsole.log(A.b);\n')
+    assert run(entry) == "\\d\n"
 
 
 def test_a_comment_before_code_takes_none_of_it_along(tmp_path: Path) -> None:
     source = "/** @type {any} */ (a).b();\nkeep();\n/** @type {any} */\nconst c = 1;\n"
-    assert bundle.one_module(write(tmp_path, entry=source)) == "/** @type {any} */ (a).b();\nkeep();\nconst c = 1;\n"
+    left = "/** @type {any} */ (a).b();\nkeep();\nconst c = 1;\n"
+    assert left in bundle.joined(write(tmp_path, entry=source))
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("const same = 1;", "const same = 2;"),
-        ("export function same() {}", "let same = 2;"),
-        ("export async function same() {}", "export class same {}"),
-        ("const { a, same } = f();", "const [same, b] = g();"),
-        ("const {\n  a: same,\n} = f();", "function* same() {}"),
-    ],
-)
-def test_equal_names_at_the_top_level_are_refused(tmp_path: Path, first: str, second: str) -> None:
-    entry = write(tmp_path, entry=f'import {{ x }} from "./other.js";\n{first}\n', other=f"{second}\n")
-    with pytest.raises(ValueError, match=r"^other\.js and entry\.js both declare “same” at their top level\. They"):
-        bundle.one_module(entry)
+@pytest.mark.parametrize("names", ["same", "same as another"])
+def test_each_module_has_a_scope_of_its_own(tmp_path: Path, names: str) -> None:
+    local = names.split()[-1]
+    entry = write(
+        tmp_path,
+        entry=f'import {{ {names} }} from "./other.js";\nimport {{ f }} from "./f.js";\nconst inner = 1;\n'
+        f"console.log(new {local}().inner(), inner, f());\n",
+        other="const inner = 2;\nexport class same {\n  inner() {\n    return inner;\n  }\n}\n",
+        f="let same = 3;\nexport function f() {\n  return same;\n}\n",
+    )
+    assert run(entry) == "2 1 3\n"
 
 
-def test_equal_names_inside_functions_are_no_matter(tmp_path: Path) -> None:
-    body = "export function {}() {{\n  const same = 1;\n  return same;\n}}\n"
-    entry = write(tmp_path, entry='import { g } from "./other.js";\n' + body.format("f"), other=body.format("g"))
-    assert bundle.one_module(entry).count("const same = 1;") == 2
+def test_every_kind_of_export_is_handed_on(tmp_path: Path) -> None:
+    entry = write(
+        tmp_path,
+        entry='import { C, a, f, g, h } from "./other.js";\nconsole.log(a, f(), typeof C, typeof g, ...h());\n',
+        other="export const a = 1;\nexport function f() {\n  return 2;\n}\nexport class C {}\n"
+        "export async function g() {\n  return 3;\n}\nexport function* h() {\n  yield 4;\n}\n",
+    )
+    assert run(entry) == "1 2 function function 4\n"
+
+
+def test_the_default_export_of_a_component_can_be_called(tmp_path: Path) -> None:
+    entry = write(tmp_path, entry="export default function (component) {\n  console.log(component);\n}\n")
+    done = _node("--input-type=module", "--eval", f'{bundle.joined(entry)}{bundle.constant(entry)}.default("c");')
+    assert (done.stdout, done.stderr) == ("c\n", "")
+
+
+@pytest.mark.parametrize("statement", ["export let a = 1;", "export { a };", "export default a;", "export * from 'b';"])
+def test_an_export_that_one_text_cannot_hand_on_is_refused(tmp_path: Path, statement: str) -> None:
+    entry = write(tmp_path, entry=f"{statement}\n")
+    with pytest.raises(ValueError, match=r"^entry\.js: “export .*” is not an export where a constant"):
+        bundle.joined(entry)
 
 
 def test_a_circle_is_refused_with_its_modules(tmp_path: Path) -> None:
@@ -82,13 +117,12 @@ def test_a_circle_is_refused_with_its_modules(tmp_path: Path) -> None:
         b='import { a } from "./a.js";\nexport const b = 1;\n',
     )
     with pytest.raises(ValueError, match=r"in a circle .*: a\.js → b\.js → a\.js\."):
-        bundle.one_module(entry)
+        bundle.joined(entry)
 
 
 @pytest.mark.parametrize(
     "statement",
     [
-        'import { a as b } from "./other.js";',
         'import * as other from "./other.js";',
         'import other from "./other.js";',
         'import { a } from "somewhere";',
@@ -98,7 +132,7 @@ def test_a_circle_is_refused_with_its_modules(tmp_path: Path) -> None:
 def test_an_import_that_one_text_cannot_express_is_refused(tmp_path: Path, statement: str) -> None:
     entry = write(tmp_path, entry=f"{statement}\n", other="export const a = 1;\n")
     with pytest.raises(ValueError, match=r"^entry\.js: “import .* is not of the form import"):
-        bundle.one_module(entry)
+        bundle.joined(entry)
 
 
 PARSED = """
@@ -112,10 +146,7 @@ def test_each_component_is_one_module_that_node_can_read(tmp_path: Path) -> None
     for component in bundle.COMPONENTS:
         (tmp_path / f"{component}.mjs").write_text(bundle.module(component), "utf-8")
         assert "\nimport " not in bundle.module(component)
-    node = find()
-    assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
-    command = [node, "--experimental-vm-modules", "--input-type=module", "--eval", PARSED, "--"]
-    done = subprocess.run([*command, *tmp_path.iterdir()], capture_output=True, text=True, check=False)
+    done = _node("--experimental-vm-modules", "--input-type=module", "--eval", PARSED, "--", *tmp_path.iterdir())
     assert done.returncode == 0, done.stderr
 
 
@@ -147,8 +178,23 @@ def test_explorer_and_compare_say_once_what_they_share() -> None:
 
 
 @pytest.mark.parametrize("component", ["explorer", "compare"])
-def test_what_opens_a_page_that_stands_alone_fits_into_one_text_with_it(component: str) -> None:
-    entries = [bundle.FOLDER / name for name in (f"{component}/{component}.js", "alone.js")]
-    paths = {path for entry in entries for path in bundle._in_order(entry.resolve(), ())}
-    bundle._refuse_equal_names({path: bundle._source(path) for path in paths})
-    assert len(paths) > 5
+def test_a_page_that_stands_alone_calls_what_opens_it(component: str) -> None:
+    text = bundle.script_alone(component, "openAlone")
+    assert text.endswith("$alone.openAlone($explorer_explorer.explorer);\n".replace("explorer", component))
+    assert "import " not in text.replace("cannot import", "")
+
+
+def test_every_style_sheet_of_the_pages_is_applied_by_one() -> None:
+    sheets = {path.stem for path in (bundle.FOLDER / "pages").glob("*.css")}
+    sources = [path.read_text("utf-8") for path in bundle.FOLDER.with_name("ui").rglob("*.py")]
+    assert sheets == {name for source in sources for name in re.findall(r'style\.apply\("(\w+)"', source)}
+    assert bundle.page_style("switch_off").startswith("@media (max-width: 1000px) {\n.stHorizontalBlock")
+
+
+def test_no_module_takes_the_place_of_what_the_browser_offers_to_another(tmp_path: Path) -> None:
+    entry = write(
+        tmp_path,
+        entry='import { f } from "./other.js";\nconsole.log(f(), typeof queueMicrotask(() => {}));\n',
+        other="function queueMicrotask() {\n  return 1;\n}\nexport const f = () => queueMicrotask();\n",
+    )
+    assert run(entry) == "1 undefined\n"

@@ -1,4 +1,11 @@
 // A drawing in a file without a server: its data is in the page; changes stay in the address.
+/** @import { Send } from "./post.js" */
+
+/**
+ * A component in a file that stands alone.
+ *
+ * @typedef {{ show: (bytes: Uint8Array) => void }} Mounted
+ */
 
 // The even bytes, then the odd ones, deflated, in base64: see `packed` in exports/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */

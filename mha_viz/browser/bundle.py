@@ -1,13 +1,15 @@
 """The JavaScript and the style of a component as one text, for the app's pages and for standalone files.
 
 The sources are read as files, because a standalone page needs no Streamlit. A server sends a component's :func:`module`
-as the file :func:`served_file`.
+as the file :func:`served_file`. Whoever runs the app from a checkout has no Node, so that a bundler such as esbuild
+would mean generated files in the repository; our modules import and export in two forms only, which are easily joined.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -19,10 +21,11 @@ COMPONENTS = tuple(sorted(path.stem for path in FOLDER.glob("*/*.js") if path.st
 
 _IMPORT = re.compile(r"^import\b[^;]*;\n", re.MULTILINE)
 _JSON_IMPORT = re.compile(r'^import (\w+) from "(\.[^"]+\.json)" with \{ type: "json" \};\n', re.MULTILINE)
-_NAMED_IMPORT = re.compile(r'import \{[^}]*\} from "(\.[^"]+)";\n')
+_NAMED_IMPORT = re.compile(r'import (\{[^}]*\}) from "(\.[^"]+)";\n')
 _STYLE_IMPORT = re.compile(r'^@import "(\.[^"]+\.css)";\n', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=const|let|class|async|function)", re.MULTILINE)
-_DECLARED = re.compile(r"^(?:export )?(?:const|let|class|(?:async )?function\*?) (\w+|[{[][^=]*)", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:const|class|(?:async )?function\*?) (\w+))", re.MULTILINE)
+_DEFAULT_EXPORT = re.compile(r"^export default function (?=\()", re.MULTILINE)
+_OTHER_EXPORT = re.compile(r"^export\b.*", re.MULTILINE)
 _COMMENT_BLOCK = re.compile(r"^\s*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 _COMMENT_LINE = re.compile(r"^\s*//.*\n", re.MULTILINE)
 _INDENT = re.compile(r"^\s+", re.MULTILINE)
@@ -33,79 +36,90 @@ const styleSheet = new CSSStyleSheet();
 styleSheet.replaceSync({style});
 export default (component) => {{
 component.parentElement.adoptedStyleSheets = [styleSheet];
-return mount(component);
+return {mount}(component);
 }};
 """
 
 
 @cache
 def script(component: str) -> str:
-    """The JavaScript modules of a component as one module."""
-    return one_module(FOLDER / component / f"{component}.js")
+    """The JavaScript modules of a component as one module, whose default export mounts it."""
+    entry = _entry(component)
+    return f"{joined(entry)}export default {constant(entry)}.default;\n"
 
 
-def one_module(entry: Path) -> str:
-    """``entry`` and everything that it imports as one module, each part after its imports.
+@cache
+def script_alone(component: str, opener: str) -> str:
+    """The script of a page that stands alone: the component, opened by the function ``opener`` of ``alone.js``."""
+    entry, alone = _entry(component), FOLDER / "alone.js"
+    return f"{joined(entry, alone)}{constant(alone)}.{opener}({constant(entry)}.{component});\n"
+
+
+def _entry(component: str) -> Path:
+    return FOLDER / component / f"{component}.js"
+
+
+def joined(*entries: Path) -> str:
+    """``entries`` and everything that they import as one text, each module once and after its imports.
 
     Under node, the modules import each other; a page gets them as one text, because inline component code cannot
-    import. Comments on separate lines and indentation are removed.
+    import. Each module is a function that runs at once and returns its exports, so that its other names are its own.
+    Comments on separate lines and indentation are removed.
 
-    Raises ValueError if modules cannot share one scope: two declare one name at their top level, they import each other
-    in a circle, or an import is not of the form ``import { a, b } from "./module.js";``.
+    Raises ValueError if modules import each other in a circle, if an import is not of the form ``import { a, b } from
+    "./module.js";``, or if an export is not a constant, function or class where it is declared.
     """
-    modules = {path: _source(path) for path in _in_order(entry.resolve(), ())}
-    _refuse_equal_names(modules)
-    source = "\n".join(modules.values())
-    for pattern in (_IMPORT, _EXPORT, _COMMENT_BLOCK, _COMMENT_LINE, _INDENT):
-        source = pattern.sub("", source)
-    return source
+    needed = [path for entry in entries for path in _in_order(entry.resolve(), ())]
+    return "".join(_scoped(path) for path in dict.fromkeys(needed))
+
+
+def constant(path: Path) -> str:
+    """The name under which a joined text holds the exports of a module: ``$explorer_head`` of ``explorer/head.js``."""
+    return "$" + re.sub(r"\W+", "_", os.path.relpath(path.resolve().with_suffix(""), FOLDER))
 
 
 def _in_order(path: Path, importers: tuple[Path, ...]) -> Iterable[Path]:
-    """The modules that ``path`` needs, itself last. One may occur again: only its first place counts."""
+    """The modules that ``path`` needs, itself last."""
     if path in importers:
         circle = " → ".join(module.name for module in (*importers[importers.index(path) :], path))
         raise ValueError(f"Modules that import each other in a circle cannot be one text: {circle}.")
-    needed = (_in_order(other, (*importers, path)) for other in _imported(path))
+    needed = (_in_order(other, (*importers, path)) for _, other in _imported(path))
     return dict.fromkeys([*(module for modules in needed for module in modules), path])
+
+
+def _scoped(path: Path) -> str:
+    """A module as a constant that holds its exports."""
+    source = _source(path)
+    exports = _EXPORT.findall(source) + ["default: $default"] * bool(_DEFAULT_EXPORT.search(source))
+    for pattern, text in ((_IMPORT, ""), (_EXPORT, ""), (_DEFAULT_EXPORT, "function $default")):
+        source = pattern.sub(text, source)
+    if other := _OTHER_EXPORT.search(source):
+        raise ValueError(f"{path.name}: “{other[0]}” is not an export where a constant, function or class is declared.")
+    for pattern in (_COMMENT_BLOCK, _COMMENT_LINE, _INDENT):
+        source = pattern.sub("", source)
+    imports = "".join(f"const {names} = {constant(other)};\n" for names, other in _imported(path))
+    return f"const {constant(path)} = (() => {{\n{imports}{source}return {{ {', '.join(exports)} }};\n}})();\n"
 
 
 def _source(path: Path) -> str:
     """The text of a module, including what it imports from JSON files."""
 
-    def constant(statement: re.Match[str]) -> str:
+    def json_constant(statement: re.Match[str]) -> str:
         content = json.loads((path.parent / statement[2]).read_text("utf-8"))
         return f"const {statement[1]} = {json.dumps(content, separators=(',', ':'))};\n"
 
-    return _JSON_IMPORT.sub(constant, path.read_text("utf-8"))
+    return _JSON_IMPORT.sub(json_constant, path.read_text("utf-8"))
 
 
-def _imported(path: Path) -> Iterator[Path]:
-    """The files that a module imports, in the order of its import statements."""
+def _imported(path: Path) -> Iterator[tuple[str, Path]]:
+    """The names that a module imports, as a pattern that takes them from an object, and their file, in order."""
     for statement in _IMPORT.findall(_source(path)):
         named = _NAMED_IMPORT.fullmatch(statement)
-        if not named or re.search(r"\bas\b", statement):
+        if not named:
             first = statement.strip().splitlines()[0]
             raise ValueError(f'{path.name}: “{first}” is not of the form import {{ a, b }} from "./module.js";')
-        yield (path.parent / named[1]).resolve()
-
-
-def _refuse_equal_names(modules: dict[Path, str]) -> None:
-    """In one text, all modules share one scope, where a name can be declared only once."""
-    declared: dict[str, Path] = {}
-    for path, source in modules.items():
-        for name in _top_level_names(source):
-            if name in declared:
-                raise ValueError(
-                    f"{declared[name].name} and {path.name} both declare “{name}” at their top level. "
-                    "They travel as one text: rename one of them."
-                )
-            declared[name] = path
-
-
-def _top_level_names(source: str) -> Iterator[str]:
-    for pattern in _DECLARED.findall(source):
-        yield from re.findall(r"\w+(?=\s*(?:[,}\]]|$))", pattern)
+        names = re.sub(r"\s+as\s+", ": ", " ".join(named[1].split()))
+        yield names, (path.parent / named[2]).resolve()
 
 
 @cache
@@ -122,10 +136,17 @@ def joined_style(sheet: Path) -> str:
 
 
 @cache
+def page_style(sheet: str) -> str:
+    """A style sheet of the app's pages, without indentation, because every run of a page sends it."""
+    return _INDENT.sub("", joined_style(FOLDER / "pages" / f"{sheet}.css"))
+
+
+@cache
 def module(component: str) -> str:
     """The component's script with its style, as one JavaScript module."""
-    mount = script(component).replace("export default function", "const mount = function")
-    return mount + _WITH_STYLE.format(style=json.dumps(style(component)))
+    entry = _entry(component)
+    style_text = json.dumps(style(component))
+    return joined(entry) + _WITH_STYLE.format(style=style_text, mount=f"{constant(entry)}.default")
 
 
 @cache

@@ -1,6 +1,21 @@
 // The settings of a drawing: the choices and their page elements, the same in every component.
-import { linkRule } from "./geometry.js";
 import { make } from "./dom.js";
+import { linkRule } from "./geometry.js";
+/** @import { Setting, Settings } from "./view.js" */
+
+/** @typedef {(fields: Record<string, any>, delay?: number) => void} Change */
+
+/**
+ * A setting of the view on the page.
+ *
+ * @typedef {{ box: HTMLElement, set: (value: string) => void }} Control
+ */
+
+/**
+ * What a component's page elements tell what a person does to, by name.
+ *
+ * @typedef {Record<string, (...values: any[]) => void>} Actions
+ */
 
 export const UNITS = [
   ["words", "words", "Attention to a word is the sum over its pieces, from a word the mean"],
@@ -39,23 +54,27 @@ export function segments(caption, name, options, change) {
   };
 }
 
+// A menu with a caption; `choose` is called with the value.
 /**
- * @type {(caption: string, options: readonly string[][], onchange: (event: Event) => void) => { select:
- *   HTMLSelectElement, box: HTMLElement }}
+ * @type {(caption: string, options: readonly string[][], choose: (value: string) => void) => Control & { select:
+ *   HTMLSelectElement }}
  */
-export function choice(caption, options, onchange) {
-  const select = make(
-    "select",
-    { onchange },
-    ...options.map(([value, text]) => make("option", { value, textContent: text })),
-  );
-  return { select, box: make("label", { class: "choice" }, make("span", {}, caption), select) };
+export function choice(caption, options, choose) {
+  const entries = options.map(([value, textContent]) => make("option", { value, textContent }));
+  const select = make("select", { onchange: () => choose(select.value) }, ...entries);
+  return {
+    select,
+    box: make("label", { class: "choice" }, make("span", {}, caption), select),
+    set: (value) => {
+      select.value = value;
+    },
+  };
 }
 
 // Which links are drawn: a rule, and its number if it has one.
 /** @type {(change: Change) => Control} */
 export function linksChoice(change) {
-  const mode = choice("Links", LINKS, () => change({ links: FIRST_LINKS[mode.select.value] }));
+  const mode = choice("Links", LINKS, (rule) => change({ links: FIRST_LINKS[rule] }));
   const shown = make("output");
   const slider = make("input", { type: "range", "aria-label": "Value for the choice of links" });
   slider.oninput = () => {
@@ -65,7 +84,7 @@ export function linksChoice(change) {
   /** @type {(links: string) => void} */
   const set = (links) => {
     const rule = linkRule(links);
-    mode.select.value = rule.mode;
+    mode.set(rule.mode);
     slider.hidden = shown.hidden = rule.mode === "all";
     [slider.min, slider.max, slider.step] = RANGES[rule.mode].map(String);
     slider.value = String(rule.value);

@@ -1,4 +1,16 @@
 /**
+ * What children of a page element may be.
+ *
+ * @typedef {(Node | string)[]} Children
+ */
+
+/**
+ * Page elements by name, as `page` of each component makes them.
+ *
+ * @typedef {Record<string, any>} Parts
+ */
+
+/**
  * A page element with properties and children. Text always becomes text nodes, never markup.
  *
  * @template {keyof HTMLElementTagNameMap} T

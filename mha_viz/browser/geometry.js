@@ -1,56 +1,45 @@
 // Numbers and positions only: no page, no colours. Tested with `node --test`.
+import { headName, keysOf } from "./reading.js";
 import { eachRow, gathered, greatest, heaviest, piecesOf, sumShown } from "./rows.js";
 import { LONG, defaultsFor, defaultsOf, patternsOf } from "./view.js";
+/** @import { Axis, Bins, Reading } from "./reading.js" */
+/** @import { Kind, Setting, Settings } from "./view.js" */
 
-// Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
-/** @type {(bytes: Uint8Array) => Reading} */
-export function unpack(bytes) {
-  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const reading = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  const body = bytes.slice(4 + length).buffer;
-  const { n, full } = reading;
-  const { n: m, special } = keysOf(reading);
-  const scales = new Float32Array(body, 0, 2 * n * full.length);
-  const Levels = reading.coarse ? Uint8Array : Uint16Array;
-  const levels = new Levels(body, scales.byteLength, n * m * full.length);
-  const zero = reading.signed ? 2 ** (8 * Levels.BYTES_PER_ELEMENT - 1) : 0; // the level in the middle
-  reading.matrices = new Map(
-    full.map((/** @type {number} */ head, /** @type {number} */ i) => {
-      const rowScales = scales.subarray(2 * n * i, 2 * n * (i + 1));
-      return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special, zero)];
-    }),
-  );
-  if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
-  return reading;
-}
+/**
+ * Tokens that a view holds, null for none; `at`: the panel that they are counted in.
+ *
+ * @typedef {{ query: number | null, key: number | null, at?: number }} Pin
+ */
 
-// The columns: {n, tokens, segments, special, groups, words}. The same as the rows unless there is another text.
-/** @type {(reading: Reading) => TypedAxis} */
-export const keysOf = (reading) => reading.keys ?? reading;
+/** @typedef {{ query: number, key: number }} Link */
 
-// Levels -> weights [query * m + key], m keys: each row has one scale for ordinary keys and one for special ones.
-/** @type {(levels: Uint8Array | Uint16Array, scales: Float32Array, special: number[], zero: number) => Float32Array} */
-function decoded(levels, scales, special, zero) {
-  const m = special.length;
-  const weights = new Float32Array(levels.length);
-  for (let i = 0, q = 0; i < levels.length; q++)
-    for (let k = 0; k < m; k++, i++) weights[i] = (levels[i] - zero) * scales[2 * q + special[k]];
-  return weights;
-}
+/**
+ * @typedef {Settings & { roles: boolean, head: number, on: number[], pin: Pin | null, link: Link | null }} ReadingView
+ */
 
-// The name of a head in an address; on the page it is `mapName`.
-/** @type {(reading: Reading, index: number) => string} */
-export const headName = (reading, index) => `L${Math.floor(index / reading.heads)}H${index % reading.heads}`;
-/** @type {(reading: Reading, index: number) => string} */
-export const paperName = (reading, index) => `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
-/** @type {(reading: Reading) => boolean} */
-export const isOfLayers = (reading) => reading.quantity === "rollout"; // which joins the heads of each layer
-// What a map is called wherever it is read: "L3H1" of a head, "layer 5" of rollout.
-/** @type {(reading: Reading, index: number) => string} */
-export const mapName = (reading, index) => (isOfLayers(reading) ? `layer ${index}` : headName(reading, index));
-// The same counted from 1, as in papers: "4-2", "6".
-/** @type {(reading: Reading, index: number) => string} */
-export const paperMapName = (reading, index) => (isOfLayers(reading) ? `${index + 1}` : paperName(reading, index));
+/**
+ * A row or column: a word, a piece or a special token; `tokens` are indices of pieces.
+ *
+ * @typedef {{ text: string, tokens: number[], special: boolean, segment: number }} Unit
+ */
+
+/** @typedef {{ rows: Unit[], cols: Unit[] }} Axes */
+
+/**
+ * What a view shows of one head: w[row * C + col]; hidden[row] is the share of the row that is not shown.
+ *
+ * @typedef {Kind & { w: Float32Array, R: number, C: number, max?: number, hidden?: Float32Array }} Block
+ */
+
+/** @typedef {Block & { max: number }} ShownBlock */
+
+/**
+ * With what it hides.
+ *
+ * @typedef {ShownBlock & { hidden: Float32Array }} WholeBlock
+ */
+
+/** @typedef {{ head: number, weight: number }} Rank */
 
 // ---- The view: what is shown of a reading, and its form in the URL ----------------------------------
 

@@ -1,6 +1,18 @@
 // The matrix of one head: rows are queries, columns are keys, the first row is at the top.
 import { diverging, fit, widest, write } from "./ink.js";
 import { heatmapLayout, within } from "./layouts.js";
+/** @import { Axes, Block, Unit } from "./geometry.js" */
+/** @import { HeatmapLayout, Span } from "./layouts.js" */
+/** @import { ShownHead } from "./links.js" */
+/** @import { Look } from "./stage.js" */
+
+/**
+ * What a heatmap is drawn from; of a difference also the largest of its numbers, for their sign is marked.
+ *
+ * @typedef {Pick<ShownHead, "shade" | "picture" | "largest"> & { part: Block }} Pictured
+ */
+
+/** @typedef {Axes & { head: Pictured, focus: Span | null }} HeatScene */
 
 const LABEL = 96; // the greatest width of labels, pixels
 const MARKED = 4; // from this cell size on, cells below 0 carry a minus

@@ -1,4 +1,6 @@
 // Colours and canvas basics shared by the drawings.
+/** @import { Block, Unit } from "./geometry.js" */
+/** @import { Look } from "./stage.js" */
 
 /** @type {(hex: string) => number[]} */
 const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));

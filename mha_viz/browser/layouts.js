@@ -1,4 +1,48 @@
 // Where things stand in a drawing, in pixels, and what a point of it is on.
+/** @import { Block } from "./geometry.js" */
+
+/**
+ * A row, a column or a cell that is pointed at or held, in units; `at`: the panel that it is counted in, by default the
+ * first.
+ *
+ * @typedef {{ at?: number } & ({ row: number; col: number } | { row: number; col: null } | { row: null; col: number })}
+ *   Spot
+ */
+
+/**
+ * A spot as it is in another panel: several units may stand for one.
+ *
+ * @typedef {Spot & { rows?: number; cols?: number }} Span
+ */
+
+/**
+ * A cell, or the cells of one link where several units stand for one.
+ *
+ * @typedef {{ row: number, rows?: number, col: number, cols?: number }} Cells
+ */
+
+/**
+ * @typedef {object} GridLayout
+ * @property {number} left
+ * @property {number} top
+ * @property {number} step
+ * @property {number} size
+ * @property {number} width
+ * @property {number} height
+ */
+
+/** @typedef {{ cell: number, left: number, top: number, width: number, height: number }} HeatmapLayout */
+
+/**
+ * @typedef {object} LinksLayout
+ * @property {number} rowHeight
+ * @property {number} left
+ * @property {number} right
+ * @property {number} column
+ * @property {number} width
+ * @property {number} height
+ */
+
 const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid that is higher than `tall` scrolls
 
 // Grid of all heads: layers down, heads across. `step` is the distance between cells, `size` a cell's side.

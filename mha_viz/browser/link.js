@@ -2,6 +2,12 @@
 import { make } from "./dom.js";
 import { showsRoles } from "./memory.js";
 
+/**
+ * What a link must say besides the address, and what the page can save for others.
+ *
+ * @typedef {{ full: Record<string, string>, file: "html" | "figures" | "" }} LinkData
+ */
+
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 const NEAR_TOP = 60; // pixels
 const LONGEST_WAIT = 10_000; // milliseconds

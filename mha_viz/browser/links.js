@@ -3,6 +3,24 @@ import { fit, widest, write } from "./ink.js";
 import { linksLayout, spanWeight, within } from "./layouts.js";
 import { number } from "./numerals.js";
 import { isShare } from "./view.js";
+/** @import { Axes, Unit, WholeBlock } from "./geometry.js" */
+/** @import { Cells, LinksLayout, Span } from "./layouts.js" */
+/** @import { Look } from "./stage.js" */
+
+/**
+ * @typedef {object} ShownHead
+ * @property {number} head
+ * @property {WholeBlock} part
+ * @property {Uint8ClampedArray} shade
+ * @property {Uint8Array | null} mask
+ * @property {string} colour
+ * @property {number[]} dash
+ * @property {string} [below]
+ * @property {number} [largest]
+ * @property {OffscreenCanvas} [picture]
+ */
+
+/** @typedef {Axes & { heads: ShownHead[], focus: Span | null }} LinkScene */
 
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
 const LEVELS = 24; // the number of line strengths; all lines of one strength are one stroke

@@ -1,4 +1,11 @@
 // What this browser stores from visit to visit. If storage is refused, each visit is like the first one.
+
+/**
+ * A sentence, maybe with a second one, as it was typed.
+ *
+ * @typedef {{ text: string, pair: string }} Typed
+ */
+
 const ROLES = "mha_viz.roles";
 const SENTENCES = "mha_viz.sentences";
 const MOST_SENTENCES = 20;

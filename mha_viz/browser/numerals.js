@@ -1,5 +1,6 @@
 // Numbers in every drawing, note and table: one rule for each kind, the same as in mha_viz/numerals.py.
 import { isShare } from "./view.js";
+/** @import { Kind } from "./view.js" */
 
 const MINUS = "−";
 

@@ -1,10 +1,26 @@
 // User actions are sent to the server one message at a time: Streamlit sends the address bar with each, in its state at
 // that time, so a message sent before the answer to the last one would undo that one's changes.
+
+/**
+ * Says something to the server.
+ *
+ * @typedef {(name: string, value: any) => void} Send
+ */
+
+/**
+ * Messages to the server that wait, by name, and the name of the one that waits for its answer, "" for none. The
+ * components of a page share one queue.
+ *
+ * @typedef {{ waiting: Map<string, [Send, any]>, sent: string, turn: number }} Queue
+ */
+
 const ANSWER_WAIT = 1500; // milliseconds; some messages change nothing in the address
+
+const page = /** @type {{ mhaVizQueue?: Queue }} */ (globalThis);
 
 // The components of a page share one queue. Of messages with the same name, only the latest is sent.
 /** @type {() => Queue} */
-const queue = () => (globalThis.mhaVizQueue ??= { waiting: new Map(), sent: "", turn: 0 });
+const queue = () => (page.mhaVizQueue ??= { waiting: new Map(), sent: "", turn: 0 });
 
 // Whether a message of this name waits to be sent, or for its answer.
 /** @type {(name: string) => boolean} */
@@ -18,6 +34,10 @@ export function post(send, name, value) {
   waiting.set(name, [send, value]);
   if (!queue().sent) next();
 }
+
+// `send` through the queue.
+/** @type {(send: Send) => Send} */
+export const queued = (send) => (name, value) => post(send, name, value);
 
 /** @type {() => void} */
 function next() {

@@ -1,4 +1,13 @@
 // The rows of a matrix: what a view shows of one, and the largest numbers in it.
+/** @import { Unit } from "./geometry.js" */
+
+/**
+ * A row of a matrix, or of several added up; the pieces of all columns one after the other, and where each ends.
+ *
+ * @typedef {Float32Array | Float64Array} Row
+ */
+
+/** @typedef {{ tokens: Uint16Array, ends: Uint16Array }} Columns */
 
 // The largest of some numbers, whatever their sign.
 /** @type {(w: Float32Array) => number} */

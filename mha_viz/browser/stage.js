@@ -1,7 +1,62 @@
 // What interactive drawings share: what the pointer is on and what is held, keys, the address, size and theme.
-import { make } from "./dom.js";
 import { isDark, palette } from "./ink.js";
-import { isUnanswered, post } from "./post.js";
+import { isUnanswered } from "./post.js";
+/** @import { Pin } from "./geometry.js" */
+/** @import { Spot } from "./layouts.js" */
+/** @import { Send } from "./post.js" */
+/** @import { Reading } from "./reading.js" */
+
+/**
+ * Colours and fonts of the page, and of one drawing its size.
+ *
+ * @typedef {object} Look
+ * @property {string} theme
+ * @property {string[]} ramp
+ * @property {string[]} signed
+ * @property {string[]} heads
+ * @property {number[][]} dashes
+ * @property {Uint32Array} colours
+ * @property {Uint32Array} signedColours
+ * @property {string} ink
+ * @property {string} paper
+ * @property {string} accent
+ * @property {string} muted
+ * @property {string} small
+ * @property {(size: number, weight?: number) => string} textFont
+ * @property {(size: number) => string} numberFont
+ * @property {number} [veil]
+ * @property {number} width
+ * @property {number} height
+ * @property {number} [label]
+ * @property {number} [most]
+ */
+
+/**
+ * What a drawing gives to its stage.
+ *
+ * @template View
+ * @typedef {object} Drawing
+ * @property {() => boolean} isReady
+ * @property {(params: URLSearchParams) => View} parse
+ * @property {() => void} adopted
+ * @property {(view: View) => object} message
+ * @property {() => Spot | null} held
+ * @property {(spot: Spot) => Pin} pin
+ * @property {() => void} draw
+ * @property {(now: boolean) => void} drawFocus
+ */
+
+/**
+ * What keys on a canvas need.
+ *
+ * @typedef {object} Walk
+ * @property {Spot | null} from
+ * @property {boolean} isHeat
+ * @property {number} R
+ * @property {number} C
+ * @property {Partial<Spot>} start
+ * @property {(spot: Spot) => void} walked
+ */
 
 const TELL_AFTER = 80; // milliseconds of quiet before the server is told of a view: quick clicks are one message
 const COUNTS_ROWS = ["unit", "special", "side"]; // settings of a view that decide which rows there are
@@ -233,32 +288,5 @@ export class Stage {
   #onResize = () => {
     cancelAnimationFrame(this.#resizing);
     this.#resizing = requestAnimationFrame(() => this.drawing.draw());
-  };
-}
-
-/**
- * Streamlit calls a component with the same page elements on every change of its data: `create` makes the drawing the
- * first time, `show` passes it the data each time, `failure` is shown if that fails.
- *
- * @template {{ stop: () => void }} App
- * @param {StreamlitComponent} component
- * @param {string} selector
- * @param {InStreamlit<App>} drawing
- */
-export function mounted({ data, parentElement, setTriggerValue }, selector, { create, show, failure }) {
-  const root = /** @type {any} */ (parentElement.querySelector(selector));
-  root.send = setTriggerValue;
-  try {
-    root.app ??= create(root, (name, value) => post(root.send, name, value));
-    show(root.app, data);
-  } catch (error) {
-    console.error(error);
-    root.app?.stop();
-    root.app = null;
-    root.replaceChildren(make("p", { role: "alert" }, failure));
-  }
-  return () => {
-    root.app?.stop();
-    root.app = null;
   };
 }

@@ -1,6 +1,27 @@
 // The grammar of a view, which Python reads from the same file: the allowed values of its settings and their defaults.
 import GRAMMAR from "./view.json" with { type: "json" };
 
+/**
+ * The settings of a picture, in the values of the page's address.
+ *
+ * @typedef {object} Settings
+ * @property {string} unit
+ * @property {string} special
+ * @property {string} links
+ * @property {string} scale
+ * @property {string} [side] of a reading, not of panels
+ * @property {string} [shown]
+ * @property {string} [as]
+ */
+
+/** @typedef {keyof Settings} Setting */
+
+/**
+ * What numbers are: the quantity, by default the weight, and whether they have signs.
+ *
+ * @typedef {{ quantity?: string, signed?: boolean }} Kind
+ */
+
 /** @type {(names: string[]) => Record<string, string>} */
 export const defaultsOf = (names) => pick(names, (name) => GRAMMAR.defaults[/** @type {Setting} */ (name)]);
 

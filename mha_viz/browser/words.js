@@ -1,8 +1,15 @@
 // What a head does, in words and numbers: the line above the drawings, the note below, the table.
-import { isOfLayers, isPair, mapName, mean, paperMapName } from "./geometry.js";
-import { number, percent } from "./numerals.js";
 import { make, typedText } from "./dom.js";
+import { isPair, mean } from "./geometry.js";
+import { number, percent } from "./numerals.js";
+import { isOfLayers, mapName, paperMapName } from "./reading.js";
 import { isShare } from "./view.js";
+/** @import { Children } from "./dom.js" */
+/** @import { Axes, Block, Unit } from "./geometry.js" */
+/** @import { Spot } from "./layouts.js" */
+/** @import { ShownHead } from "./links.js" */
+/** @import { Reading } from "./reading.js" */
+/** @import { Kind, Settings } from "./view.js" */
 
 const TABLE_UNITS = 40; // larger matrices are listed by weight
 const LISTED = 300;

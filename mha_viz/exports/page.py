@@ -17,7 +17,7 @@ from html import escape
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
-from mha_viz.browser.bundle import FOLDER, one_module, script, style
+from mha_viz.browser.bundle import script_alone, style
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
 
@@ -108,9 +108,9 @@ def _content(packet: bytes, start: Mapping[str, str]) -> str:
     return _inert({"start": query, "packet": packed(packet)})
 
 
-def _document(component: str, call: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:
+def _document(component: str, opener: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:
     """The complete file: security policy, styles, the ``body``, and the script that draws."""
-    code = f"{_unexported(script(component))}{one_module(FOLDER / 'alone.js')}{call}({component});\n"
+    code = script_alone(component, opener)
     styles = f"{_variables(look)}{_STYLE}{more_style}{style(component)}"
     policy = f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(styles)}; img-src data:; base-uri 'none'"
     return "".join(
@@ -140,11 +140,6 @@ def packed(packet: bytes) -> str:
     """The even bytes, then the odd ones, deflated, in base64: the high halves of 16-bit numbers are similar and
     compress well."""
     return base64.b64encode(zlib.compress(packet[::2] + packet[1::2], 6)).decode()
-
-
-def _unexported(code: str) -> str:
-    """The bundle without its export for Streamlit."""
-    return code.partition("export default")[0]
 
 
 def _variables(look: Look) -> str:

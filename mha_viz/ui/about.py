@@ -8,25 +8,16 @@ import streamlit as st
 
 from mha_viz import figure as figure_api
 from mha_viz.figures.theme import DARK
-from mha_viz.ui import navigation, parts, takeaway
+from mha_viz.ui import navigation, parts, style, takeaway
 from mha_viz.ui.cache import first_reading
 from mha_viz.ui.shelves import lasting
 
 HEAD, PIN = "L3H1", "q10"  # of the first example: the pronoun, which this head links to its noun
-_STYLE = """
-<style>
-.st-key-about_text [data-testid="stMarkdownContainer"] { columns: 3 24rem; column-gap: 2.6rem; }
-.st-key-about_text p { break-inside: avoid-column; margin-bottom: 0.9rem; }
-.st-key-about_text code { overflow-wrap: anywhere; }
-.st-key-wide_models > * { min-width: 46rem; }
-.st-key-about_figure img { border: 0 !important; }
-</style>
-"""
 
 
 def show() -> None:
     """The figure with an explanation of its parts, the text, and the table of models."""
-    st.html(_STYLE)
+    style.apply("about")
     st.header("What the pictures show")
     with st.container(key="about_figure"):
         columns = st.columns([5, 6, 4], gap="large", vertical_alignment="center")

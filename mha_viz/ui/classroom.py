@@ -15,7 +15,7 @@ import streamlit as st
 
 from mha_viz.figures.chart import Chart
 from mha_viz.numerals import counted
-from mha_viz.ui import address, lesson, request
+from mha_viz.ui import address, lesson, request, style
 from mha_viz.ui.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson
 from mha_viz.ui.parts import guarded, plain, remark
 
@@ -23,20 +23,6 @@ LARGER = 1.2  # of charts and drawings
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MODULE, WIDEST = 7, 540  # pixels of a QR code's square, for a camera at the back of a room, and of the whole code
 WITH_A_TEXT = ("explore", "compare", "inside_a_head", "switch_off")  # pages whose sentence and head a link must name
-_STYLE = """
-<style>
-@media (min-width: 641px) {
-  html { font-size: 19px !important; }
-  .st-key-explorer, .st-key-compare, .st-key-sentence, .st-key-inside_map, .st-key-lab_player,
-  .st-key-toy_player, .st-key-repeater_player, .st-key-small_task_maps { zoom: %s; }
-}
-@media (max-width: 640px) { [data-testid="stLayoutWrapper"]:has(> .st-key-class_code) { display: none; } }
-.st-key-classroom { border-left: 4px solid light-dark(#0b5cad, #79c0f1); padding: 2px 14px; gap: 0.3rem; }
-.mha-code { background: #ffffff; padding: 6px; border-radius: 4px; max-width: 100%%; max-height: 56vh; }
-.st-key-classroom .mha-lesson { margin: 0; font-size: 1.15rem; max-width: 70ch; overflow-wrap: anywhere; }
-.st-key-classroom button { min-height: 0; }
-</style>
-"""
 
 
 def legible(chart: Chart) -> Any:
@@ -73,7 +59,7 @@ def show(pages: Sequence[Any], here: Any) -> None:
         remark(f"Part of this link could not be used ({', '.join(f'{name}={url[name][:30]}' for name in odd)}).")
     if not address.in_class():
         return
-    st.html(_STYLE % LARGER)
+    style.apply("classroom", {"var(--larger)": str(LARGER)})
     if not whole:
         remark("Part of this lesson could not be read; the other views are shown.")
     with st.container(key="classroom"):

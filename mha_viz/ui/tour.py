@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from mha_viz.files.assets import asset
-from mha_viz.ui import address
+from mha_viz.ui import address, style
 from mha_viz.ui.components.tour import lead
 from mha_viz.ui.parts import formulas, guarded
 
@@ -28,17 +28,6 @@ POINTS = (
     (".st-key-head_card",),
     (".st-key-explorer *::part(drawings)",),
 )
-# The shadow of the first one dims the page; the others lie above it.
-_SPOTLIGHT = """
-<style>
-%s {
-  position: relative; z-index: 4; border-radius: 6px; scroll-margin-top: 13rem;
-  outline: 2px solid light-dark(#0b5cad, #79c0f1); outline-offset: 4px; background: light-dark(#fffefb, #14171a);
-}
-%s { z-index: 3; box-shadow: 0 0 0 300vmax rgb(0 0 0 / 0.22); }
-[data-testid="stLayoutWrapper"]:has(> .st-key-search_box):not(:focus-within) { z-index: 0; }
-</style>
-"""
 
 
 class Step(NamedTuple):
@@ -93,7 +82,7 @@ def show(pages: Sequence[Any], here: Any) -> None:
 def _point(at: int) -> None:
     """Highlight what the step points at, and move view and keyboard focus there."""
     pointed = POINTS[at - 1]
-    st.html(_SPOTLIGHT % (", ".join(pointed), pointed[0]))
+    style.apply("tour", {"#pointed": ", ".join(pointed), "#first": pointed[0]})
     lead(str(at), pointed[0])
 
 

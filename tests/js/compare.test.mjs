@@ -9,7 +9,6 @@ import {
   difference,
   encodeTogether,
   largest,
-  nameOf,
   openingAfter,
   parseTogether,
   partners,
@@ -20,11 +19,11 @@ import {
   toldApart,
   topOf,
   unitsOf,
-  unpackPanels,
   viewAfter,
 } from "../../mha_viz/browser/compare/together.js";
 import { signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed } from "./made.mjs";
+import { nameOf, unpackPanels } from "../../mha_viz/browser/compare/set.js";
 
 const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });
 const query = (fields) => new URLSearchParams(fields);

@@ -7,13 +7,9 @@ import {
   chosen,
   encodeView,
   headIndex,
-  headName,
-  mapName,
-  paperMapName,
   isPair,
   linkRule,
   mean,
-  paperName,
   parseView,
   pinName,
   pooled,
@@ -21,12 +17,12 @@ import {
   ranking,
   shades,
   units,
-  unpack,
 } from "../../mha_viz/browser/geometry.js";
 import { gridCellAt, gridLayout, heatmapCellAt, heatmapLayout, linksLayout } from "../../mha_viz/browser/layouts.js";
 import { labelled } from "../../mha_viz/browser/heatmap.js";
 import { inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
+import { headName, mapName, paperMapName, unpack } from "../../mha_viz/browser/reading.js";
 
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
 const query = (fields) => new URLSearchParams(fields);
@@ -66,8 +62,8 @@ test("heads are counted from 0, and from 1 as in papers", () => {
   const r = reading({ layers: 24, heads: 16 });
   assert.equal(headName(r, 0), "L0H0");
   assert.equal(headName(r, 383), "L23H15");
-  assert.equal(paperName(r, 0), "1-1");
-  assert.equal(paperName(r, 383), "24-16");
+  assert.equal(paperMapName(r, 0), "1-1");
+  assert.equal(paperMapName(r, 383), "24-16");
   for (let head = 0; head < 384; head++) assert.equal(headIndex(headName(r, head), r), head);
 });
 

@@ -135,7 +135,8 @@ const { palette } = await import("../../mha_viz/browser/ink.js");
 const { drawGrid } = await import("../../mha_viz/browser/explorer/grid.js");
 const { drawHeatmap, drawHeatmapFocus, heatmapLabel } = await import("../../mha_viz/browser/heatmap.js");
 const { drawLinks, linksLabel } = await import("../../mha_viz/browser/links.js");
-const { counterparts, difference, partners, sharedShades, signedShades, topOf, unitsOf, unpackPanels } =
+const { unpackPanels } = await import("../../mha_viz/browser/compare/set.js");
+const { counterparts, difference, partners, sharedShades, signedShades, topOf, unitsOf } =
   await import("../../mha_viz/browser/compare/together.js");
 const golden = JSON.parse(readFileSync(new URL("../golden/figures.json", import.meta.url)));
 

@@ -1,16 +1,8 @@
 // Reads packets as the page does, for tests/page_scripts.py: a JSON list of questions on stdin, answers on stdout.
 // Question: {packet: base64, ask: "header" | "block" | "pooled" | "ranking" | "view", head, view, query}.
 import { readFileSync } from "node:fs";
-import {
-  block,
-  encodeView,
-  parseView,
-  pooled,
-  pooledUnits,
-  ranking,
-  units,
-  unpack,
-} from "../../mha_viz/browser/geometry.js";
+import { block, encodeView, parseView, pooled, pooledUnits, ranking, units } from "../../mha_viz/browser/geometry.js";
+import { unpack } from "../../mha_viz/browser/reading.js";
 
 const DEFAULT = { unit: "words", special: "keep", side: "all" };
 const plain = (part) => part && { ...part, w: Array.from(part.w), hidden: part.hidden && Array.from(part.hidden) };

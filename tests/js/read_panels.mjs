@@ -1,7 +1,7 @@
 // Reads the bytes of several panels as the page does, for tests/page_scripts.py: a JSON list of questions on stdin,
 // answers on stdout. Question: {packet: base64, ask, and what it needs}.
 import { readFileSync } from "node:fs";
-import { block, keysOf } from "../../mha_viz/browser/geometry.js";
+import { block } from "../../mha_viz/browser/geometry.js";
 import {
   counterparts,
   difference,
@@ -11,9 +11,10 @@ import {
   signedShades,
   topOf,
   unitsOf,
-  unpackPanels,
 } from "../../mha_viz/browser/compare/together.js";
 import { held, spotIn } from "../../mha_viz/browser/compare/spots.js";
+import { keysOf } from "../../mha_viz/browser/reading.js";
+import { unpackPanels } from "../../mha_viz/browser/compare/set.js";
 
 const VIEW = { unit: "words", special: "keep" };
 

@@ -1,7 +1,7 @@
 // What interactive drawings share: pointing, holding, keys, the address, size and theme.
 import assert from "node:assert/strict";
 import test, { beforeEach, mock } from "node:test";
-import { Stage, mounted, moved, readLook, reveal, sameSpot } from "../../mha_viz/browser/stage.js";
+import { Stage, moved, readLook, reveal, sameSpot } from "../../mha_viz/browser/stage.js";
 
 const PAGE = { "--st-background-color": "#14171a", "--st-text-color": "#ebe8e2" };
 const frames = [];
@@ -336,41 +336,4 @@ test("colours follow the page, and palettes are made once for each theme", () =>
   assert.deepEqual([look.heads, look.colours[255]], [["#111111"], 0xff000000]);
   assert.equal(look.signedColours[255], 0xff0000ff);
   assert.equal(look.textFont(13, 600), "600 13px sans-serif");
-});
-
-// ---- In Streamlit ------------------------------------------------------------------------------------------------
-
-function component(data = 1) {
-  const root = { replaceChildren: (element) => (root.said = element) };
-  return { root, data, setTriggerValue: () => {}, parentElement: { querySelector: () => root } };
-}
-
-test("a component is made once and shown at every change of its data", () => {
-  const seen = [];
-  const create = () => ({ show: (data) => seen.push(data), stop: () => seen.push("stopped") });
-  const drawing = { create, show: (app, data) => app.show(data), failure: "" };
-  const one = component();
-  const leave = mounted(one, ".x", drawing);
-  const { app } = one.root;
-  mounted({ ...one, data: 2 }, ".x", drawing);
-  assert.equal(one.root.app, app);
-  leave();
-  assert.deepEqual([seen, one.root.app], [[1, 2, "stopped"], null]);
-});
-
-test("a drawing that fails stops, says so, and is made anew with the next data", () => {
-  const stopped = [];
-  const create = () => ({ stop: () => stopped.push(1) });
-  const show = (app, data) => {
-    if (data === 1) throw new Error("broken data");
-  };
-  document.createElement = () => ({ setAttribute: () => {}, append: (text) => (document.text = text) });
-  const logged = mock.method(console, "error", () => {});
-  const one = component();
-  mounted(one, ".x", { create, show, failure: "It failed." });
-  assert.deepEqual([document.text, stopped.length, one.root.app], ["It failed.", 1, null]);
-  assert.equal(logged.mock.calls[0].arguments[0].message, "broken data");
-  mounted({ ...one, data: 2 }, ".x", { create, show, failure: "It failed." });
-  assert.ok(one.root.app);
-  logged.mock.restore();
 });

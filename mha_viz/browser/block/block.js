@@ -1,6 +1,18 @@
 // The block of multi-head attention: x, a linear layer, h heads with their steps, the concatenation, a linear layer.
 import { make } from "../dom.js";
-import { post } from "../post.js";
+import { mounted } from "../mount.js";
+import { queued } from "../post.js";
+/** @import { Children } from "../dom.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+
+/**
+ * A step of multi-head attention (ui/inside).
+ *
+ * @typedef {{ name: string, label: string, shape: string, inside: boolean }} Step
+ */
+
+/** @typedef {{ steps: Step[], step: string, heads: string[], head: number }} BlockData */
 
 // Steps in order as groups: each step outside a head alone, those inside together.
 /** @type {(steps: Step[]) => { inside: boolean, steps: Step[] }[]} */
@@ -84,11 +96,7 @@ function headButton(number, colour, chosen, send) {
   return button;
 }
 
-// Streamlit calls this with the same page elements on every change of the data.
 /** @param {StreamlitComponent} component */
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = /** @type {any} */ (parentElement.querySelector(".mha-block"));
-  root.send = setTriggerValue;
-  root.app ??= block(root, (name, value) => post(root.send, name, value));
-  root.app.show(data);
+export default function (component) {
+  return mounted(component, ".mha-block", (root, send) => block(root, queued(send)));
 }

@@ -1,13 +1,41 @@
 // Heads side by side: the spot under the pointer in one panel is shown in all, on one scale, and any two can be
 // subtracted. What only changes the view is drawn here at once; the server is told afterwards and keeps the URL.
-import { Stage, mounted, readLook } from "../stage.js";
+import { mounted } from "../mount.js";
+import { queued } from "../post.js";
+import { Stage, readLook } from "../stage.js";
 import { drawDifference, listenToDifference } from "./difference.js";
 import { derive, drawScale, listenTo, measure, refresh } from "./panels.js";
 import { page, panelOf, setBegun, setControls } from "./parts.js";
+import { unpackPanels } from "./set.js";
 import { held, pinAt } from "./spots.js";
 import { drawTable } from "./tables.js";
-import { encodeTogether, parseTogether, unpackPanels } from "./together.js";
-import { edit, settle } from "./tray.js";
+import { encodeTogether, parseTogether } from "./together.js";
+import { Tray } from "./tray.js";
+/** @import { Parts } from "../dom.js" */
+/** @import { Unit } from "../geometry.js" */
+/** @import { ShownHead } from "../links.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+/** @import { Drawing, Look } from "../stage.js" */
+/** @import { DrawnDifference } from "./difference.js" */
+/** @import { PanelPart } from "./parts.js" */
+/** @import { Panels } from "./set.js" */
+/** @import { PanelsView, Refusal } from "./together.js" */
+
+/**
+ * @typedef {object} CompareApp
+ * @property {HTMLElement} root
+ * @property {Panels} set
+ * @property {{ key: string, units: Unit[][], columns: Unit[][], heads: ShownHead[], top: number, standing:
+ *   Record<string, ([number, number] | null)[]>, diff: DrawnDifference | Refusal | null }} derived
+ * @property {Tray} tray
+ * @property {number} frame
+ * @property {Look} look
+ * @property {Stage<PanelsView>} stage
+ * @property {Parts & { panels: PanelPart[] }} part
+ */
+
+/** @typedef {{ show: (bytes: Uint8Array) => void, stop: () => void }} CompareOnPage */
 
 const EMPTY = "No heads chosen yet. Press + Compare on the Explore page.";
 const ALONE =
@@ -18,10 +46,8 @@ export function compare(root, send, locate = () => window.location.search) {
   /** @type {CompareApp} */
   const app = /** @type {any} */ ({
     root,
-    send,
     set: null,
     derived: null, // what the view shows of every panel
-    sent: null, // a change of the compared heads that is not answered yet
     frame: 0,
     look: /** @type {Look} */ ({ veil: 0.5 }), // lighter than in the explorer, because the other rows are compared
   });
@@ -29,8 +55,11 @@ export function compare(root, send, locate = () => window.location.search) {
   app.part = page({
     change: (fields, delay) => app.stage.change(fields, delay),
     subtract: (ofSecond) => subtract(app, ofSecond),
-    edit: (change) => edit(app, change),
+    edit: (change) => app.tray.edit(app.set, change),
     table: () => drawTable(app),
+  });
+  app.tray = new Tray(send, app.stage, (words) => {
+    app.part.announcement.textContent = words;
   });
   root.replaceChildren(app.part.all);
   listenToDifference(app);
@@ -98,15 +127,15 @@ function show(app, bytes) {
   const isSame = app.set?.key === next.key;
   if (!isSame) arrive(app, next);
   draw(app);
-  if (!isSame) settle(app);
+  if (!isSame) app.tray.settle(app.set, app.part.panels);
 }
 
 /** @type {(app: CompareApp, next: Panels) => void} */
 function arrive(app, next) {
-  const { part, stage, sent } = app;
+  const { part, stage, tray } = app;
   Object.assign(app, { set: next, derived: null });
-  stage.adopt(sent?.count === next.panels.length ? sent.view : undefined);
-  part.panels = next.panels.map((_, index) => panelOf(next, index, { edit: (change) => edit(app, change) }));
+  stage.adopt(tray.viewOf(next));
+  part.panels = next.panels.map((_, index) => panelOf(next, index, { edit: (change) => tray.edit(next, change) }));
   part.panels.forEach((panel, index) => listenTo(app, panel, index));
   part.sheet.replaceChildren(...part.panels.map((panel) => panel.all));
 }
@@ -124,14 +153,9 @@ function subtract({ part, stage }, ofSecond) {
   part.diff.scrollIntoView({ block: "nearest" });
 }
 
-/** @type {InStreamlit<CompareOnPage>} */
-const IN_STREAMLIT = {
-  create: compare,
-  show: (app, data) => app.show(data),
-  failure: "This comparison failed. Reload the page without the part of its address after “&”.",
-};
+const FAILURE = "This comparison failed. Reload the page without the part of its address after “&”.";
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-compare", IN_STREAMLIT);
+  return mounted(component, ".mha-compare", (root, send) => compare(root, queued(send)), FAILURE);
 }

@@ -8,6 +8,20 @@ import { drawPlate } from "./plate.js";
 import { allSay, amount, bold, differenceSays, softly } from "./says.js";
 import { spotIn } from "./spots.js";
 import { difference, largest, signedShades, toldApart } from "./together.js";
+/** @import { Children } from "../dom.js" */
+/** @import { Unit } from "../geometry.js" */
+/** @import { HeatScene, Pictured } from "../heatmap.js" */
+/** @import { Span, Spot } from "../layouts.js" */
+/** @import { Settings } from "../view.js" */
+/** @import { CompareApp } from "./compare.js" */
+/** @import { Panels } from "./set.js" */
+/** @import { Difference, PanelsView, Refusal } from "./together.js" */
+
+/**
+ * A difference ready to be drawn, and its largest cells.
+ *
+ * @typedef {Difference & { head: Pictured, largest: number[] }} DrawnDifference
+ */
 
 const LARGEST = 12;
 const NO_DIVERGENCE =

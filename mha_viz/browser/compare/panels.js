@@ -1,17 +1,25 @@
 // The panels: one size, one layout and one scale for all, and the focus of any panel shown in each.
-import { block, chosen, keysOf } from "../geometry.js";
+import { block, chosen } from "../geometry.js";
 import { heatmapLabel } from "../heatmap.js";
 import { signColours } from "../ink.js";
 import { heatmapLayout, heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { linksLabel } from "../links.js";
+import { keysOf } from "../reading.js";
 import { pointOn, reveal } from "../stage.js";
 import { isShare } from "../view.js";
 import { hiddenNote } from "../words.js";
 import { refreshDifference, subtracted } from "./difference.js";
 import { drawPlate } from "./plate.js";
 import { allSay, panelSays } from "./says.js";
+import { nameOf, readingOf } from "./set.js";
 import { spotIn } from "./spots.js";
-import { columns, nameOf, readingOf, scaleWords, sharedShades, topOf, unitsOf } from "./together.js";
+import { columns, scaleWords, sharedShades, topOf, unitsOf } from "./together.js";
+/** @import { Spot } from "../layouts.js" */
+/** @import { ShownHead } from "../links.js" */
+/** @import { Kind } from "../view.js" */
+/** @import { CompareApp } from "./compare.js" */
+/** @import { PanelPart } from "./parts.js" */
+/** @import { Place } from "./spots.js" */
 
 const GAP = 32; // gaps between panels, pixels
 const LEAST = 292; // the least width of a panel, pixels

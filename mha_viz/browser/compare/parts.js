@@ -1,11 +1,30 @@
 // The comparison's page elements. What the user does is reported to the functions in `on`.
 import { SPECIALS, UNITS, begin, choice, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
-import { keysOf } from "../geometry.js";
+import { keysOf } from "../reading.js";
 import { defaultsFor } from "../view.js";
 import { plate } from "./plate.js";
+import { nameOf, readingOf, sideOf } from "./set.js";
+import { START, areAlike, called, sameText, startOf } from "./together.js";
 import { icon, toolbar } from "./tools.js";
-import { START, areAlike, called, nameOf, readingOf, sameText, sideOf, startOf } from "./together.js";
+/** @import { Actions } from "../controls.js" */
+/** @import { Children, Parts } from "../dom.js" */
+/** @import { Setting } from "../view.js" */
+/** @import { Plate } from "./plate.js" */
+/** @import { Panels, Sides } from "./set.js" */
+/** @import { PanelsView } from "./together.js" */
+
+/**
+ * @typedef {object} PanelPartFields
+ * @property {HTMLElement} all
+ * @property {HTMLElement} name
+ * @property {HTMLElement} tools
+ * @property {HTMLElement} says
+ * @property {HTMLElement} note
+ * @property {HTMLElement} [rename]
+ * @property {string} drawn
+ */
+/** @typedef {Plate & PanelPartFields} PanelPart */
 
 const AS = [
   ["heatmap", "heatmap"],
@@ -43,18 +62,12 @@ export function page(on) {
 
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
 function controlsOf(p, on) {
-  const scale = choice("Colour scale", SCALES, () => on.change({ scale: scale.select.value }));
   p.choices = {
     as: segments("Drawn as", "as", AS, on.change),
     unit: segments("Tokens", "unit", UNITS, on.change),
     special: segments("Special tokens", "special", SPECIALS, on.change),
     links: linksChoice(on.change),
-    scale: {
-      box: scale.box,
-      set: (/** @type {string} */ value) => {
-        scale.select.value = value;
-      },
-    },
+    scale: choice("Colour scale", SCALES, (scale) => on.change({ scale })),
   };
   /** @type {(label: string) => HTMLSelectElement} */
   const pick = (label) =>
@@ -101,10 +114,10 @@ export function setControls(p, set, view) {
     [p.second, 1],
     [p.first, 0],
   ]) {
-    if (select.key !== set.key) select.replaceChildren(...options());
-    select.key = set.key;
+    if (p.offered !== set.key) select.replaceChildren(...options());
     select.value = view.diff ? view.diff[at] : "";
   }
+  p.offered = set.key;
 }
 
 // Long texts begin with only what is strongest: one line says so.
@@ -135,10 +148,10 @@ export function shortName(set, panel) {
 export function panelOf(set, index, on) {
   const { name, paper } = nameOf(set, index);
   const p = /** @type {PanelPart} */ (plate());
-  const number_ = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
+  const number = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
   p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
   p.tools = toolbar(set, index, on);
-  const title = make("h2", {}, number_, make("code", {}, name), quiet(` (${paper})`));
+  const title = make("h2", {}, number, make("code", {}, name), quiet(` (${paper})`));
   p.says = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
   const whose = whoseOf(set, index);
@@ -301,15 +314,15 @@ function tableOf(p, on) {
 // One of the largest differences: "it → animal 0.677 → 0.051 −0.626", with a bar for its size and sign.
 /** @type {(from: string, to: string, numbers: string[], share: number, on: object) => HTMLElement} */
 export function entry(from, to, numbers, share, on) {
-  const bar_ = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
-  bar_.style.setProperty("--share", `${Math.abs(share) * 50}%`);
+  const strip = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
+  strip.style.setProperty("--share", `${Math.abs(share) * 50}%`);
   const [first, second, difference] = numbers;
   const button = make(
     "button",
     { type: "button", ...on },
     make("span", { class: "link" }, typedText(from), " → ", typedText(to)),
     make("span", { class: "soft" }, `${first} → ${second}`),
-    bar_,
+    strip,
     make("span", { class: "value" }, difference),
   );
   return make("li", {}, button);

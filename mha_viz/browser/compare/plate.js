@@ -2,6 +2,13 @@
 import { make } from "../dom.js";
 import { drawHeatmap, drawHeatmapFocus } from "../heatmap.js";
 import { drawLinks } from "../links.js";
+/** @import { Span } from "../layouts.js" */
+/** @import { Look } from "../stage.js" */
+
+/**
+ * @typedef {{ canvas: HTMLCanvasElement, over: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement, layout?: any }}
+ *   Plate
+ */
 
 /** @type {() => Plate} */
 export function plate() {

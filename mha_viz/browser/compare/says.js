@@ -3,7 +3,14 @@ import { make, typedText } from "../dom.js";
 import { spanWeight } from "../layouts.js";
 import { number, signed } from "../numerals.js";
 import { strongest } from "../words.js";
-import { nameOf } from "./together.js";
+import { nameOf } from "./set.js";
+/** @import { Children } from "../dom.js" */
+/** @import { Axes, Block, Unit } from "../geometry.js" */
+/** @import { Cells, Span } from "../layouts.js" */
+/** @import { Kind, Settings } from "../view.js" */
+/** @import { CompareApp } from "./compare.js" */
+/** @import { DrawnDifference } from "./difference.js" */
+/** @import { Place } from "./spots.js" */
 
 /** @type {(text: string) => HTMLElement} */
 export const bold = (text) => make("b", {}, typedText(text));

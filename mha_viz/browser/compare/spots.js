@@ -1,6 +1,25 @@
 // The spot under the pointer in one panel, mapped to the others. A spot is {at: panel, row, col} in units of that
 // panel.
-import { counterparts, partners, sideOf } from "./together.js";
+import { sideOf } from "./set.js";
+import { counterparts, partners } from "./together.js";
+/** @import { Pin, Unit } from "../geometry.js" */
+/** @import { Span, Spot } from "../layouts.js" */
+/** @import { CompareApp } from "./compare.js" */
+/** @import { Panels } from "./set.js" */
+/** @import { PanelsView } from "./together.js" */
+
+/**
+ * A spot as it is in one reading, or the unit that this reading lacks.
+ *
+ * @typedef {(Span & { missing?: undefined }) | { missing: Unit }} Place
+ */
+
+/**
+ * What is needed to tell where a spot is in other panels.
+ *
+ * @typedef {{ set: Panels, derived: Pick<CompareApp["derived"], "units" | "standing"> & { columns?: Unit[][], diff: {
+ *   partner?: number[] } | null }, stage: { view: PanelsView } }} Pointed
+ */
 
 // The rows, or the columns, of every reading.
 /** @type {(derived: Pointed["derived"], side: "rows" | "cols") => Unit[][]} */

@@ -1,10 +1,15 @@
 // The weights of one panel, or the difference, as a table.
 import { make } from "../dom.js";
-import { mapName, paperMapName } from "../geometry.js";
 import { number, signed } from "../numerals.js";
+import { mapName, paperMapName } from "../reading.js";
 import { table } from "../words.js";
 import { differenceTable, shortName } from "./parts.js";
-import { largest, readingOf } from "./together.js";
+import { readingOf } from "./set.js";
+import { largest } from "./together.js";
+/** @import { Parts } from "../dom.js" */
+/** @import { CompareApp } from "./compare.js" */
+/** @import { DrawnDifference } from "./difference.js" */
+/** @import { Panels } from "./set.js" */
 
 const TABLED = 300;
 
@@ -26,9 +31,9 @@ function drawMenu(set, part, hasDifference) {
   const options = [...panels, ...(hasDifference ? [["diff", "the difference"]] : [])];
   const key = JSON.stringify(options);
   const before = part.tableOf.value || (hasDifference ? "diff" : "0");
-  if (part.tableOf.key !== key) {
+  if (part.tabled !== key) {
     part.tableOf.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
-    part.tableOf.key = key;
+    part.tabled = key;
   }
   part.tableOf.value = options.some(([value]) => value === before) ? before : "0";
 }

@@ -1,49 +1,55 @@
 // Several heads at once: correspondence, common scale, differences, and the address. Numbers only, no page. Tested with
 // `node --test`.
-import { block, isLong, keysOf, mapName, paperMapName, pinName, shades, units, unpack } from "../geometry.js";
+import { block, isLong, pinName, shades, units } from "../geometry.js";
 import { number } from "../numerals.js";
+import { keysOf } from "../reading.js";
 import { LONG, defaultsFor, defaultsOf, patternsOf } from "../view.js";
+import { nameOf, readingOf, sideOf } from "./set.js";
+/** @import { Axes, Block, Pin, Unit } from "../geometry.js" */
+/** @import { Reading, TypedAxis } from "../reading.js" */
+/** @import { Kind, Setting, Settings } from "../view.js" */
+/** @import { Opening, Panels, Sides } from "./set.js" */
+/** @import { Edit } from "./tray.js" */
 
-// Bytes of figures/panels.py -> its header, with each reading unpacked and its words' numbers by token.
-/** @type {(bytes: Uint8Array) => Panels} */
-export function unpackPanels(bytes) {
-  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const set = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  let from = 4 + length;
-  set.readings = set.sizes.map((/** @type {number} */ size) => {
-    const reading = unpack(bytes.subarray(from, from + size));
-    from += size;
-    for (const axis of [reading, reading.keys]) if (axis) axis.wordOf = wordsByToken(axis);
-    return reading;
-  });
-  if (set.columns) Object.assign(set.columns, { readings: set.readings.map(keysOf) });
-  return set;
-}
+/** @typedef {Settings & { pin: Pin | null, diff: [number, number] | null }} PanelsView */
 
-/** @type {(axis: Axis) => number[]} */
-function wordsByToken({ groups }) {
-  /** @type {number[]} */
-  const words = [];
-  groups.forEach((tokens, word) => tokens.forEach((token) => (words[token] = word)));
-  return words;
-}
+/**
+ * Matrices subtracted: d[row * C + col] is `second` minus `first`, at most `top` in size.
+ *
+ * @typedef {object} Subtraction
+ * @property {number[]} partner
+ * @property {Float32Array} d
+ * @property {number} R
+ * @property {number} C
+ * @property {number} top
+ * @property {Float32Array} first
+ * @property {Float32Array} second
+ */
 
-// The correspondence of rows, or of columns; readings of one text have the same units.
-/** @type {(set: Panels, side: "rows" | "cols") => Sides} */
-export const sideOf = (set, side) => (side === "cols" && set.columns) || set;
+/**
+ * One panel minus another, with the units and what the numbers are.
+ *
+ * @typedef {Axes & Subtraction & { kind: Kind }} Difference
+ */
 
-/** @type {(set: Panels, panel: number) => Reading} */
-export const readingOf = (set, panel) => set.readings[set.panels[panel].reading];
-/** @type {(set: Panels, panel: number) => { name: string, paper: string }} */
-export const nameOf = (set, panel) => {
-  const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
-  return { name: mapName(reading, head), paper: paperMapName(reading, head) };
-};
+/**
+ * Why two panels cannot be subtracted: the units that have no counterpart, and a remedy.
+ *
+ * @typedef {{ partner?: undefined, ours: Unit[], theirs: Unit[], remedy: Partial<Settings> | null, isMixed?: boolean }}
+ *   Refusal
+ */
+
+/**
+ * For each unit its one partner, or the units that have none.
+ *
+ * @typedef {{ partner: number[]; ours?: undefined; theirs?: undefined } | { partner?: undefined; ours: Unit[]; theirs:
+ *   Unit[] }} Partners
+ */
 
 // ---- The view in the URL ------------------------------------------------------------------------------------
 
 export const START = defaultsOf(["as", "unit", "special", "links", "scale"]);
-const PANEL_PATTERNS = patternsOf(Object.keys(START));
+const PATTERNS = patternsOf(Object.keys(START));
 
 // If any of the texts is long, the panels begin with its strongest links, on one scale.
 const { special, links } = LONG.defaults;
@@ -61,8 +67,7 @@ export function parseTogether(params, set) {
   const last = (name) => params.getAll(name).at(-1) ?? ""; // the last value of a repeated parameter, as on the server
   const view = /** @type {PanelsView} */ ({ pin: null, diff: null });
   for (const [name, first] of Object.entries(startOf(set))) {
-    view[/** @type {Setting} */ (name)] =
-      PANEL_PATTERNS[name].test(last(name)) && isShared(last(name)) ? last(name) : first;
+    view[/** @type {Setting} */ (name)] = PATTERNS[name].test(last(name)) && isShared(last(name)) ? last(name) : first;
   }
   const count = set.panels.length;
   const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff || "") || [];

@@ -1,5 +1,14 @@
 // The buttons of a panel: what each does to the compared heads, as one stop of the Tab key.
 import { make } from "../dom.js";
+/** @import { Actions } from "../controls.js" */
+/** @import { Panels } from "./set.js" */
+/** @import { Edit } from "./tray.js" */
+
+/**
+ * A button of a panel: what it does to the tray, where it can.
+ *
+ * @typedef {{ name: string, label: string, change?: Omit<Edit, "index"> }} Tool
+ */
 
 const SVG = "http://www.w3.org/2000/svg";
 /** @type {Record<string, string>} */
@@ -17,9 +26,9 @@ const ICONS = {
 /** @type {(set: Panels, index: number, on: Actions) => HTMLElement} */
 export function toolbar(set, index, on) {
   const buttons = toolsOf(set, index).map((tool) => toolButton(tool, index, on));
-  const bar_ = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
-  roving(bar_, buttons);
-  return bar_;
+  const bar = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
+  roving(bar, buttons);
+  return bar;
 }
 
 /** @type {(set: Panels, index: number) => Tool[]} */
@@ -51,16 +60,16 @@ function toolButton({ name, label, change }, index, on) {
 const buttonAt = (event) => /** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest("button"));
 
 // One tab stop; arrow keys move inside.
-/** @type {(bar_: HTMLElement, buttons: HTMLElement[]) => void} */
-function roving(bar_, buttons) {
+/** @type {(bar: HTMLElement, buttons: HTMLElement[]) => void} */
+function roving(bar, buttons) {
   /** @type {(button: HTMLElement) => void} */
   const stop = (button) =>
     buttons.forEach((other) => {
       other.tabIndex = other === button ? 0 : -1;
     });
   stop(buttons[0]);
-  bar_.addEventListener("focusin", (event) => stop(buttonAt(event)));
-  bar_.onkeydown = (event) => {
+  bar.addEventListener("focusin", (event) => stop(buttonAt(event)));
+  bar.onkeydown = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;
     event.preventDefault();

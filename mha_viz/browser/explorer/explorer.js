@@ -1,125 +1,130 @@
 // One reading on the page: the grid of all heads, one head as links and heatmap, and the ranking by a link. What only
 // changes the view is drawn here at once; the server is told afterwards and keeps the URL.
-import { encodeView, keysOf, parseView, unpack } from "../geometry.js";
+import { make } from "../dom.js";
+import { encodeView, parseView } from "../geometry.js";
 import { rememberRoles, remembersRoles, showsRoles } from "../memory.js";
-import { Stage, mounted, readLook } from "../stage.js";
-import { drawControls, drawHead, drawTable, held, listenToHead, pinAt } from "./head.js";
-import { setAside } from "./heads.js";
-import { drawOverview, drawPictures, listenToGrid } from "./overview.js";
-import { page } from "./page.js";
-import { ask, drawAsk, more } from "./ranks.js";
-import { byHead } from "./roles.js";
+import { mounted } from "../mount.js";
+import { queued } from "../post.js";
+import { Stage, readLook } from "../stage.js";
+import { HeadView } from "./head.js";
+import { Heads } from "./heads.js";
+import { Overview } from "./overview.js";
+import { Ranks } from "./ranks.js";
+import { Read } from "./read.js";
+import { Shown } from "./shown.js";
+/** @import { ReadingView } from "../geometry.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+/** @import { Drawing, Look } from "../stage.js" */
+/** @import { HeadRoles } from "./roles.js" */
 
-const KEEP_BYTES = 64e6; // the most matrices that are cached for heads opened before
+/**
+ * What the drawings of the explorer share: what was read, what the view shows of it, and what is pointed at. `say`
+ * tells screen readers; `isAlone`: in a file, without a server.
+ *
+ * @typedef {object} Stores
+ * @property {Read} read
+ * @property {Stage<ReadingView>} stage
+ * @property {Shown} shown
+ * @property {Heads} heads
+ * @property {Look} look
+ * @property {(words: string) => void} say
+ * @property {boolean} isAlone
+ */
 
-/** @type {(root: HTMLElement, send: Send, locate?: () => string) => ExplorerOnPage} */
-export function explorer(root, send, locate = () => window.location.search) {
-  /** @type {ExplorerApp} */
-  const app = /** @type {any} */ ({
-    root,
-    send,
-    reading: null,
-    derived: null, // rows, columns and open heads of the view
-    hoveredHead: null, // the head under the pointer in the grid
-    cursor: 0, // the head that the arrow keys are on
-    pictured: "", // the data from which the pictures of the grid were drawn
-    layouts: /** @type {any} */ ({}), // the layout of each drawing, once it is drawn
-    look: /** @type {Look} */ ({}),
-    tour: "", // the step of the tour, as sent by the server
-    opened: 0, // how often the server has opened a head by itself
-    roles: { kinds: {}, on: [], measured: false, ofHead: new Map() }, // ofHead: what each head is known for
-    sought: null, // the kind of role in the filter
-  });
-  app.stage = new Stage(send, locate, drawingOf(app));
-  app.part = page({
-    change: (fields, delay) => app.stage.change(fields, delay),
-    ask: () => ask(app),
-    more: () => more(app),
-    roles: () => turnRoles(app),
-    measure: () => app.send("measure", {}),
-    compare: () => setAside(app, app.stage.view.head),
-    table: () => drawTable(app),
-  });
-  root.replaceChildren(app.part.all);
-  listenToGrid(app);
-  listenToHead(app);
-  return { show: (bytes, headRoles = null) => show(app, bytes, headRoles), stop: () => app.stage.stop() };
+const REMEDY = "Reload the page without the part of its address after “&”, or read another text.";
+
+/** @type {(root: HTMLElement, send: Send, locate?: () => string) => Explorer} */
+export const explorer = (root, send, locate = () => window.location.search) => new Explorer(root, send, locate);
+
+class Explorer {
+  #announcement = make("p", { class: "said", "aria-live": "polite" });
+  #root;
+  #box;
+  #stores;
+  #overview;
+  #head;
+  #ranks;
+
+  /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
+  constructor(root, send, locate) {
+    const [read, look] = [new Read(), /** @type {Look} */ ({})];
+    const stage = new Stage(send, locate, this.#drawing());
+    /** @type {(words: string) => void} */
+    const say = (words) => {
+      this.#announcement.textContent = words;
+    };
+    const heads = new Heads(read, stage, say);
+    this.#root = root;
+    this.#stores = {
+      read,
+      stage,
+      shown: new Shown(read, stage, look),
+      heads,
+      look,
+      say,
+      isAlone: !!root.dataset.alone,
+    };
+    this.#ranks = new Ranks(this.#stores);
+    this.#head = new HeadView(this.#stores);
+    this.#overview = new Overview(this.#stores, this.#head.box, this.#ranks.box);
+    this.#box = make("div", { class: "explorer" }, this.#overview.box, this.#head.box, this.#announcement);
+    root.replaceChildren(this.#box);
+  }
+
+  /** @type {() => Drawing<ReadingView>} */
+  #drawing() {
+    const reading = () => this.#stores.read.reading;
+    return {
+      isReady: () => !!reading(),
+      parse: (params) => {
+        const view = { ...parseView(params, reading()), roles: showsRoles(params) };
+        return this.#stores.read.quiet ? { ...view, pin: null } : view; // a held word would give the hidden answer away
+      },
+      adopted: () => {
+        this.#stores.heads.cursor = this.#stores.stage.view.head;
+      },
+      message: (view) => ({ of: reading().of, ...encodeView(view, reading()), roles: rolesName(view) }),
+      held: () => this.#stores.shown.held(),
+      pin: (spot) => this.#stores.shown.pinAt(spot),
+      draw: () => this.#draw(),
+      drawFocus: () => this.#head.draw(),
+    };
+  }
+
+  // Show the bytes of a reading and the roles of its heads, with the step of the tour.
+  /** @type {(bytes: Uint8Array, headRoles: HeadRoles | null) => void} */
+  show(bytes, headRoles = null) {
+    const { read, stage, heads } = this.#stores;
+    const { isSame, isOfSameTokens, isStep, isLed } = read.receive(bytes, headRoles, () => stage.view.on);
+    if (!isSame) heads.hovered = null;
+    if (!isSame || isLed) stage.adopt(undefined, isOfSameTokens && !isLed);
+    if (isStep && stage.view.roles) rememberRoles(true); // the tour has explained them
+    this.#draw();
+  }
+
+  stop() {
+    this.#stores.stage.stop();
+  }
+
+  #draw() {
+    const { read, stage, look } = this.#stores;
+    if (!read.reading) return;
+    readLook(look, this.#root, read.reading.themes, this.#head.note);
+    this.#box.classList.toggle("plain", new URLSearchParams(stage.locate()).get("class") === "1");
+    this.#box.style.setProperty("--heads", String(read.reading.heads));
+    this.#overview.drawPictures(); // first what measures the page, then what changes it: one layout
+    this.#head.draw();
+    this.#overview.draw();
+    this.#head.drawControls();
+    this.#ranks.draw();
+    this.#head.drawTable();
+  }
 }
-
-/** @type {(app: ExplorerApp) => Drawing<ReadingView>} */
-const drawingOf = (app) => ({
-  isReady: () => !!app.reading,
-  parse: (params) => {
-    const view = { ...parseView(params, app.reading), roles: showsRoles(params) };
-    return app.quiet ? { ...view, pin: null } : view; // a held word would give the hidden answer away
-  },
-  adopted: () => {
-    app.cursor = app.stage.view.head;
-  },
-  message: (view) => ({ of: app.reading.of, ...encodeView(view, app.reading), roles: rolesName(view) }),
-  held: () => held(app),
-  pin: (spot) => pinAt(app, spot),
-  draw: () => draw(app),
-  drawFocus: () => drawHead(app),
-});
 
 // The address states whether roles are shown only if that differs from what this browser remembers.
 /** @type {(view: ReadingView) => string | null} */
 const rolesName = ({ roles }) => (roles === remembersRoles() ? null : roles ? "on" : "off");
-
-/** @type {(app: ExplorerApp) => void} */
-function draw(app) {
-  if (!app.reading) return;
-  readLook(app.look, app.root, app.reading.themes, app.part.note);
-  app.part.all.classList.toggle("plain", new URLSearchParams(app.stage.locate()).get("class") === "1");
-  drawPictures(app); // first what measures the page, then what changes it: one layout
-  drawHead(app);
-  drawOverview(app);
-  drawControls(app);
-  drawAsk(app);
-  drawTable(app);
-}
-
-/** @type {(app: ExplorerApp) => void} */
-function turnRoles({ part, stage }) {
-  rememberRoles(part.rolesShown.checked);
-  stage.change({ roles: part.rolesShown.checked });
-}
-
-// ---- Data from the server -------------------------------------------------------------------------------------
-
-// Shows the bytes of a reading and the roles of its heads, with the step of the tour.
-/** @type {(app: ExplorerApp, bytes: Uint8Array, headRoles: HeadRoles | null) => void} */
-function show(app, bytes, headRoles) {
-  const next = unpack(bytes);
-  const isStep = headRoles?.tour && headRoles.tour !== app.tour;
-  const isLed = isStep || (headRoles && headRoles.opened !== app.opened); // the address contains another view
-  if (headRoles) {
-    const { tour, opened, quiet } = headRoles;
-    Object.assign(app, { roles: byHead(headRoles), tour, opened, quiet });
-  }
-  const isSame = app.reading?.key === next.key;
-  const isOfSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(
-    (name) => app.reading?.[name] === next[name],
-  );
-  if (isSame) keep(app, next);
-  else Object.assign(app, { reading: next, hoveredHead: null });
-  if (!isSame || isLed) app.stage.adopt(undefined, isOfSameTokens && !isLed);
-  if (isStep && app.stage.view.roles) rememberRoles(true); // the tour has explained them
-  draw(app);
-}
-
-// More of the current reading: its matrices join the others; the oldest are dropped if there is no room.
-/** @type {(app: ExplorerApp, next: Reading) => void} */
-function keep({ reading, stage }, next) {
-  if (next.link) reading.link = next.link;
-  for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
-  const room = Math.max(24, KEEP_BYTES / (4 * reading.n * keysOf(reading).n));
-  for (const head of reading.matrices.keys()) {
-    if (reading.matrices.size <= room) break;
-    if (!stage.view.on.includes(head)) reading.matrices.delete(head);
-  }
-}
 
 // Splits the data into a packet and the roles, which follow it as JSON, preceded by their length.
 /** @type {(data: Uint8Array) => [Uint8Array, HeadRoles]} */
@@ -129,16 +134,15 @@ function apart(data) {
   return [data.subarray(0, begin), JSON.parse(new TextDecoder().decode(data.subarray(begin, end)))];
 }
 
-/** @type {InStreamlit<ExplorerOnPage>} */
-const IN_STREAMLIT = {
-  create: explorer,
-  show: (app, data) => app.show(...apart(data)),
-  failure: "This drawing failed. Reload the page without the part of its address after “&”, or read another text.",
-};
+/** @type {(root: HTMLElement, send: Send) => { show: (data: Uint8Array) => void, stop: () => void }} */
+function onPage(root, send) {
+  const drawing = explorer(root, queued(send));
+  return { show: (data) => drawing.show(...apart(data)), stop: () => drawing.stop() };
+}
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  const leave = mounted(component, ".mha-explorer", IN_STREAMLIT);
+  const leave = mounted(component, ".mha-explorer", onPage, `This drawing failed. ${REMEDY}`);
   const { host } = /** @type {ShadowRoot} */ (/** @type {unknown} */ (component.parentElement));
   host?.toggleAttribute("data-drawn", true); // the placeholder can be hidden
   return leave;

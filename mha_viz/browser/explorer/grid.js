@@ -2,6 +2,10 @@
 import { pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
 import { diverging, fit, paint, resolution } from "../ink.js";
 import { gridLayout } from "../layouts.js";
+/** @import { ReadingView, ShownBlock } from "../geometry.js" */
+/** @import { GridLayout } from "../layouts.js" */
+/** @import { Reading } from "../reading.js" */
+/** @import { Look } from "../stage.js" */
 
 // Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
 /** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */

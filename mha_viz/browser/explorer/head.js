@@ -1,174 +1,211 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
-import { begin } from "../controls.js";
+import { SPECIALS, UNITS, begin, choice, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
-import { DEFAULTS, block, chosen, firstView, isPair, mapName, paperMapName, shades, units } from "../geometry.js";
+import { DEFAULTS, firstView, isPair } from "../geometry.js";
 import { drawHeatmap, labelStep } from "../heatmap.js";
-import { signColours } from "../ink.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks } from "../links.js";
+import { isOfLayers, mapName, paperMapName } from "../reading.js";
 import { pointOn, reveal } from "../stage.js";
-import { defaultsFor } from "../view.js";
+import { QUANTITIES, defaultsFor } from "../view.js";
 import { hiddenNote, readout, table } from "../words.js";
-import { drawn, headColour, headDash, isComparable, layerOf, showAlone, toggleHead } from "./heads.js";
-import { setControls } from "./page.js";
-import { drawChips } from "./roles.js";
+import { HeadBar } from "./bar.js";
+import { Chips } from "./chips.js";
+import { layerOf } from "./heads.js";
+/** @import { Change } from "../controls.js" */
+/** @import { Children } from "../dom.js" */
+/** @import { Axes, ReadingView } from "../geometry.js" */
+/** @import { HeatmapLayout, LinksLayout, Spot } from "../layouts.js" */
+/** @import { LinkScene, ShownHead } from "../links.js" */
+/** @import { Reading } from "../reading.js" */
+/** @import { Walk } from "../stage.js" */
+/** @import { Stores } from "./explorer.js" */
 
-const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // the same as the dashes in figures/theme.py
+const SCALES = [
+  ["fixed", "0 to 1"],
+  ["head", "per head"],
+  ["row", "per row"],
+  ["log", "logarithmic"],
+];
+const SIDES = [
+  ["all", "all"],
+  ["aa", "A → A"],
+  ["ab", "A → B"],
+  ["ba", "B → A"],
+  ["bb", "B → B"],
+];
+const BEGUN = [
+  "A long text: the three strongest links of each word, special tokens hidden, colours per row.",
+  "Show the strongest links only",
+];
 
-// The rows, the columns and the open heads of the view, computed once per view.
-/** @type {(app: ExplorerApp) => NonNullable<ExplorerApp["derived"]>} */
-export function derive(app) {
-  const { reading, look, derived } = app;
-  const { view } = app.stage;
-  const { unit, special, side, links, scale } = view;
-  const here = drawn(view).filter((head) => reading.matrices.has(head));
-  const key = JSON.stringify([unit, special, side, links, scale, here, look.theme]);
-  if (derived?.key === key && derived.reading === reading) return derived;
-  const axes = axesOf(app);
-  const heads = here.map((head) => {
-    const part = block(reading, head, view, axes);
-    const dash = headDash(look, view, head);
-    const signs = reading.signed ? signColours(look) : { colour: headColour(look, reading, head) };
-    return { head, dash, part, mask: chosen(part, links), shade: shades(part, scale), ...signs };
-  });
-  return (app.derived = { key, reading, shown: unit + special + side, axes, heads });
+/** @type {(label: string) => HTMLCanvasElement} */
+export const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
+/** @type {(left: string, ...right: Children) => HTMLElement} */
+const ends = (left, ...right) => make("div", { class: "ends soft" }, make("span", {}, left), ...right);
+
+export class HeadView {
+  #title = make("h2");
+  #readout = make("p", { class: "readout" });
+  #begun = make("p", { class: "begun", hidden: true });
+  note = make("p", { class: "note soft" });
+  #links = surface("Token links");
+  #tall = make("div", { class: "tall" }, this.#links);
+  #scroller = make("div", { class: "scroller" }, this.#tall);
+  #shownRows = make("span");
+  #linksBox = make(
+    "div",
+    { class: "links" },
+    ends("from (query)", this.#shownRows, make("span", {}, "to (key)")),
+    this.#scroller,
+  );
+  #heat = surface("Heatmap");
+  #heatBox = make(
+    "div",
+    { class: "heat" },
+    ends("rows: from (query)", make("span", {}, "columns: to (key)")),
+    make("div", { class: "sheet" }, this.#heat),
+  );
+  #panels = make("div", { class: "panels", part: "drawings" }, this.#linksBox, this.#heatBox);
+  #tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
+  #table = make(
+    "details",
+    { ontoggle: () => this.drawTable() },
+    make("summary", {}, "These weights as a table"),
+    this.#tableBox,
+  );
+  #layouts = /** @type {{ links: LinksLayout | null, heat: HeatmapLayout | null }} */ ({ links: null, heat: null });
+  #stores;
+  #controls;
+  #chips;
+  #bar;
+
+  /** @param {Stores} stores */
+  constructor(stores) {
+    this.#stores = stores;
+    const { stage, heads, isAlone } = stores;
+    this.#controls = controlsOf((fields, delay) => stage.change(fields, delay));
+    this.#controls.shownBox.hidden = isAlone; // only a server computes other quantities
+    this.#chips = new Chips("role_open", stores);
+    this.#bar = new HeadBar(stores, (words) => {
+      this.note.textContent = words;
+    });
+    const title = "Add this head to the compared heads (in the grid: key c)";
+    const onclick = () => heads.compare(stage.view.head);
+    const compare = make("button", { type: "button", class: "quiet", title, onclick, hidden: isAlone }, "+ Compare");
+    const top = make("header", {}, this.#title, compare, this.#bar.box);
+    const texts = [this.#begun, this.#readout, this.#panels, this.note, this.#table];
+    this.box = make("section", { class: "one" }, top, this.#chips.box, this.#controls.box, ...texts);
+    this.#listen();
+  }
+
+  drawControls() {
+    const { read, stage } = this.#stores;
+    const { reading } = read;
+    this.#title.replaceChildren(...headingOf(reading, stage.view.head));
+    this.#chips.draw(stage.view.head);
+    this.#controls.set(stage.view, isPair(reading));
+    const usual = defaultsFor(DEFAULTS, [reading]);
+    begin(this.#begun, firstView(reading), usual, stage.view, (settings) => stage.change(settings), BEGUN);
+    this.#bar.draw();
+  }
+
+  draw() {
+    const { read, stage, shown } = this.#stores;
+    const { axes, heads, opened } = shown;
+    const wanted = Math.min(stage.view.on.length, read.reading.together);
+    this.#panels.classList.toggle("waiting", heads.length < wanted);
+    const focus = stage.focused();
+    if (!opened) return this.#drawNothing();
+    this.#drawDrawings({ ...axes, heads, focus }, opened);
+    this.#drawWords(focus, opened, axes);
+  }
+
+  drawTable() {
+    const { read, shown } = this.#stores;
+    const head = this.#table.open && shown.opened;
+    if (head) this.#tableBox.replaceChildren(...table(head, shown.axes, read.reading));
+  }
+
+  #drawNothing() {
+    const { read, stage, isAlone } = this.#stores;
+    const name = mapName(read.reading, stage.view.head);
+    const alone = `${name} is not in this file: the text is too long for all heads.`;
+    this.#readout.textContent = isAlone ? alone : `${name} is loading…`;
+    this.#tableBox.replaceChildren();
+  }
+
+  /** @type {(scene: LinkScene, head: ShownHead) => void} */
+  #drawDrawings(scene, head) {
+    const { look } = this.#stores;
+    const height = Math.max(380, Math.min(640, window.innerHeight - 520)); // the usual height of the rest of the page
+    const [width, across] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before anything changes
+    const scroll = this.#scroller.scrollTop;
+    this.#scroller.style.maxHeight = `${height}px`;
+    this.#heatBox.style.maxHeight = `${height + 60}px`;
+    const links = drawLinks(this.#links, scene, { ...look, width, height }, scroll);
+    this.#tall.style.height = `${links.height}px`;
+    const heat = drawHeatmap(this.#heat, { ...scene, head }, { ...look, width: across, height });
+    this.#layouts = { links, heat };
+    this.#shownRows.textContent = shownRows(links, scene, scroll, height);
+  }
+
+  /** @type {(focus: Spot | null, head: ShownHead, axes: Axes) => void} */
+  #drawWords(focus, head, axes) {
+    const { read, stage } = this.#stores;
+    const { reading, quiet } = read;
+    this.#readout.replaceChildren(...readout(head, axes, focus, stage.view.unit, quiet));
+    const every = this.#layouts.heat ? labelStep(this.#layouts.heat.cell) : 1;
+    const sparse =
+      every > 1 ? " One in " + every + " of the heatmap’s words is written; point at a cell to read its words." : "";
+    this.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + sparse;
+    const name = mapName(reading, head.head);
+    const keys = "Arrow keys move, Enter holds, Escape lets go.";
+    this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);
+    this.#links.setAttribute("aria-label", `Token links of ${name}. ${this.#readout.textContent} ${keys}`);
+  }
+
+  // ---- Pointer and keys ---------------------------------------------------------------------------------------
+
+  #listen() {
+    const { stage, shown } = this.#stores;
+    /** @type {() => [number, number]} */
+    const counts = () => [shown.axes.rows.length, shown.axes.cols.length];
+    /** @type {(event: MouseEvent) => Spot | null} */
+    const cell = (event) => {
+      const { heat } = this.#layouts;
+      return heat && heatmapSpotAt(heat, ...counts(), ...pointOn(this.#heat, event));
+    };
+    /** @type {(event: MouseEvent) => Spot | null} */
+    const end = (event) => {
+      const [x, y] = pointOn(this.#links, event);
+      const { links } = this.#layouts;
+      return links && linksSpotAt(links, ...counts(), x, y + this.#scroller.scrollTop);
+    };
+    /** @type {(isHeat: boolean) => () => Walk} */
+    const about = (isHeat) => () => {
+      const [R, C] = counts();
+      return { from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => this.#walkedTo(spot, isHeat) };
+    };
+    stage.attend(this.#heat, cell, about(true));
+    stage.attend(this.#links, end, about(false));
+    this.#scroller.onscroll = () => this.draw();
+  }
+
+  /** @type {(spot: Spot, isHeat: boolean) => void} */
+  #walkedTo(spot, isHeat) {
+    this.#stores.say(this.#readout.textContent);
+    const rowHeight = this.#layouts.links?.rowHeight ?? 0;
+    if (!isHeat) reveal(this.#scroller, (spot.row ?? spot.col) * rowHeight);
+  }
 }
 
-// The rows and columns; the same objects while they are unchanged, so that what was measured of them is kept.
-/** @type {(app: ExplorerApp) => Axes} */
-function axesOf({ reading, derived, stage }) {
-  const { unit, special, side } = stage.view;
-  const isSame = derived?.reading === reading && derived.shown === unit + special + side;
-  return isSame ? derived.axes : units(reading, stage.view);
-}
-
-// The head whose name is above the drawings; undefined while its weights are being loaded.
-/** @type {(app: ExplorerApp) => ShownHead | undefined} */
-export const opened = (app) => derive(app).heads.find(({ head }) => head === app.stage.view.head);
-
-/** @type {(app: ExplorerApp) => Spot | null} */
-export function held({ derived, stage }) {
-  const { pin } = stage.view;
-  if (!pin || !derived) return null;
-  /** @type {(list: Unit[], token: number | null) => number | null} */
-  const find = (list, token) => (token === null ? null : list.findIndex((unit) => unit.tokens.includes(token)));
-  const spot = /** @type {Spot} */ ({ row: find(derived.axes.rows, pin.query), col: find(derived.axes.cols, pin.key) });
-  return spot.row === -1 || spot.col === -1 ? null : spot;
-}
-
-/** @type {(app: ExplorerApp, spot: Spot) => Pin} */
-export function pinAt(app, { row, col }) {
-  const { axes } = derive(app);
-  /** @type {(list: Unit[], index: number | null) => number | null} */
-  const token = (list, index) => (index === null ? null : list[index].tokens[0]);
-  return { query: token(axes.rows, row), key: token(axes.cols, col) };
-}
-
-// ---- Drawing --------------------------------------------------------------------------------------------------
-
-/** @type {(reading: Reading, head: number) => (string | HTMLElement)[]} */
+/** @type {(reading: Reading, head: number) => Children} */
 function headingOf(reading, head) {
   const layer = layerOf(reading, head);
-  if (reading.quantity === "rollout") return [`After layer ${layer}, all heads together`];
+  if (isOfLayers(reading)) return [`After layer ${layer}, all heads together`];
   const names = make("code", {}, `${mapName(reading, head)} (${paperMapName(reading, head)})`);
   return [`Layer ${layer}, head ${head % reading.heads} `, names];
-}
-
-/** @type {(app: ExplorerApp) => void} */
-export function drawControls(app) {
-  const { reading, part } = app;
-  const { view } = app.stage;
-  part.title.replaceChildren(...headingOf(reading, view.head));
-  part.compare.hidden = !isComparable(app);
-  part.shownBox.hidden = !!app.root.dataset.alone; // only a server computes other quantities
-  drawChips(part.roles, app, view.head);
-  setControls(part, view, isPair(reading));
-  drawBegun(app);
-  drawHeadBar(app);
-}
-
-// A long text begins with only its strongest links: one line says so.
-/** @type {(app: ExplorerApp) => void} */
-function drawBegun({ reading, part, stage }) {
-  begin(
-    part.begun,
-    firstView(reading),
-    defaultsFor(DEFAULTS, [reading]),
-    stage.view,
-    (settings) => stage.change(settings),
-    [
-      "A long text: the three strongest links of each word, special tokens hidden, colours per row.",
-      "Show the strongest links only",
-    ],
-  );
-}
-
-/** @type {(app: ExplorerApp) => void} */
-function drawHeadBar(app) {
-  const { reading, look, part } = app;
-  const { view } = app.stage;
-  const first = layerOf(reading, view.head) * reading.heads;
-  while (part.bar.children.length > reading.heads) part.bar.lastChild.remove();
-  for (let i = part.bar.children.length; i < reading.heads; i++) part.bar.append(headSwitch(app, i));
-  Array.from(part.bar.children).forEach((button, i) => {
-    const place = drawn(view).indexOf(first + i);
-    const line = view.on.length > 1 && place >= 0 ? place % look.dashes.length : null;
-    button.setAttribute("aria-pressed", String(place >= 0));
-    button.style.setProperty("--colour", headColour(look, reading, i));
-    if (line === null) delete button.dataset.line;
-    else button.dataset.line = String(line);
-    const how = line === null ? "" : `, ${LINES[line]} lines`;
-    button.title = `${mapName(reading, first + i)}${how}: click shows or hides it, double click shows it alone`;
-    button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram${how}`);
-  });
-}
-
-/** @type {(app: ExplorerApp, i: number) => HTMLElement} */
-function headSwitch(app, i) {
-  const button = make("button", { type: "button", textContent: String(i) });
-  const head = () => layerOf(app.reading, app.stage.view.head) * app.reading.heads + i;
-  /** @type {ReadingView | null} */
-  let before = null; // the view before the first click of a double click, which must not remove the heads
-  button.onclick = (event) => {
-    if (event.detail > 1) return;
-    before = app.stage.view;
-    toggleHead(app, head());
-  };
-  button.ondblclick = () => showAlone(app, head(), before);
-  return button;
-}
-
-/** @type {(app: ExplorerApp) => void} */
-export function drawHead(app) {
-  const { reading, part, stage } = app;
-  const { axes, heads } = derive(app);
-  part.panels.classList.toggle("waiting", heads.length < Math.min(stage.view.on.length, reading.together));
-  const focus = stage.focused();
-  const head = opened(app);
-  if (!head) return drawNothing(app);
-  drawDrawings(app, { ...axes, heads, focus }, head);
-  drawWords(app, focus, head, axes);
-}
-
-/** @type {(app: ExplorerApp) => void} */
-function drawNothing({ reading, root, part, stage }) {
-  const name = mapName(reading, stage.view.head);
-  const alone = `${name} is not in this file: the text is too long for all heads.`;
-  part.readout.textContent = root.dataset.alone ? alone : `${name} is loading…`;
-  part.tableBox.replaceChildren();
-}
-
-/** @type {(app: ExplorerApp, scene: Axes & { heads: ShownHead[], focus: Spot | null }, head: ShownHead) => void} */
-function drawDrawings({ part, look, layouts }, scene, head) {
-  const height = Math.max(380, Math.min(640, window.innerHeight - 520)); // the usual height of the rest of the page
-  const [width, across] = [part.linksBox.clientWidth, part.heatBox.clientWidth]; // read before anything changes
-  const scroll = part.scroller.scrollTop;
-  part.scroller.style.maxHeight = `${height}px`;
-  part.heatBox.style.maxHeight = `${height + 60}px`;
-  layouts.links = drawLinks(part.links, scene, { ...look, width, height }, scroll);
-  part.tall.style.height = `${layouts.links.height}px`;
-  layouts.heat = drawHeatmap(part.heat, { ...scene, head }, { ...look, width: across, height });
-  part.shownRows.textContent = shownRows(layouts.links, scene, scroll, height);
 }
 
 // Which words of a scrolling diagram are visible; an empty string if all are.
@@ -180,55 +217,28 @@ function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height)
   return `↕ ${first + 1}–${last} of ${count}`;
 }
 
-/** @type {(app: ExplorerApp, focus: Spot | null, head: ShownHead, axes: Axes) => void} */
-function drawWords({ reading, part, stage, layouts, quiet }, focus, head, axes) {
-  part.readout.replaceChildren(...readout(head, axes, focus, stage.view.unit, quiet));
-  const every = labelStep(layouts.heat.cell);
-  const sparse =
-    every > 1 ? " One in " + every + " of the heatmap’s words is written; point at a cell to read its words." : "";
-  part.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + sparse;
-  const name = mapName(reading, head.head);
-  const keys = "Arrow keys move, Enter holds, Escape lets go.";
-  part.heat.setAttribute("aria-label", `Heatmap of ${name}. ${part.readout.textContent} ${keys}`);
-  part.links.setAttribute("aria-label", `Token links of ${name}. ${part.readout.textContent} ${keys}`);
-}
-
-/** @type {(app: ExplorerApp) => void} */
-export function drawTable(app) {
-  const head = app.part.table.open && opened(app);
-  if (head) app.part.tableBox.replaceChildren(...table(head, derive(app).axes, app.reading));
-}
-
-// ---- Pointer and keys -----------------------------------------------------------------------------------------
-
-/** @type {(app: ExplorerApp) => void} */
-export function listenToHead(app) {
-  const { part, stage, layouts } = app;
-  /** @type {() => [number, number]} */
-  const counts = () => {
-    const { rows, cols } = derive(app).axes;
-    return [rows.length, cols.length];
+// The settings of the view. `set` shows the values of a view, of a pair of sentences or not.
+/**
+ * @type {(change: Change) => { box: HTMLElement, shownBox: HTMLElement, set: (view: ReadingView, pair: boolean) =>
+ *   void }}
+ */
+function controlsOf(change) {
+  const controls = {
+    unit: segments("Tokens", "unit", UNITS, change),
+    special: segments("Special tokens", "special", SPECIALS, change),
+    links: linksChoice(change),
+    scale: choice("Colour", SCALES, (scale) => change({ scale })),
+    shown: choice("Shown", QUANTITIES, (shown) => change({ shown })),
+    side: choice("Pair", SIDES, (side) => change({ side })),
   };
-  /** @type {(event: MouseEvent) => Spot | null} */
-  const cell = (event) =>
-    layouts.heat ? heatmapSpotAt(layouts.heat, ...counts(), ...pointOn(part.heat, event)) : null;
-  /** @type {(event: MouseEvent) => Spot | null} */
-  const end = (event) => {
-    const [x, y] = pointOn(part.links, event);
-    return layouts.links ? linksSpotAt(layouts.links, ...counts(), x, y + part.scroller.scrollTop) : null;
+  const box = make("div", { class: "controls" }, ...Object.values(controls).map((control) => control.box));
+  return {
+    box,
+    shownBox: controls.shown.box,
+    set: (view, pair) => {
+      for (const [name, control] of Object.entries(controls))
+        control.set(view[/** @type {keyof typeof controls} */ (name)] ?? "");
+      controls.side.box.hidden = !pair;
+    },
   };
-  /** @type {(isHeat: boolean) => () => Walk} */
-  const about = (isHeat) => () => {
-    const [R, C] = counts();
-    return { from: stage.focused(), isHeat, R, C, start: {}, walked: (spot) => walkedTo(app, spot, isHeat) };
-  };
-  stage.attend(part.heat, cell, about(true));
-  stage.attend(part.links, end, about(false));
-  part.scroller.onscroll = () => drawHead(app);
-}
-
-/** @type {(app: ExplorerApp, spot: Spot, isHeat: boolean) => void} */
-function walkedTo({ part, layouts }, spot, isHeat) {
-  part.announcement.textContent = part.readout.textContent;
-  if (!isHeat) reveal(part.scroller, (spot.row ?? spot.col) * layouts.links.rowHeight);
 }

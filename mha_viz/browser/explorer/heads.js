@@ -1,8 +1,15 @@
-// Which heads are open, and how a head is described.
-import { headName, mapName } from "../geometry.js";
+// Heads: which are open, which one is pointed at or has the cursor, and how a head is described.
 import { signColours } from "../ink.js";
 import { inNats, number, percent } from "../numerals.js";
-import { shownRoles, spoken } from "./roles.js";
+import { headName, mapName } from "../reading.js";
+import { spoken } from "./roles.js";
+/** @import { ReadingView } from "../geometry.js" */
+/** @import { Metric, Reading } from "../reading.js" */
+/** @import { Look } from "../stage.js" */
+/** @import { Role } from "./roles.js" */
+
+/** @typedef {import("../stage.js").Stage<ReadingView>} ReadingStage */
+/** @typedef {import("./read.js").Read} Read */
 
 /** @type {(reading: Reading, head: number) => number} */
 export const layerOf = (reading, head) => Math.floor(head / reading.heads);
@@ -23,8 +30,8 @@ export function measured(reading, metric, head) {
 }
 
 // The length of a bar is the number's share of `top`; signed numbers have the colours of their cells.
-/** @type {(app: ExplorerApp, bar: HTMLElement, value: number, top: number) => HTMLElement} */
-export function drawBar({ reading, look }, bar, value, top) {
+/** @type {(reading: Reading, look: Look, bar: HTMLElement, value: number, top: number) => HTMLElement} */
+export function drawBar(reading, look, bar, value, top) {
   bar.style.setProperty("--share", `${Math.min(100, (100 * Math.abs(value)) / (top || 1))}%`);
   const { colour, below } = signColours(look);
   if (reading.signed) bar.style.setProperty("--colour", value < 0 ? below : colour);
@@ -35,58 +42,76 @@ export function drawBar({ reading, look }, bar, value, top) {
 /** @type {(values: (number | null)[]) => number} */
 export const largest = (values) => Math.max(...values.map((value) => Math.abs(value ?? 0)));
 
-// The roles and numbers of a head for screen readers.
-/** @type {(app: ExplorerApp, head: number) => string} */
-export function heard(app, head) {
-  const { reading } = app;
-  const numbers = reading.metrics.map((metric) => `${metric.label} ${measured(reading, metric, head)}`);
-  return spoken(shownRoles(app, head)) + numbers.join(", ");
-}
+export class Heads {
+  hovered = /** @type {number | null} */ (null); // the head under the pointer in the grid
+  cursor = 0; // the head that the arrow keys are on
+  sought = /** @type {string | null} */ (null); // the kind of role in the filter
+  #read;
+  #stage;
+  #say;
 
-/** @type {(app: ExplorerApp, head: number) => void} */
-export function openHead(app, head) {
-  const { reading, stage, part } = app;
-  app.cursor = head;
-  const { on, head: before } = stage.view;
-  const others = on.filter((other) => layerOf(reading, other) === layerOf(reading, head) && other !== before);
-  stage.change({ head, on: others.length ? [...new Set([head, ...others])] : [head] });
-  part.announcement.textContent = `${mapName(reading, head)} opened. ${heard(app, head)}`;
-}
-
-// Draw a head of the open layer together with the others, or remove it again.
-/** @type {(app: ExplorerApp, head: number) => void} */
-export function toggleHead(app, head) {
-  const { reading, stage, part } = app;
-  const { view } = stage;
-  const on = view.on.includes(head) ? view.on.filter((other) => other !== head) : [...view.on, head];
-  if (on.length > reading.together) {
-    part.note.textContent = `With a text this long, at most ${reading.together} heads can be drawn together.`;
-  } else if (on.length) {
-    app.cursor = on.includes(view.head) ? view.head : on[0];
-    stage.change({ on, head: app.cursor });
+  /** @param {Read} read @param {ReadingStage} stage @param {(words: string) => void} say */
+  constructor(read, stage, say) {
+    this.#read = read;
+    this.#stage = stage;
+    this.#say = say;
   }
-}
 
-// Show one head alone or, if it is alone already, its whole layer.
-/** @type {(app: ExplorerApp, head: number, before: ReadingView | null) => void} */
-export function showAlone(app, head, before) {
-  const { reading, stage } = app;
-  const wasAlone = before && before.on.length === 1 && before.on[0] === head;
-  const first = layerOf(reading, head) * reading.heads;
-  const others = Array.from({ length: reading.heads }, (_, k) => first + k).filter((other) => other !== head);
-  app.cursor = head;
-  stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
-}
+  // The roles of a head; none while roles are not shown.
+  /** @type {(head: number) => Role[]} */
+  roles(head) {
+    return (this.#stage.view.roles && this.#read.roles.ofHead.get(head)) || [];
+  }
 
-// Heads can be compared if there is a server.
-/** @type {(app: ExplorerApp) => boolean} */
-export const isComparable = ({ root }) => !root.dataset.alone;
+  // The roles and numbers of a head for screen readers.
+  /** @type {(head: number) => string} */
+  heard(head) {
+    const { reading } = this.#read;
+    const numbers = reading.metrics.map((metric) => `${metric.label} ${measured(reading, metric, head)}`);
+    return spoken(this.roles(head)) + numbers.join(", ");
+  }
 
-// Add a head to the compared heads.
-/** @type {(app: ExplorerApp, head: number) => void} */
-export function setAside(app, head) {
-  if (!isComparable(app)) return;
-  const { reading, send, part } = app;
-  send("tray", { model: reading.model, head: headName(reading, head), of: reading.of, ...reading.request });
-  part.announcement.textContent = `${mapName(reading, head)} is being added to the compared heads.`;
+  /** @type {(head: number) => void} */
+  open(head) {
+    const { reading } = this.#read;
+    const { on, head: before } = this.#stage.view;
+    const others = on.filter((other) => layerOf(reading, other) === layerOf(reading, head) && other !== before);
+    this.cursor = head;
+    this.#stage.change({ head, on: others.length ? [...new Set([head, ...others])] : [head] });
+    this.#say(`${mapName(reading, head)} opened. ${this.heard(head)}`);
+  }
+
+  // Draw a head of the open layer together with the others, or remove it again. Returns why that cannot be, or "".
+  /** @type {(head: number) => string} */
+  toggle(head) {
+    const { view } = this.#stage;
+    const { together } = this.#read.reading;
+    const on = view.on.includes(head) ? view.on.filter((other) => other !== head) : [...view.on, head];
+    if (on.length > together) return `With a text this long, at most ${together} heads can be drawn together.`;
+    if (on.length) {
+      this.cursor = on.includes(view.head) ? view.head : on[0];
+      this.#stage.change({ on, head: this.cursor });
+    }
+    return "";
+  }
+
+  // Show one head alone or, if it is alone already, its whole layer.
+  /** @type {(head: number, before: ReadingView | null) => void} */
+  showAlone(head, before) {
+    const { reading } = this.#read;
+    const wasAlone = before && before.on.length === 1 && before.on[0] === head;
+    const first = layerOf(reading, head) * reading.heads;
+    const others = Array.from({ length: reading.heads }, (_, k) => first + k).filter((other) => other !== head);
+    this.cursor = head;
+    this.#stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
+  }
+
+  // Add a head to the compared heads.
+  /** @type {(head: number) => void} */
+  compare(head) {
+    const { reading } = this.#read;
+    const { model, of, request } = reading;
+    this.#stage.send("tray", { model, head: headName(reading, head), of, ...request });
+    this.#say(`${mapName(reading, head)} is being added to the compared heads.`);
+  }
 }

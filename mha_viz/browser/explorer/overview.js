@@ -1,159 +1,162 @@
 // The grid of all heads: which are open, what each is known for, and one head's numbers beside it.
 import { make } from "../dom.js";
-import { keysOf, mapName, paperMapName } from "../geometry.js";
 import { resolution } from "../ink.js";
 import { gridCellAt } from "../layouts.js";
+import { isOfLayers, mapName } from "../reading.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
-import { drawBar, headColour, heard, largest, layerOf, measured, openHead, setAside } from "./heads.js";
-import { drawBadges, drawChips, drawKinds } from "./roles.js";
+import { surface } from "./head.js";
+import { headColour, layerOf } from "./heads.js";
+import { Preview } from "./preview.js";
+import { RoleSwitch } from "./switch.js";
+/** @import { GridLayout } from "../layouts.js" */
+/** @import { Stores } from "./explorer.js" */
 
-/** @type {(app: ExplorerApp) => void} */
-export function drawOverview(app) {
-  const { reading, part, cursor } = app;
-  const { view } = app.stage;
-  const each =
-    reading.quantity === "rollout" ? "one map per layer" : `${reading.layers} layers × ${reading.heads} heads`;
-  part.count.textContent = each;
-  const marks = view.on.map((head) => mark(app, head, head === view.head ? "opened" : "on"));
-  const walked = cursor === view.head ? [] : [mark(app, cursor, "cursor")];
-  part.marks.replaceChildren(...drawRoles(app), ...marks, ...walked, part.hovered);
-  drawPreview(app);
+const LABEL = "All heads. Arrow keys move from head to head, Enter opens one, c adds one to the compared heads.";
+
+export class Overview {
+  #grid = surface(LABEL);
+  #marks = make("div", { class: "marks" });
+  #hovered = make("b", { class: "hovered", hidden: true });
+  #sheet = make("div", { class: "sheet" }, this.#grid, this.#marks);
+  #gridBox = make("div", { class: "grid", part: "grid" }, this.#sheet);
+  #count = make("span", { class: "soft" });
+  #layout = /** @type {GridLayout | null} */ (null);
+  #pictured = ""; // the data from which the pictures of the grid were drawn
+  #stores;
+  #one;
+  #preview;
+  #roles;
+
+  // `one` is the opened head, beside the grid or below it; `ask` belongs below the grid.
+  /** @param {Stores} stores @param {HTMLElement} one @param {HTMLElement} ask */
+  constructor(stores, one, ask) {
+    this.#stores = stores;
+    this.#one = one;
+    this.#preview = new Preview(stores);
+    this.#roles = new RoleSwitch(stores, () => this.draw());
+    const header = make("header", {}, make("h2", {}, "Every head"), this.#count, ...this.#roles.controls);
+    const parts = [header, this.#roles.kinds, this.#gridBox, this.#preview.box, ask];
+    this.box = make("section", { class: "overview" }, ...parts);
+    this.#listen();
+  }
+
+  draw() {
+    const { read, stage, heads } = this.#stores;
+    const { reading } = read;
+    const { view } = stage;
+    const each = isOfLayers(reading) ? "one map per layer" : `${reading.layers} layers × ${reading.heads} heads`;
+    this.#count.textContent = each;
+    const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));
+    const walked = heads.cursor === view.head ? [] : [this.#mark(heads.cursor, "cursor")];
+    const badges = this.#roles.draw((box, head) => this.#place(box, head));
+    this.#marks.replaceChildren(...badges, ...marks, ...walked, this.#hovered);
+    this.#drawPreview();
+  }
+
+  // Redraws the pictures if anything that they show has changed.
+  drawPictures() {
+    const { read, stage, look } = this.#stores;
+    const { unit, special, side, scale } = stage.view;
+    const style = getComputedStyle(this.#gridBox);
+    const width = this.#gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    const height = this.#isWide ? Math.max(230, window.innerHeight - 300) : 10000;
+    const page = [look.theme, width, height, look.ink, resolution(this.#grid)];
+    const key = JSON.stringify([read.reading.key, unit, special, side, scale, ...page]);
+    if (key === this.#pictured) return;
+    this.#pictured = key;
+    this.#layout = drawGrid(this.#grid, read.reading, stage.view, { ...look, width, height });
+  }
+
+  /**
+   * Position an element on a head.
+   *
+   * @template {HTMLElement} T
+   * @param {T} box
+   * @param {number} head
+   */
+  #place(box, head) {
+    const { reading } = this.#stores.read;
+    const { left, top, step, size } = /** @type {GridLayout} */ (this.#layout);
+    box.style.left = `${left + (head % reading.heads) * step}px`;
+    box.style.top = `${top + layerOf(reading, head) * step}px`;
+    box.style.width = box.style.height = `${size}px`;
+    return box;
+  }
+
+  /** @type {(head: number, kind: string) => HTMLElement} */
+  #mark(head, kind) {
+    const { read, look } = this.#stores;
+    const box = this.#place(make("i", { class: kind }), head);
+    if (kind === "on") box.style.outlineColor = headColour(look, read.reading, head);
+    return box;
+  }
+
+  #drawPreview() {
+    const { read, heads } = this.#stores;
+    const head = heads.hovered ?? heads.cursor;
+    this.#place(this.#hovered, head);
+    this.#hovered.hidden = heads.hovered === null;
+    this.#hovered.dataset.name = mapName(read.reading, head);
+    this.#preview.draw(head);
+  }
+
+  // True if the opened head is beside the grid and not below it.
+  get #isWide() {
+    return this.#one.offsetTop < this.#gridBox.offsetTop;
+  }
+
+  // ---- Pointer and keys ---------------------------------------------------------------------------------------
+
+  #listen() {
+    const { read, heads } = this.#stores;
+    /** @type {(event: MouseEvent) => number | null} */
+    const cell = (event) => {
+      const { layers, heads: across } = read.reading ?? {};
+      return this.#layout && gridCellAt(this.#layout, layers, across, ...pointOn(this.#grid, event));
+    };
+    this.#grid.onpointermove = (event) => this.#hover(cell(event));
+    this.#grid.onpointerleave = () => this.#hover(null);
+    this.#grid.onclick = (event) => {
+      const head = cell(event);
+      if (head === null) return;
+      const isBeside = this.#isWide;
+      heads.open(head);
+      if (!isBeside) bringIntoView(this.#one);
+    };
+    this.#grid.onkeydown = (event) => this.#onKey(event);
+  }
+
+  /** @type {(head: number | null) => void} */
+  #hover(head) {
+    const { heads } = this.#stores;
+    if (head === heads.hovered) return;
+    heads.hovered = head;
+    this.#drawPreview();
+  }
+
+  /** @type {(event: KeyboardEvent) => void} */
+  #onKey(event) {
+    const { read, heads, isAlone, say } = this.#stores;
+    const { reading } = read;
+    if (isPress(event)) {
+      heads.open(heads.cursor);
+      event.preventDefault();
+    }
+    if (event.key === "c" && !event.ctrlKey && !event.metaKey && !isAlone) heads.compare(heads.cursor);
+    const step = arrow(event);
+    if (!step) return;
+    event.preventDefault();
+    const layer = bounded(layerOf(reading, heads.cursor) + step[0], reading.layers);
+    heads.cursor = layer * reading.heads + bounded((heads.cursor % reading.heads) + step[1], reading.heads);
+    heads.hovered = null;
+    this.draw();
+    say(`${mapName(reading, heads.cursor)}. ${heads.heard(heads.cursor)}`);
+  }
 }
-
-// The switch for roles and, if it is on, the filter by kind. Returns the marks for the grid.
-/** @type {(app: ExplorerApp) => HTMLElement[]} */
-function drawRoles(app) {
-  const { reading, roles, look, part, sought, stage } = app;
-  part.unmeasured.hidden = roles.measured || !!app.root.dataset.alone;
-  part.rolesBox.hidden = !roles.ofHead.size;
-  part.rolesShown.checked = stage.view.roles;
-  part.kinds.hidden = part.rolesBox.hidden || !stage.view.roles;
-  if (part.kinds.hidden) return [];
-  drawKinds(part.kinds, roles, sought, look.heads, (kind) => {
-    app.sought = app.sought === kind ? null : kind;
-    drawOverview(app);
-  });
-  const heads = reading.layers * reading.heads;
-  return drawBadges(roles, heads, sought, (box, head) => place(app, box, head), look.heads);
-}
-
-// Redraws the pictures if anything that they show has changed.
-/** @type {(app: ExplorerApp) => void} */
-export function drawPictures(app) {
-  const { reading, look, part, layouts } = app;
-  const { unit, special, side, scale } = app.stage.view;
-  part.all.style.setProperty("--heads", String(reading.heads));
-  const style = getComputedStyle(part.gridBox);
-  const width = part.gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-  const height = isWide(app) ? Math.max(230, window.innerHeight - 300) : 10000;
-  const shown = [reading.key, unit, special, side, scale, look.theme, width, height, look.ink, resolution(part.grid)];
-  const key = JSON.stringify(shown);
-  if (key === app.pictured) return;
-  app.pictured = key;
-  layouts.grid = drawGrid(part.grid, reading, app.stage.view, { ...look, width, height });
-}
-
-/** @type {<T extends HTMLElement>(app: ExplorerApp, box: T, head: number) => T} */
-function place({ layouts, reading }, box, head) {
-  const { left, top, step, size } = layouts.grid;
-  box.style.left = `${left + (head % reading.heads) * step}px`;
-  box.style.top = `${top + layerOf(reading, head) * step}px`;
-  box.style.width = box.style.height = `${size}px`;
-  return box;
-}
-
-/** @type {(app: ExplorerApp, head: number, kind: string) => HTMLElement} */
-function mark(app, head, kind) {
-  const box = place(app, make("i", { class: kind }), head);
-  if (kind === "on") box.style.outlineColor = headColour(app.look, app.reading, head);
-  return box;
-}
-
-/** @type {(app: ExplorerApp) => void} */
-function drawPreview(app) {
-  const { reading, part, stage, hoveredHead, cursor } = app;
-  const head = hoveredHead ?? cursor;
-  place(app, part.hovered, head);
-  part.hovered.hidden = hoveredHead === null;
-  part.hovered.dataset.name = mapName(reading, head);
-  const hint = head === stage.view.head ? " open" : hoveredHead === null ? " Enter opens it" : " click to open";
-  const name = make("b", {}, mapName(reading, head));
-  part.previewName.replaceChildren(name, ` (${paperMapName(reading, head)})`, make("span", { class: "soft" }, hint));
-  part.rolesHere.hidden = head === stage.view.head; // they are already shown beside its name
-  drawChips(part.rolesHere, app, head);
-  part.numbers.replaceChildren(...reading.metrics.map((metric) => numberOf(app, metric, head)));
-}
-
-/** @type {(app: ExplorerApp, metric: Metric, head: number) => HTMLElement} */
-function numberOf(app, metric, head) {
-  const { reading } = app;
-  /** @type {Record<string, number>} */
-  const tops = { nats: Math.log(keysOf(reading).n), share: 1, number: largest(metric.values) };
-  const line = drawBar(
-    app,
-    make("dd", { class: "bar", "aria-hidden": true }),
-    metric.values[head] ?? 0,
-    tops[metric.unit],
-  );
-  const value = make("dd", {}, measured(reading, metric, head));
-  const help = reading.keys && metric.values[head] === null ? "Not defined between two texts." : metric.help;
-  return make("div", { title: help }, make("dt", {}, metric.label), line, value);
-}
-
-// True if the opened head is beside the grid and not below it.
-/** @type {(app: ExplorerApp) => boolean} */
-const isWide = ({ part }) => part.one.offsetTop < part.gridBox.offsetTop;
 
 /** @type {(element: HTMLElement) => void} */
 function bringIntoView(element) {
   const isCalm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   element.scrollIntoView({ behavior: isCalm ? "auto" : "smooth", block: "start" });
-}
-
-// ---- Pointer and keys -----------------------------------------------------------------------------------------
-
-/** @type {(app: ExplorerApp) => void} */
-export function listenToGrid(app) {
-  const { grid } = app.part;
-  /** @type {(event: MouseEvent) => number | null} */
-  const cell = (event) => {
-    const { layouts, reading } = app;
-    return layouts.grid ? gridCellAt(layouts.grid, reading.layers, reading.heads, ...pointOn(grid, event)) : null;
-  };
-  grid.onpointermove = (/** @type {PointerEvent} */ event) => hoverHead(app, cell(event));
-  grid.onpointerleave = () => hoverHead(app, null);
-  grid.onclick = (/** @type {MouseEvent} */ event) => {
-    const head = cell(event);
-    if (head === null) return;
-    const isBeside = isWide(app);
-    openHead(app, head);
-    if (!isBeside) bringIntoView(app.part.one);
-  };
-  grid.onkeydown = (/** @type {KeyboardEvent} */ event) => onGridKey(app, event);
-}
-
-/** @type {(app: ExplorerApp, head: number | null) => void} */
-function hoverHead(app, head) {
-  if (head === app.hoveredHead) return;
-  app.hoveredHead = head;
-  drawPreview(app);
-}
-
-/** @type {(app: ExplorerApp, event: KeyboardEvent) => void} */
-function onGridKey(app, event) {
-  const { reading, cursor, part } = app;
-  if (isPress(event)) {
-    openHead(app, cursor);
-    event.preventDefault();
-  }
-  if (event.key === "c" && !event.ctrlKey && !event.metaKey) setAside(app, cursor);
-  const step = arrow(event);
-  if (!step) return;
-  event.preventDefault();
-  const layer = bounded(layerOf(reading, cursor) + step[0], reading.layers);
-  app.cursor = layer * reading.heads + bounded((cursor % reading.heads) + step[1], reading.heads);
-  app.hoveredHead = null;
-  drawOverview(app);
-  part.announcement.textContent = `${mapName(reading, app.cursor)}. ${heard(app, app.cursor)}`;
 }

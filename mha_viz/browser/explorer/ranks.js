@@ -1,44 +1,119 @@
 // Which heads link two words: all heads ranked by one link.
+import { choice } from "../controls.js";
 import { make } from "../dom.js";
-import { mapName, paperMapName, ranking, units } from "../geometry.js";
+import { ranking, units } from "../geometry.js";
 import { number } from "../numerals.js";
+import { mapName, paperMapName } from "../reading.js";
 import { isShare } from "../view.js";
-import { derive, held, opened } from "./head.js";
-import { drawBar, largest, openHead } from "./heads.js";
+import { drawBar, largest } from "./heads.js";
+/** @import { Axes, Link, Rank, Unit } from "../geometry.js" */
+/** @import { Spot } from "../layouts.js" */
+/** @import { ShownHead } from "../links.js" */
+/** @import { Reading } from "../reading.js" */
+/** @import { Stores } from "./explorer.js" */
 
 const RANKS = 6; // heads that are shown until the user asks for all
 
-// Draws the requested link, or else the one that the held word suggests.
-/** @type {(app: ExplorerApp) => void} */
-export function drawAsk(app) {
-  const { reading, part } = app;
-  const { view } = app.stage;
-  const all = units(reading, { ...view, special: "keep", side: "all" });
-  const link = view.link || suggestion(reading, opened(app), derive(app).axes, held(app));
-  drawMenus(part, reading, view, link, all);
-  const ranked = link && ranking(reading, { ...view, link });
-  drawRanks(app, ranked || []);
-  part.more.hidden = !ranked;
-  part.more.textContent = part.ask.all ? `Show the first ${RANKS}` : `Show all ${reading.layers * reading.heads}`;
-  part.askNote.hidden = !!ranked;
-  const isAlone = part.ask.closest("[data-alone]");
-  const waiting = isAlone ? "This file holds some heads only: they cannot be ranked." : "Looking at every head…";
-  part.askNote.textContent = link ? waiting : "Choose two words to rank all heads by the link between them.";
+export class Ranks {
+  #query = choice("from", [], () => this.#ask());
+  #key = choice("to", [], () => this.#ask());
+  #note = make("p", { class: "soft" });
+  #list = make("ol");
+  #more = make("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#turn() });
+  box = make(
+    "section",
+    { class: "ask" },
+    make("h3", {}, "Which heads link two words?"),
+    make("div", { class: "row" }, this.#query.box, make("span", { class: "arrow" }, "→"), this.#key.box),
+    this.#note,
+    this.#list,
+    this.#more,
+  );
+  #offered = ""; // what the words of the menus were made from
+  #isWhole = false; // all heads are listed, not only the first
+  #stores;
+
+  /** @param {Stores} stores */
+  constructor(stores) {
+    this.#stores = stores;
+  }
+
+  // Draws the requested link, or else the one that the held word suggests.
+  draw() {
+    const { read, stage, shown, isAlone } = this.#stores;
+    const { reading } = read;
+    const { view } = stage;
+    const link = view.link || suggestion(reading, shown.opened, shown.axes, shown.held());
+    this.#drawMenus(link, units(reading, { ...view, special: "keep", side: "all" }));
+    const ranked = link && ranking(reading, { ...view, link });
+    this.#drawList(ranked || []);
+    this.#more.hidden = !ranked;
+    this.#more.textContent = this.#isWhole ? `Show the first ${RANKS}` : `Show all ${reading.layers * reading.heads}`;
+    this.#note.hidden = !!ranked;
+    const waiting = isAlone ? "This file holds some heads only: they cannot be ranked." : "Looking at every head…";
+    this.#note.textContent = link ? waiting : "Choose two words to rank all heads by the link between them.";
+  }
+
+  // The two words of the menus become the link, and are held.
+  #ask() {
+    const [query, key] = [this.#query.select.value, this.#key.select.value];
+    if (query === "" || key === "") return;
+    const link = { query: +query, key: +key };
+    this.#stores.stage.change({ link, pin: { ...link } });
+  }
+
+  #turn() {
+    this.#isWhole = !this.#isWhole;
+    this.draw();
+  }
+
+  /** @type {(link: Link | null, all: Axes) => void} */
+  #drawMenus(link, { rows, cols }) {
+    const { read, stage } = this.#stores;
+    const offered = JSON.stringify([read.reading.key, stage.view.unit]);
+    if (this.#offered !== offered) {
+      this.#offered = offered;
+      offer(this.#query.select, rows);
+      offer(this.#key.select, cols);
+    }
+    /** @type {(side: Unit[], token: number) => string} */
+    const unitOf = (side, token) => String(side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "");
+    this.#query.set(link ? unitOf(rows, link.query) : "");
+    this.#key.set(link ? unitOf(cols, link.key) : "");
+  }
+
+  /** @type {(ranked: Rank[]) => void} */
+  #drawList(ranked) {
+    const list = this.#list;
+    const top = isShare(this.#stores.read.reading) ? 1 : largest(ranked.map(({ weight }) => weight));
+    const { activeElement } = /** @type {Document | ShadowRoot} */ (list.getRootNode());
+    const hasKeyboard = list.contains(activeElement);
+    const entries = ranked.slice(0, this.#isWhole ? undefined : RANKS);
+    list.replaceChildren(...entries.map((entry) => this.#lineOf(entry, top)));
+    const current = /** @type {HTMLElement | null} */ (list.querySelector('[aria-current="true"]'));
+    if (hasKeyboard) current?.focus(); // it keeps its place
+  }
+
+  /** @type {(entry: Rank, top: number) => HTMLElement} */
+  #lineOf({ head, weight }, top) {
+    const { read, stage, heads, look } = this.#stores;
+    const { reading } = read;
+    const button = make(
+      "button",
+      { type: "button", onclick: () => heads.open(head), "aria-current": head === stage.view.head },
+      make("b", {}, mapName(reading, head)),
+      make("span", { class: "soft" }, ` (${paperMapName(reading, head)})`),
+      drawBar(reading, look, make("i", { class: "bar" }), weight, top),
+      make("span", { class: "value" }, number(weight, reading)),
+    );
+    return make("li", {}, button);
+  }
 }
 
-// The two words of the menus become the link, and are held.
-/** @type {(app: ExplorerApp) => void} */
-export function ask({ part, stage }) {
-  const [query, key] = [part.askQuery.value, part.askKey.value];
-  if (query === "" || key === "") return;
-  const link = { query: +query, key: +key };
-  stage.change({ link, pin: { ...link } });
-}
-
-/** @type {(app: ExplorerApp) => void} */
-export function more(app) {
-  app.part.ask.all = !app.part.ask.all;
-  drawAsk(app);
+/** @type {(select: HTMLSelectElement, side: Unit[]) => void} */
+function offer(select, side) {
+  const words = side.map((unit, i) => new Option(`${i} ${unit.text}`, String(unit.tokens[0])));
+  select.replaceChildren(new Option("choose…", ""), ...words);
 }
 
 // By default, the held word and the ordinary word that it attends to most in the opened head.
@@ -50,49 +125,4 @@ function suggestion(reading, head, { rows, cols }, spot) {
   const col = spot.col ?? weights.indexOf(Math.max(...weights));
   if (col < 0 || weights[col] < 0) return null; // only special tokens are left
   return { query: rows[spot.row].tokens[0], key: cols[col].tokens[0] };
-}
-
-/** @type {(part: Parts, reading: Reading, view: ReadingView, link: Link | null, all: Axes) => void} */
-function drawMenus(part, reading, view, link, all) {
-  const options = JSON.stringify([reading.key, view.unit]);
-  if (part.ask.options !== options) {
-    part.ask.options = options;
-    for (const [select, side] of [
-      [part.askQuery, all.rows],
-      [part.askKey, all.cols],
-    ]) {
-      const words = side.map(
-        (/** @type {Unit} */ unit, /** @type {number} */ i) => new Option(`${i} ${unit.text}`, String(unit.tokens[0])),
-      );
-      select.replaceChildren(new Option("choose…", ""), ...words);
-    }
-  }
-  /** @type {(side: Unit[], token: number) => number | string} */
-  const unitOf = (side, token) => side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "";
-  part.askQuery.value = link ? unitOf(all.rows, link.query) : "";
-  part.askKey.value = link ? unitOf(all.cols, link.key) : "";
-}
-
-/** @type {(app: ExplorerApp, ranked: Rank[]) => void} */
-function drawRanks(app, ranked) {
-  const { ranks, ask: box } = app.part;
-  const top = isShare(app.reading) ? 1 : largest(ranked.map(({ weight }) => weight));
-  const hasKeyboard = ranks.contains(ranks.getRootNode().activeElement);
-  ranks.replaceChildren(...ranked.slice(0, box.all ? undefined : RANKS).map((entry) => rank(app, entry, top)));
-  if (hasKeyboard) ranks.querySelector('[aria-current="true"]')?.focus(); // it keeps its place
-}
-
-/** @type {(app: ExplorerApp, entry: Rank, top: number) => HTMLElement} */
-function rank(app, { head, weight }, top) {
-  const { reading, stage } = app;
-  const bar = drawBar(app, make("i", { class: "bar" }), weight, top);
-  const button = make(
-    "button",
-    { type: "button", onclick: () => openHead(app, head), "aria-current": head === stage.view.head },
-    make("b", {}, mapName(reading, head)),
-    make("span", { class: "soft" }, ` (${paperMapName(reading, head)})`),
-    bar,
-    make("span", { class: "value" }, number(weight, reading)),
-  );
-  return make("li", {}, button);
 }

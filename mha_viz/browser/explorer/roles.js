@@ -1,21 +1,42 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
 import { make } from "../dom.js";
-import { headName } from "../geometry.js";
+
+/**
+ * @typedef {object} Role
+ * @property {number} head
+ * @property {string} role
+ * @property {string} name
+ * @property {string} words
+ * @property {string} standing
+ * @property {boolean} active
+ */
+
+/** @typedef {{ kinds: Record<string, number>, on: string[], measured: boolean, ofHead: Map<number, Role[]> }} Roles */
+
+/**
+ * What the server knows of the roles of heads; the step of the tour that the page says, and how often the search has
+ * opened a head.
+ *
+ * @typedef {object} HeadRoles
+ * @property {Record<string, number>} kinds
+ * @property {string[]} on
+ * @property {boolean} measured
+ * @property {Role[]} roles
+ * @property {string} tour
+ * @property {number} opened
+ * @property {boolean} quiet
+ */
 
 // {kinds: role → index among the colours, on: the corpora in words, ofHead: head → its roles, the strongest first}.
-/** @type {(headRoles: HeadRoles) => Roles} */
+/** @type {(headRoles: Pick<HeadRoles, "kinds" | "on" | "measured" | "roles">) => Roles} */
 export function byHead({ kinds, on, measured, roles }) {
   const ofHead = new Map();
   for (const role of roles) ofHead.set(role.head, [...(ofHead.get(role.head) ?? []), role]);
   return { kinds, on, measured, ofHead };
 }
 
-// The roles of a head; none while roles are not shown.
-/** @type {(app: ExplorerApp, head: number) => Role[]} */
-export const shownRoles = ({ roles, stage }, head) => (stage.view.roles && roles.ofHead.get(head)) || [];
-
 /** @type {(roles: Roles, role: string, colours: string[]) => string} */
-const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
+export const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
 /** @type {(list: Role[], kind: string) => boolean} */
 const has = (list, kind) => list.some((role) => role.role === kind);
 
@@ -79,60 +100,6 @@ export function drawKinds(box, roles, sought, colours, choose) {
 
 /** @type {(names: string[]) => string} */
 const corpora = (names) => (names.length === 1 ? names[0] : `${names.length} annotated corpora`);
-
-// The roles of a head as short labels that link to its card. Labels that stay keep the keyboard focus.
-/** @type {(box: HTMLElement, app: ExplorerApp, head: number) => void} */
-export function drawChips(box, app, head) {
-  const list = shownRoles(app, head);
-  const key = JSON.stringify([list, app.look.theme]);
-  if (box.dataset.key === key) return;
-  box.dataset.key = key;
-  box.replaceChildren(...list.map((role, i) => chipOf(app, role, `${box.dataset.name}_${i}`)));
-}
-
-// A label with an explanation, which opens by pointer, keyboard focus or a first tap.
-/** @type {(app: ExplorerApp, role: Role, id: string) => HTMLElement} */
-function chipOf(app, role, id) {
-  const tip = make(
-    "span",
-    { class: "tip", role: "tooltip", id },
-    role.words,
-    make("i", {}, " Tap again for its card."),
-  );
-  const box = make("span", { class: "chip" });
-  let isTouch = false;
-  const button = make(
-    "button",
-    {
-      type: "button",
-      class: role.active ? "active" : "",
-      "aria-describedby": id,
-      onpointerdown: (/** @type {PointerEvent} */ event) => (isTouch = event.pointerType === "touch"),
-      onclick: () => {
-        if (isTouch && !box.classList.contains("open")) box.classList.add("open");
-        else app.send("card", headName(app.reading, role.head));
-      },
-      onkeydown: (/** @type {KeyboardEvent} */ event) => hideTip(box, event),
-      onblur: () => box.classList.remove("open", "shut"),
-    },
-    make("s", { class: role.active ? "active" : "" }),
-    make("b", {}, role.name),
-    make("span", { class: "soft" }, role.standing),
-  );
-  box.onpointerleave = () => box.classList.remove("shut");
-  box.append(button, tip);
-  box.style.setProperty("--colour", colourOf(app.roles, role.role, app.look.heads));
-  return box;
-}
-
-// Escape closes only the explanation: a held word stays.
-/** @type {(box: HTMLElement, event: KeyboardEvent) => void} */
-function hideTip(box, event) {
-  if (event.key !== "Escape" || box.classList.contains("shut")) return;
-  event.stopPropagation();
-  box.classList.remove("open");
-  box.classList.add("shut");
-}
 
 /** @type {(list: Role[]) => string} */
 export const spoken = (list) => list.map((role) => `Known for ${role.name}, ${role.standing}. `).join("");

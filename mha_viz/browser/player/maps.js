@@ -7,6 +7,17 @@ import { decimal } from "../numerals.js";
 import { pointOn, readLook } from "../stage.js";
 import { blended, bytesOf, cssColour } from "./frames.js";
 import { svg } from "./svg.js";
+/** @import { Unit } from "../geometry.js" */
+/** @import { HeatmapLayout } from "../layouts.js" */
+/** @import { Look } from "../stage.js" */
+/** @import { Palettes, PlayerData, PlayerHead, PlayerMark, PlayerStrip } from "./player.js" */
+
+/**
+ * @typedef {{ root: HTMLElement, canvas: HTMLCanvasElement, over: SVGElement, picture: OffscreenCanvas, name: string }}
+ *   PlayerMap
+ */
+
+/** @typedef {{ root: HTMLElement, draw: (moment: number, colours: Palettes) => void }} MapsView */
 
 const SIGN = 0.34; // of a cell: half the side of a square, or the radius of a circle
 const READABLE = 11; // the smallest cell beside which a word can be written, pixels

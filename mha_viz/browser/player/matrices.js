@@ -2,6 +2,9 @@
 import { make } from "../dom.js";
 import { decimal } from "../numerals.js";
 import { cssColour, inkOn, shadeOf } from "./frames.js";
+/** @import { Palettes, PlayerData, PlayerHead, PlayerMatrix } from "./player.js" */
+
+/** @typedef {{ root: HTMLElement, draw: (at: number, colours: Palettes) => void }} MatricesView */
 
 const NUMBERED = 8; // heads whose cells have room for a number
 

@@ -1,12 +1,80 @@
 // A training, step by step: Play, Pause and a slider over recorded steps. Everything that moves, moves in the browser.
 import { make } from "../dom.js";
 import { palette } from "../ink.js";
-import { post } from "../post.js";
+import { mounted } from "../mount.js";
+import { queued } from "../post.js";
 import { flowOf } from "./flow.js";
 import { momentAfter, playFrom } from "./frames.js";
 import { mapsOf, stripKey } from "./maps.js";
 import { matricesOf } from "./matrices.js";
 import { hideUntilSettled } from "./settled.js";
+/** @import { Parts } from "../dom.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+
+/**
+ * What a training looks like at its recorded steps (figures/frames.py).
+ *
+ * @typedef {{ name: string, colour: string }} PlayerHead
+ */
+
+/**
+ * A relation and, for every word, the place of the word to look at; -1 where there is none.
+ *
+ * @typedef {{ name: string, places: number[], colour: string }} PlayerMark
+ */
+
+/**
+ * Every two heads compared: values[step][head * heads + head], and what some of the values mean.
+ *
+ * @typedef {object} PlayerMatrix
+ * @property {string} title
+ * @property {number[][]} values
+ * @property {number} low
+ * @property {number} high
+ * @property {"share" | "signed"} colours
+ * @property {[number, string][]} legend
+ */
+
+/**
+ * The gradient at each head, [step][head]: its norm, and its cosine with that at the first head.
+ *
+ * @typedef {{ norms: number[][], cosines: number[][] }} Flow
+ */
+
+/**
+ * Of every head, the first `size` numbers of a matrix at every step: shades from 1 to 255 around 128, which is 0.
+ *
+ * @typedef {{ name: string, size: number, largest: number, cells: string }} PlayerStrip
+ */
+
+/**
+ * @typedef {object} PlayerData
+ * @property {string} key
+ * @property {number[]} steps
+ * @property {number} at
+ * @property {string[]} words
+ * @property {PlayerHead[]} heads
+ * @property {number} columns
+ * @property {boolean} named
+ * @property {string} maps
+ * @property {PlayerStrip | null} strip
+ * @property {PlayerMark[]} marks
+ * @property {string[]} captions
+ * @property {{ flow: string, matrices: string }} titles
+ * @property {PlayerMatrix[]} matrices
+ * @property {Flow | null} flow
+ * @property {string[]} ramp
+ * @property {string[]} signed
+ */
+
+/**
+ * `moment` is counted in recorded steps; `sent`: those that the server was told and has not answered.
+ *
+ * @typedef {{ data: PlayerData, moment: number, playing: number | null, sent: Set<number>, parts: Parts }} PlayerState
+ */
+
+/** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
 
 const PACE = { moving: 450, still: 1100 }; // milliseconds from one recorded step to the next
 /** @type {() => boolean} */
@@ -149,11 +217,7 @@ function draw(state) {
   parts.matrices?.draw(at, parts.colours);
 }
 
-// Streamlit calls this on the same page elements at every change of the data.
 /** @param {StreamlitComponent} component */
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = /** @type {any} */ (parentElement.querySelector(".mha-player"));
-  root.send = setTriggerValue;
-  root.app ??= player(root, (name, value) => post(root.send, name, value));
-  root.app.show(data);
+export default function (component) {
+  return mounted(component, ".mha-player", (root, send) => player(root, queued(send)));
 }

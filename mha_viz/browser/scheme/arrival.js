@@ -5,10 +5,6 @@ const DESTINATION = ".st-key-destination :is(h2, h3)";
 const LEAVING = ".st-key-leaving a";
 const ACTS = ["pointerdown", "keydown", "wheel"];
 
-const followed = new WeakSet(); // links
-let arrived = -1; // the number of the page that was last open
-let arriving = false; // as long as the destination has not been drawn and nobody has acted
-
 /** @type {(title: HTMLElement) => void} */
 export function bringTo(title) {
   title.tabIndex = -1;
@@ -16,29 +12,41 @@ export function bringTo(title) {
   title.scrollIntoView();
 }
 
-/** @type {() => void} */
-function follow() {
-  const link = /** @type {HTMLElement | null} */ (document.querySelector(LEAVING));
-  if (!link || followed.has(link)) return;
-  followed.add(link);
-  link.click();
-}
+export class Arrival {
+  #page = -1; // the number of the page that was last open
+  #isDue = false; // as long as the destination has not been drawn and nobody has acted
+  /** @type {WeakSet<Element>} */
+  #followed = new WeakSet(); // links
 
-/** @type {() => void} */
-export function arrive() {
-  follow();
-  const title = arriving && /** @type {HTMLElement | null} */ (document.querySelector(DESTINATION));
-  if (!title) return;
-  arriving = false;
-  bringTo(title);
-}
+  // Returns what ends the watch.
+  watch() {
+    const onAct = () => {
+      this.#isDue = false;
+    };
+    ACTS.forEach((type) => document.addEventListener(type, onAct, { capture: true, passive: true }));
+    return () => ACTS.forEach((type) => document.removeEventListener(type, onAct, true));
+  }
 
-// Page number `current` is open. Returns what ends the watch.
-/** @type {(current: number) => () => void} */
-export function watchArrival(current) {
-  const act = () => (arriving = false);
-  arriving ||= arrived !== current;
-  arrived = current;
-  ACTS.forEach((type) => document.addEventListener(type, act, { capture: true, passive: true }));
-  return () => ACTS.forEach((type) => document.removeEventListener(type, act, true));
+  // Page number `page` is open.
+  /** @type {(page: number) => void} */
+  show(page) {
+    this.#isDue ||= this.#page !== page;
+    this.#page = page;
+  }
+
+  // After a change of the page: follows the link, and goes to the destination if it has come.
+  arrive() {
+    this.#follow();
+    const title = this.#isDue && /** @type {HTMLElement | null} */ (document.querySelector(DESTINATION));
+    if (!title) return;
+    this.#isDue = false;
+    bringTo(title);
+  }
+
+  #follow() {
+    const link = /** @type {HTMLElement | null} */ (document.querySelector(LEAVING));
+    if (!link || this.#followed.has(link)) return;
+    this.#followed.add(link);
+    link.click();
+  }
 }

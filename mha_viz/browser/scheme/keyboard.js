@@ -24,47 +24,49 @@ const called = (name) =>
 const keyOf = (control) =>
   [...(control.closest(".stElementContainer")?.classList ?? [])].find((name) => name.startsWith("st-key-"));
 
-// What last had the keyboard: the control, its name, its place among those of that name, and its key.
-let last = /** @type {{ element: Element, name: string, at: number, key: string | undefined } | null} */ (null);
+/** @typedef {{ element: Element, name: string, at: number, key: string | undefined }} Focused */
 
-// What opens over a control may have the keyboard for a moment: the control is remembered.
-/** @type {(event: Event) => void} */
-function note({ target }) {
-  const control = /** @type {HTMLElement} */ (target);
-  if (control.shadowRoot) last = null; // drawn by us, and stays
-  if (!control.matches(CONTROLS)) return;
-  const name = nameOf(control);
-  last = { element: control, name, at: called(name).indexOf(control), key: keyOf(control) };
-}
+export class Keyboard {
+  // What last had the keyboard: the control, its name, its place among those of that name, and its key.
+  #last = /** @type {Focused | null} */ (null);
 
-// A click elsewhere and a Tab give it up.
-/** @type {(event: Event) => void} */
-function giveUp(event) {
-  if (!(event instanceof KeyboardEvent) || event.key === "Tab") last = null;
-}
+  // Returns what ends the watch.
+  watch() {
+    /** @type {[string, (event: Event) => void][]} */
+    const listeners = [
+      ["focusin", (event) => this.#note(event)],
+      ["pointerdown", (event) => this.#giveUp(event)],
+      ["keydown", (event) => this.#giveUp(event)],
+      ["click", skip],
+    ];
+    listeners.forEach(([type, listener]) => document.addEventListener(type, listener, true));
+    return () => listeners.forEach(([type, listener]) => document.removeEventListener(type, listener, true));
+  }
 
-// After a change of the page: where the control that had the keyboard is gone, the one in its place gets it.
-/** @type {() => void} */
-export function restoreKeyboard() {
-  if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
-  const same = called(last.name);
-  const keyed = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
-  /** @type {HTMLElement} */ (same[last.at] ?? same[0] ?? keyed)?.focus({ preventScroll: true });
-}
+  // What opens over a control may have the keyboard for a moment: the control is remembered.
+  /** @type {(event: Event) => void} */
+  #note({ target }) {
+    const control = /** @type {HTMLElement} */ (target);
+    if (control.shadowRoot) this.#last = null; // drawn by us, and stays
+    if (!control.matches(CONTROLS)) return;
+    const name = nameOf(control);
+    this.#last = { element: control, name, at: called(name).indexOf(control), key: keyOf(control) };
+  }
 
-/** @type {[string, (event: Event) => void][]} */
-const LISTENERS = [
-  ["focusin", note],
-  ["pointerdown", giveUp],
-  ["keydown", giveUp],
-  ["click", skip],
-];
+  // A click elsewhere and a Tab give it up.
+  /** @type {(event: Event) => void} */
+  #giveUp(event) {
+    if (!(event instanceof KeyboardEvent) || event.key === "Tab") this.#last = null;
+  }
 
-// Returns what ends the watch.
-/** @type {() => () => void} */
-export function watchKeyboard() {
-  LISTENERS.forEach(([type, listener]) => document.addEventListener(type, listener, true));
-  return () => LISTENERS.forEach(([type, listener]) => document.removeEventListener(type, listener, true));
+  // After a change of the page: where the control that had the keyboard is gone, the one in its place gets it.
+  restore() {
+    const last = this.#last;
+    if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
+    const same = called(last.name);
+    const keyed = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
+    /** @type {HTMLElement} */ (same[last.at] ?? same[0] ?? keyed)?.focus({ preventScroll: true });
+  }
 }
 
 // Streamlit's own way leads to the navigation, which is part of its main content.

@@ -1,6 +1,28 @@
 // The heads that answer a search, in groups; each is a link.
 import { make } from "../dom.js";
 
+/**
+ * A head that answers a search (ui/search_field.py).
+ *
+ * @typedef {object} SearchAnswer
+ * @property {string} head
+ * @property {string} paper
+ * @property {string} does
+ * @property {string} score
+ * @property {string} baseline
+ * @property {string} rule
+ * @property {string} standing
+ * @property {string} href
+ */
+
+/**
+ * @typedef {object} SearchData
+ * @property {number} number How many searches there were: the same words are answered again.
+ * @property {string} typed
+ * @property {string} problem
+ * @property {{ title: string, note: string, answers: SearchAnswer[] }[]} groups
+ */
+
 // `open` is called with the number of an answer among all.
 /** @type {(data: SearchData, open: (index: number) => void) => HTMLElement[]} */
 export function answersOf({ groups, problem }, open) {

@@ -1,9 +1,21 @@
 // "Find a head that …", from anywhere on the page: "/" focuses the field, "?" opens the list of keys.
 import { make } from "../dom.js";
 import { remembersShortcuts } from "../memory.js";
+import { mounted } from "../mount.js";
 import { post } from "../post.js";
 import { answersOf, counted } from "./answers.js";
 import { keyList } from "./keys.js";
+/** @import { Parts } from "../dom.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+/** @import { SearchData } from "./answers.js" */
+
+/**
+ * @typedef {{ root: HTMLElement, send: Send, data: SearchData | null, timer: ReturnType<typeof setTimeout> | undefined,
+ *   part: Parts }} SearchApp
+ */
+
+/** @typedef {{ show: (data: SearchData) => void, stop: () => void }} SearchOnPage */
 
 const ASK_AFTER = 250; // milliseconds without typing before the server is asked
 const TYPED_INTO =
@@ -154,15 +166,7 @@ function onAnyKey({ part }, event) {
   part.field.select();
 }
 
-// Streamlit calls this with the same page elements on every change of the data.
 /** @param {StreamlitComponent} component */
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = /** @type {any} */ (parentElement.querySelector(".mha-search"));
-  root.send = setTriggerValue;
-  root.app ??= search(root, (name, value) => root.send(name, value));
-  root.app.show(data);
-  return () => {
-    root.app?.stop();
-    root.app = null;
-  };
+export default function (component) {
+  return mounted(component, ".mha-search", search);
 }

@@ -1,5 +1,28 @@
 // The page elements of the sentence component. What the user does is reported to the functions in `on`.
 import { make } from "../dom.js";
+/** @import { Actions } from "../controls.js" */
+/** @import { Parts } from "../dom.js" */
+/** @import { LinkData } from "../link.js" */
+/** @import { Typed } from "../memory.js" */
+
+/** @typedef {{ text: string, pair: string, look: string }} Example */
+
+/**
+ * @typedef {object} SentenceDataFields
+ * @property {string} text
+ * @property {string} pair
+ * @property {string} look
+ * @property {string} answer
+ * @property {string} intro
+ * @property {boolean} plain
+ * @property {{ index: number, head: string } | null} opens
+ * @property {string} model
+ * @property {string} label
+ * @property {{ name: string, label: string }[]} models
+ * @property {boolean} open
+ * @property {Example[]} examples
+ */
+/** @typedef {LinkData & SentenceDataFields} SentenceData */
 
 const READ = "Show attention ↵";
 
@@ -41,7 +64,6 @@ function fieldsOf(p, on) {
   p.text = field("Sentence", "Type a sentence and press Enter", on);
   p.pair = field("Second sentence", "A second sentence, read after [SEP]", on);
   p.pair.className = "second";
-  p.text.sent = p.pair.sent = null; // what was last sent to be read and is not answered yet
   p.pairRow = make("div", { class: "pair field", hidden: true }, p.pair);
   p.read = make("button", { type: "button", class: "read", onclick: on.read }, READ);
   p.addPair = quietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");

@@ -1,8 +1,9 @@
 // The sentence component: the text in large type, its examples, its second sentence and the model that reads it.
-import { copiedLink } from "../link.js";
 import { make } from "../dom.js";
+import { copiedLink } from "../link.js";
 import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
-import { post } from "../post.js";
+import { mounted } from "../mount.js";
+import { queued } from "../post.js";
 import {
   exampleOf,
   grow,
@@ -15,11 +16,24 @@ import {
   showPair,
   showPast,
 } from "./fields.js";
+import { TypedField } from "./typed.js";
+/** @import { Actions } from "../controls.js" */
+/** @import { Parts } from "../dom.js" */
+/** @import { Typed } from "../memory.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Send } from "../post.js" */
+/** @import { Example, SentenceData } from "./fields.js" */
+
+/**
+ * @typedef {{ send: Send, part: Parts, typed: Record<"text" | "pair", TypedField>, last:
+ *   Partial<SentenceData> }} SentenceApp
+ */
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: SentenceData) => void }} */
 export function sentence(root, send) {
   const app = /** @type {SentenceApp} */ ({ send, last: {} });
   app.part = page(actions(app));
+  app.typed = { text: new TypedField(app.part.text), pair: new TypedField(app.part.pair) };
   root.replaceChildren(app.part.all);
   drawPast(app);
   window.addEventListener("popstate", function onHistory() {
@@ -74,11 +88,12 @@ function show(app, data) {
   const { part, last } = app;
   /** @type {(name: keyof SentenceData) => boolean} */
   const isOther = (name) => JSON.stringify(data[name]) !== JSON.stringify(last[name]);
-  if (isOther("text")) take(part.text, data.text);
-  if (isOther("pair")) {
-    take(part.pair, data.pair);
-    showPair(part, data.pair !== "");
+  for (const name of /** @type {const} */ (["text", "pair"])) {
+    if (!isOther(name)) continue;
+    app.typed[name].take(data[name]);
+    grow(app.typed[name].area);
   }
+  if (isOther("pair")) showPair(part, data.pair !== "");
   if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
   if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => offered(app, example, i)));
   if (isOther("intro")) showIntro(part, data.intro, actions(app).type);
@@ -107,31 +122,14 @@ function offered({ part, send }, example, index) {
   });
 }
 
-// The answer to what was sent from here leaves the field alone: the link may contain only its beginning, and the user
-// may still be typing. A text from elsewhere (an example, the Back button) replaces it.
-/** @type {(area: any, text: string) => void} */
-function take(area, text) {
-  const answers = area.sent !== null && plain(area.sent).startsWith(text) && (text !== "" || area.sent === "");
-  area.taken = answers ? area.sent : text;
-  if (!answers) area.value = text;
-  area.sent = null;
-  grow(area);
-}
-
-// Back, or Forward, before the answer to what was sent: it may never come, since for the server the text is the old
-// one.
 /** @type {(app: SentenceApp) => void} */
 function takeBack(app) {
-  for (const area of /** @type {any[]} */ ([app.part.text, app.part.pair])) {
-    if (area.sent === null) continue;
-    [area.value, area.sent] = [area.taken ?? "", null];
-    grow(area);
+  for (const field of Object.values(app.typed)) {
+    field.takeBack();
+    grow(field.area);
   }
   follow(app);
 }
-
-/** @type {(text: string) => string} */
-const plain = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
 
 // ---- User actions -------------------------------------------------------------------------------------------
 
@@ -139,9 +137,9 @@ const plain = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
 const typed = ({ text, pair, pairRow }) => ({ text: text.value, pair: pairRow.hidden ? "" : pair.value });
 
 /** @type {(app: SentenceApp) => boolean} */
-function hasChanged({ part, last }) {
-  const pair = part.pairRow.hidden ? last.pair : part.pair.taken;
-  return part.text.value !== part.text.taken || typed(part).pair !== pair;
+function hasChanged({ part, last, typed: { text, pair } }) {
+  const before = part.pairRow.hidden ? last.pair : pair.taken;
+  return text.value !== text.taken || typed(part).pair !== before;
 }
 
 /** @type {(app: SentenceApp) => void} */
@@ -149,7 +147,7 @@ function read(app) {
   const { part, send } = app;
   if (hasChanged(app)) rememberSentence(typed(part));
   drawPast(app);
-  [part.text.sent, part.pair.sent] = [part.text.value, part.pair.value];
+  Object.values(app.typed).forEach((field) => field.send());
   send("read", typed(part));
 }
 
@@ -194,11 +192,7 @@ async function copy({ part, last }) {
   part.copied.replaceChildren(...(await copiedLink(last)));
 }
 
-// Streamlit calls this with the same page elements on every change of the data.
 /** @param {StreamlitComponent} component */
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = /** @type {any} */ (parentElement.querySelector(".mha-sentence"));
-  root.send = setTriggerValue;
-  root.app ??= sentence(root, (name, value) => post(root.send, name, value));
-  root.app.show(data);
+export default function (component) {
+  return mounted(component, ".mha-sentence", (root, send) => sentence(root, queued(send)));
 }

@@ -1,16 +1,18 @@
 // "Copy link" for pages without a sentence field.
 import { make } from "../dom.js";
 import { copiedLink } from "../link.js";
+import { mounted } from "../mount.js";
+/** @import { LinkData } from "../link.js" */
+/** @import { StreamlitComponent } from "../mount.js" */
 
-// Streamlit calls this with the same page elements on every change of the data.
-/** @param {StreamlitComponent} component */
-export default function ({ data, parentElement }) {
-  const root = /** @type {any} */ (parentElement.querySelector(".mha-share"));
-  root.linkData = data;
-  if (root.firstChild) return;
+const CLOSES = ["keydown", "pointerdown"];
+
+/** @type {(root: HTMLElement) => { show: (data: LinkData) => void, stop: () => void }} */
+function share(root) {
+  let data = /** @type {Partial<LinkData>} */ ({});
   const note = make("span", { role: "status" });
-  const onclick = async () => note.replaceChildren(...(await copiedLink(root.linkData)));
-  root.append(make("button", { type: "button", class: "quiet", onclick }, "Copy link"), " ", note);
+  const onclick = async () => note.replaceChildren(...(await copiedLink(data)));
+  root.replaceChildren(make("button", { type: "button", class: "quiet", onclick }, "Copy link"), " ", note);
   // The note lies over the page until a key or a click elsewhere closes it.
   const close = (/** @type {Event} */ event) => {
     const isEscape = event instanceof KeyboardEvent && event.key === "Escape";
@@ -19,6 +21,14 @@ export default function ({ data, parentElement }) {
     if (isEscape) event.stopPropagation(); // it closes one thing at a time
     note.replaceChildren();
   };
-  for (const type of ["keydown", "pointerdown"]) document.addEventListener(type, close, true);
-  return () => ["keydown", "pointerdown"].forEach((type) => document.removeEventListener(type, close, true));
+  for (const type of CLOSES) document.addEventListener(type, close, true);
+  return {
+    show: (next) => (data = next),
+    stop: () => CLOSES.forEach((type) => document.removeEventListener(type, close, true)),
+  };
+}
+
+/** @param {StreamlitComponent} component */
+export default function (component) {
+  return mounted(component, ".mha-share", share);
 }

@@ -1,10 +1,14 @@
 // A step of the tour: scrolls to what it points at, and keeps the keyboard focus on the button for the next step.
+/** @import { StreamlitComponent } from "../mount.js" */
+
 const LOOKS = 50; // how often the page is searched for the element of the step
 const WAIT = 120; // milliseconds between two searches
 
+const page = /** @type {{ mhaVizTour?: { step: string } }} */ (globalThis);
+
 // The last step that was shown, on whichever page the component is drawn.
 /** @type {() => { step: string }} */
-const led = () => (globalThis.mhaVizTour ??= { step: "" });
+const led = () => (page.mhaVizTour ??= { step: "" });
 
 /** @param {StreamlitComponent} component */
 export default function ({ data }) {

@@ -13,7 +13,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
 from mha_viz.request import Request
-from mha_viz.ui import address, navigation, request, tray
+from mha_viz.ui import address, navigation, request, style, tray
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
@@ -23,10 +23,6 @@ from mha_viz.ui.tray import Pin
 LISTED = 6
 FEWEST = 3
 MAPS = ("map", "map_standing")  # a phone is in portrait format; both are drawn, and the browser shows one
-NARROW = """<style>
-.st-key-map_standing_box { display: none; }
-@media (max-width: 640px) { .st-key-map_box { display: none; } .st-key-map_standing_box { display: flex; } }
-</style>"""
 
 
 def show(attention: Attention, head: Head) -> list[Chart]:
@@ -49,7 +45,7 @@ def show(attention: Attention, head: Head) -> list[Chart]:
     listed = int(right.number_input("Heads listed", 1, len(heads) - 1, min(LISTED, len(heads) - 1), key="listed"))
     close = nearest(distances[index], index, listed)
     with left:
-        st.html(NARROW)
+        style.apply("head_map")
         words = f"Map of {len(heads)} heads; the lists beside it name the heads nearest to {head} and farthest from it."
         for name in MAPS:
             with st.container(key=f"{name}_box"):

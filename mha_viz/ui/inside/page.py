@@ -15,7 +15,7 @@ from mha_viz.figures.inside import in_view
 from mha_viz.models import catalog
 from mha_viz.quotes import shortened
 from mha_viz.request import Request
-from mha_viz.ui import address, inference, request, takeaway, two_stacks
+from mha_viz.ui import address, inference, request, style, takeaway, two_stacks
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.components.pointed import follow
@@ -40,35 +40,10 @@ from mha_viz.ui.takeaway import Chart
 
 COST = "cost"  # no step is open: the calculator follows the map directly
 
-# Charts keep a width at which their labels are readable; on a phone they scroll.
-_STYLE = """
-<style>
-@media (max-width: 640px) {
-  .st-key-wide_inside_costs :is(td, th) { padding: 3px; font-size: 0.8rem; overflow-wrap: normal; }
-}
-.st-key-wide_inside_by_hand { padding-bottom: 1rem; }
-.st-key-wide_inside_by_hand table { max-width: 620px; font-variant-numeric: tabular-nums; }
-.st-key-wide_inside_by_hand td { padding-top: 2px; padding-bottom: 2px; }
-[class*="st-key-wide_inside_"] .stElementContainer:has(.stPlotlyChart) { min-width: 620px; }
-.st-key-inside_step { border-top: 1px solid rgba(127, 127, 127, 0.35); padding-top: 1.1rem; }
-.st-key-inside_step h2 { padding-top: 0; }
-.inside-shapes { margin: 0; font-size: 0.94rem; line-height: 1.9; }
-.inside-shapes span { border: 1px solid rgba(127, 127, 127, 0.4); border-radius: 4px; padding: 1px 7px; }
-.inside-held { margin: 0 0 0.8rem; line-height: 2.3; }
-.inside-held b { display: inline-block; position: relative; padding: 0 5px; line-height: 1.5; }
-.inside-held b { border: 2px solid; border-radius: 4px; }
-.inside-held small { position: absolute; top: 100%; left: 0; font-size: 0.68rem; font-weight: 400; line-height: 1.1; }
-.inside-held span { margin-left: 1rem; opacity: 0.75; font-size: 0.94rem; }
-.inside-held .pointed { outline: 2px solid light-dark(#006f19, #67b36a); border-radius: 3px; }
-.st-key-wide_inside_by_hand tr.pointed td { background: light-dark(rgb(0 111 25 / 0.14), rgb(103 179 106 / 0.22)); }
-.inside-shapes span { white-space: nowrap; font-variant-numeric: tabular-nums; }
-</style>
-"""
-
 
 def show(what: PageRequest) -> None:
     """Show the page for the request in the URL."""
-    st.html(_STYLE)
+    style.apply("inside")
     say_complaint()
     if two_stacks.refused(what.where, "the steps inside a head are shown"):
         return

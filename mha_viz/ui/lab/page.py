@@ -10,7 +10,7 @@ from mha_viz.models import catalog
 from mha_viz.training import record
 from mha_viz.training.look import is_seen_in_play, look
 from mha_viz.training.record import EXPERIMENTS, Result, Settings
-from mha_viz.ui import address, classroom, navigation
+from mha_viz.ui import address, classroom, navigation, style
 from mha_viz.ui.lab import expected, result, settings
 from mha_viz.ui.lab.link import read
 from mha_viz.ui.lab.trainings import trainings
@@ -21,20 +21,11 @@ TOYS = {  # by the name of the model
     "toy": "How a masked model learned four questions about sentences",
     "repeater": "How a causal model learned to continue repeated words",
 }
-_STYLE = """
-<style>
-@media (max-width: 1000px) {
-  .st-key-lab_result > div > .stHorizontalBlock { flex-direction: column-reverse; }
-  .st-key-lab_result > div > .stHorizontalBlock > .stColumn,
-  .stHorizontalBlock:has(> .stColumn .st-key-lab_settings) > .stColumn { min-width: 100%; }
-}
-</style>
-"""
 
 
 def show() -> None:
     """Show the page for the request in the URL."""
-    st.html(_STYLE)
+    style.apply("lab")
     say_complaint()
     experiment = record.experiment_named(st.query_params.get("experiment"))
     linked_settings = read(experiment, st.query_params.get("run"))

@@ -9,19 +9,10 @@ from typing import NamedTuple
 import streamlit as st
 
 from mha_viz.files.assets import asset
-from mha_viz.ui import classroom, navigation
+from mha_viz.ui import classroom, navigation, style
 from mha_viz.ui.lab import small_tasks
 from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
-
-_STYLE = """
-<style>
-[class*="st-key-question_"] { border-top: 1px solid rgba(127, 127, 127, 0.35); padding-top: 0.9rem; gap: 0.5rem; }
-[class*="st-key-question_"] h3 { padding: 0 0 0.9rem; font-size: 1.25rem; }
-[class*="st-key-question_"] .stPageLink { margin-left: -0.5rem; }
-.stHorizontalBlock:has([class*="st-key-question_"]) { row-gap: 1rem; }
-</style>
-"""
 
 
 class Question(NamedTuple):
@@ -48,7 +39,7 @@ def questions() -> tuple[Question, ...]:
 
 def show() -> None:
     """Show all questions, two beside each other if there is room."""
-    st.html(_STYLE)
+    style.apply("questions")
     st.markdown("## Why do attention heads differ?")
     st.markdown("Each answer links to an experiment or a page that shows it.")
     for row in range(0, len(questions()), 2):

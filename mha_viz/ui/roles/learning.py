@@ -20,7 +20,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog, snapshots
 from mha_viz.numerals import counted, percent, weight
 from mha_viz.training import toy_maps
-from mha_viz.ui import address, navigation
+from mha_viz.ui import address, navigation, style
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.components.player import player
@@ -46,12 +46,6 @@ TRAINING = "trained"  # the URL parameter, and the prefix of its value
 GAIN = 0.1  # the gain over the baseline at which a head counts as doing a task
 PARAMETER = "snapshot"
 LONG = range(9, 14)  # the number of words of the sentence that is drawn
-_STYLE = """
-<style>
-.st-key-learning_scores table, .st-key-learning_both table { font-size: 0.9rem; }
-@media (max-width: 640px) { [class*="st-key-learning_"] :is(td, th) { padding: 3px; overflow-wrap: anywhere; } }
-</style>
-"""
 
 
 class Drawn(NamedTuple):
@@ -74,7 +68,7 @@ class Drawn(NamedTuple):
 def show() -> None:
     """Show both trainings side by side, and for the chosen one a slider, what the heads can do at that step, and every
     head's map of one sentence."""
-    st.html(_STYLE)
+    style.apply("learning")
     st.markdown("## How it learned")
     saved_steps = snapshots.steps(asset(MODEL))
     st.markdown(

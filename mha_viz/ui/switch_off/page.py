@@ -22,7 +22,7 @@ from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.request import Question, Request
-from mha_viz.ui import address, asking, inference, navigation, takeaway, two_stacks
+from mha_viz.ui import address, asking, inference, navigation, style, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
@@ -39,11 +39,6 @@ from mha_viz.ui.takeaway import Chart
 EFFECTS = Rules("study of effects", "studies of effects", one_per_tab=True)
 Key = tuple[str, Request]  # keyed by a reading and by how heads are switched off in it
 INTRODUCTION = "Click a square to switch that head off; everything after it is recomputed without it."
-_STYLE = """
-<style>
-@media (max-width: 1000px) { .stHorizontalBlock > .stColumn { min-width: 100%; } }
-</style>
-"""
 CAUTION = (
     "A pattern of attention shows where a head looks, not whether the model needs it. And a small effect does not mean "
     "that a head is useless: others may do the same, and this is one sentence and one measure of change."
@@ -53,7 +48,7 @@ CAUTION = (
 def show(what: PageRequest) -> None:
     """Show the page for the request in the URL. Pasted CoNLL-U is read as the sentence it contains."""
     say_complaint()
-    st.html(_STYLE)
+    style.apply("switch_off")
     st.header("Switch heads off")
     st.markdown(INTRODUCTION, width=900)
     if two_stacks.refused(what.where, "heads are switched off"):

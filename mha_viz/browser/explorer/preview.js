@@ -1,0 +1,47 @@
+// The numbers and roles of the head that is pointed at in the grid, beside the grid.
+import { make } from "../dom.js";
+import { keysOf, mapName, paperMapName } from "../reading.js";
+import { Chips } from "./chips.js";
+import { drawBar, largest, measured } from "./heads.js";
+/** @import { Metric } from "../reading.js" */
+/** @import { Stores } from "./explorer.js" */
+
+export class Preview {
+  #name = make("p", { class: "name" });
+  #numbers = make("dl");
+  #stores;
+  #chips;
+
+  /** @param {Stores} stores */
+  constructor(stores) {
+    this.#stores = stores;
+    this.#chips = new Chips("role_here", stores);
+    this.box = make("div", { class: "preview" }, this.#name, this.#chips.box, this.#numbers);
+  }
+
+  /** @type {(head: number) => void} */
+  draw(head) {
+    const { read, stage, heads } = this.#stores;
+    const { reading } = read;
+    const isOpen = head === stage.view.head;
+    const hint = isOpen ? " open" : heads.hovered === null ? " Enter opens it" : " click to open";
+    const name = make("b", {}, mapName(reading, head));
+    this.#name.replaceChildren(name, ` (${paperMapName(reading, head)})`, make("span", { class: "soft" }, hint));
+    this.#chips.box.hidden = isOpen; // they are already shown beside its name
+    this.#chips.draw(head);
+    this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#numberOf(metric, head)));
+  }
+
+  /** @type {(metric: Metric, head: number) => HTMLElement} */
+  #numberOf(metric, head) {
+    const { read, look } = this.#stores;
+    const { reading } = read;
+    /** @type {Record<string, number>} */
+    const tops = { nats: Math.log(keysOf(reading).n), share: 1, number: largest(metric.values) };
+    const bar = make("dd", { class: "bar", "aria-hidden": true });
+    const line = drawBar(reading, look, bar, metric.values[head] ?? 0, tops[metric.unit]);
+    const value = make("dd", {}, measured(reading, metric, head));
+    const help = reading.keys && metric.values[head] === null ? "Not defined between two texts." : metric.help;
+    return make("div", { title: help }, make("dt", {}, metric.label), line, value);
+  }
+}

@@ -1,0 +1,53 @@
+// What was read: a reading, and what is known of its heads.
+import { keysOf, unpack } from "../reading.js";
+import { byHead } from "./roles.js";
+/** @import { Reading } from "../reading.js" */
+/** @import { HeadRoles } from "./roles.js" */
+
+const KEEP_BYTES = 64e6; // the most matrices that are cached for heads opened before
+
+/**
+ * What is new about a reading. `isLed`: the server has written another view into the address.
+ *
+ * @typedef {{ isSame: boolean, isOfSameTokens: boolean, isStep: boolean, isLed: boolean }} Received
+ */
+
+export class Read {
+  reading = /** @type {Reading} */ (/** @type {unknown} */ (null)); // none until the first bytes arrive
+  roles = byHead({ kinds: {}, on: [], measured: false, roles: [] });
+  tour = ""; // the step of the tour, as sent by the server
+  opened = 0; // how often the server has opened a head by itself
+  quiet = false; // the strongest link would give an answer away
+
+  // Take the bytes of a reading and the roles of its heads. The matrices of `open` heads stay.
+  /** @type {(bytes: Uint8Array, headRoles: HeadRoles | null, open: () => number[]) => Received} */
+  receive(bytes, headRoles, open) {
+    const next = unpack(bytes);
+    const { reading } = this;
+    const isStep = !!headRoles?.tour && headRoles.tour !== this.tour;
+    const isLed = isStep || (!!headRoles && headRoles.opened !== this.opened);
+    if (headRoles) {
+      const { tour, opened, quiet } = headRoles;
+      Object.assign(this, { roles: byHead(headRoles), tour, opened, quiet });
+    }
+    const isSame = reading?.key === next.key;
+    const isOfSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(
+      (name) => reading?.[name] === next[name],
+    );
+    if (isSame) keep(reading, next, open());
+    else this.reading = next;
+    return { isSame, isOfSameTokens, isStep, isLed };
+  }
+}
+
+// More of the current reading: its matrices join the others; the oldest are dropped if there is no room.
+/** @type {(reading: Reading, next: Reading, open: number[]) => void} */
+function keep(reading, next, open) {
+  if (next.link) reading.link = next.link;
+  for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
+  const room = Math.max(24, KEEP_BYTES / (4 * reading.n * keysOf(reading).n));
+  for (const head of reading.matrices.keys()) {
+    if (reading.matrices.size <= room) break;
+    if (!open.includes(head)) reading.matrices.delete(head);
+  }
+}

@@ -1,0 +1,110 @@
+// One reading, as figures/packet.py packs it: the tokens of both axes, and the matrices of its heads.
+/** @import { Link } from "./geometry.js" */
+
+/** @typedef {{ starts: number[], special: number[] }} Bins */
+/** @typedef {{ label: string, help: string, unit: string, values: (number | null)[] }} Metric */
+
+/**
+ * What rows or columns are drawn from: the tokens of a text, and the words that join them.
+ *
+ * @typedef {object} Axis
+ * @property {number} n
+ * @property {string[]} tokens
+ * @property {number[]} segments
+ * @property {number[]} special
+ * @property {number[][]} groups
+ * @property {string[]} words
+ */
+
+/**
+ * The same in panels, with what was typed, where each token stands in it, and its words by token.
+ *
+ * @typedef {Axis & { text: string, pair: string, spans: ([number, number] | null)[], wordOf: number[] }} TypedAxis
+ */
+
+/** @typedef {{ ramp: string[], signed: string[], heads: string[], dashes: number[][] }} Theme */
+
+/**
+ * One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; `request`, what
+ * else the server needs to read it again.
+ *
+ * @typedef {object} ReadingFields
+ * @property {TypedAxis} [keys]
+ * @property {boolean} [coarse] levels of one byte
+ * @property {Record<string, string>} [request] the texts given to an encoder–decoder; or the heads that are off, and
+ *   how
+ * @property {string} [quantity]
+ * @property {boolean} [signed]
+ * @property {number[][]} [hidden]
+ * @property {string} key
+ * @property {string} of
+ * @property {string} model
+ * @property {string} revision
+ * @property {string} steps
+ * @property {number} layers
+ * @property {number} heads
+ * @property {number} together
+ * @property {number[]} full
+ * @property {Metric[]} metrics
+ * @property {{ light: Theme, dark: Theme }} themes
+ * @property {{ head?: string | null, pin?: string | null }} [start]
+ * @property {Bins & { keys?: Bins }} [bins]
+ * @property {Uint8Array} [thumbs]
+ * @property {Map<number, Float32Array>} matrices
+ * @property {Link & { words: boolean, weights: number[] }} [link]
+ */
+/** @typedef {TypedAxis & ReadingFields} Reading */
+
+// Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
+/** @type {(bytes: Uint8Array) => Reading} */
+export function unpack(bytes) {
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const reading = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const body = bytes.slice(4 + length).buffer;
+  const { n, full } = reading;
+  const { n: m, special } = keysOf(reading);
+  const scales = new Float32Array(body, 0, 2 * n * full.length);
+  const Levels = reading.coarse ? Uint8Array : Uint16Array;
+  const levels = new Levels(body, scales.byteLength, n * m * full.length);
+  const zero = reading.signed ? 2 ** (8 * Levels.BYTES_PER_ELEMENT - 1) : 0; // the level in the middle
+  reading.matrices = new Map(
+    full.map((/** @type {number} */ head, /** @type {number} */ i) => {
+      const rowScales = scales.subarray(2 * n * i, 2 * n * (i + 1));
+      return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special, zero)];
+    }),
+  );
+  if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
+  return reading;
+}
+
+// The columns: {n, tokens, segments, special, groups, words}. The same as the rows unless there is another text.
+/** @type {(reading: Reading) => TypedAxis} */
+export const keysOf = (reading) => reading.keys ?? reading;
+
+// Levels -> weights [query * m + key], m keys: each row has one scale for ordinary keys and one for special ones.
+/** @type {(levels: Uint8Array | Uint16Array, scales: Float32Array, special: number[], zero: number) => Float32Array} */
+function decoded(levels, scales, special, zero) {
+  const m = special.length;
+  const weights = new Float32Array(levels.length);
+  for (let i = 0, q = 0; i < levels.length; q++)
+    for (let k = 0; k < m; k++, i++) weights[i] = (levels[i] - zero) * scales[2 * q + special[k]];
+  return weights;
+}
+
+// The name of a head in an address; on the page it is `mapName`.
+/** @type {(reading: Reading, index: number) => string} */
+export const headName = (reading, index) => `L${Math.floor(index / reading.heads)}H${index % reading.heads}`;
+
+/** @type {(reading: Reading, index: number) => string} */
+const paperName = (reading, index) => `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
+
+/** @type {(reading: Reading) => boolean} */
+export const isOfLayers = (reading) => reading.quantity === "rollout"; // which joins the heads of each layer
+
+// What a map is called wherever it is read: "L3H1" of a head, "layer 5" of rollout.
+/** @type {(reading: Reading, index: number) => string} */
+export const mapName = (reading, index) => (isOfLayers(reading) ? `layer ${index}` : headName(reading, index));
+
+// The same counted from 1, as in papers: "4-2", "6".
+/** @type {(reading: Reading, index: number) => string} */
+export const paperMapName = (reading, index) => (isOfLayers(reading) ? `${index + 1}` : paperName(reading, index));

@@ -1,0 +1,57 @@
+// What the explorer has read, from message to message.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { Read } from "../../mha_viz/browser/explorer/read.js";
+import { packed } from "./made.mjs";
+
+// The bytes of a reading of one token with these heads, whose one weight is 1.
+function bytes(full, fields = {}) {
+  const axis = { n: 1, tokens: ["a"], segments: [0], special: [0], groups: [[0]], words: ["a"] };
+  const header = { key: "k", of: "t", model: "m", layers: 1, heads: 100, full, ...axis, ...fields };
+  const scales = new Float32Array(2 * full.length).fill(1 / 65535);
+  return packed(header, scales, new Uint16Array(full.length).fill(65535));
+}
+
+const ROLES = { kinds: {}, on: [], measured: true, roles: [], tour: "", opened: 0, quiet: true };
+
+test("a reading takes the place of another; one of the same tokens is known as such", () => {
+  const read = new Read();
+  assert.deepEqual(
+    read.receive(bytes([0]), null, () => []),
+    {
+      isSame: false,
+      isOfSameTokens: false,
+      isStep: false,
+      isLed: false,
+    },
+  );
+  const next = read.receive(bytes([1], { key: "other" }), null, () => []);
+  assert.deepEqual([next.isSame, next.isOfSameTokens, read.reading.key], [false, true, "other"]);
+  assert.deepEqual([...read.reading.matrices.keys()], [1]);
+  assert.equal(read.receive(bytes([1], { of: "another text", key: "third" }), null, () => []).isOfSameTokens, false);
+});
+
+test("more matrices of one reading join the others; the oldest are dropped, but none of an open head", () => {
+  const read = new Read();
+  read.receive(bytes([0, 1, 2]), null, () => []);
+  const size = { n: 1000, special: [0] }; // so that there is no room for more than 24
+  Object.assign(read.reading, size);
+  const more = Array.from({ length: 30 }, (_, i) => 10 + i);
+  const { isSame } = read.receive(bytes(more), null, () => [1]);
+  assert.ok(isSame);
+  assert.equal(read.reading.matrices.size, 24);
+  assert.ok(read.reading.matrices.has(1) && !read.reading.matrices.has(0));
+});
+
+test("a step of the tour and a head that the server opens lead to another view, once", () => {
+  const read = new Read();
+  const come = (fields) => read.receive(bytes([0]), { ...ROLES, ...fields }, () => []);
+  come({});
+  assert.ok(read.roles.measured && read.quiet);
+  const step = come({ tour: "1" });
+  assert.deepEqual([step.isStep, step.isLed], [true, true]);
+  const same = come({ tour: "1" });
+  assert.deepEqual([same.isStep, same.isLed], [false, false]);
+  const opened = come({ tour: "1", opened: 1 });
+  assert.deepEqual([opened.isStep, opened.isLed], [false, true]);
+});

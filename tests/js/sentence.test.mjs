@@ -1,0 +1,48 @@
+// A field in which a person types while the server reads.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { TypedField } from "../../mha_viz/browser/sentence/typed.js";
+
+const field = (value = "") => new TypedField({ value });
+
+test("the answer to what was sent leaves what is typed meanwhile, even if the link holds only its beginning", () => {
+  const typed = field("The cat sat.");
+  typed.send();
+  typed.area.value = "The cat sat. And";
+  typed.take("The cat");
+  assert.deepEqual([typed.value, typed.taken], ["The cat sat. And", "The cat sat."]);
+  typed.take("An example.");
+  assert.deepEqual([typed.value, typed.taken], ["An example.", "An example."]);
+});
+
+test("what cannot be written in an address is compared as the server reads it", () => {
+  const typed = field("a\0b\ud800");
+  typed.send();
+  typed.take("a\ufffdb\ufffd");
+  assert.equal(typed.value, "a\0b\ud800");
+});
+
+test("an empty text from elsewhere empties the field; one that was sent empty is answered", () => {
+  const typed = field("a");
+  typed.send();
+  typed.take("");
+  assert.equal(typed.value, "");
+  typed.send();
+  typed.area.value = "b";
+  typed.take("");
+  assert.equal(typed.value, "b");
+});
+
+test("Back before the answer restores what the server knows", () => {
+  const typed = field();
+  typed.take("old");
+  typed.area.value = "new";
+  typed.takeBack();
+  assert.equal(typed.value, "new");
+  typed.send();
+  typed.takeBack();
+  assert.equal(typed.value, "old");
+  typed.area.value = "newer";
+  typed.takeBack();
+  assert.equal(typed.value, "newer");
+});

@@ -18,7 +18,6 @@ const ANSWER_WAIT = 1500; // milliseconds; some messages change nothing in the a
 
 const page = /** @type {{ mhaVizQueue?: Queue }} */ (globalThis);
 
-// The components of a page share one queue. Of messages with the same name, only the latest is sent.
 /** @type {() => Queue} */
 const queue = () => (page.mhaVizQueue ??= { waiting: new Map(), sent: "", turn: 0 });
 
@@ -26,6 +25,7 @@ const queue = () => (page.mhaVizQueue ??= { waiting: new Map(), sent: "", turn: 
 /** @type {(name: string) => boolean} */
 export const isUnanswered = (name) => queue().waiting.has(name) || queue().sent === name;
 
+// Of messages with the same name, only the latest is sent.
 /** @type {(send: Send, name: string, value: any) => void} */
 export function post(send, name, value) {
   const { waiting } = queue();

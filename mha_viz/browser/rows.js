@@ -2,12 +2,16 @@
 /** @import { Unit } from "./geometry.js" */
 
 /**
- * A row of a matrix, or of several added up; the pieces of all columns one after the other, and where each ends.
+ * A row of a matrix, or several added up.
  *
  * @typedef {Float32Array | Float64Array} Row
  */
 
-/** @typedef {{ tokens: Uint16Array, ends: Uint16Array }} Columns */
+/**
+ * The pieces of all columns one after the other, and where those of each column end.
+ *
+ * @typedef {{ tokens: Uint16Array, ends: Uint16Array }} Columns
+ */
 
 // The largest of some numbers, whatever their sign.
 /** @type {(w: Float32Array) => number} */
@@ -20,9 +24,8 @@ export function greatest(w) {
   return Math.max(most, -least);
 }
 
-// The pieces of all columns one after the other, and where those of each column end; made once for a list of columns.
 /** @type {WeakMap<Unit[], Columns>} */
-const piecesListed = new WeakMap();
+const piecesListed = new WeakMap(); // made once for a list of columns
 /** @type {(cols: Unit[]) => Columns} */
 export function piecesOf(cols) {
   if (!piecesListed.has(cols)) {

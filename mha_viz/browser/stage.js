@@ -36,26 +36,26 @@ import { isUnanswered } from "./post.js";
  *
  * @template View
  * @typedef {object} Drawing
- * @property {() => boolean} isReady
- * @property {(params: URLSearchParams) => View} parse
- * @property {() => void} adopted
- * @property {(view: View) => object} message
- * @property {() => Spot | null} held
- * @property {(spot: Spot) => Pin} pin
- * @property {() => void} draw
- * @property {(now: boolean) => void} drawFocus
+ * @property {() => boolean} isReady there are data
+ * @property {(params: URLSearchParams) => View} parse the view in an address
+ * @property {() => void} adopted there is another view, whatever was drawn before
+ * @property {(view: View) => object} message what is sent to the server about a view
+ * @property {() => Spot | null} held the spot that the view pins, null if it is not shown
+ * @property {(spot: Spot) => Pin} pin the pin of a view for a spot
+ * @property {() => void} draw draw everything
+ * @property {(now: boolean) => void} drawFocus draw what is focused; `now`: the drawing is read immediately
  */
 
 /**
  * What keys on a canvas need.
  *
  * @typedef {object} Walk
- * @property {Spot | null} from
+ * @property {Spot | null} from the focused spot
  * @property {boolean} isHeat
  * @property {number} R
  * @property {number} C
- * @property {Partial<Spot>} start
- * @property {(spot: Spot) => void} walked
+ * @property {Partial<Spot>} start a spot without row and column
+ * @property {(spot: Spot) => void} walked called with the new spot
  */
 
 const TELL_AFTER = 80; // milliseconds of quiet before the server is told of a view: quick clicks are one message
@@ -122,16 +122,7 @@ export function readLook(look, root, themes, quiet) {
 }
 
 /**
- * The view of one drawing and what is focused in it. What to draw is decided by the drawing:
- *
- *   isReady()        there are data
- *   parse(params)    the view in an address
- *   adopted()        there is another view, whatever was drawn before
- *   message(view)    what is sent to the server about a view
- *   held()           the spot that the view pins, null if it is not shown
- *   pin(spot)        the pin of a view for a spot
- *   draw()           draw everything
- *   drawFocus(now)   draw what is focused; `now`: the drawing is read immediately
+ * The view of one drawing and what is focused in it. What to draw is decided by the drawing.
  *
  * @template {{ pin: Pin | null }} View
  */
@@ -235,9 +226,7 @@ export class Stage {
   // ---- Pointer and keys ------------------------------------------------------------------------------------
 
   /**
-   * Handle pointer and arrow keys on a canvas. `where` returns the spot of an event; `about()` what the keys need:
-   * {from: the focused spot or null, isHeat, R, C, start: a spot without row and column, walked: called with the new
-   * spot}.
+   * Handle pointer and arrow keys on a canvas. `where` returns the spot of an event, `about` what the keys need.
    *
    * @param {HTMLCanvasElement} canvas
    * @param {(event: MouseEvent) => Spot | null} where

@@ -1,5 +1,6 @@
 // The buttons of a panel: what each does to the compared heads, as one stop of the Tab key.
 import { make } from "../dom.js";
+import { svg } from "../svg.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Panels } from "./set.js" */
 /** @import { Edit } from "./tray.js" */
@@ -10,7 +11,6 @@ import { make } from "../dom.js";
  * @typedef {{ name: string, label: string, change?: Omit<Edit, "index"> }} Tool
  */
 
-const SVG = "http://www.w3.org/2000/svg";
 /** @type {Record<string, string>} */
 const ICONS = {
   // strokes in a square of 16 × 16
@@ -78,12 +78,6 @@ function roving(bar, buttons) {
   };
 }
 
-/** @type {(name: string) => Element} */
-export function icon(name) {
-  const [svg, path] = [document.createElementNS(SVG, "svg"), document.createElementNS(SVG, "path")];
-  const field = { viewBox: "0 0 16 16", width: "16", height: "16", "aria-hidden": "true" };
-  for (const [key, value] of Object.entries(field)) svg.setAttribute(key, value);
-  path.setAttribute("d", ICONS[name]);
-  svg.append(path);
-  return svg;
-}
+/** @type {(name: string) => SVGElement} */
+export const icon = (name) =>
+  svg("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));

@@ -5,11 +5,11 @@ import { headName, mapName } from "../reading.js";
 import { spoken } from "./roles.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Metric, Reading } from "../reading.js" */
-/** @import { Look } from "../stage.js" */
+/** @import { Look, Stage } from "../stage.js" */
+/** @import { Read } from "./read.js" */
 /** @import { Role } from "./roles.js" */
 
-/** @typedef {import("../stage.js").Stage<ReadingView>} ReadingStage */
-/** @typedef {import("./read.js").Read} Read */
+/** @typedef {Stage<ReadingView>} ReadingStage */
 
 /** @type {(reading: Reading, head: number) => number} */
 export const layerOf = (reading, head) => Math.floor(head / reading.heads);

@@ -7,6 +7,8 @@ import { drawn, headColour, headDash } from "./heads.js";
 /** @import { ShownHead } from "../links.js" */
 /** @import { Reading } from "../reading.js" */
 /** @import { Look } from "../stage.js" */
+/** @import { ReadingStage } from "./heads.js" */
+/** @import { Read } from "./read.js" */
 
 /** @typedef {{ key: string, reading: Reading, rowsKey: string, axes: Axes, heads: ShownHead[] }} Derived */
 
@@ -16,7 +18,7 @@ export class Shown {
   #stage;
   #look;
 
-  /** @param {import("./read.js").Read} read @param {import("./heads.js").ReadingStage} stage @param {Look} look */
+  /** @param {Read} read @param {ReadingStage} stage @param {Look} look */
   constructor(read, stage, look) {
     this.#read = read;
     this.#stage = stage;

@@ -5,8 +5,8 @@ import { drawHeatmap, heatmapLabel } from "../heatmap.js";
 import { heatmapCellAt } from "../layouts.js";
 import { decimal } from "../numerals.js";
 import { pointOn, readLook } from "../stage.js";
+import { svg } from "../svg.js";
 import { blended, bytesOf, cssColour } from "./frames.js";
-import { svg } from "./svg.js";
 /** @import { Unit } from "../geometry.js" */
 /** @import { HeatmapLayout } from "../layouts.js" */
 /** @import { Look } from "../stage.js" */

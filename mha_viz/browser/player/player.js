@@ -12,11 +12,7 @@ import { hideUntilSettled } from "./settled.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 /** @import { Send } from "../post.js" */
 
-/**
- * What a training looks like at its recorded steps (figures/frames.py).
- *
- * @typedef {{ name: string, colour: string }} PlayerHead
- */
+/** @typedef {{ name: string, colour: string }} PlayerHead */
 
 /**
  * A relation and, for every word, the place of the word to look at; -1 where there is none.
@@ -49,6 +45,8 @@ import { hideUntilSettled } from "./settled.js";
  */
 
 /**
+ * What a training looks like at its recorded steps (figures/frames.py).
+ *
  * @typedef {object} PlayerData
  * @property {string} key
  * @property {number[]} steps

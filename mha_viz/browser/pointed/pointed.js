@@ -8,8 +8,8 @@ const ROWS = ".st-key-wide_inside_by_hand tbody tr";
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Area */
 
-/** @type {WeakSet<any>} */
-const heard = new WeakSet(); // charts with listeners
+/** @type {WeakMap<Element, (tokens: number[]) => void>} */
+const pointing = new WeakMap(); // what each chart with listeners tells its tokens, as of the latest run
 
 /** @param {StreamlitComponent} component */
 export default function ({ data }) {
@@ -46,13 +46,13 @@ export default function ({ data }) {
 /** @type {(chart: any, point: (tokens: number[]) => void) => void} */
 function listenToChart(chart, point) {
   if (typeof chart.on !== "function") return; // not drawn yet
-  chart.pointTo = point; // those of the latest run
-  if (heard.has(chart)) return;
-  heard.add(chart);
+  const isHeard = pointing.has(chart);
+  pointing.set(chart, point);
+  if (isHeard) return;
   chart.on("plotly_hover", (/** @type {{ points: any[] }} */ { points }) =>
-    chart.pointTo(tokensAt(chart.layout.meta, points[0])),
+    pointing.get(chart)?.(tokensAt(chart.layout.meta, points[0])),
   );
-  chart.on("plotly_unhover", () => chart.pointTo([]));
+  chart.on("plotly_unhover", () => pointing.get(chart)?.([]));
 }
 
 // The tokens at a point of a chart: two in a map of queries by keys.

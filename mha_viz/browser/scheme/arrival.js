@@ -4,6 +4,7 @@
 const DESTINATION = ".st-key-destination :is(h2, h3)";
 const LEAVING = ".st-key-leaving a";
 const ACTS = ["pointerdown", "keydown", "wheel"];
+const FIRST = { capture: true, passive: true }; // heard before anybody stops it
 
 /** @type {(title: HTMLElement) => void} */
 export function bringTo(title) {
@@ -23,8 +24,8 @@ export class Arrival {
     const onAct = () => {
       this.#isDue = false;
     };
-    ACTS.forEach((type) => document.addEventListener(type, onAct, { capture: true, passive: true }));
-    return () => ACTS.forEach((type) => document.removeEventListener(type, onAct, true));
+    ACTS.forEach((type) => document.addEventListener(type, onAct, FIRST));
+    return () => ACTS.forEach((type) => document.removeEventListener(type, onAct, FIRST));
   }
 
   // Page number `page` is open.

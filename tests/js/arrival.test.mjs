@@ -1,0 +1,59 @@
+// What a link leads to: it comes into sight once, unless a person acts before; a link to follow is followed once.
+import assert from "node:assert/strict";
+import test, { beforeEach } from "node:test";
+import { Arrival } from "../../mha_viz/browser/scheme/arrival.js";
+
+const done = [];
+let drawn = {}; // what is on the page, by the beginning of its selector
+
+beforeEach(() => {
+  done.length = 0;
+  drawn = {};
+  globalThis.document = Object.assign(new EventTarget(), {
+    querySelector: (selector) => drawn[selector.split(" ")[0]] ?? null,
+  });
+});
+
+const title = (name) => ({ focus: () => done.push(`keyboard on ${name}`), scrollIntoView: () => done.push(name) });
+const link = () => ({ click: () => done.push("followed") });
+
+test("a destination is gone to once it is drawn, once on a page", () => {
+  const arrival = new Arrival();
+  arrival.show(3);
+  arrival.arrive();
+  assert.deepEqual(done, []);
+  drawn[".st-key-destination"] = title("a task");
+  arrival.arrive();
+  arrival.show(3);
+  arrival.arrive();
+  assert.deepEqual(done, ["keyboard on a task", "a task"]);
+  arrival.show(4);
+  arrival.arrive();
+  assert.equal(done.length, 4);
+});
+
+test("a person who acts before is not taken there", () => {
+  const arrival = new Arrival();
+  const end = arrival.watch();
+  arrival.show(3);
+  document.dispatchEvent(new Event("wheel"));
+  drawn[".st-key-destination"] = title("a task");
+  arrival.arrive();
+  assert.deepEqual(done, []);
+  arrival.show(4);
+  end();
+  document.dispatchEvent(new Event("wheel"));
+  arrival.arrive();
+  assert.deepEqual(done, ["keyboard on a task", "a task"]);
+});
+
+test("a link that the server asks to follow is followed once, another one anew", () => {
+  const arrival = new Arrival();
+  drawn[".st-key-leaving"] = link();
+  arrival.arrive();
+  arrival.arrive();
+  assert.deepEqual(done, ["followed"]);
+  drawn[".st-key-leaving"] = link();
+  arrival.arrive();
+  assert.deepEqual(done, ["followed", "followed"]);
+});

@@ -38,12 +38,11 @@ def chosen(*kinds: str) -> Check:
 
 def kinds_of_roles(page: Page) -> None:
     """Each kind of role has a colour of its own."""
-    colours = _colours(page.locator(".kinds s"))
-    assert len(set(colours)) == len(colours) > 3
+    until(lambda: len(set(colours := _colours(page.locator(".kinds s")))) == len(colours) > 3)
 
 
 def numbers_that_are_colours(page: Page) -> None:
-    assert len(set(_colours(page.locator(".cell")))) > 1
+    until(lambda: len(set(_colours(page.locator(".cell")))) > 1)
 
 
 def switch(page: Page) -> None:

@@ -48,4 +48,5 @@ NOT_PRESSED = (
     "measure_file",
     "go_on",
     "search_links",
+    "ranked",
 )  # these start work that takes seconds; they have separate tests

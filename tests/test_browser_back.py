@@ -256,11 +256,7 @@ FEW = {  # of each page, what the default run tries
     "/": ("a sentence", "a held word", "special tokens", "a compared head"),
     f"/compare?show=tray&tray={TRAY}": ("a difference", "a removed panel", "a layer", "a head on its page"),
     "/roles?model=toy": ("a kind", "a step"),
-    "/inside_a_head": ("softmax",),
-    "/why_heads_differ": ("an experiment", "a guess", "a step"),
-    "/switch_off?model=toy": ("a way", "a square"),
     "/questions": ("a task", "an answer"),
-    "/about": ("for a class",),
 }
 
 

@@ -7,7 +7,6 @@ import random
 import pytest
 
 from mha_viz.ui import address
-from tests import lanes
 from tests.controls import Act, acts
 from tests.page_session import PageSession
 from tests.places import NOT_PRESSED, PLACES
@@ -63,14 +62,8 @@ def _next(choose: random.Random, visit: PageSession) -> Act | None:
     return choose.choice([act for act in every if act.control == control])
 
 
-@pytest.mark.parametrize("block", range(3 if lanes.everything else 1))
-def test_walks(block: int) -> None:
-    for seed in range(block * AT_ONCE, (block + 1) * AT_ONCE):
-        walk(seed)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(3, 1000))
-def test_many_more_walks(block: int) -> None:
+@pytest.mark.parametrize("block", range(1000))
+def test_walks(block: int) -> None:
     for seed in range(block * AT_ONCE, (block + 1) * AT_ONCE):
         walk(seed)

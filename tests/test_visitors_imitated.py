@@ -20,6 +20,7 @@ def test_sentences_are_new_and_as_long_as_wanted() -> None:
     assert [sentence(Random(1)) for _ in range(2)] == [sentences[0]] * 2, "The seed says which sentence comes."
 
 
+@pytest.mark.slow
 def test_a_visitor_does_each_thing_and_notices_what_was_not_done(server: AppServer) -> None:
     async def visit() -> None:
         async with WebSession(server.url, light=True) as session:

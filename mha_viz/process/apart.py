@@ -32,7 +32,7 @@ from mha_viz.process.confined import confine
 MAX_LINE = 1_000_000  # bytes of a line of progress, or of an error
 POLL_SECONDS = 0.1  # seconds between two checks whether the work is cancelled
 NICE = 10  # niceness, because the app has priority
-ORPHAN_GRACE = 5.0  # seconds that a child has to save its work after its parent has ended
+ORPHAN_GRACE = 60.0  # seconds that a child, of low priority, has to save its work after its parent has ended
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
 # numpy's library would begin its threads while it is imported, before the process is confined.

@@ -9,6 +9,7 @@ import pytest
 
 from mha_viz.errors import Cancelled
 from mha_viz.models import catalog
+from mha_viz.reader import verbs
 from mha_viz.ui import studies as room
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office
@@ -27,7 +28,7 @@ def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _pointed(model: catalog.Model, job: Job) -> tuple[Any, ...]:
-    pointers = office().pointers(model, 0, FEW).result()
+    pointers = office().ask(verbs.point, model.name, 0, FEW).result()
     if job.stopped():
         raise Cancelled("The reading of the built-in sentences was stopped.", "Open the head again.")
     job.tell(1)

@@ -155,7 +155,7 @@ def test_an_empty_tray_shows_the_most_similar_heads() -> None:
     here = visit()
     shown = heads(here)
     assert shown[0] == "L3H1"
-    attention = office().readings.get((Request("minilm", FIRST),))
+    attention = office().readings.get(("read", Request("minilm", FIRST)))
     assert attention is not None
     expected = office().similar(attention, Head(3, 1), 5)
     assert shown[1:] == [str(head) for head, _ in expected]

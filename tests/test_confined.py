@@ -19,7 +19,7 @@ import pytest
 from mha_viz import process
 from mha_viz.process import apart
 from mha_viz.process.confined import NETWORK, WRITING
-from mha_viz.reader import Reader, client
+from mha_viz.reader import Reader, client, verbs
 from mha_viz.request import Request
 from tests.children import ATTEMPTS
 from tests.copies import readers_are_copies
@@ -100,13 +100,13 @@ def test_a_reader_that_ends_is_replaced_by_the_spare_one(monkeypatch: pytest.Mon
     monkeypatch.setattr(client, "SPARE_SECONDS", 0.0)
     reader = Reader(spare=True)
     try:
-        reader.read(Request("toy", "The cat sat."))
+        reader.ask(verbs.read, Request("toy", "The cat sat."))
         first, spare, folder = reader._process, reader._spare, Path(reader._folder)
         assert first is not None
         assert spare is not None
         first.kill()
         until(lambda: first.poll() is not None)
-        reader.read(Request("toy", "The cat sat."))
+        reader.ask(verbs.read, Request("toy", "The cat sat."))
         assert reader._process is spare
         assert reader._spare not in (None, first, spare)
         assert folder.is_dir()

@@ -25,7 +25,7 @@ from mha_viz.figures.difference import signed
 from mha_viz.figures.packet import Link, link_weights, packet
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, block, shown, units
-from mha_viz.reader.wire import attention_of, packed_attention
+from mha_viz.reader.verbs import CODEC
 from tests import lanes
 from tests.packets import matrix, unpack, unpack_panels
 from tests.page_scripts import ask_packet, ask_panels
@@ -94,8 +94,8 @@ def test_special_tokens_of_both_texts_are_hidden(cross: Attention) -> None:
 
 def test_it_survives_pickling_the_wire_and_a_choice_of_heads(cross: Attention) -> None:
     again = pickle.loads(pickle.dumps(cross))
-    heading, arrays = packed_attention(cross)
-    wired = attention_of(json.loads(json.dumps(heading)), arrays)
+    packed, arrays = CODEC.pack(cross)
+    wired = CODEC.parse(json.loads(json.dumps(packed)), arrays)
     for other in (again, wired):
         assert other.key == cross.key
         assert other.is_cross

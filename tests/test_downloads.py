@@ -19,7 +19,7 @@ from mha_viz.models import budget, catalog, storage
 from mha_viz.models import hub as door
 from mha_viz.models.catalog import Model, resolve
 from mha_viz.models.hub import fetch, local_folder
-from mha_viz.reader import Reader
+from mha_viz.reader import Reader, verbs
 from mha_viz.request import Request
 from mha_viz.ui import downloads, jobs
 from mha_viz.ui.jobs import Job
@@ -388,10 +388,10 @@ def test_what_another_process_reads_with_stays(
     add(hub, "a/a", "b/b", "c/c")
     for name in ("a/a", "b/b"):
         fetch(resolve(name))
-    reader.load("a/a")
+    reader.ask(verbs.load, "a/a")
     age("a/a", 8000)
     age("b/b", 7000)
-    assert reader.read(Request("a/a", "the animal")).layers == 2
+    assert reader.ask(verbs.read, Request("a/a", "the animal")).layers == 2
     fetch(resolve("c/c"))
     assert here("a/a", "b/b", "c/c") == ["a/a", "c/c"]
     with pytest.raises(ModelError, match="no room for “b/b”"):
@@ -412,7 +412,7 @@ def test_a_use_is_noted_once_a_minute(hub: FakeHub, hub_cache: Path) -> None:
 def test_the_process_that_reads_downloads_nothing(hub: FakeHub, hub_cache: Path, reader: Reader) -> None:
     add(hub, "a/a")
     with pytest.raises(ModelUnreachable, match="“a/a” is not on this machine"):
-        reader.load("a/a")
+        reader.ask(verbs.load, "a/a")
     assert not left_over(hub_cache)
     assert here("a/a") == []
 

@@ -25,7 +25,8 @@ from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported
 from mha_viz.models import capture, encoder, linear, opening, pipeline
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE
-from mha_viz.reader.__main__ import Models, answer
+from mha_viz.reader import verbs
+from mha_viz.reader.models import Models
 from mha_viz.request import Request
 from mha_viz.text import TokenizedText, clean
 from tests import hostile
@@ -448,6 +449,5 @@ def test_a_panic_is_one_line_of_the_command(
 
 
 def test_a_panic_reaches_the_page_as_a_plain_error(panicking: Path) -> None:
-    question = {"ask": "read", "model": str(panicking), "request": Request(str(panicking), ENDLESS).packed()}
     with pytest.raises(ModelBroken, match="crashed the library"):
-        answer(Models(), question)
+        verbs.read(Models(), Request(str(panicking), ENDLESS))

@@ -28,7 +28,8 @@ from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import pack
 from mha_viz.models.encoder import Encoder
-from mha_viz.reader import wire
+from mha_viz.process import messages
+from mha_viz.reader.verbs import CODEC
 from mha_viz.request import Request
 from mha_viz.text import align, clean
 from mha_viz.ui import tray
@@ -84,8 +85,8 @@ def goes_into_a_link(typed: str) -> None:
 def is_refused(encoder: Encoder, typed: str) -> None:
     with pytest.raises(EmptyText, match="Nothing was typed") as refused:
         encoder.encode(typed)
-    sent = through_the_pipe(wire.packed_error(refused.value), [])
-    error: MhaVizError = wire.error_of(sent[0])
+    sent = through_the_pipe(messages.packed_error(refused.value), [])
+    error: MhaVizError = messages.error_of(sent[0])
     assert (type(error), str(error)) == (EmptyText, str(refused.value))
 
 
@@ -119,15 +120,17 @@ def is_compared(attention: Attention, typed: str, other: Attention) -> None:
 
 
 def goes_through_the_pipe(attention: Attention) -> None:
-    again = wire.attention_of(*through_the_pipe(*wire.packed_attention(attention)))
+    packed, arrays = CODEC.pack(attention)
+    heading, arrays = through_the_pipe({"value": packed}, arrays)
+    again = CODEC.parse(heading["value"], arrays)
     assert (again.key, again.tokens) == (attention.key, attention.tokens)
 
 
 def through_the_pipe(heading: dict[str, Any], arrays: list[Any]) -> tuple[dict[str, Any], list[Any]]:
     pipe = io.BytesIO()
-    wire.send(pipe, heading, arrays)
+    messages.send(pipe, heading, arrays)
     pipe.seek(0)
-    return wire.receive(pipe)
+    return messages.receive(pipe)
 
 
 def is_saved(attention: Attention, folder: Path) -> None:

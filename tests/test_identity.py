@@ -29,6 +29,7 @@ from mha_viz.models.ablation import means_over
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.reading import QUANTITIES
+from mha_viz.reader import verbs
 from mha_viz.request import Question, Request
 from mha_viz.ui import cache as cache_of_pages
 from mha_viz.ui import tray
@@ -134,7 +135,7 @@ def test_readings_of_a_file_have_the_keys_that_they_were_saved_with(
 def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder) -> None:
     """One word, `well-known`, as CoNLL-U; then three, typed: each packet contains its own words."""
     office, model = Office(), catalog.resolve("minilm")
-    pasted, typed = (office.reading(Request(model.name, text)).result(PATIENCE) for text in (CONLLU, TYPED))
+    pasted, typed = (office.kept(verbs.read, Request(model.name, text)).result(PATIENCE) for text in (CONLLU, TYPED))
     head = (Head(0, 0),)
     headers = [unpack(office.packet(a, head, None, Start())).header for a in (pasted, typed)]
     assert [header["words"] for header in headers] == [WHOLE, SPLIT]
@@ -142,7 +143,7 @@ def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder
     assert headers[0]["of"] != headers[1]["of"]
     panels = [office.panels([Panel(a, Head(0, 0))], None) for a in (pasted, typed)]
     assert panels[0] != panels[1]
-    traces = [office.trace(Request(model.name, text), 0).result(PATIENCE) for text in (CONLLU, TYPED)]
+    traces = [office.kept(verbs.trace, Request(model.name, text), 0).result(PATIENCE) for text in (CONLLU, TYPED)]
     assert [[t.text for t in trace.text.by_words().tokens] for trace in traces] == [WHOLE, SPLIT]
 
 
@@ -167,11 +168,8 @@ class Echo:
 
     loaded = frozenset[str]()
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def answer(*request: object) -> SimpleNamespace:
-            return SimpleNamespace(request=(name, *request), nbytes=8, bytes=8, weights=np.zeros(1))
-
-        return answer
+    def ask(self, verb: Callable[..., object], *values: object) -> SimpleNamespace:
+        return SimpleNamespace(request=(verb.__name__, *values), bytes=8, weights=np.zeros(1))
 
 
 def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,15 +183,15 @@ def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.
     for model in ("minilm", "toy"):
         for text, pair in ((CONLLU, ""), (TYPED, ""), ("A man .", ""), ("A man", "."), (".", "A man")):
             of = {"model": model, "text": text, "pair": pair}
-            requests += [partial(office.reading, Request(**of, quantity=quantity)) for quantity in QUANTITIES]
-            requests += [partial(office.question, replace(one, **of)) for one in questions_of_words]
+            requests += [partial(office.kept, verbs.read, Request(**of, quantity=quantity)) for quantity in QUANTITIES]
+            requests += [partial(office.kept, verbs.question, replace(one, **of)) for one in questions_of_words]
             for question in questions:
                 whole = Request(**of, question=question)
-                requests.append(partial(office.reading, replace(whole, quantity="gradient")))
-                requests += [partial(office.per_head, "direct", whole), partial(office.per_head, "importance", whole)]
+                requests.append(partial(office.kept, verbs.read, replace(whole, quantity="gradient")))
+                requests += [partial(office.kept, verb, whole) for verb in (verbs.direct, verbs.importance)]
             for method, question_asked, heads in product(("zero", "uniform"), (None, *questions), off):
                 without = Request(**of, off=heads, method=method, question=question_asked)
-                requests += [partial(ask, without) for ask in (office.reading, office.answer)]
+                requests += [partial(office.kept, verb, without) for verb in (verbs.read, verbs.answer)]
     for _ in range(2):
         answers = [request().result(PATIENCE).request for request in requests]
         assert len(set(map(repr, answers))) == len(requests) > 300

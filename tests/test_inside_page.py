@@ -33,6 +33,7 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.numerals import decimal
+from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.cache import Office
@@ -569,10 +570,10 @@ def test_a_model_that_is_not_there_leaves_the_default_one() -> None:
 
 def test_a_trace_is_kept_and_counted_in_bytes(tiny_folder: Callable[[str], Path]) -> None:
     desk, model = Office(), catalog.resolve(str(tiny_folder("bert")))
-    first = desk.trace(Request(model.name, "One dog."), 1).result()
-    assert desk.trace(Request(model.name, "One dog."), 1).result() is first
+    first = desk.kept(verbs.trace, Request(model.name, "One dog."), 1).result()
+    assert desk.kept(verbs.trace, Request(model.name, "One dog."), 1).result() is first
     assert desk._traces.bytes == first.bytes
-    assert desk.trace(Request(model.name, "One dog."), 2).result() is not first
+    assert desk.kept(verbs.trace, Request(model.name, "One dog."), 2).result() is not first
 
 
 # ---- The calculator -------------------------------------------------------------------------------------

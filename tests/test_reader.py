@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from itertools import chain
@@ -24,9 +24,10 @@ from mha_viz.errors import EmptyText, MeansMissing, ReadingFailed, ShapeError, U
 from mha_viz.models import catalog
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder
-from mha_viz.reader import Reader, client, wire
-from mha_viz.reader.__main__ import Models
-from mha_viz.reader.wire import Array, Json
+from mha_viz.process.messages import Array, Json
+from mha_viz.reader import Reader, client, verbs
+from mha_viz.reader.models import Models
+from mha_viz.reader.verbs import CODEC
 from mha_viz.request import Request
 from mha_viz.study.pointers import point
 from mha_viz.ui import cache
@@ -71,7 +72,7 @@ def reader(current_folder: Path) -> Iterator[Reader]:
 def test_a_new_process_imports_nothing_from_the_current_folder_and_logs_nothing_of_a_text(
     reader: Reader, current_folder: Path
 ) -> None:
-    assert reader.read(Request("toy", "the dog saw the girl .")).layers == 2
+    assert reader.ask(verbs.read, Request("toy", "the dog saw the girl .")).layers == 2
     logged = (current_folder / "log").read_text("utf-8")
     assert "SECRET" not in logged
     assert "imported from the current folder" not in logged
@@ -97,10 +98,10 @@ def _pid(reader: Reader) -> int:
 
 def test_a_reading_arrives_as_the_model_made_it(reader: Reader, minilm: Encoder) -> None:
     for arrived, here in (
-        (reader.read(Request("minilm", TEXT)), minilm.encode(TEXT)),
-        (reader.read(Request("minilm", TEXT, "He sat.")), minilm.encode(TEXT, "He sat.")),
-        (reader.read(Request("minilm", "", words=tuple(WORDS))), minilm.encode_words(WORDS)),
-        (reader.read(Request("minilm", "word " * 900)), minilm.encode("word " * 900)),
+        (reader.ask(verbs.read, Request("minilm", TEXT)), minilm.encode(TEXT)),
+        (reader.ask(verbs.read, Request("minilm", TEXT, "He sat.")), minilm.encode(TEXT, "He sat.")),
+        (reader.ask(verbs.read, Request("minilm", "", words=tuple(WORDS))), minilm.encode_words(WORDS)),
+        (reader.ask(verbs.read, Request("minilm", "word " * 900)), minilm.encode("word " * 900)),
     ):
         assert arrived.text == here.text
         assert arrived.key == here.key
@@ -110,7 +111,10 @@ def test_a_reading_arrives_as_the_model_made_it(reader: Reader, minilm: Encoder)
 
 def test_the_inside_of_a_layer_arrives_as_the_model_made_it(reader: Reader, minilm: Encoder) -> None:
     for words in ((), WORDS):
-        arrived, here = reader.trace(Request("minilm", TEXT, words=tuple(words)), 2), minilm.trace(TEXT, "", 2, words)
+        arrived, here = (
+            reader.ask(verbs.trace, Request("minilm", TEXT, words=tuple(words)), 2),
+            minilm.trace(TEXT, "", 2, words),
+        )
         for field in fields(here):
             one, other = getattr(arrived, field.name), getattr(here, field.name)
             if isinstance(other, np.ndarray):
@@ -124,8 +128,8 @@ def test_the_inside_of_a_layer_arrives_as_the_model_made_it(reader: Reader, mini
 
 def test_turned_queries_arrive_as_the_model_made_them(tiny: Callable[[str], Encoder]) -> None:
     here = tiny("qwen3").trace(TEXT, layer=1)
-    heading, arrays = wire.packed_trace(here)
-    arrived = wire.trace_of(json.loads(json.dumps(heading)), arrays)
+    packed, arrays = CODEC.pack(here)
+    arrived = CODEC.parse(json.loads(json.dumps(packed)), arrays)
     assert arrived.entered is not None
     assert arrived.rotation is not None
     np.testing.assert_array_equal(arrived.entered, here.entered)
@@ -139,7 +143,7 @@ def test_where_heads_point_arrives_as_it_was_counted(reader: Reader) -> None:
     from mha_viz.models.encoder import load
 
     here = point(load("toy"), grammar.corpus())
-    parts = (reader.pointers("toy", first, first + 150) for first in range(0, len(here), 150))
+    parts = (reader.ask(verbs.point, "toy", first, first + 150) for first in range(0, len(here), 150))
     for arrived, counted in zip(chain.from_iterable(parts), here, strict=True):
         assert (arrived is None) == (counted is None)
         if arrived is not None and counted is not None:
@@ -149,18 +153,18 @@ def test_where_heads_point_arrives_as_it_was_counted(reader: Reader) -> None:
 
 def test_errors_arrive_as_they_were_raised(reader: Reader) -> None:
     with pytest.raises(EmptyText, match="Nothing was typed"):
-        reader.read(Request("minilm", " "))
+        reader.ask(verbs.read, Request("minilm", " "))
     with pytest.raises(UnknownModel, match="no model of this name"):
-        reader.load("no model of this name")
+        reader.ask(verbs.load, "no model of this name")
     with pytest.raises((UnknownHead, ShapeError)):
-        reader.trace(Request("minilm", TEXT), 99)
-    assert reader.read(Request("minilm", TEXT)).text.text == TEXT
+        reader.ask(verbs.trace, Request("minilm", TEXT), 99)
+    assert reader.ask(verbs.read, Request("minilm", TEXT)).text.text == TEXT
 
 
 def test_hostile_texts_come_through_the_pipe(reader: Reader) -> None:
     for name, text in hostile.KINDS.items():
         with suppress(EmptyText):
-            assert reader.read(Request("minilm", text)).layers == 6, name
+            assert reader.ask(verbs.read, Request("minilm", text)).layers == 6, name
 
 
 def test_a_process_that_was_killed_is_replaced_and_has_the_time_of_a_load(
@@ -168,16 +172,18 @@ def test_a_process_that_was_killed_is_replaced_and_has_the_time_of_a_load(
 ) -> None:
     deadlines, exchange = list[tuple[str, float]](), reader._exchange
 
-    def noted(request: Json, seconds: float, again: bool) -> tuple[Json, list[Array]]:
-        deadlines.append((request["ask"], seconds))
-        return exchange(request, seconds, again)
+    def noted(
+        model: str, message: Json, arrays: Sequence[Array], seconds: float, again: bool
+    ) -> tuple[Json, list[Array]]:
+        deadlines.append((message["verb"], seconds))
+        return exchange(model, message, arrays, seconds, again)
 
-    reader.load("minilm")
+    reader.ask(verbs.load, "minilm")
     monkeypatch.setattr(reader, "_exchange", noted)
-    assert reader.read(Request("minilm", TEXT)).text.text == TEXT
+    assert reader.ask(verbs.read, Request("minilm", TEXT)).text.text == TEXT
     first = _pid(reader)
     os.kill(first, signal.SIGKILL)
-    assert reader.read(Request("minilm", TEXT)).text.text == TEXT
+    assert reader.ask(verbs.read, Request("minilm", TEXT)).text.text == TEXT
     assert _pid(reader) != first
     assert not psutil.pid_exists(first), "no zombie is left"
     assert ("load", client.LOAD_SECONDS) == deadlines[0] == deadlines[-2]
@@ -186,16 +192,16 @@ def test_a_process_that_was_killed_is_replaced_and_has_the_time_of_a_load(
 
 def test_means_over_a_part_of_the_sentences_are_never_used(reader: Reader) -> None:
     count, without = len(grammar.corpus().sentences), Request("toy", TEXT, off=(Head(0, 0),), method="mean")
-    reader.measure_means("toy", 0, 50)
+    reader.ask(verbs.measure_means, "toy", 0, 50)
     with pytest.raises(MeansMissing, match="no longer available"):
-        reader.read(without)
+        reader.ask(verbs.read, without)
     os.kill(_pid(reader), signal.SIGKILL)
     with pytest.raises(MeansMissing, match="no longer available"):
-        reader.measure_means("toy", 50, count)
+        reader.ask(verbs.measure_means, "toy", 50, count)
     with pytest.raises(MeansMissing):
-        reader.read(without)
-    reader.measure_means("toy", 0, count)
-    assert reader.read(without).layers == 2
+        reader.ask(verbs.read, without)
+    reader.ask(verbs.measure_means, "toy", 0, count)
+    assert reader.ask(verbs.read, without).layers == 2
 
 
 def test_sentences_that_were_counted_when_one_failed_are_not_counted_twice(
@@ -221,12 +227,12 @@ def test_sentences_that_were_counted_when_one_failed_are_not_counted_twice(
 def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader.load("minilm")
+    reader.ask(verbs.load, "minilm")
     with monkeypatch.context() as impatient:
         impatient.setattr(client, "READ_SECONDS", 0.001)
         with pytest.raises(ReadingFailed, match=r"minilm took longer than 0 s and was stopped\."):
-            reader.read(Request("minilm", "word " * 900))
-    assert reader.read(Request("minilm", TEXT)).text.text == TEXT
+            reader.ask(verbs.read, Request("minilm", "word " * 900))
+    assert reader.ask(verbs.read, Request("minilm", TEXT)).text.text == TEXT
 
 
 def test_a_model_that_wants_too_much_memory_ends_alone(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,8 +241,8 @@ def test_a_model_that_wants_too_much_memory_ends_alone(reader: Reader, monkeypat
         narrow.setattr(client, "subprocess", subprocess)  # a new process, because only one has the limit
         narrow.setattr(client, "DATA_BYTES", 60_000_000)
         with pytest.raises(ReadingFailed):
-            reader.load("minilm")
-    assert reader.read(Request("minilm", TEXT)).text.text == TEXT
+            reader.ask(verbs.load, "minilm")
+    assert reader.ask(verbs.read, Request("minilm", TEXT)).text.text == TEXT
 
 
 def test_the_process_ends_with_the_one_that_asks(tmp_path: Path) -> None:
@@ -256,22 +262,22 @@ def test_the_process_ends_with_the_one_that_asks(tmp_path: Path) -> None:
 
 def test_when_all_have_gone_what_was_kept_is_given_back(desk: Office, tiny_folder: Callable[[str], Path]) -> None:
     model, other = catalog.resolve("minilm"), catalog.resolve(str(tiny_folder("bert")))
-    first = desk.reading(Request(model.name, cache.first_reading().text.text)).result(PATIENCE)
+    first = desk.kept(verbs.read, Request(model.name, cache.first_reading().text.text)).result(PATIENCE)
     for one in (model, other):
-        attention = desk.reading(Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
+        attention = desk.kept(verbs.read, Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
         desk.plane(attention)
     cache.idle()
     assert not desk.has_reading(Request(model.name, "This is read and then forgotten."))
     assert desk.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"
     assert all(shelf.bytes == 0 for shelf in (desk._packets, desk._maps, desk._distances, desk._traces))
     assert desk._reader.loaded == frozenset(), "a model that a visitor chose is not kept for nobody"
-    assert desk.reading(Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
+    assert desk.kept(verbs.read, Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
 
 
 def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs(desk: Office) -> None:
     cache.idle()  # other tests may have used other models
     model = catalog.resolve("minilm")
-    desk.reading(Request(model.name, "This is read before the rest.")).result(PATIENCE)
+    desk.kept(verbs.read, Request(model.name, "This is read before the rest.")).result(PATIENCE)
     running = desk._reader._process
     cache.idle()
     assert running is not None
@@ -292,14 +298,14 @@ def test_a_folder_whose_files_changed_is_read_again(
     folder = Path(shutil.copytree(tiny_folder("bert"), tmp_path / "model"))
     model = catalog.resolve(str(folder))
     request = Request(model.name, "One dog.")
-    before, trace = desk.reading(request).result(PATIENCE), desk.trace(request, 0).result()
-    assert desk.reading(request).result(PATIENCE) is before
+    before, trace = desk.kept(verbs.read, request).result(PATIENCE), desk.kept(verbs.trace, request, 0).result()
+    assert desk.kept(verbs.read, request).result(PATIENCE) is before
     arrays = {name: 2 * array for name, array in load_file(folder / "model.safetensors").items()}
     save_file(arrays, folder / "model.safetensors", {"format": "pt"})
-    after = desk.reading(request).result(PATIENCE)
+    after = desk.kept(verbs.read, request).result(PATIENCE)
     assert after.key != before.key
     assert not np.allclose(after.weights, before.weights)
-    again = desk.trace(request, 0).result(PATIENCE)
+    again = desk.kept(verbs.trace, request, 0).result(PATIENCE)
     assert not np.allclose(again.weights, trace.weights)
 
 

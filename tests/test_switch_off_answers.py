@@ -24,6 +24,7 @@ from mha_viz.models.contributions import direct
 from mha_viz.models.encoder import Encoder, load
 from mha_viz.models.gradients import importance
 from mha_viz.numerals import decimal, percent
+from mha_viz.reader import verbs
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
 from mha_viz.study.removal import removal, smallest_switch
@@ -224,7 +225,7 @@ def test_all_heads_are_ranked_beside_random_directions(on: str, how: str, toy: E
 
 
 def test_the_comparison_with_random_directions_can_be_stopped_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual_wait, usual_loss, stopped = Job.wait, Office.lost_at_random, Event()
+    usual_wait, usual, stopped = Job.wait, Office.ask, Event()
 
     def wait(job: Job, seconds: float) -> bool:
         if job._rules is not RANDOM or stopped.is_set():
@@ -233,12 +234,13 @@ def test_the_comparison_with_random_directions_can_be_stopped_and_goes_on(monkey
         stopped.set()
         raise StopException  # as if a visitor pressed Stop
 
-    def lost_at_random(*of: Any) -> Any:
-        stopped.wait(PATIENCE)  # so that it is not done before
-        return usual_loss(*of)
+    def ask(self: Office, verb: Any, *values: Any) -> Any:
+        if verb is verbs.lost_at_random:
+            stopped.wait(PATIENCE)  # so that it is not done before
+        return usual(self, verb, *values)
 
     monkeypatch.setattr(Job, "wait", wait)
-    monkeypatch.setattr(Office, "lost_at_random", lost_at_random)
+    monkeypatch.setattr(Office, "ask", ask)
     page = visit(text="Somebody stops [MASK] ranking.")
     page.at.session_state["ranked"] = True
     page.at.run()

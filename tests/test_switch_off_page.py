@@ -23,8 +23,8 @@ from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder, load
-from mha_viz.reader import Reader
-from mha_viz.reader import __main__ as reader_process
+from mha_viz.reader import Reader, verbs
+from mha_viz.reader import models as reader_models
 from mha_viz.request import METHODS, Request
 from mha_viz.study import effects as study
 from mha_viz.ui import inference
@@ -169,7 +169,7 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
 
     readers_are_copies(monkeypatch)
     monkeypatch.setattr(inference, "built_in", two_parts)
-    monkeypatch.setattr(reader_process, "_built_in", two_parts)
+    monkeypatch.setattr(reader_models, "built_in", two_parts)
     monkeypatch.setattr(Reader, "_ask", ask)
     monkeypatch.setattr(office(), "_reader", Reader())
     page = PageSession({"text": text, "model": "toy", "how": "mean"}, PAGE)
@@ -186,12 +186,13 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
 
 def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, gate, usual_wait = list[tuple[int, ...]](), Event(), Job.wait
-    usual = Office.some_effects
+    usual = Office.ask
 
-    def some_effects(self: Office, request: Request, layer: int, heads: Any) -> Any:
+    def ask(self: Office, verb: Any, request: Request, layer: int, heads: Any) -> Any:
+        assert verb is verbs.effects_of
         assert gate.wait(PATIENCE)
         asked.append((layer, *heads))
-        return usual(self, request, layer, heads)
+        return usual(self, verb, request, layer, heads)
 
     def rerun(job: Job, seconds: float) -> bool:
         if not gate.is_set():
@@ -199,7 +200,7 @@ def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.Monke
             raise StopException  # as if a visitor clicked meanwhile
         return usual_wait(job, seconds)
 
-    monkeypatch.setattr(Office, "some_effects", some_effects)
+    monkeypatch.setattr(Office, "ask", ask)
     monkeypatch.setattr(Job, "wait", rerun)
     page = visit(text="The page runs again meanwhile.")
     assert not page.at.get("plotly_chart")

@@ -8,20 +8,25 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from mha_viz import process
-from mha_viz.analysis.effects import Changes, Effects
-from mha_viz.analysis.syntax import Pointers
-from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.answers import Answer
-from mha_viz.attention.trace import Trace
+from mha_viz.attention import called
 from mha_viz.errors import ReadingFailed
+from mha_viz.process import messages
 from mha_viz.process.apart import ONE_AT_IMPORT
-from mha_viz.reader import wire
-from mha_viz.reader.wire import Array, Json
-from mha_viz.request import Question, Request
+from mha_viz.process.messages import Array, Json
+from mha_viz.reader import verbs
+from mha_viz.reader.verbs import CODEC
+from mha_viz.request import Request
+
+if TYPE_CHECKING:
+    from mha_viz.reader.models import Models
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LOAD_SECONDS = 180.0  # for a model on a slow disk, including the import of the libraries
 READ_SECONDS = 60.0  # for the longest text
@@ -55,61 +60,14 @@ class Reader:
         self._folder = ""
         self._loaded = frozenset[str]()  # names of the loaded models
 
-    def load(self, model: str) -> None:
-        """Load a model."""
-        self._ask("load", model)
-
-    def read(self, request: Request) -> Attention:
-        """The requested quantity of every head (``models.reading``). An encoder–decoder reads given words as one
-        text."""
-        return wire.attention_of(*self._ask_about("read", request))
-
-    def trace(self, request: Request, layer: int) -> Trace:
-        """Every step inside one layer."""
-        return wire.trace_of(*self._ask_about("trace", request, layer=layer))
-
-    def question(self, request: Request) -> Question:
-        """The question of a request, with its word looked up."""
-        return Question.parse(self._ask_about("question", request)[0]["question"])
-
-    def per_head(self, what: str, request: Request) -> Array:
-        """[layer, head]: "direct", the direct contribution of each head to a word's logit (``models.contributions``),
-        or "importance" (``models.gradients``)."""
-        return self._ask_about(what, request)[1][0]
-
-    def effects(self, request: Request, layer: int, heads: Sequence[int]) -> Effects:
-        """The effect of switching off each of some heads of a layer alone (``study.effects.part``)."""
-        return Effects(*self._ask_about("effects", request, layer=layer, heads=[*heads])[1])
-
-    def lost_each(self, request: Request, variants: Sequence[Sequence[Head]]) -> Changes:
-        """The changes from switching heads off, for each of several variants (``study.effects.lost_each``)."""
-        return Changes(*self._ask_about("lost", request, variants=[*map(list, variants)])[1])
-
-    def margins(self, request: Request, variants: Sequence[Sequence[Head]]) -> Array:
-        """How far the wanted word is from being the answer (``study.removal.margins``)."""
-        return self._ask_about("margins", request, variants=[*map(list, variants)])[1][0]
-
-    def answer(self, request: Request) -> Answer:
-        """The model's answer with and without the heads that are off (``study.effects.answer``)."""
-        return wire.answer_of(*self._ask_about("answer", request))
-
-    def lost_at_random(self, request: Request, draws: range) -> Array:
-        """The effect of removing random directions instead of the heads that are off, for some draws
-        (``study.effects.lost_at_random``)."""
-        return self._ask_about("random", request, draws=[draws.start, draws.stop])[1][0]
-
-    def repeats(self, model: str, first: int, end: int, untrained: bool) -> Array:
-        """[measure, layer, head]: the measures of heads on some of the repeated random sequences
-        (``study.decoder_heads.part_of``), optionally for the model with random weights."""
-        return self._ask("repeats", model, first=first, end=end, untrained=untrained)[1][0]
-
-    def measure_means(self, model: str, first: int, end: int) -> None:
-        """Read the built-in sentences from number ``first`` to ``end`` (exclusive) for the method "mean"."""
-        self._ask("means", model, first=first, end=end)
-
-    def pointers(self, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
-        """Where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
-        return wire.pointers_of(*self._ask("point", model, first=first, end=end))
+    def ask(self, verb: Callable[Concatenate[Models, P], T], *values: P.args, **named: P.kwargs) -> T:
+        """What a verb of ``reader.verbs`` gives for these values, of which the first is the request or the name of a
+        model, if it needs one."""
+        packed, arrays = CODEC.pack((values, named))
+        message = {"verb": verb.__name__, "values": packed}
+        heading, arrays = self._asked(_model_of(*values), message, arrays)
+        result: T = CODEC.parse(heading["value"], arrays)
+        return result
 
     @property
     def loaded(self) -> frozenset[str]:
@@ -120,7 +78,7 @@ class Reader:
         """Return free memory to the system, to be called when there are no visitors. Does nothing if no process
         runs."""
         if self._loaded:
-            self._ask("rest", "")
+            self.ask(verbs.rest)
 
     def close(self) -> None:
         """End the process, and the spare one; the next request starts another."""
@@ -129,34 +87,35 @@ class Reader:
             self._process, self._spare = self._spare, None
             self._end()
 
-    def _ask_about(self, ask: str, request: Request, **more: object) -> tuple[Json, list[Array]]:
-        return self._ask(ask, request.model, request=request.packed(), **more)
-
-    def _ask(self, ask: str, model: str, **more: object) -> tuple[Json, list[Array]]:
-        message = {"ask": ask, "model": model, **more}
+    def _asked(self, model: str, message: Json, arrays: Sequence[Array]) -> tuple[Json, list[Array]]:
         with self._lock:
             try:
-                heading, arrays = self._answered(message)
+                heading, answer = self._answered(model, message, arrays)
             except EOFError:  # the process may have been killed since the last request: try once more
-                heading, arrays = self._answered(message, again=True)
+                heading, answer = self._answered(model, message, arrays, again=True)
             if self._has_spare and time.monotonic() - self._began > SPARE_SECONDS:
                 self._spare = self._spare if _runs(self._spare) else self._started()
         if "error" in heading:
-            raise wire.error_of(heading)
-        return heading, arrays
+            raise messages.error_of(heading)
+        return heading, answer
 
-    def _answered(self, message: Json, again: bool = False) -> tuple[Json, list[Array]]:
+    def _answered(
+        self, model: str, message: Json, arrays: Sequence[Array], again: bool = False
+    ) -> tuple[Json, list[Array]]:
         """The answer to a message. Its model is loaded first, with a separate deadline, unless the process already
         holds it with the current files."""
         answer: tuple[Json, list[Array]] = {}, []
-        if message["model"]:
-            answer = self._exchange({"ask": "load", "model": message["model"]}, LOAD_SECONDS, again)
-        if message["ask"] != "load" and "error" not in answer[0]:
-            answer = self._exchange(message, READ_SECONDS, again)
+        if model:
+            load: Json = {"verb": verbs.load.__name__, "values": CODEC.pack(((model,), {}))[0]}
+            answer = self._exchange(model, load, [], LOAD_SECONDS, again)
+        if message["verb"] != verbs.load.__name__ and "error" not in answer[0]:
+            answer = self._exchange(model, message, arrays, READ_SECONDS, again)
         self._loaded = frozenset(answer[0].pop("loaded"))
         return answer
 
-    def _exchange(self, message: Json, seconds: float, again: bool) -> tuple[Json, list[Array]]:
+    def _exchange(
+        self, model: str, message: Json, arrays: Sequence[Array], seconds: float, again: bool
+    ) -> tuple[Json, list[Array]]:
         """Send a message and receive its answer. Raises ReadingFailed, or EOFError if the process ended and a new one
         may succeed, but not if this is the second attempt (``again``)."""
         is_new, process = self._running()
@@ -167,12 +126,12 @@ class Reader:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            wire.send(process.stdin, message)
-            return wire.receive(process.stdout)
+            messages.send(process.stdin, message, arrays)
+            return messages.receive(process.stdout)
         except (OSError, EOFError, ValueError) as error:
             self._end()
             if timed_out.is_set() or is_new or again:
-                raise _failure(message["model"], timed_out.is_set(), seconds) from error
+                raise _failure(model, timed_out.is_set(), seconds) from error
             raise EOFError from error
         finally:
             watch.cancel()
@@ -229,6 +188,11 @@ sys.modules["scipy"] = None
 from mha_viz.reader.__main__ import main
 main()
 """
+
+
+def _model_of(first: object = "", *_: object) -> str:
+    """The name of the model that the values of a verb begin with; empty if there is none."""
+    return first.model if isinstance(first, Request) else str(first)
 
 
 def _runs(process: subprocess.Popen[bytes] | None) -> bool:

@@ -15,16 +15,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
-from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
+from mha_viz.analysis.effects import Effects, Numbers, Together
 from mha_viz.analysis.removal import Removal, Switch
-from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Answer
 from mha_viz.attention.steps import TYPED
 from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
@@ -34,23 +32,28 @@ from mha_viz.figures.panels import opened, pack
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.models.folder import stamps
-from mha_viz.reader import Reader
-from mha_viz.request import Question, Request
+from mha_viz.process.messages import size_of
+from mha_viz.reader import Reader, verbs
+from mha_viz.request import Request
 from mha_viz.text import Token, TokenizedText, align
 from mha_viz.ui import shelves
 from mha_viz.ui.annotated import words_of
 from mha_viz.ui.shelves import Once, Shelf
 
+if TYPE_CHECKING:
+    from mha_viz.reader.models import Models
+
 READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
-QUESTIONS = 500  # questions and answers
+QUESTIONS = 500  # answers about how many heads can go
 FAILURES = 64  # models that could not be loaded, with the reason…
 FAILURE_SECONDS = 60.0  # …for this long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
 WAITING = 64  # requests that may wait for the worker
 
 Key = tuple[object, ...]
+P = ParamSpec("P")
 V = TypeVar("V")
 
 
@@ -75,16 +78,14 @@ class Office:
         self.effects: Shelf[Key, Effects] = Shelf(PACKET_BYTES, lambda whole: sum(array.nbytes for array in whole))
         self.together: Shelf[Key, Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
         self.at_random: Shelf[Key, Numbers] = Shelf(PACKET_BYTES, lambda values: values.nbytes)
-        self._questions: Shelf[Key, Question] = Shelf(QUESTIONS, lambda _: 1)
-        self._answers: Shelf[Key, Answer] = Shelf(QUESTIONS, lambda _: 1)
-        self._per_head: Shelf[Key, Numbers] = Shelf(PACKET_BYTES, lambda values: values.nbytes)
+        self._answers: Shelf[Key, Any] = Shelf(PACKET_BYTES, size_of)
         self.removals: Shelf[Key, Removal | Switch] = Shelf(QUESTIONS, lambda _: 1)
         self._warming = False
         self._begin()
 
     def _begin(self) -> None:
         first = first_reading()
-        self.readings.put(_key(Request(catalog.DEFAULT, first.text.text)), first)
+        self.readings.put(_key(verbs.read, Request(catalog.DEFAULT, first.text.text)), first)
 
     def begin_again(self) -> None:
         """Reset to the initial state. The process with the models is kept if it holds only the default model, which the
@@ -96,61 +97,28 @@ class Office:
         with contextlib.suppress(MhaVizError):
             self._reader.rest()
 
-    def reading(self, request: Request) -> Future[Attention]:
-        """What a model answers to a request. The Future raises what the model raises. Raises Busy if too many requests
-        are waiting, and the errors of ``catalog.resolve``."""
-        return self._shelved(self.readings, _key(request), lambda: self._reader.read(_as_words(request)))
+    def ask(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
+        """What a verb of ``reader.verbs`` gives for these values. The Future raises what the model raises. Raises Busy
+        if too many requests are waiting."""
+        return self._submit(lambda: self._reader.ask(verb, *values, **named))
 
-    def trace(self, request: Request, layer: int) -> Future[Trace]:
-        """Every step inside one layer of a model over a text; Futures and errors as for :meth:`reading`."""
-        return self._shelved(self._traces, (*_key(request), layer), lambda: self._traced(request, layer))
+    def kept(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
+        """The same, from the cache if it was asked before: then the Future is done. Raises the errors of
+        ``catalog.resolve`` too."""
+        shelf, key = self._shelf(verb), _key(verb, *values)
 
-    def question(self, request: Request) -> Future[Question]:
-        """The question of a request, with its word looked up; Futures and errors as for :meth:`reading` and for
-        ``models.answers.question_about``."""
-        return self._shelved(self._questions, _key(request), lambda: self._reader.question(_as_words(request)))
+        def work() -> V:
+            value = shelf.get(key)  # another visitor may have asked for it meanwhile
+            if value is None:
+                value = shelf.put(key, self._shared(self._reader.ask(verb, *_as_words(*values), **named)))
+            return value
 
-    def answer(self, request: Request) -> Future[Answer]:
-        """What a model answers with and without the heads that are off; Futures and errors as for :meth:`reading`."""
-        return self._shelved(self._answers, _key(request), lambda: self._reader.answer(request))
-
-    def per_head(self, what: Literal["direct", "importance"], request: Request) -> Future[Numbers]:
-        """One number per head of a model for the question of a request; Futures and errors as for :meth:`reading`."""
-        return self._shelved(self._per_head, (*_key(request), what), lambda: self._reader.per_head(what, request))
-
-    def lost(self, request: Request, variants: Sequence[Sequence[Head]]) -> Future[Changes]:
-        """The effects of switching heads off on a text and the answer, for several variants; Futures and errors as for
-        :meth:`reading`."""
-        return self._submit(lambda: self._reader.lost_each(request, variants))
-
-    def margins(self, request: Request, variants: Sequence[Sequence[Head]]) -> Future[Numbers]:
-        """How far a word is from being the answer, for each of several variants; Futures and errors as for
-        :meth:`reading`."""
-        return self._submit(lambda: self._reader.margins(request, variants))
-
-    def lost_at_random(self, request: Request, draws: range) -> Future[Numbers]:
-        """The effect of removing random directions instead of the heads that are off, for some draws; Futures and
-        errors as for :meth:`reading`."""
-        return self._submit(lambda: self._reader.lost_at_random(request, draws))
-
-    def some_effects(self, request: Request, layer: int, heads: Sequence[int]) -> Future[Effects]:
-        """The effect of switching off each of some heads of a layer alone; Futures and errors as for
-        :meth:`reading`."""
-        return self._submit(lambda: self._reader.effects(request, layer, heads))
-
-    def measure_means(self, model: str, first: int, end: int) -> Future[None]:
-        """Add some of the built-in sentences to the mean outputs for the method "mean"; Futures and errors as for
-        :meth:`reading`."""
-        return self._submit(lambda: self._reader.measure_means(model, first, end))
-
-    def pointers(self, model: catalog.Model, first: int, end: int) -> Future[tuple[Pointers | None, ...]]:
-        """Where every head of ``model`` points in some of the built-in sentences; Futures and errors as for
-        :meth:`reading`."""
-        return self._submit(lambda: self._reader.pointers(model.name, first, end))
-
-    def repeats(self, model: catalog.Model, first: int, end: int, untrained: bool) -> Future[Numbers]:
-        """The measures of heads on some repeated random sequences; Futures and errors as for :meth:`reading`."""
-        return self._submit(lambda: self._reader.repeats(model.name, first, end, untrained))
+        value = shelf.get(key)
+        if value is None:
+            return self._submit(work)
+        done: Future[V] = Future()
+        done.set_result(value)
+        return done
 
     def packet(self, attention: Attention, wanted: tuple[Head, ...], link: Link | None, start: Start) -> bytes:
         """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""
@@ -222,7 +190,7 @@ class Office:
 
     def has_reading(self, request: Request) -> bool:
         """True if the reading is cached, so that no model is needed."""
-        return self.readings.get(_key(request)) is not None
+        return self.readings.get(_key(verbs.read, request)) is not None
 
     def warm(self, model: catalog.Model) -> None:
         """Load ``model`` in the background after a short delay, so that the page's files are sent first."""
@@ -234,22 +202,10 @@ class Office:
 
     def _warm(self, model: catalog.Model) -> None:
         with contextlib.suppress(Busy):  # in that case a visitor's request will load it
-            self._submit(lambda: self._reader.load(model.name))
+            self.ask(verbs.load, model.name)
 
-    def _shelved(self, shelf: Shelf[Key, V], key: Key, make: Callable[[], V]) -> Future[V]:
-        """A Future of the value cached under ``key``, already done, or else of the result of ``make``, which is then
-        cached. Raises Busy."""
-
-        def work() -> V:
-            value = shelf.get(key)  # another visitor may have asked for it meanwhile
-            return shelf.put(key, make()) if value is None else value
-
-        value = shelf.get(key)
-        if value is None:
-            return self._submit(work)
-        done: Future[V] = Future()
-        done.set_result(value)
-        return done
+    def _shelf(self, verb: Callable[..., V]) -> Shelf[Key, V]:
+        return {verbs.read: self.readings, verbs.trace: self._traces}.get(verb, self._answers)  # type: ignore[call-overload, no-any-return]
 
     def _submit(self, work: Callable[[], V]) -> Future[V]:
         if not self._places.acquire(blocking=False):
@@ -258,25 +214,33 @@ class Office:
         future.add_done_callback(lambda _: self._places.release())
         return future
 
-    def _traced(self, request: Request, layer: int) -> Trace:
-        """A trace that shares the parameters, which are most of its bytes, with earlier traces of the same layer."""
-        trace = self._reader.trace(_as_words(request), layer)
-        parameters = self._parameters.get((request.model, layer))
-        if parameters is not None and all(map(np.array_equal, parameters, trace.parameters)):
-            return replace(trace, parameters=parameters)
-        self._parameters.put((request.model, layer), trace.parameters)
-        return trace
+    def _shared(self, value: V) -> V:
+        """The value; a trace shares its parameters, which are most of its bytes, with earlier ones of the same
+        layer."""
+        if not isinstance(value, Trace):
+            return value
+        of_layer = value.model, value.layer
+        parameters = self._parameters.get(of_layer)
+        if parameters is not None and all(map(np.array_equal, parameters, value.parameters)):
+            return replace(value, parameters=parameters)
+        self._parameters.put(of_layer, value.parameters)
+        return value
 
 
-def _key(request: Request) -> Key:
-    """The cache key of what a request asks for; for a folder it includes the state of its files, which may change."""
-    model = catalog.resolve(request.model)
-    return (request, stamps(Path(model.path))) if model.kind == "folder" else (request,)
+def _key(verb: Callable[..., object], request: Request | str, *values: object) -> Key:
+    """The cache key of what a verb gives; for the model of a folder it includes the state of its files, which may
+    change."""
+    model = catalog.resolve(request.model if isinstance(request, Request) else request)
+    of_files = [stamps(Path(model.path))] if model.kind == "folder" else []
+    return (verb.__name__, request, *values, *of_files)
 
 
-def _as_words(request: Request) -> Request:
-    """The request with the words of its text, if the text gives them; otherwise its tokenizer splits the text."""
-    return request if request.pair else replace(request, words=words_of(request.text) or ())
+def _as_words(request: Any, *values: Any) -> tuple[Any, ...]:
+    """The values of a verb, with the words of the text in the request if the text gives them; otherwise its tokenizer
+    splits the text."""
+    if isinstance(request, Request) and not request.pair:
+        request = replace(request, words=words_of(request.text) or ())
+    return (request, *values)
 
 
 @Once

@@ -17,6 +17,7 @@ from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
+from mha_viz.reader import verbs
 from mha_viz.request import ALL_HEADS, DECODER, FIRST, Question, Request
 from mha_viz.text import clean
 from mha_viz.ui import address, downloads, two_stacks
@@ -117,7 +118,7 @@ def question_about(request: Request, where: Address) -> Question:
     place = FIRST if where.place is None else where.place
     other = where.second if where.second and where.second.strip() and where.second != request.text else ""
     of_words = Request(request.model, *request.texts, place=place, word=where.word, other=other)
-    return wait(office().question(of_words), "Asking the model…")
+    return wait(office().kept(verbs.question, of_words), "Asking the model…")
 
 
 def measure_means(request: Request) -> None:
@@ -133,7 +134,7 @@ def measure_means(request: Request) -> None:
 
 def _measure_parts(model: str) -> None:
     for first in range(0, len(built_in().sentences), PART):
-        wait(office().measure_means(model, first, first + PART), "Measuring the mean outputs of the heads…")
+        wait(office().ask(verbs.measure_means, model, first, first + PART), "Measuring the mean outputs of the heads…")
 
 
 def listed(heads: Sequence[Head], most: int = 6) -> str:
@@ -147,7 +148,7 @@ def read(request: Request) -> Attention:
     """The reading of a model whose files are on this machine. Raises what the model raises."""
     if request.off:
         measure_means(request)
-    return wait(office().reading(request), f"{catalog.resolve(request.model).label} is reading…")
+    return wait(office().kept(verbs.read, request), f"{catalog.resolve(request.model).label} is reading…")
 
 
 def read_by(request: Request) -> Attention | None:

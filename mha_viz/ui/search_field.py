@@ -14,6 +14,7 @@ import streamlit as st
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import Busy, MhaVizError
 from mha_viz.models import catalog
+from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.text import clean
 from mha_viz.ui import address, head_search, navigation, two_stacks
@@ -136,7 +137,7 @@ def _reading(model: catalog.Model, what: PageRequest) -> Attention:
     request = Request(model.name, what.text, what.where.pair)
     if not (office().has_reading(request) or ready(model)):
         request = replace(request, model=catalog.default().name)  # whose picture is shown meanwhile
-    future = office().reading(two_stacks.of_part(request, what.where))
+    future = office().kept(verbs.read, two_stacks.of_part(request, what.where))
     try:
         return future.result(PATIENCE)
     except NotYet:

@@ -29,6 +29,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.process import apart
 from mha_viz.quotes import series
+from mha_viz.reader import verbs
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office
@@ -361,7 +362,7 @@ def _pointed(model: catalog.Model, job: Job) -> tuple[Pointers | None, ...]:
     for first in range(0, count, AT_A_TIME):
         if job.stopped():
             raise Cancelled("The reading of the built-in sentences was stopped.", "Open the head again.")
-        pointers += office().pointers(model, first, first + AT_A_TIME).result()
+        pointers += office().ask(verbs.point, model.name, first, first + AT_A_TIME).result()
         job.tell(len(pointers) / count)
     return tuple(pointers)
 

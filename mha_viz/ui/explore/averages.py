@@ -15,6 +15,7 @@ from mha_viz.drawing.table import Table
 from mha_viz.figures.effects import head_grid
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.numerals import decimal
+from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.ui import inference
 from mha_viz.ui.cache import office
@@ -66,7 +67,7 @@ def _measured(model: str, sentences: tuple[str, ...]) -> list[Mapping[str, PerHe
 @lasting(MEASURED)
 def _measures(request: Request) -> Mapping[str, PerHead]:
     """The measures of one sentence, which was read before; cached, so callers must not change them."""
-    return measure_all(office().reading(request).result())
+    return measure_all(office().kept(verbs.read, request).result())
 
 
 def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> Chart:

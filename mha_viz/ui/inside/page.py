@@ -14,6 +14,7 @@ from mha_viz.figures.caption import both, reading
 from mha_viz.figures.inside import in_view
 from mha_viz.models import catalog
 from mha_viz.quotes import shortened
+from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.ui import address, inference, request, style, takeaway, two_stacks
 from mha_viz.ui.cache import office
@@ -109,7 +110,7 @@ def _about(attention: Attention, head: Head, query: int, key: int) -> str:
 def _traced(what: PageRequest, attention: Attention, layer: int) -> Trace:
     """The trace of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
-    future = office().trace(Request(model.name, what.text, what.where.pair), layer)
+    future = office().kept(verbs.trace, Request(model.name, what.text, what.where.pair), layer)
     return inference.wait(future, f"{model.label} is being opened…")
 
 

@@ -21,6 +21,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.models.snapshots import steps
 from mha_viz.numerals import decimal
+from mha_viz.reader import verbs
 from mha_viz.ui import navigation
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
@@ -138,7 +139,7 @@ def _study(key: str, model: catalog.Model, job: Job) -> None:
         measured = []
         for part in parts:
             job.check()
-            numbers = office().repeats(model, part.start, part.stop, untrained).result()
+            numbers = office().ask(verbs.repeats, model.name, part.start, part.stop, untrained).result()
             measured.append(numbers * len(part))
             job.tell((len(sums) + len(measured) / len(parts)) / 2)
         sums.append(np.sum(measured, axis=0) / DRAWS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
@@ -16,6 +17,7 @@ from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.numerals import decimal, percent
+from mha_viz.reader import verbs
 from mha_viz.request import COSINE, MASK, Question, Request
 from mha_viz.ui import address, inference
 from mha_viz.ui.asking import WAITING
@@ -24,6 +26,9 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import complain, formulas, guarded, plain, theme
 from mha_viz.ui.takeaway import Chart
+
+if TYPE_CHECKING:
+    from mha_viz.reader.models import Models
 
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
@@ -45,14 +50,14 @@ def answer_of(request: Request) -> Answer:
     """The answer, from the cache or from the model. Raises what the model raises."""
     if request.off:
         inference.measure_means(request)
-    return inference.wait(office().answer(request), WAITING)
+    return inference.wait(office().kept(verbs.answer, request), WAITING)
 
 
-def per_head(what: Literal["direct", "importance"], request: Request) -> Numbers:
+def per_head(verb: Callable[[Models, Request], Numbers], request: Request) -> Numbers:
     """One number per head for the question of a request, from the cache or from the model, with all heads on. Raises
     what the model raises."""
     whole = Request(request.model, *request.texts, question=request.question)
-    return inference.wait(office().per_head(what, whole), WAITING)
+    return inference.wait(office().kept(verb, whole), WAITING)
 
 
 def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:
@@ -158,7 +163,7 @@ def is_all_there_is(random: Numbers, effect: float | Numbers) -> bool:
 
 def importance(request: Request, question: Question, effects: Effects) -> None:
     """Say how far a measure that removes nothing, but uses gradients, agrees with the effects."""
-    by_gradient = per_head("importance", request)
+    by_gradient = per_head(verbs.importance, request)
     alike = agreement(by_gradient, effects.answer)
     first, by_effect = ranked(by_gradient)[0], effects.ranked("answer").index(ranked(by_gradient)[0]) + 1
     loss = "− cosine" if question.kind == COSINE else f"− log p of **{plain(question.word)}**"
@@ -179,7 +184,7 @@ def direct(attention: Attention, request: Request, question: Question) -> list[C
         if not box.open:
             return []
         try:
-            added = per_head("direct", request)
+            added = per_head(verbs.direct, request)
         except MhaVizError as error:
             complain(error)
             return []

@@ -21,6 +21,7 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
+from mha_viz.reader import verbs
 from mha_viz.request import Question, Request
 from mha_viz.ui import address, asking, inference, navigation, style, takeaway, two_stacks
 from mha_viz.ui.address import Address
@@ -125,7 +126,7 @@ def _study(key: Key, attention: Attention, job: Job) -> None:
     parts = []
     for number, (layer, heads) in enumerate(batches_of_heads):
         job.check()
-        parts.append((layer, office().some_effects(key[1], layer, heads).result()))
+        parts.append((layer, office().ask(verbs.effects_of, key[1], layer, heads).result()))
         job.tell((number + 1) / len(batches_of_heads))
     office().effects.put(key, all_effects(parts))
 

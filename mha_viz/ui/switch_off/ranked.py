@@ -16,6 +16,7 @@ from mha_viz.errors import ModelUnsupported
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
+from mha_viz.reader import verbs
 from mha_viz.request import COSINE, Request
 from mha_viz.ui import inference
 from mha_viz.ui.cache import office
@@ -94,11 +95,11 @@ def _table(request: Request, effects: Effects, on: str, random: Numbers, about: 
         "random_largest": random.max(1).tolist(),
     }
     if request.question is not None:
-        importance = answering.per_head("importance", request)
+        importance = answering.per_head(verbs.importance, request)
         columns["importance"] = [float(importance[head]) for head in heads]
         if request.question.kind != COSINE:
             with suppress(ModelUnsupported):  # most models lack it; the section below says why
-                direct = answering.per_head("direct", request)
+                direct = answering.per_head(verbs.direct, request)
                 columns["direct_contribution"] = [float(direct[head]) for head in heads]
     return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)), {"caption": about})
 
@@ -122,7 +123,7 @@ def _study(key: Key, attention: Attention, job: Job) -> None:
         batches = []
         for batch in draws(len(attention.text)):
             job.check()
-            batches.append(office().lost_at_random(replace(request, off=(head,)), batch).result())
+            batches.append(office().ask(verbs.lost_at_random, replace(request, off=(head,)), batch).result())
         changes.append(np.concatenate(batches, axis=1))
         job.tell(done / len(heads))
     shape = (2, attention.layers, attention.heads, -1)

@@ -18,6 +18,7 @@ from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.heads import in_link
 from mha_viz.numerals import decimal
+from mha_viz.reader import verbs
 from mha_viz.request import COSINE, Question, Request
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import Address
@@ -116,7 +117,7 @@ def _curve(attention: Attention, request: Request, order: tuple[Head, ...]) -> R
         counts = steps(len(order), len(attention.text))
         for done, some in enumerate(counts, 1):
             job.check()
-            parts.append(office().lost(request, [order[:count] for count in some]).result())
+            parts.append(office().ask(verbs.lost_each, request, [order[:count] for count in some]).result())
             job.tell(done / len(counts))
         return removed(order, parts)
 
@@ -168,7 +169,7 @@ def show_switch(attention: Attention, request: Request, where: Address) -> None:
     if wanted is None:
         return
     place = question.place if question.places else None
-    asking = office().question(Request(request.model, *request.texts, place=place, word=wanted))
+    asking = office().kept(verbs.question, Request(request.model, *request.texts, place=place, word=wanted))
     other = inference.wait(asking, "Asking the model…")
     _say_switch(_switched(attention, request.about(other)), wanted)
 
@@ -181,7 +182,7 @@ def _switched(attention: Attention, request: Request) -> Switch:
             parts: list[Numbers] = []
             for first in range(0, len(sets), at_once):
                 job.check()
-                parts.append(office().margins(request, sets[first : first + at_once]).result())
+                parts.append(office().ask(verbs.margins, request, sets[first : first + at_once]).result())
             return np.concatenate(parts)
 
         return switch(attention.every_head(), margins_of, progress=job.tell)

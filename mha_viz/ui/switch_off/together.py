@@ -7,6 +7,7 @@ from functools import partial
 
 from mha_viz.analysis.effects import Together, draws, together
 from mha_viz.attention import Attention
+from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.ui import inference
 from mha_viz.ui.cache import office
@@ -37,10 +38,10 @@ def effect(attention: Attention, request: Request) -> Together:
 def _study(key: Key, tokens: int, job: Job) -> None:
     _, request = key
     parts = []
-    changes = office().lost(request, [request.off]).result()
+    changes = office().ask(verbs.lost_each, request, [request.off]).result()
     batches = draws(tokens)
     for number, some in enumerate(batches, 1):
         job.check()
-        parts.append(office().lost_at_random(request, some).result())
+        parts.append(office().ask(verbs.lost_at_random, request, some).result())
         job.tell(number / len(batches))
     office().together.put(key, together(changes, parts))

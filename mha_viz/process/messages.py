@@ -1,0 +1,143 @@
+"""Messages between processes of this program: a heading in JSON followed by raw arrays, and values as such messages.
+
+A message is a little-endian uint32 with the length of the heading, the heading, and the bytes of its arrays in order;
+``arrays`` in the heading gives their types and shapes. No message contains code.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz import errors
+from mha_viz.errors import MhaVizError
+
+Array = npt.NDArray[Any]
+Json = dict[str, Any]
+
+
+def send(pipe: IO[bytes], heading: Json, arrays: Sequence[Array] = ()) -> None:
+    """Write one message. Raises OSError when the other end is closed."""
+    shapes = [[array.dtype.str, array.shape] for array in arrays]
+    head = json.dumps(heading | {"arrays": shapes}).encode()
+    pipe.write(struct.pack("<I", len(head)) + head)
+    for array in arrays:
+        pipe.write(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> tuple[Json, list[Array]]:
+    """Read one message; its arrays are read-only. Raises EOFError when the other end is closed."""
+    heading: Json = json.loads(_exactly(pipe, struct.unpack("<I", _exactly(pipe, 4))[0]))
+    return heading, [_array(pipe, np.dtype(kind), shape) for kind, shape in heading.pop("arrays")]
+
+
+def _array(pipe: IO[bytes], dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+    array = np.empty(shape, dtype)
+    if array.size and pipe.readinto(array.data.cast("B")) != array.nbytes:  # type: ignore[attr-defined]
+        raise EOFError
+    array.flags.writeable = False
+    return array
+
+
+def _exactly(pipe: IO[bytes], size: int) -> bytes:
+    data = pipe.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+def packed_error(error: MhaVizError) -> Json:
+    """An error as a heading."""
+    return {"error": type(error).__name__, "problem": error.problem, "remedy": error.remedy}
+
+
+def error_of(heading: Json) -> MhaVizError:
+    """The error that :func:`packed_error` packed."""
+    kind: type[MhaVizError] = getattr(errors, heading["error"], MhaVizError)
+    return kind(heading["problem"], heading["remedy"])
+
+
+class Codec:
+    """Values as JSON and arrays, and back: numbers, strings, None, arrays, lists, tuples, dicts with strings for keys,
+    and objects of ``classes``, each by the arguments that make it. An object that occurs twice arrives as one object.
+
+    In JSON, an object with one key stands for what JSON lacks: "array" (its number), "tuple", "dict", "same" (the
+    number of an object that came before), or the name of a class.
+    """
+
+    def __init__(self, *classes: type[Any]) -> None:
+        self._classes: dict[str, type[Any]] = {one.__name__: one for one in classes}
+        assert len(self._classes) == len(classes), "two classes of one name"
+
+    def pack(self, value: object) -> tuple[Any, list[Array]]:
+        """A value as JSON and arrays. Raises TypeError for a value of another type."""
+        arrays: list[Array] = []
+        return self._packed(value, arrays, {}), arrays
+
+    def _packed(self, value: Any, arrays: list[Array], objects: dict[int, tuple[int, object]]) -> Any:
+        if isinstance(value, np.ndarray):
+            arrays.append(value)
+            return {"array": len(arrays) - 1}
+        if id(value) in objects:
+            return {"same": objects[id(value)][0]}
+        if (name := type(value).__name__) in self._classes:
+            packed = [self._packed(one, arrays, objects) for one in _arguments(value)]
+            objects[id(value)] = len(objects), value
+            return {name: packed}
+        if isinstance(value, list | tuple):
+            items = [self._packed(one, arrays, objects) for one in value]
+            return items if type(value) is list else {"tuple": items}
+        if isinstance(value, dict):
+            return {"dict": {key: self._packed(one, arrays, objects) for key, one in value.items()}}
+        if value is None or isinstance(value, str | int | float):
+            return value
+        if isinstance(value, np.generic):
+            return value.item()
+        raise TypeError(f"{name} is no value of a message")
+
+    def parse(self, packed: Any, arrays: Sequence[Array]) -> Any:
+        """The value that :meth:`pack` packed."""
+        return self._parsed(packed, arrays, [])
+
+    def _parsed(self, packed: Any, arrays: Sequence[Array], objects: list[object]) -> Any:
+        if isinstance(packed, list):
+            return [self._parsed(one, arrays, objects) for one in packed]
+        if not isinstance(packed, dict):
+            return packed
+        ((kind, of),) = packed.items()
+        if kind == "array":
+            return arrays[of]
+        if kind == "same":
+            return objects[of]
+        if kind == "dict":
+            return {key: self._parsed(one, arrays, objects) for key, one in of.items()}
+        values = [self._parsed(one, arrays, objects) for one in of]
+        if kind == "tuple":
+            return tuple(values)
+        objects.append(self._classes[kind](*values))
+        return objects[-1]
+
+
+def _arguments(value: Any) -> Sequence[Any]:
+    """The arguments that make an equal object of the same class."""
+    if is_dataclass(value):
+        return [getattr(value, field.name) for field in fields(value) if field.init]
+    return tuple(value) if hasattr(value, "_fields") else value.__reduce__()[1]
+
+
+def size_of(value: object) -> int:
+    """About how many bytes a value takes: those of its arrays, and a few hundred for each object."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, list | tuple):
+        return 100 + sum(map(size_of, value))
+    if is_dataclass(value):
+        return 500 + sum(size_of(getattr(value, field.name)) for field in fields(value))
+    return len(value) if isinstance(value, bytes | str) else 50

@@ -1,0 +1,96 @@
+"""The models of the process that runs them: loaded once, with what was measured for a way of switching heads off."""
+
+from __future__ import annotations
+
+import gc
+from collections import OrderedDict
+from functools import cache
+from pathlib import Path
+
+from mha_viz.attention import Weights
+from mha_viz.corpus.treebank import Corpus
+from mha_viz.errors import MeansMissing
+from mha_viz.models import budget, catalog
+from mha_viz.models.ablation import Means
+from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.folder import Stamps, stamps
+from mha_viz.request import Request
+
+MODEL_BYTES = 2_500_000_000  # bytes of the weights of all loaded models
+
+
+class Models:
+    """The loaded models; the least recently used one is dropped first."""
+
+    def __init__(self) -> None:
+        self._encoders: OrderedDict[str, Encoder] = OrderedDict()
+        self._stamps: dict[str, Stamps] = {}  # state of the files of a loaded folder, when it was read
+        self._means: dict[str, tuple[Means, int]] = {}  # by loaded model, with the number of sentences added
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the loaded models."""
+        return list(self._encoders)
+
+    def __getitem__(self, name: str) -> Encoder:
+        if name in self._encoders and self._has_changed(name):
+            del self._encoders[name]
+            self._means.pop(name, None)
+        if name not in self._encoders:
+            self._stamps[name] = _folder_stamps(name)  # before reading: later changes are noticed
+            self._encoders[name] = load(name, download=False)
+            gc.freeze()  # so that the garbage collector skips half a million objects of the model libraries
+        self._encoders.move_to_end(name)
+        while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
+            self._means.pop(self._encoders.popitem(last=False)[0], None)
+        encoder = self._encoders[name]
+        if encoder.folder is not None:  # the server decides by last use which downloads to delete
+            budget.used(encoder.folder)
+        return encoder
+
+    def _has_changed(self, name: str) -> bool:
+        """True if the files of a loaded folder have changed since they were read."""
+        folder, before = self._encoders[name].folder, self._stamps.get(name)
+        return folder is not None and bool(before) and stamps(folder) not in (before, frozenset())
+
+    def measure(self, name: str, first: int, end: int) -> None:
+        """Add the built-in sentences from ``first`` to ``end`` (exclusive) to the mean outputs of a model's heads;
+        sentences that were already added are skipped.
+
+        Raises MeansMissing if this process has not added the sentences before ``first`` since it loaded the model.
+        """
+        means, done = self._means.get(name, (Means(self[name]), 0))
+        if first > done:
+            raise _missing()
+        self._means.pop(name, None)  # incomplete sums are not stored
+        sentences = built_in().sentences
+        means.add(" ".join(sentence.forms) for sentence in sentences[done:end])
+        self._means[name] = means, max(done, min(end, len(sentences)))
+
+    def means_of(self, request: Request) -> Weights | None:
+        """The mean outputs of a model's heads over all built-in sentences, [layer, head, d_head], if its heads are
+        switched off that way. Raises MeansMissing if not all sentences were added."""
+        if request.method != "mean":
+            return None
+        means, done = self._means.get(request.model, (None, 0))
+        if means is None or done < len(built_in().sentences):
+            raise _missing()
+        return means.values()
+
+
+def _missing() -> MeansMissing:
+    return MeansMissing("The mean outputs of this model’s heads are no longer available.", "Open the page again.")
+
+
+def _folder_stamps(name: str) -> Stamps:
+    """The state of the files of a model in a user's folder; empty for other models, whose files do not change."""
+    model = catalog.resolve(name)
+    return stamps(Path(model.path)) if model.kind == "folder" else frozenset()
+
+
+@cache
+def built_in() -> Corpus:
+    """The sentences that come with the app."""
+    from mha_viz.corpus import grammar
+
+    return grammar.corpus()

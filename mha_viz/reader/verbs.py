@@ -1,0 +1,158 @@
+"""What can be asked of a model, one function each: called by the server, done in the process that has the models.
+
+The first value of a verb is the request, or the name of the model. A new verb is a function here and a row of VERBS; a
+class that none of them has sent so far is named in CODEC. What needs torch is imported when a verb is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from mha_viz import process
+from mha_viz.analysis.effects import Changes, Effects
+from mha_viz.analysis.syntax import Pointers
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import Answer, Numbers
+from mha_viz.attention.rotary import Rotation
+from mha_viz.attention.steps import Row, Step
+from mha_viz.attention.trace import Agreement, Parameters, Trace
+from mha_viz.process.messages import Codec
+from mha_viz.request import Question, Request
+from mha_viz.text import Token, TokenizedText
+from mha_viz.text.tokens import Cut
+
+if TYPE_CHECKING:
+    from mha_viz.reader.models import Models
+    from mha_viz.study.effects import Case
+
+CODEC = Codec(
+    *(Request, Question, Head, range),
+    *(Attention, TokenizedText, Token, Cut, Step, Row),
+    *(Trace, Parameters, Rotation, Agreement),
+    *(Answer, Changes, Effects, Pointers),
+)
+
+
+def load(models: Models, model: str) -> None:
+    """Load a model."""
+    models[model]
+
+
+def rest(models: Models) -> None:
+    """Return free memory to the system."""
+    process.give_back_memory()
+
+
+def read(models: Models, request: Request) -> Attention:
+    """The requested quantity of every head (``models.reading``). An encoder–decoder reads given words as one text."""
+    from mha_viz.models import reading
+
+    return reading.read(models[request.model], request, models.means_of(request) if request.off else None)
+
+
+def trace(models: Models, request: Request, layer: int) -> Trace:
+    """Every step inside one layer."""
+    return models[request.model].trace(*request.texts, layer, request.words)
+
+
+def question(models: Models, request: Request) -> Question:
+    """The question of a request, with its word looked up."""
+    from mha_viz.models.reading import question_of
+
+    return question_of(models[request.model], request)
+
+
+def direct(models: Models, request: Request) -> Numbers:
+    """[layer, head]: the direct contribution of each head to a word's logit (``models.contributions``)."""
+    from mha_viz.models import contributions
+
+    return contributions.direct(models[request.model], question(models, request), *request.texts)
+
+
+def importance(models: Models, request: Request) -> Numbers:
+    """[layer, head]: ``models.gradients.importance``."""
+    from mha_viz.models import gradients
+
+    return gradients.importance(models[request.model], question(models, request), *request.texts)
+
+
+def answer(models: Models, request: Request) -> Answer:
+    """The model's answer with and without the heads that are off (``study.effects.answer``)."""
+    from mha_viz.study import effects
+
+    return effects.answer(models[request.model], request.off, _case(models, request))
+
+
+def effects_of(models: Models, request: Request, layer: int, heads: Sequence[int]) -> Effects:
+    """The effect of switching off each of some heads of a layer alone (``study.effects.part``)."""
+    from mha_viz.study import effects
+
+    return effects.part(models[request.model], layer, heads, _case(models, request))
+
+
+def lost_each(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Changes:
+    """The changes from switching heads off, for each of several variants (``study.effects.lost_each``)."""
+    from mha_viz.study import effects
+
+    return effects.lost_each(models[request.model], variants, _case(models, request))
+
+
+def lost_at_random(models: Models, request: Request, draws: range) -> Numbers:
+    """The effect of removing random directions instead of the heads that are off, for some draws
+    (``study.effects.lost_at_random``)."""
+    from mha_viz.study import effects
+
+    return effects.lost_at_random(models[request.model], request.off, draws, _case(models, request))
+
+
+def margins(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Numbers:
+    """How far the wanted word is from being the answer, for each variant (``study.removal.margins``)."""
+    from mha_viz.study import removal
+
+    return removal.margins(models[request.model], variants, _case(models, request))
+
+
+def measure_means(models: Models, model: str, first: int, end: int) -> None:
+    """Read the built-in sentences from number ``first`` to ``end`` (exclusive) for the method "mean"."""
+    models.measure(model, first, end)
+
+
+def point(models: Models, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
+    """Where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
+    from mha_viz.reader.models import built_in
+    from mha_viz.study import pointers
+
+    corpus = built_in()
+    return tuple(pointers.point(models[model], replace(corpus, sentences=corpus.sentences[first:end])))
+
+
+def repeats(models: Models, model: str, first: int, end: int, untrained: bool) -> Numbers:
+    """[measure, layer, head]: the measures of heads on some of the repeated random sequences
+    (``study.decoder_heads.part_of``), optionally for the model with random weights."""
+    from mha_viz.analysis.repeats import DRAWS, LENGTH, SEED
+    from mha_viz.study import decoder_heads
+
+    encoder = models[model]
+    decoder_heads.check(encoder, LENGTH, DRAWS)
+    of_weights = encoder.untrained(SEED) if untrained else encoder
+    return decoder_heads.part_of(of_weights, range(first, end), LENGTH, DRAWS, SEED)
+
+
+def _case(models: Models, request: Request) -> Case:
+    from mha_viz.study.effects import Case
+
+    return Case(*request.texts, request.method, models.means_of(request), request.question)
+
+
+VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        verb.__name__: verb
+        for verb in (
+            *(load, rest, read, trace, question, direct, importance, answer),
+            *(effects_of, lost_each, lost_at_random, margins, measure_means, point, repeats),
+        )
+    }
+)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -24,16 +24,15 @@ if os.name == "posix":
     BOUNDS["nice"] = os.nice(0)
 
 
-def work(order: bytes, tell: Tell, stop: Stop) -> bytes:
+def work(asked: dict[str, Any], tell: Tell, stop: Stop) -> object:
     """Do what the order says."""
-    asked = json.loads(order)
     print("what is printed is no answer")
     match asked["do"]:
         case "echo":
             tell(0.5)
             return bytes(asked["bytes"].encode())
         case "bounds":
-            return json.dumps(BOUNDS | {"threads": os.environ.get("OMP_NUM_THREADS")}).encode()
+            return BOUNDS | {"threads": os.environ.get("OMP_NUM_THREADS")}
         case "fill":
             return b"x" * (asked["megabytes"] * 10**6)
         case "abort":
@@ -41,7 +40,7 @@ def work(order: bytes, tell: Tell, stop: Stop) -> bytes:
         case "exit":
             os._exit(3)
         case "cut":
-            sys.__stdout__.buffer.write(b'{"bytes": 100}\nonly this')  # type: ignore[union-attr]
+            sys.__stdout__.buffer.write(struct.pack("<I", 100) + b"only this")  # type: ignore[union-attr]
             sys.__stdout__.flush()  # type: ignore[union-attr]
             os._exit(0)
         case "fault":
@@ -59,7 +58,7 @@ def work(order: bytes, tell: Tell, stop: Stop) -> bytes:
             Path(asked["file"]).write_text("kept")
             raise Cancelled("It was stopped.", "What is done is kept.")
         case "try":
-            return attempt(asked).encode()
+            return attempt(asked)
     return b""
 
 
@@ -81,8 +80,8 @@ ATTEMPTS: dict[str, tuple[Callable[[Any], object], ...]] = {
 }
 
 
-def attempt(order: dict[str, Any]) -> str:
-    """Write to the folder "mine", then try everything: what was refused, as JSON."""
+def attempt(order: dict[str, Any]) -> list[str]:
+    """Write to the folder "mine", then try everything; returns what was refused."""
     Path(order["mine"], "b").write_text("mine")
     refused = []
     for what, attempts in ATTEMPTS.items():
@@ -91,7 +90,7 @@ def attempt(order: dict[str, Any]) -> str:
                 one(order)
             except OSError:
                 refused.append(what)
-    return json.dumps(refused)
+    return refused
 
 
 if __name__ == "__main__":

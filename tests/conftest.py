@@ -327,7 +327,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     usual, works = apart.run, {module.__name__: module.work for module in (child, search_child)}
 
-    def run(module: str, order: bytes, bounds: Any, progress: Any = print, cancelled: Any = bool) -> bytes:
+    def run(module: str, order: Any, bounds: Any, progress: Any = print, cancelled: Any = bool) -> Any:
         work = works.get(module)
         return work(order, progress, cancelled) if work else usual(module, order, bounds, progress, cancelled)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -45,8 +44,8 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return children
 
 
-def order(do: str, **more: Any) -> bytes:
-    return json.dumps({"do": do, **more}).encode()
+def order(do: str, **more: Any) -> dict[str, Any]:
+    return {"do": do, **more}
 
 
 def gone(child: subprocess.Popen[bytes]) -> bool:
@@ -66,7 +65,7 @@ def test_bytes_go_there_and_back(begun: list[subprocess.Popen[bytes]]) -> None:
 
 @posix
 def test_a_child_steps_back_and_is_bounded_before_it_imports() -> None:
-    most = json.loads(run(CHILD, order("bounds"), Bounds(seconds=7, megabytes=700, threads=1)))
+    most = run(CHILD, order("bounds"), Bounds(seconds=7, megabytes=700, threads=1))
     assert most == {"DATA": 700_000_000, "CPU": 8, "CORE": 0, "nice": min(19, os.nice(0) + NICE), "threads": "1"}
 
 

@@ -216,7 +216,7 @@ def test_processes_that_are_started_get_the_settings(monkeypatch: pytest.MonkeyP
         raise OSError
 
     monkeypatch.setattr(subprocess, "Popen", pretend)
-    for start in (client.Reader()._running, lambda: apart.run("mha_viz.study.child", b"", apart.Bounds())):
+    for start in (client.Reader()._running, lambda: apart.run("mha_viz.study.child", {}, apart.Bounds())):
         with pytest.raises(OSError):  # noqa: PT011 (our own, of no other kind)
             start()
     assert len(started) == 2

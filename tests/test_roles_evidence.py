@@ -52,7 +52,7 @@ def studies_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Corpora are measured in this process; they are read and searched in child processes, as always."""
     usual = studies_room.apart.run
 
-    def run(module: str, order: bytes, bounds: Any, progress: Any = print, cancelled: Any = bool) -> bytes:
+    def run(module: str, order: Any, bounds: Any, progress: Any = print, cancelled: Any = bool) -> Any:
         if module == studies_room.CHILD:
             return child.work(order, progress, cancelled)
         return usual(module, order, bounds, progress, cancelled)

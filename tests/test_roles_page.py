@@ -441,8 +441,8 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
     who, usual = ["one"], studies_room.apart.run
 
     def with_a_pause(
-        module: str, order: bytes, bounds: Any, progress: Callable[[float], None], *, cancelled: Callable[[], bool]
-    ) -> bytes:
+        module: str, order: Any, bounds: Any, progress: Callable[[float], None], *, cancelled: Callable[[], bool]
+    ) -> Any:
         def told(so_far: float) -> None:
             progress(so_far)
             if so_far > 0:
@@ -480,7 +480,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     asked, keep = Event(), Event()
     usual = studies_room.apart.run
 
-    def slow(module: str, order: bytes, bounds: Any, progress: Any = print, *, cancelled: Callable[[], bool]) -> bytes:
+    def slow(module: str, order: Any, bounds: Any, progress: Any = print, *, cancelled: Callable[[], bool]) -> Any:
         if module != studies_room.CHILD:
             return usual(module, order, bounds, progress, cancelled)
         asked.set()

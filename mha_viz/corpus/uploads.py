@@ -6,8 +6,7 @@ The app's process stores only the bytes of a file and a few numbers; a study par
 
 from __future__ import annotations
 
-import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mha_viz.corpus import reading
 from mha_viz.corpus.treebank import Corpus, Gap
@@ -33,15 +32,14 @@ class Source(NamedTuple):
 
 def read_apart(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> Source:
     """Parse a file. Raises CorpusError when it is invalid or takes too much time or memory."""
-    order = json.dumps({"name": name}).encode() + b"\n" + data
     try:
-        facts = json.loads(apart.run(CHILD, order, BOUNDS, cancelled=cancelled))
+        facts = apart.run(CHILD, {"name": name, "data": data}, BOUNDS, cancelled=cancelled)
     except TooSlow as error:
         raise CorpusError(f"This file took longer than {BOUNDS.seconds:.0f} s to read.", "Split it.") from error
     except TooLarge as error:
         most = f"{BOUNDS.megabytes:,} MB of memory"
         raise CorpusError(f"This file needs more than {most} to be read.", "Split it.") from error
-    return Source(name, facts["digest"], facts["words"], tuple(facts["left_out"]), data)
+    return Source(name, **facts, data=data)
 
 
 def words(corpus: Corpus | Gap) -> int:
@@ -51,12 +49,10 @@ def words(corpus: Corpus | Gap) -> int:
     return sum(len(sentence.words) for sentence in corpus.sentences)
 
 
-def _work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
-    header, _, data = order.partition(b"\n")
-    corpus = reading.parse_file(data, json.loads(header)["name"])
+def _work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> dict[str, Any]:
+    corpus = reading.parse_file(order["data"], order["name"])
     left_out = () if isinstance(corpus, Gap) else corpus.left_out
-    facts = {"digest": corpus.digest, "words": words(corpus), "left_out": left_out[:LEFT_OUT]}
-    return json.dumps(facts).encode()
+    return {"digest": corpus.digest, "words": words(corpus), "left_out": tuple(left_out[:LEFT_OUT])}
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ with facts or with the error that the look has raised.
 
 from __future__ import annotations
 
-import json
 import threading
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from mha_viz.errors import Failed, ModelBroken, TooLarge, TooSlow
 from mha_viz.models.catalog import Model
@@ -27,20 +27,19 @@ def begin() -> None:
 
 def look_apart(folder: Path, model: Model, whole: bool = True) -> Facts:
     """As ``folder.look_at``, in a child process; a folder that exceeds its limits counts as broken."""
-    order = json.dumps({"folder": str(folder), "model": asdict(model), "whole": whole}).encode()
+    order = {"folder": str(folder), "model": asdict(model), "whole": whole}
     try:
         with _turns:
-            answer = json.loads(apart.run("mha_viz.models.inspection", order, BOUNDS))
+            answer = apart.run("mha_viz.models.inspection", order, BOUNDS)
     except (TooSlow, TooLarge, Failed) as error:
         raise ModelBroken(error.problem, "Choose another model.") from error
-    return Facts(Model(**answer["model"]), answer["causal"], tuple(answer["parts"]), answer["heads_per_key"])
+    return Facts(**{**answer, "model": Model(**answer["model"])})
 
 
-def work(order: bytes, _progress: apart.Tell, _stopped: apart.Stop) -> bytes:
-    """The facts of a folder, as JSON. Raises ModelBroken, ModelUnsupported."""
-    request = json.loads(order)
-    facts = look_at(Path(request["folder"]), Model(**request["model"]), request["whole"])
-    return json.dumps({**facts._asdict(), "model": asdict(facts.model)}).encode()
+def work(order: dict[str, Any], _progress: apart.Tell, _stopped: apart.Stop) -> dict[str, Any]:
+    """The facts of a folder. Raises ModelBroken, ModelUnsupported."""
+    facts = look_at(Path(order["folder"]), Model(**order["model"]), order["whole"])
+    return {**facts._asdict(), "model": asdict(facts.model)}
 
 
 if __name__ == "__main__":

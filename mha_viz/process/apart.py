@@ -1,10 +1,10 @@
 """Work in a child process, so that it takes neither the interpreter nor the memory of the app.
 
-The caller names a module that ends in ``if __name__ == "__main__": serve(work)`` and sends it bytes; it receives
-progress and bytes. The child runs at low priority, is limited in time, memory and threads, and never outlives its
+The caller names a module that ends in ``if __name__ == "__main__": serve(work)`` and sends it an order; it receives
+progress and a result. The child runs at low priority, is limited in time, memory and threads, and never outlives its
 parent: it watches its standard input, which closes when the parent ends for any reason. It has no network and writes
-only where it is told to, if the system can see to that (``process.confined``). Only bytes are exchanged, as JSON or in
-a format of the caller; nothing is unpickled.
+only where it is told to, if the system can see to that (``process.confined``). Orders and results are plain values
+(``process.messages``): numbers, texts, bytes and arrays, alone or in lists and dicts; nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from mha_viz import errors, process
 from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
+from mha_viz.process import messages
 from mha_viz.process.confined import confine
+from mha_viz.process.messages import Array, Codec, Json
 
-MAX_LINE = 1_000_000  # bytes of a line of progress, or of an error
 POLL_SECONDS = 0.1  # seconds between two checks whether the work is cancelled
 NICE = 10  # niceness, because the app has priority
 ORPHAN_GRACE = 60.0  # seconds that a child, of low priority, has to save its work after its parent has ended
@@ -43,7 +43,8 @@ FOLDERS = MappingProxyType({"TORCHINDUCTOR_CACHE_DIR": sys.prefix})
 
 Tell = Callable[[float], None]  # takes the fraction that is done
 Stop = Callable[[], bool]  # True when the work is cancelled
-Work = Callable[[bytes, Tell, Stop], bytes]
+Work = Callable[[Any, Tell, Stop], Any]
+_CODEC = Codec()
 
 
 class Bounds(NamedTuple):
@@ -67,11 +68,11 @@ class Bounds(NamedTuple):
 
 def run(
     module: str,
-    order: bytes,
+    order: object,
     bounds: Bounds,
     progress: Tell = lambda _: None,
     cancelled: Stop = lambda: False,
-) -> bytes:
+) -> Any:
     """The result of a module's ``work`` on ``order``, from a child process that has ended when this returns.
 
     Raises Cancelled soon after ``cancelled`` returns True, TooSlow and TooLarge at the limits, the MhaVizError that the
@@ -80,13 +81,12 @@ def run(
     with _started(module, bounds) as child:
         watchdog = _Watchdog(child, bounds, cancelled)
         try:
-            answer = _converse(child, _with_header(order), progress, bounds.answer_bytes)
+            answer = _converse(child, order, progress, bounds.answer_bytes)
         finally:
             watchdog.end()
-    if answer is None or "result" not in answer:
+    if answer is None or "value" not in answer:
         _raise_failure(answer, watchdog.ended_by or _from_signal(child.returncode), bounds)
-    result: bytes = answer["result"]
-    return result
+    return answer["value"]
 
 
 @contextlib.contextmanager
@@ -177,36 +177,25 @@ class _Watchdog:
                 return
 
 
-def _with_header(order: bytes) -> bytes:
-    return json.dumps({"bytes": len(order)}).encode() + b"\n" + order
-
-
-def _converse(child: subprocess.Popen[bytes], order: bytes, progress: Tell, most: int) -> dict[str, Any] | None:
-    """Send the order, report the progress and return the answer, whose result is not read if it has more than ``most``
+def _converse(child: subprocess.Popen[bytes], order: object, progress: Tell, most: int) -> Json | None:
+    """Send the order, report the progress and return the answer, whose value is not read if it has more than ``most``
     bytes; None if the child ends early."""
     assert child.stdin is not None
     assert child.stdout is not None
     try:
-        child.stdin.write(order)
-        child.stdin.flush()
-        for line in iter(partial(child.stdout.readline, MAX_LINE), b""):
-            reply = json.loads(line)
-            if isinstance(reply, dict):
-                return _with_result(reply, child.stdout, most)
-            progress(reply)
-    except (OSError, ValueError):  # a broken pipe or a truncated line
-        pass
-    return None
+        packed, arrays = _CODEC.pack(order)
+        messages.send(child.stdin, {"order": packed}, arrays)
+        while "done" in (received := messages.receive(child.stdout, most))[0]:
+            progress(received[0]["done"])
+        heading, arrays = received
+        return {"value": _CODEC.parse(heading["value"], arrays)} if "value" in heading else heading
+    except messages.TooLong as error:
+        return {"bytes": error.size}
+    except (OSError, EOFError, ValueError):  # a broken pipe or a truncated message
+        return None
 
 
-def _with_result(reply: dict[str, Any], pipe: IO[bytes], most: int) -> dict[str, Any] | None:
-    if "bytes" not in reply or reply["bytes"] > most:
-        return reply
-    result = pipe.read(reply["bytes"])
-    return {"result": result} if len(result) == reply["bytes"] else None
-
-
-def _raise_failure(answer: dict[str, Any] | None, ended_by: type[MhaVizError] | None, bounds: Bounds) -> NoReturn:
+def _raise_failure(answer: Json | None, ended_by: type[MhaVizError] | None, bounds: Bounds) -> NoReturn:
     """Raise the error that explains why there is no result."""
     if ended_by is Cancelled:
         raise Cancelled(*(answer or {}).get("error", ("", f"{bounds.what} was stopped.", "Start it again."))[1:])
@@ -245,18 +234,17 @@ def serve(work: Work) -> None:
     out, sys.stdout = sys.stdout.buffer, sys.stderr
     lock, stop = threading.Lock(), threading.Event()
     _stop_on_sigterm(stop)
-    header = json.loads(sys.stdin.buffer.readline())
-    order = sys.stdin.buffer.read(header["bytes"])
+    heading, arrays = messages.receive(sys.stdin.buffer)
+    order = _CODEC.parse(heading["order"], arrays)
     threading.Thread(target=_exit_when_orphaned, args=(stop,), daemon=True).start()
 
-    def send(line: object, data: bytes = b"") -> None:
+    def send(heading: Json, arrays: Sequence[Array] = ()) -> None:
         with lock:
-            out.write(json.dumps(line).encode() + b"\n" + data)
-            out.flush()
+            messages.send(out, heading, arrays)
 
     try:
-        result = work(order, send, stop.is_set)
-        send({"bytes": len(result)}, result)
+        value, arrays = _CODEC.pack(work(order, lambda done: send({"done": done}), stop.is_set))
+        send({"value": value}, arrays)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the parent has ended
             send({"error": _describe(error)})

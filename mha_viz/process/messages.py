@@ -7,6 +7,7 @@ A message is a little-endian uint32 with the length of the heading, the heading,
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
@@ -32,10 +33,26 @@ def send(pipe: IO[bytes], heading: Json, arrays: Sequence[Array] = ()) -> None:
     pipe.flush()
 
 
-def receive(pipe: IO[bytes]) -> tuple[Json, list[Array]]:
-    """Read one message; its arrays are read-only. Raises EOFError when the other end is closed."""
-    heading: Json = json.loads(_exactly(pipe, struct.unpack("<I", _exactly(pipe, 4))[0]))
-    return heading, [_array(pipe, np.dtype(kind), shape) for kind, shape in heading.pop("arrays")]
+class TooLong(Exception):
+    """A message of ``size`` bytes, which is more than may be received."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+def receive(pipe: IO[bytes], most: float = math.inf) -> tuple[Json, list[Array]]:
+    """Read one message, whose heading and whose arrays have at most so many bytes each; the arrays are read-only.
+    Raises EOFError when the other end is closed, and TooLong before anything of a longer message is kept."""
+    size = struct.unpack("<I", _exactly(pipe, 4))[0]
+    if size > most:
+        raise TooLong(size)
+    heading: Json = json.loads(_exactly(pipe, size))
+    shapes = [(np.dtype(kind), tuple(shape)) for kind, shape in heading.pop("arrays")]
+    size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in shapes)
+    if size > most:
+        raise TooLong(size)
+    return heading, [_array(pipe, *one) for one in shapes]
 
 
 def _array(pipe: IO[bytes], dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
@@ -65,11 +82,12 @@ def error_of(heading: Json) -> MhaVizError:
 
 
 class Codec:
-    """Values as JSON and arrays, and back: numbers, strings, None, arrays, lists, tuples, dicts with strings for keys,
-    and objects of ``classes``, each by the arguments that make it. An object that occurs twice arrives as one object.
+    """Values as JSON and arrays, and back: numbers, strings, bytes, None, arrays, lists, tuples, dicts with strings for
+    keys, and objects of ``classes``, each by the arguments that make it. An object that occurs twice arrives as one
+    object.
 
-    In JSON, an object with one key stands for what JSON lacks: "array" (its number), "tuple", "dict", "same" (the
-    number of an object that came before), or the name of a class.
+    In JSON, an object with one key stands for what JSON lacks: "array" (its number), "bytes" (the number of their
+    array), "tuple", "dict", "same" (the number of an object that came before), or the name of a class.
     """
 
     def __init__(self, *classes: type[Any]) -> None:
@@ -85,6 +103,9 @@ class Codec:
         if isinstance(value, np.ndarray):
             arrays.append(value)
             return {"array": len(arrays) - 1}
+        if isinstance(value, bytes):
+            arrays.append(np.frombuffer(value, np.uint8))
+            return {"bytes": len(arrays) - 1}
         if id(value) in objects:
             return {"same": objects[id(value)][0]}
         if (name := type(value).__name__) in self._classes:
@@ -114,6 +135,8 @@ class Codec:
         ((kind, of),) = packed.items()
         if kind == "array":
             return arrays[of]
+        if kind == "bytes":
+            return arrays[of].tobytes()
         if kind == "same":
             return objects[of]
         if kind == "dict":

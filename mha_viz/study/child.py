@@ -1,16 +1,16 @@
 """A study in a child process, which loads the model, parses the file and returns the tables.
 
-The request is a line of JSON followed by the bytes of the file; without bytes the built-in sentences are measured.
-``folder``, ``name`` and ``revision`` identify the model; ``sums`` is the folder for intermediate sums, or null. The
-answer is JSON: the files of the profile by path. It contains neither the name nor the words of an uploaded file: of
-the evidence, only the numbers of sentences and words.
+Of the order, ``folder``, ``name`` and ``revision`` identify the model; ``sums`` is the folder for intermediate sums, or
+None; ``data`` are the bytes of the file, empty for the built-in sentences. The result are the files of the profile by
+path. It contains neither the name nor the words of an uploaded file: of the evidence, only the numbers of sentences and
+words.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,12 @@ from mha_viz.process import apart
 from mha_viz.study.run import study
 
 
-def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
+def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> Mapping[str, str]:
     """The files of the requested profile. Raises like :func:`mha_viz.study.run.study`, and ExportError when the sums
     cannot be saved."""
-    header, _, data = order.partition(b"\n")
-    request: dict[str, Any] = json.loads(header)
-    corpus = reading.parse_file(data, NEUTRAL) if data else grammar.corpus()
-    encoder = Encoder.from_folder(Path(request["folder"]), name=request["name"], revision=request["revision"])
-    sums = Path(request["sums"]) if request["sums"] else None
+    corpus = reading.parse_file(order["data"], NEUTRAL) if order["data"] else grammar.corpus()
+    encoder = Encoder.from_folder(Path(order["folder"]), name=order["name"], revision=order["revision"])
+    sums = Path(order["sums"]) if order["sums"] else None
     try:
         profile = study(
             encoder, corpus, resume=sums, progress=lambda so_far: report(so_far.fraction), cancelled=cancelled
@@ -40,7 +38,7 @@ def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
             f"The sums of this study could not be saved on the server's disk: {error.strerror or error}.",
             "Tell the server’s administrator.",
         ) from error
-    return json.dumps(_discreet(profile).files()).encode()
+    return _discreet(profile).files()
 
 
 def _discreet(profile: Profile) -> Profile:

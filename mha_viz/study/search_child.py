@@ -1,14 +1,13 @@
 """A search in a child process, which loads the model, parses the file and returns links, counts and sentences.
 
-The request is a line of JSON followed by the bytes of the file; without bytes the built-in sentences are searched.
-``folder``, ``name`` and ``revision`` identify the model; ``head``, ``conditions`` and ``most`` are those of
-:func:`mha_viz.study.search.searching`. The answer is JSON. It contains sentences of the file, so only visitors who have
-that file may see it.
+Of the order, ``folder``, ``name`` and ``revision`` identify the model; ``head``, ``conditions`` and ``most`` are those
+of :func:`mha_viz.study.search.searching`; ``data`` are the bytes of the file, empty for the built-in sentences. The
+result, None if the search was cancelled before anything was read, is as ``analysis.links.packed`` packs it. It contains
+sentences of the file, so only visitors who have that file may see it.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,16 @@ from mha_viz.process import apart
 from mha_viz.study.search import searching
 
 
-def work(order: bytes, report: apart.Tell, cancelled: apart.Stop) -> bytes:
+def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> dict[str, Any] | None:
     """The result, incomplete if the search was cancelled. Raises the errors of :func:`mha_viz.study.search.search`."""
-    header, _, data = order.partition(b"\n")
-    request: dict[str, Any] = json.loads(header)
-    corpus = reading.parse_file(data, NEUTRAL) if data else grammar.corpus()
-    encoder = Encoder.from_folder(Path(request["folder"]), name=request["name"], revision=request["revision"])
+    corpus = reading.parse_file(order["data"], NEUTRAL) if order["data"] else grammar.corpus()
+    encoder = Encoder.from_folder(Path(order["folder"]), name=order["name"], revision=order["revision"])
     result = None
-    for result in searching(encoder, corpus, request["head"], Conditions(*request["conditions"]), request["most"]):
+    for result in searching(encoder, corpus, order["head"], Conditions(*order["conditions"]), order["most"]):
         report(result.sentences_read / result.sentences)
         if cancelled():
             break
-    return json.dumps(packed(result)).encode() if result else b"null"
+    return packed(result) if result else None
 
 
 if __name__ == "__main__":

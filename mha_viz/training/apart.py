@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 from mha_viz.process import apart
@@ -18,4 +17,4 @@ def run(settings: Settings, progress: apart.Tell, cancelled: apart.Stop) -> Resu
     """Run an experiment in a child process; ``progress`` is called with the fraction done. Raises SettingError,
     Cancelled, and Failed."""
     check(settings)
-    return from_bytes(apart.run(CHILD, json.dumps(asdict(settings)).encode(), BOUNDS, progress, cancelled))
+    return from_bytes(apart.run(CHILD, asdict(settings), BOUNDS, progress, cancelled))

@@ -11,12 +11,11 @@ process of :mod:`mha_viz.training.apart`.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -371,14 +370,14 @@ def _store_defaults() -> None:
         print(f"{stored_at(name)}: {len(data):,} bytes")
 
 
-def _work(order: bytes, report: apart.Tell, cancelled: IsCancelled) -> bytes:
-    """The result of an experiment whose settings come as JSON."""
+def _work(order: dict[str, Any], report: apart.Tell, cancelled: IsCancelled) -> bytes:
+    """The result of an experiment with the settings in the order."""
 
     def progress(so_far: Progress) -> None:
         if so_far.step % 5 == 0:
             report(so_far.fraction)
 
-    return to_bytes(run(Settings(**json.loads(order)), progress, cancelled))
+    return to_bytes(run(Settings(**order), progress, cancelled))
 
 
 if __name__ == "__main__":

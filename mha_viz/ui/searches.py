@@ -6,7 +6,6 @@ and pages show it only to visitors who have that file.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,9 +85,9 @@ class Searches:
             "head": list(search.head),
             "conditions": list(search.conditions),
             "most": LISTED,
+            "data": source.data,
         }
-        data = json.dumps(order).encode() + b"\n" + source.data
-        result = json.loads(apart.run(CHILD, data, _bounds(folder), job.tell, cancelled=job.stopped))
+        result = apart.run(CHILD, order, _bounds(folder), job.tell, cancelled=job.stopped)
         if result is None:
             raise Cancelled("The search was stopped before anything was read.", "Start it again.")
         self._results.put(search, result)

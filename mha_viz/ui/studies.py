@@ -279,15 +279,15 @@ class Studies:
             raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
         sums = profiles.made(profiles.home() / key)
         tidy(sums)
-        request = {
+        order = {
             "folder": str(folder),
             "name": model.name,
             "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
             "sums": str(sums) if sums else None,
+            "data": source.data,
         }
-        order = json.dumps(request).encode() + b"\n" + source.data
         bounds = _bounds(folder)._replace(writable=(str(sums),) if sums else ())
-        profile = profile_of(json.loads(apart.run(CHILD, order, bounds, job.tell, cancelled=job.stopped)))
+        profile = profile_of(apart.run(CHILD, order, bounds, job.tell, cancelled=job.stopped))
         self._profiles.put(key, profile)
         if sums is None:
             self._unwritten.put(key, Unwritten(profile, ExportError("The folder of profiles cannot be written.")))

@@ -61,7 +61,7 @@ def reader(current_folder: Path) -> Iterator[Reader]:
         patch.chdir(current_folder)
         os.dup2(log.fileno(), 2)
         try:
-            assert one.read(Request("toy", "SECRET " * 600)).text.cut is not None
+            assert one.ask(verbs.read, Request("toy", "SECRET " * 600)).text.cut is not None
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
@@ -248,7 +248,7 @@ def test_a_model_that_wants_too_much_memory_ends_alone(reader: Reader, monkeypat
 def test_the_process_ends_with_the_one_that_asks(tmp_path: Path) -> None:
     def ask() -> int:
         asking = Reader()
-        asking.load("toy")
+        asking.ask(verbs.load, "toy")
         print(_pid(asking))
         signal.pause()
         return 0

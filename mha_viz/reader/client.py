@@ -20,7 +20,6 @@ from mha_viz.process.apart import ONE_AT_IMPORT
 from mha_viz.process.messages import Array, Json
 from mha_viz.reader import verbs
 from mha_viz.reader.verbs import CODEC
-from mha_viz.request import Request
 
 if TYPE_CHECKING:
     from mha_viz.reader.models import Models
@@ -65,7 +64,7 @@ class Reader:
         model, if it needs one."""
         packed, arrays = CODEC.pack((values, named))
         message = {"verb": verb.__name__, "values": packed}
-        heading, arrays = self._asked(_model_of(*values), message, arrays)
+        heading, arrays = self._asked(verbs.model_of(*values), message, arrays)
         result: T = CODEC.parse(heading["value"], arrays)
         return result
 
@@ -188,11 +187,6 @@ sys.modules["scipy"] = None
 from mha_viz.reader.__main__ import main
 main()
 """
-
-
-def _model_of(first: object = "", *_: object) -> str:
-    """The name of the model that the values of a verb begin with; empty if there is none."""
-    return first.model if isinstance(first, Request) else str(first)
 
 
 def _runs(process: subprocess.Popen[bytes] | None) -> bool:

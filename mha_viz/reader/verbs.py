@@ -36,6 +36,11 @@ CODEC = Codec(
 )
 
 
+def model_of(first: object = "", *_: object) -> str:
+    """The name of the model that the values of a verb begin with; empty if they name none."""
+    return first.model if isinstance(first, Request) else str(first)
+
+
 def load(models: Models, model: str) -> None:
     """Load a model."""
     models[model]

@@ -204,8 +204,9 @@ class Office:
         with contextlib.suppress(Busy):  # in that case a visitor's request will load it
             self.ask(verbs.load, model.name)
 
-    def _shelf(self, verb: Callable[..., V]) -> Shelf[Key, V]:
-        return {verbs.read: self.readings, verbs.trace: self._traces}.get(verb, self._answers)  # type: ignore[call-overload, no-any-return]
+    def _shelf(self, verb: Callable[..., object]) -> Shelf[Key, Any]:
+        own: dict[Callable[..., object], Shelf[Key, Any]] = {verbs.read: self.readings, verbs.trace: self._traces}
+        return own.get(verb, self._answers)
 
     def _submit(self, work: Callable[[], V]) -> Future[V]:
         if not self._places.acquire(blocking=False):
@@ -227,12 +228,12 @@ class Office:
         return value
 
 
-def _key(verb: Callable[..., object], request: Request | str, *values: object) -> Key:
+def _key(verb: Callable[..., object], *values: object) -> Key:
     """The cache key of what a verb gives; for the model of a folder it includes the state of its files, which may
     change."""
-    model = catalog.resolve(request.model if isinstance(request, Request) else request)
+    model = catalog.resolve(verbs.model_of(*values))
     of_files = [stamps(Path(model.path))] if model.kind == "folder" else []
-    return (verb.__name__, request, *values, *of_files)
+    return (verb.__name__, *values, *of_files)
 
 
 def _as_words(request: Any, *values: Any) -> tuple[Any, ...]:

@@ -121,9 +121,9 @@ def test_the_first_reading_is_at_hand_before_any_model() -> None:
     assert office.has_reading(Request(model.name, FIRST))
     assert not office.has_reading(Request(model.name, FIRST, "another"))
     assert not office.has_reading(Request("gpt2", FIRST))
-    future = office.kept(verbs.read, Request(model.name, FIRST))
+    future = office.cached(verbs.read, Request(model.name, FIRST))
     assert future.done()
-    assert future.result() is office.kept(verbs.read, Request(model.name, FIRST)).result()
+    assert future.result() is office.cached(verbs.read, Request(model.name, FIRST)).result()
 
 
 def test_the_first_reading_is_the_first_example() -> None:
@@ -141,9 +141,9 @@ def test_a_full_waiting_room_says_so_and_opens_again() -> None:
     waiting = [office._submit(lambda: gate.wait(PATIENCE)) for _ in range(WAITING)]
     try:
         with pytest.raises(Busy) as refused:
-            office.kept(verbs.read, Request(model.name, "a sentence that nobody has read"))
+            office.cached(verbs.read, Request(model.name, "a sentence that nobody has read"))
         assert refused.value.remedy
-        assert office.kept(verbs.read, Request(model.name, FIRST)).done(), "what is kept needs no place"
+        assert office.cached(verbs.read, Request(model.name, FIRST)).done(), "what is kept needs no place"
     finally:
         gate.set()
     assert all(future.result(PATIENCE) for future in waiting)
@@ -171,7 +171,7 @@ def test_sentences_that_several_people_ask_for_are_read_once(minilm: Encoder) ->
     texts = [f"Sentence number {i} has its own words." for i in range(4)]
     with ThreadPoolExecutor(8) as pool:
         futures = [
-            pool.submit(lambda text: office.kept(verbs.read, Request(model.name, text)).result(PATIENCE), text)
+            pool.submit(lambda text: office.cached(verbs.read, Request(model.name, text)).result(PATIENCE), text)
             for text in texts * 6
         ]
         read = [future.result(PATIENCE) for future in futures]
@@ -184,7 +184,9 @@ def test_sentences_that_several_people_ask_for_are_read_once(minilm: Encoder) ->
 def test_a_reading_asked_through_the_office_is_the_encoders_own(minilm: Encoder) -> None:
     model = catalog.resolve("minilm")
     through = (
-        Office().kept(verbs.read, Request(model.name, "A man is playing a guitar.", "Someone plays.")).result(PATIENCE)
+        Office()
+        .cached(verbs.read, Request(model.name, "A man is playing a guitar.", "Someone plays."))
+        .result(PATIENCE)
     )
     direct = minilm.encode("A man is playing a guitar.", "Someone plays.")
     np.testing.assert_array_equal(through.weights, direct.weights)

@@ -135,7 +135,7 @@ def test_readings_of_a_file_have_the_keys_that_they_were_saved_with(
 def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder) -> None:
     """One word, `well-known`, as CoNLL-U; then three, typed: each packet contains its own words."""
     office, model = Office(), catalog.resolve("minilm")
-    pasted, typed = (office.kept(verbs.read, Request(model.name, text)).result(PATIENCE) for text in (CONLLU, TYPED))
+    pasted, typed = (office.cached(verbs.read, Request(model.name, text)).result(PATIENCE) for text in (CONLLU, TYPED))
     head = (Head(0, 0),)
     headers = [unpack(office.packet(a, head, None, Start())).header for a in (pasted, typed)]
     assert [header["words"] for header in headers] == [WHOLE, SPLIT]
@@ -143,7 +143,7 @@ def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder
     assert headers[0]["of"] != headers[1]["of"]
     panels = [office.panels([Panel(a, Head(0, 0))], None) for a in (pasted, typed)]
     assert panels[0] != panels[1]
-    traces = [office.kept(verbs.trace, Request(model.name, text), 0).result(PATIENCE) for text in (CONLLU, TYPED)]
+    traces = [office.cached(verbs.trace, Request(model.name, text), 0).result(PATIENCE) for text in (CONLLU, TYPED)]
     assert [[t.text for t in trace.text.by_words().tokens] for trace in traces] == [WHOLE, SPLIT]
 
 
@@ -183,15 +183,17 @@ def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.
     for model in ("minilm", "toy"):
         for text, pair in ((CONLLU, ""), (TYPED, ""), ("A man .", ""), ("A man", "."), (".", "A man")):
             of = {"model": model, "text": text, "pair": pair}
-            requests += [partial(office.kept, verbs.read, Request(**of, quantity=quantity)) for quantity in QUANTITIES]
-            requests += [partial(office.kept, verbs.question, replace(one, **of)) for one in questions_of_words]
+            requests += [
+                partial(office.cached, verbs.read, Request(**of, quantity=quantity)) for quantity in QUANTITIES
+            ]
+            requests += [partial(office.cached, verbs.question, replace(one, **of)) for one in questions_of_words]
             for question in questions:
                 whole = Request(**of, question=question)
-                requests.append(partial(office.kept, verbs.read, replace(whole, quantity="gradient")))
-                requests += [partial(office.kept, verb, whole) for verb in (verbs.direct, verbs.importance)]
+                requests.append(partial(office.cached, verbs.read, replace(whole, quantity="gradient")))
+                requests += [partial(office.cached, verb, whole) for verb in (verbs.direct, verbs.importance)]
             for method, question_asked, heads in product(("zero", "uniform"), (None, *questions), off):
                 without = Request(**of, off=heads, method=method, question=question_asked)
-                requests += [partial(office.kept, verb, without) for verb in (verbs.read, verbs.answer)]
+                requests += [partial(office.cached, verb, without) for verb in (verbs.read, verbs.answer)]
     for _ in range(2):
         answers = [request().result(PATIENCE).request for request in requests]
         assert len(set(map(repr, answers))) == len(requests) > 300

@@ -570,10 +570,10 @@ def test_a_model_that_is_not_there_leaves_the_default_one() -> None:
 
 def test_a_trace_is_kept_and_counted_in_bytes(tiny_folder: Callable[[str], Path]) -> None:
     desk, model = Office(), catalog.resolve(str(tiny_folder("bert")))
-    first = desk.kept(verbs.trace, Request(model.name, "One dog."), 1).result()
-    assert desk.kept(verbs.trace, Request(model.name, "One dog."), 1).result() is first
+    first = desk.cached(verbs.trace, Request(model.name, "One dog."), 1).result()
+    assert desk.cached(verbs.trace, Request(model.name, "One dog."), 1).result() is first
     assert desk._traces.bytes == first.bytes
-    assert desk.kept(verbs.trace, Request(model.name, "One dog."), 2).result() is not first
+    assert desk.cached(verbs.trace, Request(model.name, "One dog."), 2).result() is not first
 
 
 # ---- The calculator -------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ STEPS = (
     Step(
         "a reading",
         "from mha_viz.reader import verbs; from mha_viz.request import Request; from mha_viz.ui.cache import Office;"
-        "assert Office().kept(verbs.read, Request('toy', 'the old cat slept')).result(60).layers == 2",
+        "assert Office().cached(verbs.read, Request('toy', 'the old cat slept')).result(60).layers == 2",
         HEAVY,
     ),
     Step(

@@ -262,22 +262,22 @@ def test_the_process_ends_with_the_one_that_asks(tmp_path: Path) -> None:
 
 def test_when_all_have_gone_what_was_kept_is_given_back(desk: Office, tiny_folder: Callable[[str], Path]) -> None:
     model, other = catalog.resolve("minilm"), catalog.resolve(str(tiny_folder("bert")))
-    first = desk.kept(verbs.read, Request(model.name, cache.first_reading().text.text)).result(PATIENCE)
+    first = desk.cached(verbs.read, Request(model.name, cache.first_reading().text.text)).result(PATIENCE)
     for one in (model, other):
-        attention = desk.kept(verbs.read, Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
+        attention = desk.cached(verbs.read, Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
         desk.plane(attention)
     cache.idle()
     assert not desk.has_reading(Request(model.name, "This is read and then forgotten."))
     assert desk.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"
     assert all(shelf.bytes == 0 for shelf in (desk._packets, desk._maps, desk._distances, desk._traces))
     assert desk._reader.loaded == frozenset(), "a model that a visitor chose is not kept for nobody"
-    assert desk.kept(verbs.read, Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
+    assert desk.cached(verbs.read, Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
 
 
 def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs(desk: Office) -> None:
     cache.idle()  # other tests may have used other models
     model = catalog.resolve("minilm")
-    desk.kept(verbs.read, Request(model.name, "This is read before the rest.")).result(PATIENCE)
+    desk.cached(verbs.read, Request(model.name, "This is read before the rest.")).result(PATIENCE)
     running = desk._reader._process
     cache.idle()
     assert running is not None
@@ -298,14 +298,14 @@ def test_a_folder_whose_files_changed_is_read_again(
     folder = Path(shutil.copytree(tiny_folder("bert"), tmp_path / "model"))
     model = catalog.resolve(str(folder))
     request = Request(model.name, "One dog.")
-    before, trace = desk.kept(verbs.read, request).result(PATIENCE), desk.kept(verbs.trace, request, 0).result()
-    assert desk.kept(verbs.read, request).result(PATIENCE) is before
+    before, trace = desk.cached(verbs.read, request).result(PATIENCE), desk.cached(verbs.trace, request, 0).result()
+    assert desk.cached(verbs.read, request).result(PATIENCE) is before
     arrays = {name: 2 * array for name, array in load_file(folder / "model.safetensors").items()}
     save_file(arrays, folder / "model.safetensors", {"format": "pt"})
-    after = desk.kept(verbs.read, request).result(PATIENCE)
+    after = desk.cached(verbs.read, request).result(PATIENCE)
     assert after.key != before.key
     assert not np.allclose(after.weights, before.weights)
-    again = desk.kept(verbs.trace, request, 0).result(PATIENCE)
+    again = desk.cached(verbs.trace, request, 0).result(PATIENCE)
     assert not np.allclose(again.weights, trace.weights)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -288,12 +287,12 @@ def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
 def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, keep = Event(), Event()
 
-    def slow(module: str, order: bytes, bounds: object, tell: object, *, cancelled: Callable[[], bool]) -> bytes:
+    def slow(module: str, order: object, bounds: object, tell: object, *, cancelled: Callable[[], bool]) -> object:
         asked.set()
         until(cancelled)
         assert keep.wait(PATIENCE)
         totals = {"matches": 5, "links_read": 7, "matching_sentences": 1, "sentences_read": 1, "sentences": 400}
-        return json.dumps({**totals, "counts": [], "links": [], "text": ""}).encode()
+        return {**totals, "counts": [], "links": [], "text": ""}
 
     monkeypatch.setattr(searches_room.apart, "run", slow)
     page = PageSession({"model": "toy", "head": "L1H0"}, PAGE)
@@ -321,8 +320,8 @@ def test_a_search_that_is_stopped_gives_what_it_found(monkeypatch: pytest.Monkey
     order = {"folder": str(hub.local_folder(toy)), "name": "toy", "revision": "", "head": [1, 2], "most": 3}
     data = as_conllu(grammar.corpus(30, 5).sentences).encode()
     reports: list[float] = []
-    request = json.dumps({**order, "conditions": [""] * 11}).encode() + b"\n" + data
-    result = json.loads(work(request, reports.append, lambda: len(reports) == 2))
+    result = work({**order, "conditions": [""] * 11, "data": data}, reports.append, lambda: len(reports) == 2)
+    assert result is not None
     assert reports == pytest.approx([1 / 3, 2 / 3])
     assert (result["sentences_read"], result["sentences"]) == (20, 30)
     assert [link.weight for link in unpacked(result)] == [line[0] for line in result["links"]]

@@ -156,21 +156,21 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
     when: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"The process ends before request {when}."
-    usual, asked = Reader._ask, list[str]()
+    usual, asked = Reader.ask, list[Any]()
 
-    def ask(reader: Reader, what: str, model: str, **more: Any) -> Any:
-        asked.append(what)
-        if len([one for one in asked if one in ("means", "effects")]) == when + 1:
+    def ask(reader: Reader, verb: Any, *values: Any) -> Any:
+        asked.append(verb)
+        if len([one for one in asked if one in (verbs.measure_means, verbs.effects_of)]) == when + 1:
             assert reader._process is not None
             reader._process.kill()
             reader._process.wait()
-            asked.append("means")  # only once
-        return usual(reader, what, model, **more)
+            asked.append(verbs.measure_means)  # only once
+        return usual(reader, verb, *values)
 
     readers_are_copies(monkeypatch)
     monkeypatch.setattr(inference, "built_in", two_parts)
     monkeypatch.setattr(reader_models, "built_in", two_parts)
-    monkeypatch.setattr(Reader, "_ask", ask)
+    monkeypatch.setattr(Reader, "ask", ask)
     monkeypatch.setattr(office(), "_reader", Reader())
     page = PageSession({"text": text, "model": "toy", "how": "mean"}, PAGE)
     toy, means = means_of_the_toy()

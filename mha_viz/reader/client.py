@@ -64,7 +64,7 @@ class Reader:
         model, if it needs one."""
         packed, arrays = CODEC.pack((values, named))
         message = {"verb": verb.__name__, "values": packed}
-        heading, arrays = self._asked(verbs.model_of(*values), message, arrays)
+        heading, arrays = self._received(verbs.model_of(*values), message, arrays)
         result: T = CODEC.parse(heading["value"], arrays)
         return result
 
@@ -86,7 +86,7 @@ class Reader:
             self._process, self._spare = self._spare, None
             self._end()
 
-    def _asked(self, model: str, message: Json, arrays: Sequence[Array]) -> tuple[Json, list[Array]]:
+    def _received(self, model: str, message: Json, arrays: Sequence[Array]) -> tuple[Json, list[Array]]:
         with self._lock:
             try:
                 heading, answer = self._answered(model, message, arrays)

@@ -102,13 +102,13 @@ class Office:
         if too many requests are waiting."""
         return self._submit(lambda: self._reader.ask(verb, *values, **named))
 
-    def kept(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
+    def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
         """The same, from the cache if it was asked before: then the Future is done. Raises the errors of
         ``catalog.resolve`` too."""
         shelf, key = self._shelf(verb), _key(verb, *values)
 
         def work() -> V:
-            value = shelf.get(key)  # another visitor may have asked for it meanwhile
+            value: V | None = shelf.get(key)  # another visitor may have asked for it meanwhile
             if value is None:
                 value = shelf.put(key, self._shared(self._reader.ask(verb, *_as_words(*values), **named)))
             return value
@@ -205,8 +205,8 @@ class Office:
             self.ask(verbs.load, model.name)
 
     def _shelf(self, verb: Callable[..., object]) -> Shelf[Key, Any]:
-        own: dict[Callable[..., object], Shelf[Key, Any]] = {verbs.read: self.readings, verbs.trace: self._traces}
-        return own.get(verb, self._answers)
+        separate: dict[Callable[..., object], Shelf[Key, Any]] = {verbs.read: self.readings, verbs.trace: self._traces}
+        return separate.get(verb, self._answers)
 
     def _submit(self, work: Callable[[], V]) -> Future[V]:
         if not self._places.acquire(blocking=False):

@@ -118,7 +118,7 @@ def question_about(request: Request, where: Address) -> Question:
     place = FIRST if where.place is None else where.place
     other = where.second if where.second and where.second.strip() and where.second != request.text else ""
     of_words = Request(request.model, *request.texts, place=place, word=where.word, other=other)
-    return wait(office().kept(verbs.question, of_words), "Asking the model…")
+    return wait(office().cached(verbs.question, of_words), "Asking the model…")
 
 
 def measure_means(request: Request) -> None:
@@ -148,7 +148,7 @@ def read(request: Request) -> Attention:
     """The reading of a model whose files are on this machine. Raises what the model raises."""
     if request.off:
         measure_means(request)
-    return wait(office().kept(verbs.read, request), f"{catalog.resolve(request.model).label} is reading…")
+    return wait(office().cached(verbs.read, request), f"{catalog.resolve(request.model).label} is reading…")
 
 
 def read_by(request: Request) -> Attention | None:

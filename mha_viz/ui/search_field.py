@@ -137,7 +137,7 @@ def _reading(model: catalog.Model, what: PageRequest) -> Attention:
     request = Request(model.name, what.text, what.where.pair)
     if not (office().has_reading(request) or ready(model)):
         request = replace(request, model=catalog.default().name)  # whose picture is shown meanwhile
-    future = office().kept(verbs.read, two_stacks.of_part(request, what.where))
+    future = office().cached(verbs.read, two_stacks.of_part(request, what.where))
     try:
         return future.result(PATIENCE)
     except NotYet:

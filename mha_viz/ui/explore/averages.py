@@ -67,7 +67,7 @@ def _measured(model: str, sentences: tuple[str, ...]) -> list[Mapping[str, PerHe
 @lasting(MEASURED)
 def _measures(request: Request) -> Mapping[str, PerHead]:
     """The measures of one sentence, which was read before; cached, so callers must not change them."""
-    return measure_all(office().kept(verbs.read, request).result())
+    return measure_all(office().cached(verbs.read, request).result())
 
 
 def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> Chart:

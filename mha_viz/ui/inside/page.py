@@ -110,7 +110,7 @@ def _about(attention: Attention, head: Head, query: int, key: int) -> str:
 def _traced(what: PageRequest, attention: Attention, layer: int) -> Trace:
     """The trace of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
-    future = office().kept(verbs.trace, Request(model.name, what.text, what.where.pair), layer)
+    future = office().cached(verbs.trace, Request(model.name, what.text, what.where.pair), layer)
     return inference.wait(future, f"{model.label} is being opened…")
 
 

@@ -50,14 +50,14 @@ def answer_of(request: Request) -> Answer:
     """The answer, from the cache or from the model. Raises what the model raises."""
     if request.off:
         inference.measure_means(request)
-    return inference.wait(office().kept(verbs.answer, request), WAITING)
+    return inference.wait(office().cached(verbs.answer, request), WAITING)
 
 
 def per_head(verb: Callable[[Models, Request], Numbers], request: Request) -> Numbers:
     """One number per head for the question of a request, from the cache or from the model, with all heads on. Raises
     what the model raises."""
     whole = Request(request.model, *request.texts, question=request.question)
-    return inference.wait(office().kept(verb, whole), WAITING)
+    return inference.wait(office().cached(verb, whole), WAITING)
 
 
 def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:

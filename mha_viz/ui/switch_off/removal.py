@@ -169,7 +169,7 @@ def show_switch(attention: Attention, request: Request, where: Address) -> None:
     if wanted is None:
         return
     place = question.place if question.places else None
-    asking = office().kept(verbs.question, Request(request.model, *request.texts, place=place, word=wanted))
+    asking = office().cached(verbs.question, Request(request.model, *request.texts, place=place, word=wanted))
     other = inference.wait(asking, "Asking the model…")
     _say_switch(_switched(attention, request.about(other)), wanted)
 

@@ -47,6 +47,7 @@ UNIT: tuple[str, ...] = (
     "test_house",
     "test_intervals",
     "test_lanes",
+    "test_messages",
     "test_metrics",
     "test_mutants",
     "test_node",

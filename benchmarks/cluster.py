@@ -94,7 +94,7 @@ class _Measured:
 
     def __init__(self, client: Any, encoder: Encoder, path: Path, size: int) -> None:
         cluster = OnCluster(client, size=size)
-        client.run(warmed, tasks.Model.opened_by(encoder))
+        client.run(warmed, tasks.WorkerModel.opened_by(encoder))
         self._client, self._memory = client, list[dict[str, int]]()
         before, processor, began = self._sent(), self._processor(), time.perf_counter()
         cluster.study(encoder, cluster.open(path), progress=lambda _: self._memory.append(client.run(resident)))
@@ -118,7 +118,7 @@ class _Measured:
         yield Row("memory of a worker, last quarter beside second", late, "bytes", early, Target("share", FLAT))
 
 
-def warmed(model: tasks.Model) -> None:
+def warmed(model: tasks.WorkerModel) -> None:
     """Open the model in this process."""
     tasks.encoder_of(model)
 
@@ -185,7 +185,7 @@ def _order(encoder: Encoder, path: Path) -> tasks.Order:
 
     one = cut(str(path), 10**9)
     layout = lay_out(path.name, [one], [[survey(shard, one.kind) for shard in one.shards]])
-    return tasks.Order(layout.parts[0], tasks.Model.opened_by(encoder), tasks.Profiling(PASSES, BATCH), "")
+    return tasks.Order(layout.parts[0], tasks.WorkerModel.opened_by(encoder), tasks.Profiling(PASSES, BATCH), "")
 
 
 def _moved(sums: Sums, number: int) -> Sums:

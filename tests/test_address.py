@@ -15,7 +15,7 @@ from mha_viz.errors import UnknownHead
 from mha_viz.figures.packet import packet
 from mha_viz.text import clean
 from mha_viz.ui import address
-from mha_viz.ui.address import LONG, MAX_ENCODED, MAX_OTHER, VIEW, Address, Case, accepted, bounded, fits, read
+from mha_viz.ui.address import LONG, MAX_ENCODED, MAX_OTHER, VIEW, Address, CaseInLink, accepted, bounded, fits, read
 from tests import hostile, lanes
 from tests.page_scripts import ask_packet
 from tests.readings import reading
@@ -261,8 +261,8 @@ def test_a_url_of_many_parameters_is_cut_at_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_case_names_a_head_and_a_word_as_query_or_key() -> None:
-    assert read({"case": "L3H1.q12"}).case == Case(Head(3, 1), "q", 12)
-    assert str(Case(Head(3, 1), "k", 0)) == "L3H1.k0"
+    assert read({"case": "L3H1.q12"}).case == CaseInLink(Head(3, 1), "q", 12)
+    assert str(CaseInLink(Head(3, 1), "k", 0)) == "L3H1.k0"
     for odd in ("L3H1", "L3H1.q", "q3", "L3H1.q3.q4", "L3H1.q٣"):
         assert read({"case": odd}).case is None
         assert read({"case": odd}).complaints == (f"case={odd}",)

@@ -37,7 +37,7 @@ def test_each_reading_counts_once_and_none_where_it_has_no_number() -> None:
 
 
 def test_the_page_gives_the_means_over_its_lines(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    charts: list[takeaway.Chart] = []
+    charts: list[takeaway.PageChart] = []
     monkeypatch.setattr(takeaway, "of_reading", lambda *_: charts.extend(_[3]))
     opened("\n".join(LINES))
     (chart,) = charts

@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 from mha_viz import figure as figure_api
-from mha_viz.drawing.marks import Cells as Picture
-from mha_viz.drawing.marks import Polyline, Rect, Text
+from mha_viz.drawing.marks import CellPicture, Polyline, Rect, Text
 from mha_viz.errors import ExportError
 from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Legend, Line, Margin, Plot, Series, spans
 from mha_viz.figures.chart_axes import scale
@@ -62,7 +61,7 @@ def test_bars_at_one_place_stand_side_by_side_and_others_do_not() -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_first_row_of_cells_is_above_where_the_axis_says_so(reverse: bool) -> None:
     chart = chart_of(Cells([[0.0, 1.0], [0.5, 0.0]], 0, 1, GREYS), y=Axis(is_reversed=reverse))
-    (drawn,) = marks(chart, Picture)
+    (drawn,) = marks(chart, CellPicture)
     shades = drawn.pixels[..., 0].tolist()
     upper, lower = [255, 0], [128, 255]
     assert shades == ([upper, lower] if reverse else [lower, upper])
@@ -71,7 +70,7 @@ def test_the_first_row_of_cells_is_above_where_the_axis_says_so(reverse: bool) -
 def test_a_cell_without_a_number_is_left_out() -> None:
     chart = chart_of(Cells([[0.0, np.nan], [1.0, 1.0]], 0, 1, GREYS))
     assert len(marks(chart, Rect)) == 3
-    assert marks(chart, Picture) == []
+    assert marks(chart, CellPicture) == []
 
 
 def test_what_is_written_in_cells_is_written_in_the_file() -> None:
@@ -83,7 +82,7 @@ def test_what_is_written_in_cells_is_written_in_the_file() -> None:
 @pytest.mark.parametrize("place", ["right", "below"])
 def test_a_scale_of_colours_has_its_numbers(place: Any) -> None:
     chart = chart_of(Cells([[0.0, 1.0]], -2, 2, GREYS, scale_at=place, unit="nats" if place == "below" else ""))
-    assert len(marks(chart, Picture)) == 2
+    assert len(marks(chart, CellPicture)) == 2
     assert {"−2", "−1", "0", "1", "2"} <= set(texts(chart))
     assert ("nats" in texts(chart)) is (place == "below")
 
@@ -157,7 +156,7 @@ def test_round_numbers_stand_along_an_axis() -> None:
 
 
 def test_a_square_stays_square() -> None:
-    (drawn,) = marks(chart_of(Cells(np.zeros((4, 4)), 0, 1, GREYS), y=Axis(square=True)), Picture)
+    (drawn,) = marks(chart_of(Cells(np.zeros((4, 4)), 0, 1, GREYS), y=Axis(square=True)), CellPicture)
     assert drawn.width == pytest.approx(drawn.height)
 
 

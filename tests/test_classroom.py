@@ -22,15 +22,15 @@ from mha_viz.figures.theme import LIGHT
 from mha_viz.files.assets import page_files, page_name
 from mha_viz.ui import classroom, lesson
 from mha_viz.ui.classroom import LARGER
-from mha_viz.ui.lesson import MAX_ENCODED, MAX_REMARK, MOST, View
+from mha_viz.ui.lesson import MAX_ENCODED, MAX_REMARK, MOST, LessonView
 from tests import hostile
 from tests.files import code_in
 from tests.page_session import PageSession, press
 from tests.places import PLACES
 
 ITEMS = (
-    View("explore", {"text": "It rains.", "head": "L3H1"}, "Look at “rains”."),
-    View("roles", {"head": "L2H4"}, ""),
+    LessonView("explore", {"text": "It rains.", "head": "L3H1"}, "Look at “rains”."),
+    LessonView("roles", {"head": "L2H4"}, ""),
 )
 LINK = lesson.write(ITEMS) or ""
 

@@ -20,8 +20,8 @@ from mha_viz.analysis.replication import (
     HOLDS,
     OUTCOMES,
     RULE,
-    Measurement,
     Replication,
+    RoleScore,
 )
 from mha_viz.analysis.replication import replicate as replicated
 from mha_viz.attention import Head
@@ -133,7 +133,7 @@ def finding(role: str, detail: str) -> Finding:
 
 
 def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
-    here = Measurement(0.52, 0.5, 1234)
+    here = RoleScore(0.52, 0.5, 1234)
     replications = [
         Replication(finding("syntax", "nsubj head_row")._replace(beats_upos=False), here, HOLDS),
         Replication(finding("syntax", "obj head_to_dep"), here, RULE),

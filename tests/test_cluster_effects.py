@@ -22,7 +22,7 @@ from mha_viz.study.cluster import effects
 from mha_viz.study.cluster.effects import Cases, ClusterMeasurement
 from mha_viz.study.cluster.engine import OnCluster
 from mha_viz.study.cluster.layout import Part
-from mha_viz.study.cluster.tasks import Model, Order
+from mha_viz.study.cluster.tasks import Order, WorkerModel
 from mha_viz.study.corpus_effects import WORD, Averages, EffectSettings, Measurement
 from mha_viz.study.run import Progress
 from mha_viz.study.taken import Taken
@@ -117,7 +117,7 @@ def measure_few_until(path: str) -> None:
     """From now on, a worker measures a few parts, and others only when there is a file at this path."""
     measured, left = Cases.measured, [*range(HELD)]
 
-    def waiting(self: Cases, model: Model, part: Part) -> Taken:
+    def waiting(self: Cases, model: WorkerModel, part: Part) -> Taken:
         if left:
             left.pop()
         else:
@@ -235,7 +235,7 @@ def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder
 
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
     layout = laid_out("a", [corpus], SHARD)
-    part, model, cases = layout.parts[1], Model.opened_by(toy), Cases(WORDS, layout.corpus, False)
+    part, model, cases = layout.parts[1], WorkerModel.opened_by(toy), Cases(WORDS, layout.corpus, False)
     order = Order(part, model, cases, "")
     drawn = order._replace(measure=cases._replace(drawn=True))
     shard = part.shard._replace(path="/b.conllu")
@@ -266,7 +266,7 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
 def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: Path, damage: bytes | None) -> None:
     layout = laid_out("a", [corpus], SHARD)
     cases = Cases(WORDS, layout.corpus, False)
-    order = Order(layout.parts[1], Model.opened_by(toy), cases, str(tmp_path))
+    order = Order(layout.parts[1], WorkerModel.opened_by(toy), cases, str(tmp_path))
     first = effects.measure(order)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
@@ -283,7 +283,7 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     cases, together = Cases(SENTENCES, layout.corpus, True), Taken()
     for part in layout.parts:
         if cases.sentences(part) > 0:
-            together.add(effects.measure(Order(part, Model.opened_by(toy), cases, "")))
+            together.add(effects.measure(Order(part, WorkerModel.opened_by(toy), cases, "")))
     assert together.units == whole.taken.units
     assert len(together.units) > 10
     np.testing.assert_allclose(together.cases, whole.taken.cases, atol=1e-6)

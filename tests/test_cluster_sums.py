@@ -52,7 +52,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def orders(encoder: Encoder, layout: Layout, folder: str = "") -> list[Order]:
-    model, profiling = tasks.Model.opened_by(encoder), Profiling(PASSES, BATCH)
+    model, profiling = tasks.WorkerModel.opened_by(encoder), Profiling(PASSES, BATCH)
     return [Order(part, model, profiling, folder) for part in layout.parts]
 
 

@@ -17,7 +17,7 @@ from websockets.asyncio.client import connect
 
 from mha_viz.serving import connections, start
 from mha_viz.serving.connections import A_TAB, Bounded, Connections, protocol
-from mha_viz.serving.settings import Settings
+from mha_viz.serving.settings import ServerSettings
 from tests.waiting import PATIENCE
 from tests.web_session import run
 
@@ -34,7 +34,7 @@ async def _stay(socket: WebSocket) -> None:
 
 
 @asynccontextmanager
-async def serving(settings: Settings) -> AsyncIterator[int]:
+async def serving(settings: ServerSettings) -> AsyncIterator[int]:
     """A server with these limits, and nothing of the app; its port."""
     app = Starlette(routes=[Route("/", _answer), WebSocketRoute("/socket", _stay)])
     chosen = {"http": protocol(settings), "ws": "websockets-sansio", "log_config": None}
@@ -100,7 +100,7 @@ def deadlines(monkeypatch: pytest.MonkeyPatch) -> Deadlines:
 @pytest.mark.parametrize("parts", [(), (HALF,), (HALF + b"\r\n", HALF)], ids=["nothing", "half", "half of the second"])
 def test_a_request_s_head_has_a_deadline(parts: tuple[bytes, ...], deadlines: Deadlines) -> None:
     async def wait() -> None:
-        async with serving(Settings()) as port:
+        async with serving(ServerSettings()) as port:
             answers = asyncio.create_task(received(port, *parts))
             assert await deadlines.pass_by(awaited=2 if HALF in parts else 1) == 1
             assert (await answers).count(b"200 OK") == len(parts[1:])
@@ -110,7 +110,7 @@ def test_a_request_s_head_has_a_deadline(parts: tuple[bytes, ...], deadlines: De
 
 def test_whoever_sends_a_whole_head_stays(deadlines: Deadlines) -> None:
     async def stay() -> None:
-        async with serving(Settings()) as port, connect(f"ws://127.0.0.1:{port}/socket", proxy=None) as socket:
+        async with serving(ServerSettings()) as port, connect(f"ws://127.0.0.1:{port}/socket", proxy=None) as socket:
             assert await deadlines.pass_by(awaited=1) == 0
             await (await socket.ping())
             await socket.send("here")  # still open
@@ -122,7 +122,7 @@ def test_one_address_has_its_share_of_connections(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(connections, "is_loopback", lambda _: False)
 
     async def crowd() -> None:
-        async with serving(Settings(per_address=1)) as port:
+        async with serving(ServerSettings(per_address=1)) as port:
             sockets = [await connect(f"ws://127.0.0.1:{port}/socket", proxy=None) for _ in range(A_TAB)]
             refused = await received(port)
             assert refused.startswith(b"HTTP/1.1 503")
@@ -138,7 +138,7 @@ def test_one_address_has_its_share_of_connections(monkeypatch: pytest.MonkeyPatc
 
 def test_proxies_and_this_machine_have_no_limit_and_few_descriptors_lower_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "descriptor_limit", lambda: 12)
-    counted = Connections(Settings(proxies=("10.0.0.0/24",)))
+    counted = Connections(ServerSettings(proxies=("10.0.0.0/24",)))
     for address in ("127.0.0.1", "10.0.0.9", ""):
         assert not [number for number in range(9) if counted.enter(address)]
     assert [counted.enter("10.0.1.1") for _ in range(4)] == [False, False, False, True]
@@ -150,5 +150,5 @@ def test_proxies_and_this_machine_have_no_limit_and_few_descriptors_lower_it(mon
 def test_the_server_is_started_with_these_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = starlette_server._get_uvicorn_config_kwargs
     monkeypatch.setattr(starlette_server, "_get_uvicorn_config_kwargs", usual)  # restored afterwards
-    start._bound_connections(Settings())
+    start._bound_connections(ServerSettings())
     assert starlette_server._get_uvicorn_config_kwargs()["http"].__name__ == "Bounded"

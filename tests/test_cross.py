@@ -22,7 +22,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, ShapeError
 from mha_viz.figures.correspondence import Panel, held_by_panels
 from mha_viz.figures.difference import signed
-from mha_viz.figures.packet import Link, link_weights, packet
+from mha_viz.figures.packet import RankedLink, link_weights, packet
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, block, shown, units
 from mha_viz.reader.verbs import CODEC
@@ -196,7 +196,7 @@ def test_the_page_decodes_what_python_draws(cross: Attention) -> None:
 
 
 def test_the_page_ranks_heads_by_a_link_between_the_texts(cross: Attention) -> None:
-    links = Link(3, 2, True), Link(3, 2, False)  # of words, and of pieces
+    links = RankedLink(3, 2, True), RankedLink(3, 2, False)  # of words, and of pieces
     views = [{"unit": unit, "link": {"query": 3, "key": 2}} for unit in ("words", "pieces")]
     packets = [packet(cross, [Head(0, 0)], link) for link in links]
     asked = [{"packet": raw, "ask": "ranking", "view": view} for raw, view in zip(packets, views, strict=True)]

@@ -26,7 +26,7 @@ from reportlab.pdfgen.canvas import Canvas
 from mha_viz import exports
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Cells, Curve, Drawing, Rect, Text
+from mha_viz.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
 from mha_viz.errors import ExportError
 from mha_viz.figures.compare import compare
 from mha_viz.figures.correspondence import Panel
@@ -81,7 +81,7 @@ def test_few_cells_are_rectangles_and_many_one_picture() -> None:
     small, large = (np.zeros((n, n, 3), np.uint8) for n in (4, 64))
     for pixels in (small, large):
         pixels[np.arange(len(pixels)), np.arange(len(pixels))] = (18, 92, 161)
-    few, many = (Drawing(90, 90, (Cells(5, 5, 80, 80, pixels),)) for pixels in (small, large))
+    few, many = (Drawing(90, 90, (CellPicture(5, 5, 80, 80, pixels),)) for pixels in (small, large))
     root = Tree.fromstring(exports.drawing_bytes(few, ".svg"))
     assert len([r for r in root.iter(f"{SVG}rect") if r.get("fill") == "#125ca1"]) == 4
     root = Tree.fromstring(exports.drawing_bytes(many, ".svg"))
@@ -187,7 +187,7 @@ def test_a_resolution_that_no_picture_has_is_refused(dpi: float) -> None:
 def test_lines_between_cells_are_equally_thick_and_sharp_in_png(dpi: int) -> None:
     pixels = np.zeros((40, 40, 3), np.uint8)
     lines = [Rect(10 + c * 7.3 - 0.3, 10, 0.6, 292, fill="#ffffff") for c in range(1, 40)]
-    drawing = Drawing(312, 312, (Cells(10, 10, 292, 292, pixels), *lines))
+    drawing = Drawing(312, 312, (CellPicture(10, 10, 292, 292, pixels), *lines))
     image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", dpi))).convert("L")
     row = np.asarray(image)[image.height // 2]
     assert set(row.tolist()) == {0, 255}
@@ -200,7 +200,7 @@ def test_a_veil_leaves_no_edge_of_the_cells_uncovered() -> None:
     pixels = np.zeros((7, 7, 3), np.uint8)
     for at in (10.0, 10.13, 10.27, 10.41, 10.58, 10.75):
         veil = Rect(at, at, 70.7, 70.7, fill="#ffffff", opacity=0.5)
-        drawing = Drawing(90, 90, (Cells(at, at, 70.7, 70.7, pixels), veil))
+        drawing = Drawing(90, 90, (CellPicture(at, at, 70.7, 70.7, pixels), veil))
         for dpi in (96, 110, 144, 200):
             image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", dpi))).convert("L")
             assert np.asarray(image).min() >= 120
@@ -215,7 +215,7 @@ def test_a_picture_beyond_all_bounds_is_refused_before_it_is_drawn() -> None:
 
 def test_cells_keep_sharp_edges_in_every_format() -> None:
     pixels = np.array([[[255, 0, 0], [0, 0, 255]]] * 2, np.uint8)
-    drawing = Drawing(40, 40, (Cells(0, 0, 40, 40, pixels),))
+    drawing = Drawing(40, 40, (CellPicture(0, 0, 40, 40, pixels),))
     for image in (
         Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 144))).convert("RGB"),
         rendered(exports.drawing_bytes(drawing, ".pdf"), 2),
@@ -432,7 +432,7 @@ def test_axes_hold_every_mark_and_a_formula_is_only_text() -> None:
     drawing = heatmap(labelled(r"$\frac{$", "x"), Head(0, 0))
     axes = exports.draw(drawing)
     assert [t.get_text() for t in axes.texts] == list(drawing.texts())
-    assert len(axes.images) == len([m for m in drawing.marks if isinstance(m, Cells)])
+    assert len(axes.images) == len([m for m in drawing.marks if isinstance(m, CellPicture)])
     assert len(axes.patches) == 1 + len([m for m in drawing.marks if isinstance(m, Rect | Curve)])  # 1: the paper
     axes.figure.canvas.draw()
     assert tuple(axes.figure.get_size_inches()) == pytest.approx((drawing.width / 72, drawing.height / 72))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing.marks import POINTS_PER_MM, Cells, Curve, Drawing, Text
+from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Drawing, Text
 from mha_viz.errors import FigureWarning
 from mha_viz.figures.compare import compare
 from mha_viz.figures.correspondence import Panel
@@ -154,7 +154,9 @@ def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every
     (note,) = [note for note in drawing.notes if "around what is held" in str(note)]
     assert "raise max_height_mm or width_mm, or lower font_pt" in str(note)
     assert "rows and columns is labelled." in whole.full_caption
-    every, around = (next(m for m in d.marks if isinstance(m, Cells)).pixels for d in (whole, drawing))  # [row, column]
+    every, around = (
+        next(m for m in d.marks if isinstance(m, CellPicture)).pixels for d in (whole, drawing)
+    )  # [row, column]
     assert (every.shape[:2], around.shape[:2]) == ((160, 160), (31, 31))
     assert (around == every[105:136, 89:120]).all()
 

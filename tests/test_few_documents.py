@@ -12,7 +12,7 @@ from mha_viz.analysis.corpus_effects import CorpusEffect
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.profile import Profile, read_profile
-from mha_viz.analysis.replication import HOLDS, Measurement, Replication
+from mha_viz.analysis.replication import HOLDS, Replication, RoleScore
 from mha_viz.attention import Head
 from mha_viz.cli import effect, outcomes, used
 from mha_viz.figures.role_words import over, standing_with_numbers
@@ -47,7 +47,7 @@ def _card(documents: int) -> str:
 
 
 def _replicate(documents: int) -> str:
-    here = Measurement(0.8, 0.5, 200, 0.7, 0.9, documents=documents)
+    here = RoleScore(0.8, 0.5, 200, 0.7, 0.9, documents=documents)
     there, other = (Profile({"model": "toy", "corpus": name, "definitions": "3"}, {}) for name in ("A", "B"))
     return "\n".join(outcomes.lines([Replication(FINDING, here, HOLDS)], there, other))
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import POINTS_PER_MM, Cells, Curve, Rect, Text
+from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Rect, Text
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.figures import caption
 from mha_viz.figures.compare import compare
@@ -179,7 +179,7 @@ def test_a_figure_is_as_wide_as_it_was_asked_to_be_and_nothing_sticks_out(width:
     for drawing in figures:
         assert drawing.width == pytest.approx(width * POINTS_PER_MM)
         for mark in drawing.marks:
-            if isinstance(mark, Cells):
+            if isinstance(mark, CellPicture):
                 assert mark.x >= -0.01
                 assert mark.x + mark.width <= drawing.width + 0.01
                 assert mark.y + mark.height <= drawing.height + 0.01
@@ -192,7 +192,7 @@ def test_labels_have_the_asked_size() -> None:
 
 def test_the_cells_of_a_heatmap_are_the_weights_on_the_ramp() -> None:
     attention = reading()
-    cells = next(m for m in heatmap(attention, H, View(unit="pieces")).marks if isinstance(m, Cells))
+    cells = next(m for m in heatmap(attention, H, View(unit="pieces")).marks if isinstance(m, CellPicture))
     expected = palette(LIGHT.ramp)[np.rint(attention[H].astype(float) * 255).astype(int)]
     assert (cells.pixels == expected).all()
 
@@ -276,7 +276,7 @@ def test_a_long_text_is_pooled_in_the_grid_so_that_peaks_stay() -> None:
     assert small.max() == 1
     assert (pooled(w[:50, :50], 96) == w[:50, :50]).all()
     drawing = grid(long_reading(2, 2, 200))
-    assert max(max(m.pixels.shape) for m in drawing.marks if isinstance(m, Cells)) <= 96
+    assert max(max(m.pixels.shape) for m in drawing.marks if isinstance(m, CellPicture)) <= 96
 
 
 def test_a_head_that_is_not_there_and_none_at_all() -> None:

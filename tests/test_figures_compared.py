@@ -11,7 +11,7 @@ import pytest
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing.marks import POINTS_PER_MM, Cells, Rect, Text
+from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Rect, Text
 from mha_viz.errors import SettingError
 from mha_viz.figures.compare import compare
 from mha_viz.figures.correspondence import Panel, held_in, mismatch, pin_in
@@ -34,7 +34,7 @@ H = Head(1, 2)
 def test_all_panels_share_one_scale() -> None:
     one, two = reading(words=(1, 1), seed=1), reading(words=(1, 1), seed=2)
     drawing = compare([Panel(one, H), Panel(two, H)], View(unit="pieces", scale="head"))
-    cells = [m for m in drawing.marks if isinstance(m, Cells)][:2]
+    cells = [m for m in drawing.marks if isinstance(m, CellPicture)][:2]
     top = max(one[H].max(), two[H].max())
     for mark, attention in zip(cells, (one, two), strict=True):
         expected = palette(LIGHT.ramp)[np.rint(attention[H].astype(float) * 255 / float(top)).astype(int)]
@@ -56,7 +56,7 @@ def test_a_difference_by_hand() -> None:
     assert subtracted.d == pytest.approx(two[Head(0, 0)] - one[H])
     assert levels(np.array([-0.5, 0, 0.25, 0.5], np.float32), 0.5).tolist() == [1, 128, 192, 255]
     assert levels(np.zeros(2, np.float32), 0).tolist() == [128, 128]
-    cells = next(m for m in difference(Panel(one, H), Panel(one, H)).marks if isinstance(m, Cells))
+    cells = next(m for m in difference(Panel(one, H), Panel(one, H)).marks if isinstance(m, CellPicture))
     assert {tuple(c) for row in cells.pixels.tolist() for c in row} == {tuple(palette(LIGHT.signed)[128].tolist())}
 
 
@@ -173,7 +173,7 @@ def test_pieces_are_subtracted_only_where_the_same_word_is_cut_the_same() -> Non
 
 def test_cells_of_a_comparison_have_one_size_whatever_the_sentences() -> None:
     panels = [Panel(reading(words=words), H) for words in ((1, 1), (1,) * 9, (2, 1, 1))]
-    cells = [m for m in compare(panels, columns=3).marks if isinstance(m, Cells)][:3]
+    cells = [m for m in compare(panels, columns=3).marks if isinstance(m, CellPicture)][:3]
     assert len({round(m.width / m.pixels.shape[1], 6) for m in cells}) == 1
     assert len({round(m.y, 6) for m in cells}) == 1
     drawing = compare(panels, kind="links", columns=3)
@@ -185,7 +185,7 @@ def test_cells_of_a_comparison_have_one_size_whatever_the_sentences() -> None:
 )
 def test_panels_stand_in_even_rows_unless_told(count: int, columns: int | None, rows: list[int]) -> None:
     drawing = compare([Panel(reading(words=(1, 1)), H)] * count, columns=columns)
-    tops = [round(m.y, 3) for m in drawing.marks if isinstance(m, Cells)][:count]
+    tops = [round(m.y, 3) for m in drawing.marks if isinstance(m, CellPicture)][:count]
     assert [tops.count(y) for y in dict.fromkeys(tops)] == rows
 
 
@@ -239,7 +239,7 @@ def test_where_labels_are_crowded_special_tokens_keep_theirs() -> None:
 def test_a_small_matrix_stands_in_the_middle_of_its_page() -> None:
     attention = reading(words=(1, 1))
     drawing = heatmap(attention, H, None, Size(width_mm=178))
-    cells = next(mark for mark in drawing.marks if isinstance(mark, Cells))
+    cells = next(mark for mark in drawing.marks if isinstance(mark, CellPicture))
     assert drawing.width == pytest.approx(178 * POINTS_PER_MM)
     assert cells.width / len(attention.text) == pytest.approx(84 * 8 / 13)
     left = min(mark.x for mark in drawing.marks if isinstance(mark, Text) and mark.text.startswith("rows:"))

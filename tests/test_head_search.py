@@ -15,7 +15,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.role_words import best_baseline, plain_name, standing_with_numbers
 from mha_viz.files.assets import asset
 from mha_viz.ui import head_search
-from mha_viz.ui.head_search import LISTED, NO_ROLE, Answer
+from mha_viz.ui.head_search import LISTED, NO_ROLE, HeadAnswer
 from tests.readings import ducks
 
 
@@ -51,7 +51,7 @@ def table(name: str) -> Any:
     return TABLES.get(name)
 
 
-def answers(typed: str) -> tuple[Answer, ...]:
+def answers(typed: str) -> tuple[HeadAnswer, ...]:
     group = head_search.by_role(typed, FINDINGS, table)
     assert group is not None
     return group.answers
@@ -84,7 +84,7 @@ def test_each_way_to_read_a_name_is_a_group_with_the_roles_of_its_head() -> None
     groups = head_search.of_names("4-2", head_search.named("4-2"), lambda head: True, FINDINGS)
     assert [group.title for group in groups] == ["4-2, counted from 1, as in papers", "4-2, counted from 0"]
     assert [answer.does for answer in groups[0].answers] == ["its verb → object (obj)"]  # once, not in both directions
-    assert groups[1].answers == (Answer(Head(4, 2), "No role was found for this head."),)
+    assert groups[1].answers == (HeadAnswer(Head(4, 2), "No role was found for this head."),)
 
 
 def test_a_head_that_the_model_lacks_is_not_offered() -> None:

@@ -15,7 +15,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog, folder, hub, inspection
 from mha_viz.models.catalog import Model
 from mha_viz.serving import start
-from mha_viz.serving.settings import Settings
+from mha_viz.serving.settings import ServerSettings
 
 pytestmark = pytest.mark.app
 
@@ -45,7 +45,7 @@ def test_a_server_opens_no_file_of_a_stranger(stranger: Model, monkeypatch: pyte
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "")
     with pytest.raises(Stopped):
-        start._run({}, Settings())
+        start._run({}, ServerSettings())
     opened: list[str] = []
     watched = stranger.path
 

@@ -25,7 +25,7 @@ from mha_viz.ui import tour
 from mha_viz.ui.inside import page as inside
 from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.lab import questions
-from mha_viz.ui.lab.questions import Question
+from mha_viz.ui.lab.questions import QuizQuestion
 from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
 from mha_viz.ui.roles import learning
@@ -124,7 +124,7 @@ EVERY_PAGE = {question.page: question for question in QUESTIONS}.values()  # one
 
 
 @pytest.mark.parametrize("question", lanes.some(QUESTIONS, *EVERY_PAGE), ids=lambda question: question.see)
-def test_a_question_leads_to_its_experiment(question: Question) -> None:
+def test_a_question_leads_to_its_experiment(question: QuizQuestion) -> None:
     page = visit(question.page, **question.parameters, guess="skip")
     assert "does not exist" not in page.said
     if "experiment" in question.parameters:

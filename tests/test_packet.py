@@ -15,7 +15,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import UnknownHead
 from mha_viz.figures.packet import (
     THUMB_BYTES,
-    Link,
+    RankedLink,
     Start,
     bins,
     full_heads,
@@ -233,18 +233,18 @@ def test_bins_cover_every_token_once_and_never_exceed_the_side(places: tuple[int
 
 def test_the_link_of_two_words_is_the_sum_to_pieces_and_the_mean_from_pieces() -> None:
     attention = reading(2, 3, (1, 2, 3))
-    pieces_only = link_weights(attention, Link(2, 5, words=False))
+    pieces_only = link_weights(attention, RankedLink(2, 5, words=False))
     np.testing.assert_array_equal(pieces_only, attention.weights[:, :, 2, 5])
-    whole = link_weights(attention, Link(query=3, key=5, words=True))
+    whole = link_weights(attention, RankedLink(query=3, key=5, words=True))
     np.testing.assert_allclose(whole, attention.by_words().weights[:, :, 2, 3], atol=1e-6)
 
 
 def test_a_long_text_brings_the_link_along_and_a_short_one_needs_none() -> None:
     long = long_reading(12, 12, 100)
-    link = unpack(packet(long, [Head(0, 0)], Link(7, 9, words=False))).header["link"]
+    link = unpack(packet(long, [Head(0, 0)], RankedLink(7, 9, words=False))).header["link"]
     assert (link["query"], link["key"], link["words"]) == (7, 9, False)
     np.testing.assert_allclose(link["weights"], long.weights[:, :, 7, 9].ravel(), atol=1e-5)
-    assert "link" not in unpack(packet(reading(), [Head(0, 0)], Link(1, 2, words=True))).header
+    assert "link" not in unpack(packet(reading(), [Head(0, 0)], RankedLink(1, 2, words=True))).header
 
 
 # ---- The same bytes in JavaScript ------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def test_javascript_spreads_a_row_evenly_that_was_all_on_special_tokens() -> Non
 def test_javascript_ranks_heads_as_python_does_with_and_without_the_matrices() -> None:
     short, long = reading(3, 4, (1, 2, 3)), long_reading(12, 12, 100)
     cases = [
-        (attention, Link(query, key, words))
+        (attention, RankedLink(query, key, words))
         for words in (True, False)
         for attention, query, key in ((short, 3, 5), (long, 7, 9))
     ]
@@ -357,7 +357,7 @@ def test_javascript_ranks_heads_as_python_does_with_and_without_the_matrices() -
 
 
 def test_javascript_waits_for_the_server_when_it_lacks_the_link() -> None:
-    raw = packet(long_reading(12, 12, 100), [Head(0, 0)], Link(7, 9, words=True))
+    raw = packet(long_reading(12, 12, 100), [Head(0, 0)], RankedLink(7, 9, words=True))
     others = [{"unit": "words", "link": {"query": 9, "key": 7}}, {"unit": "pieces", "link": {"query": 7, "key": 9}}]
     assert ask_packet(*[{"packet": raw, "ask": "ranking", "view": view} for view in others]) == [None, None]
 

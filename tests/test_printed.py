@@ -13,7 +13,7 @@ from PIL import Image
 
 from mha_viz import exports
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing.marks import Cells, Curve, Drawing, Rect, Text
+from mha_viz.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
 from mha_viz.figures import arcs
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import difference, levels, signed
@@ -95,7 +95,7 @@ def test_every_negative_cell_has_its_minus_and_no_other_has(how: str, look: str)
     first, second = (Panel(reading(words=(1,) * 8, seed=seed), H) for seed in (1, 2))
     drawing = difference(first, second, None, Size(look=look))  # type: ignore[arg-type]
     picture = RENDERED[how](drawing)
-    cells = next(m for m in drawing.marks if isinstance(m, Cells))
+    cells = next(m for m in drawing.marks if isinstance(m, CellPicture))
     d = signed(first, second, View()).d
     marked = d <= -FAINT * np.abs(d).max()
     assert all(kind.any() for kind in (marked, d > 0, ~marked & (d < 0)))
@@ -122,7 +122,7 @@ def test_the_legend_and_the_caption_say_what_a_minus_means(width: float) -> None
 def test_a_difference_of_nothing_has_no_minus() -> None:
     even = Attention.from_tensors([np.full((2, 3, 3), 1 / 3)], ["a", "b", "c"])
     drawing = difference(Panel(even, Head(0, 0)), Panel(even, Head(0, 1)))
-    cells = next(m for m in drawing.marks if isinstance(m, Cells))
+    cells = next(m for m in drawing.marks if isinstance(m, CellPicture))
     small = [m for m in drawing.marks if isinstance(m, Rect) and m.fill and m.y > cells.y and m.width < cells.width / 3]
     assert not [m for m in small if m.height > m.width * 0.05 and m.width < cells.width / 6]
 

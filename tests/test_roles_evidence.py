@@ -25,7 +25,7 @@ from mha_viz.models import catalog
 from mha_viz.study import child
 from mha_viz.ui import searches as searches_room
 from mha_viz.ui import studies as studies_room
-from mha_viz.ui.address import MAX_ENCODED, Case
+from mha_viz.ui.address import MAX_ENCODED, CaseInLink
 from mha_viz.ui.annotated import annotated, built_in
 from mha_viz.ui.explore.case import excerpt
 from mha_viz.ui.roles import readable
@@ -168,18 +168,18 @@ def test_a_link_holds_the_annotation_of_a_sentence() -> None:
     words = (Word("Ann", "PROPN", 1, "nsubj"), Word("left", "VERB", None, "root"), Word("she", "PRON", 3, "nsubj"),
              Word("sang", "VERB", None, "root"))  # fmt: skip
     sentence = Sentence(words, (Mention("1", 0, 1, 0), Mention("1", 2, 3, 2)))
-    query = readable.link(sentence, Case(Head(3, 1), "q", 2), "coreference")
+    query = readable.link(sentence, CaseInLink(Head(3, 1), "q", 2), "coreference")
     assert query is not None
     assert (query["case"], query["gold"]) == ("L3H1.q2", "coreference")
     annotation = annotated(query["text"])
     assert annotation is not None
     assert (annotation.sentence.words, annotation.sentence.mentions) == (words, sentence.mentions)
     built_in_sentence = built_in().sentences[0]
-    assert readable.link(built_in_sentence, Case(Head(0, 0), "k", 1), "") == {
+    assert readable.link(built_in_sentence, CaseInLink(Head(0, 0), "k", 1), "") == {
         "text": " ".join(built_in_sentence.forms),
         "case": "L0H0.k1",
     }
-    assert readable.link(Sentence(words * 80), Case(Head(0, 0), "q", 0), "") is None
+    assert readable.link(Sentence(words * 80), CaseInLink(Head(0, 0), "q", 0), "") is None
 
 
 def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
@@ -191,7 +191,7 @@ def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
     mentions = tuple(Mention(f"person-{start % 3}", start, end, start) for start, end in spans)
     sentence = Sentence(words, (*mentions, Mention("person-9", 0, 9, 0)))
     assert len(quote(as_conllu([sentence]))) > MAX_ENCODED
-    query = readable.link(sentence, Case(Head(3, 1), "q", 12), "coreference")
+    query = readable.link(sentence, CaseInLink(Head(3, 1), "q", 12), "coreference")
     assert query is not None
     held = annotated(query["text"])
     assert held is not None
@@ -201,7 +201,9 @@ def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
     assert [one[:3] for one in after] == [one[:3] for one in before]
     assert len(after) == 24
     long = "word" * 40  # no link has room for such words
-    assert readable.link(Sentence(tuple(Word(long) for _ in words)), Case(Head(3, 1), "q", 1), "coreference") is None
+    assert (
+        readable.link(Sentence(tuple(Word(long) for _ in words)), CaseInLink(Head(3, 1), "q", 1), "coreference") is None
+    )
 
 
 @pytest.mark.usefixtures("studies_in_process")

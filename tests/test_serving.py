@@ -37,7 +37,7 @@ from mha_viz.models import folder
 from mha_viz.serving import seats as seating
 from mha_viz.serving import start, sweeping, waits
 from mha_viz.serving.seats import Gate, Seats, _Paced, _Tab, address_of
-from mha_viz.serving.settings import Settings, from_environment, is_loopback
+from mha_viz.serving.settings import ServerSettings, from_environment, is_loopback
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
@@ -325,7 +325,7 @@ def test_a_proxy_that_the_owner_names_tells_addresses(full: AppServer) -> None:
 
 
 def test_an_address_has_its_share() -> None:
-    seats = Seats(Settings(sessions=5, per_address=2))
+    seats = Seats(ServerSettings(sessions=5, per_address=2))
     seats.sit("10.0.0.1")
     assert seats.refusal("10.0.0.1") == ""
     seats.sit("10.0.0.1")
@@ -347,7 +347,7 @@ def test_nobody_new_is_let_in_while_visitors_wait(monkeypatch: pytest.MonkeyPatc
     """Of 20 waits one may be long; what has not ended counts; half a minute later all is forgotten."""
     now = 100.0
     monkeypatch.setattr(waits.time, "monotonic", lambda: now)
-    seats = Seats(Settings())
+    seats = Seats(ServerSettings())
     acts, ends = _ACTS, _ENDS
     again = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=2).SerializeToString()}
     for tab in range(20):
@@ -372,7 +372,7 @@ def test_nobody_new_is_let_in_while_visitors_wait(monkeypatch: pytest.MonkeyPatc
 
 def test_a_socket_that_the_app_ends_leaves_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """The app ends a WebSocket without asking for another message, for example after one that it cannot read."""
-    seats, now = Seats(Settings()), 100.0
+    seats, now = Seats(ServerSettings()), 100.0
     monkeypatch.setattr(waits.time, "monotonic", lambda: now)
 
     async def ends_it(scope: Scope, receive: Receive, send: Send) -> None:
@@ -392,7 +392,7 @@ def test_tabs_that_read_nothing_shut_the_door_for_nobody(monkeypatch: pytest.Mon
     """All of one address: of its unfinished waits one counts; and what the server could not send is no wait for it."""
     now = 100.0
     monkeypatch.setattr(waits.time, "monotonic", lambda: now)
-    seats = Seats(Settings())
+    seats = Seats(ServerSettings())
     for tab in range(60):
         seats.waits.note_received(tab, _ACTS, "10.0.0.1")
     for tab in range(100, 119):
@@ -418,7 +418,7 @@ def test_tabs_that_read_nothing_shut_the_door_for_nobody(monkeypatch: pytest.Mon
 
 def test_whoever_is_in_may_reload_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """By cookie, or by address without one; a second time only after leaving again. Who is told to wait counts once."""
-    seats, now = Seats(Settings()), 100.0
+    seats, now = Seats(ServerSettings()), 100.0
     monkeypatch.setattr(waits.time, "monotonic", lambda: now)
     monkeypatch.setattr(seating, "_resumes", lambda _: False)
     gate = Gate(_served, seats)
@@ -439,7 +439,7 @@ def test_whoever_is_in_may_reload_while_others_wait(monkeypatch: pytest.MonkeyPa
 
 
 def test_whoever_has_a_place_may_reload_when_all_are_taken() -> None:
-    seats, mine = Seats(Settings(sessions=1)), f"{XSRF}=2|01020304|aabbccdd|1"
+    seats, mine = Seats(ServerSettings(sessions=1)), f"{XSRF}=2|01020304|aabbccdd|1"
     gate = Gate(_served, seats)
     pages: list[int] = []
 
@@ -771,7 +771,7 @@ def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.Monke
     monkeypatch.setattr(sweeping, "QUIET", 0.0)
 
     async def an_evening() -> list[int]:
-        seats, rounds, counts = Seats(Settings()), _Rounds(), []
+        seats, rounds, counts = Seats(ServerSettings()), _Rounds(), []
         sweeper = asyncio.create_task(sweep(seats, Waiting(45), rounds))  # type: ignore[arg-type]
         for _ in range(2):
             await rounds.three()
@@ -846,9 +846,9 @@ def test_a_misspelled_setting_is_named(name: str, value: str) -> None:
 
 
 def test_settings_are_read() -> None:
-    assert from_environment({}) == Settings()
+    assert from_environment({}) == ServerSettings()
     given = {"MHA_VIZ_HOSTS": "[::1], *.example.org", "MHA_VIZ_PROXIES": "10.0.0.0/8 ::1", "MHA_VIZ_SESSIONS": "40"}
-    assert from_environment(given) == Settings(
+    assert from_environment(given) == ServerSettings(
         hosts=("::1", "*.example.org"), proxies=("10.0.0.0/8", "::1"), sessions=40
     )
 

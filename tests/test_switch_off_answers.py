@@ -33,7 +33,7 @@ from mha_viz.ui.address import read
 from mha_viz.ui.cache import Office
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.switch_off.ranked import RANDOM
-from mha_viz.ui.takeaway import Chart, Offer
+from mha_viz.ui.takeaway import Offer, PageChart
 from tests import lanes, tiny_models
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("no_hub")
 
 PAGE = "pages/60_switch_off.py"
 MASKED = "the dog [MASK] the girl ."
-shown_charts: list[Chart] = []  # of the page that was drawn last
+shown_charts: list[PageChart] = []  # of the page that was drawn last
 
 
 def visit(**url: Any) -> PageSession:
@@ -186,7 +186,7 @@ def ranking(page: PageSession) -> Table:
 def shown_charts_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = takeaway.of_charts
 
-    def of_charts(charts_of_page: Sequence[Chart], before: Sequence[Offer] = ()) -> None:
+    def of_charts(charts_of_page: Sequence[PageChart], before: Sequence[Offer] = ()) -> None:
         shown_charts[:] = charts_of_page
         usual(charts_of_page, before)
 

@@ -28,7 +28,7 @@ from mha_viz.training.attention import (
     wide_matrices,
 )
 from mha_viz.training.experiments import (
-    Progress,
+    ExperimentProgress,
     cosines,
     importance,
     loss_of,
@@ -272,7 +272,7 @@ def test_heads_that_can_go() -> None:
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_runs_and_can_be_kept(experiment: str) -> None:
-    progress: list[Progress] = []
+    progress: list[ExperimentProgress] = []
     result = run(short(experiment, d_model=16, heads=4), progress.append)
     assert progress[0].fraction == 0
     assert progress[-1].fraction == 1
@@ -310,7 +310,7 @@ def test_both_trainings_of_the_penalty_start_alike_and_only_one_is_punished() ->
 
 
 def test_a_run_is_stopped_in_the_middle() -> None:
-    progress: list[Progress] = []
+    progress: list[ExperimentProgress] = []
     with pytest.raises(Cancelled):
         run(short(IDENTICAL, steps=50), progress.append, lambda: len(progress) == 5)
     assert len(progress) == 5

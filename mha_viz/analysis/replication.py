@@ -42,7 +42,7 @@ HEADING = (
 )
 
 
-class Measurement(NamedTuple):
+class RoleScore(NamedTuple):
     """The score of a head on a corpus; the interval is NaN if the score is not a share of cases. ``upos``: the score
     of the nearest word of one part of speech, NaN except for syntax. ``documents``: how many the interval is over.
     ``is_met``: whether a role with a threshold meets it."""
@@ -62,7 +62,7 @@ class Replication(NamedTuple):
     OUTCOMES."""
 
     finding: Finding
-    here: Measurement | None
+    here: RoleScore | None
     outcome: str
 
 
@@ -103,7 +103,7 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     return Replications(_replicated(finding, measured.of(finding)) for finding in findings)
 
 
-def _replicated(finding: Finding, here: Measurement | None) -> Replication:
+def _replicated(finding: Finding, here: RoleScore | None) -> Replication:
     if here is None:
         return Replication(finding, here, ABSENT)
     if here.n < CASES:
@@ -113,7 +113,7 @@ def _replicated(finding: Finding, here: Measurement | None) -> Replication:
     return Replication(finding, here, _outcome(finding.score if math.isnan(finding.lowest) else finding.lowest, here))
 
 
-def _outcome(before: float, here: Measurement) -> str:
+def _outcome(before: float, here: RoleScore) -> str:
     """What became of the accuracy that a head had before."""
     if here.score - here.baseline >= GAIN - ROUNDING:
         return HOLDS if here.score >= WEAKER * before - ROUNDING else WEAK
@@ -130,7 +130,7 @@ class _Measured:
         self._rows = int(profile.facts["counts"].get("pieces", 0))
         self._index: dict[str, Any] = {}
 
-    def of(self, finding: Finding) -> Measurement | None:
+    def of(self, finding: Finding) -> RoleScore | None:
         """The score of a role's head; None if the corpus lacks the annotation that it needs."""
         if finding.role == "syntax":
             return self._syntax(finding)
@@ -151,7 +151,7 @@ class _Measured:
         else:
             score = float(self._line(table, ["layer", "head"], finding.head)["normalised"])
             is_met, baseline = score >= BROAD, float(self._tables[table]["normalised"].mean())
-        return Measurement(score, baseline, n, is_met=bool(is_met))
+        return RoleScore(score, baseline, n, is_met=bool(is_met))
 
     def _even(self, finding: Finding) -> tuple[int, float]:
         """The number of cases of a role with a threshold, and the score of uniform attention, which is the same for all
@@ -164,7 +164,7 @@ class _Measured:
                 return int(same["n"].iloc[0]), float(same["baseline"].iloc[0])
         return self._rows, math.nan
 
-    def _syntax(self, finding: Finding) -> Measurement | None:
+    def _syntax(self, finding: Finding) -> RoleScore | None:
         if "syntax" not in self._tables:
             return None
         relation, direction = finding.detail.split(" ")
@@ -172,7 +172,7 @@ class _Measured:
         columns = ["level", "relation", "direction"]
         cell = self._line("syntax", [*columns, "layer", "head"], (level, relation, direction, *finding.head))
         if cell is None:
-            return Measurement(math.nan, math.nan, 0)
+            return RoleScore(math.nan, math.nan, 0)
         offset, upos = (
             self._line("syntax_baselines", [*columns, "baseline"], (level, relation, direction, baseline))
             for baseline in ("offset", "pos")
@@ -180,7 +180,7 @@ class _Measured:
         counted_cell = _counted(cell, float(offset["accuracy"]))
         return counted_cell if upos is None else counted_cell._replace(upos=float(upos["accuracy"]))
 
-    def _coreference(self, finding: Finding) -> Measurement | None:
+    def _coreference(self, finding: Finding) -> RoleScore | None:
         if "coreference" not in self._tables:
             return None
         cell = self._line("coreference", ["mention_type", "layer", "head"], (finding.detail, *finding.head))
@@ -197,15 +197,15 @@ class _Measured:
         return None if at is None else self._tables[table].iloc[at]
 
 
-def _counted(line: Any, baseline: float) -> Measurement:
+def _counted(line: Any, baseline: float) -> RoleScore:
     score, low, high = (float(line[name]) for name in ("accuracy", "role_low", "role_high"))
     documents = whole_number(line[DOCUMENTS])
-    return Measurement(score, baseline, int(line["n"]), low, high, documents=documents)
+    return RoleScore(score, baseline, int(line["n"]), low, high, documents=documents)
 
 
-def _cells(finding: Finding, here: Measurement | None, outcome: str) -> tuple[Any, ...]:
+def _cells(finding: Finding, here: RoleScore | None, outcome: str) -> tuple[Any, ...]:
     there = (finding.score, finding.baseline, finding.n)
-    measured = here or Measurement(np.nan, np.nan, 0)
+    measured = here or RoleScore(np.nan, np.nan, 0)
     over = "" if measured.documents is None else measured.documents
     by_upos = (finding.upos_rule, finding.upos, finding.beats_upos, measured.upos)
     return (*finding.head, finding.role, finding.detail, finding.status, outcome, *there, *measured[:5], over, *by_upos)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import Profile
-from mha_viz.analysis.replication import HOLDS, OUTCOMES, Measurement, Replication
+from mha_viz.analysis.replication import HOLDS, OUTCOMES, Replication, RoleScore
 from mha_viz.cli.terminal import one_line
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import link, linked
@@ -42,7 +42,7 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
     return [*table, *legend, f"{there.model}: {_count(replications, *names)}"]
 
 
-def _over_documents(measured: Sequence[Measurement | None], name: str) -> list[str]:
+def _over_documents(measured: Sequence[RoleScore | None], name: str) -> list[str]:
     """What the intervals that decide the outcomes are over."""
     counts = sorted({one.documents for one in measured if one is not None and one.documents is not None})
     if not counts:
@@ -63,7 +63,7 @@ def _corpora(names: Sequence[str], widths: Sequence[int]) -> str:
 
 def _cells(replication: Replication) -> tuple[str, ...]:
     finding, here, outcome = replication
-    there = Measurement(finding.score, finding.baseline, finding.n)
+    there = RoleScore(finding.score, finding.baseline, finding.n)
     numbers = (*_numbers(there), *_numbers(here))
     role = f"{_role(finding)} {MARK}" if finding.beats_upos is False else _role(finding)
     return (both(finding.head), role, *numbers, outcome.removesuffix(" here"))
@@ -76,7 +76,7 @@ def _role(finding: Finding) -> str:
     return one_line(linked(finding.detail))
 
 
-def _numbers(measured: Measurement | None) -> tuple[str, str, str]:
+def _numbers(measured: RoleScore | None) -> tuple[str, str, str]:
     """Score, baseline and number of cases on one corpus."""
     if measured is None:
         return "–", "–", "0"

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from mha_viz.corpus.coreference import Brackets
 from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
 from mha_viz.corpus.rows import Block, WordLine, blocks, new_document, word_lines
-from mha_viz.corpus.treebank import START, Corpus, Mention, Sentence, Start, Word, text_digest
+from mha_viz.corpus.treebank import START, Corpus, Mention, PartStart, Sentence, Word, text_digest
 from mha_viz.errors import CorpusError
 
 WITHOUT_TREE = "Its words count; its dependencies do not."
 WITHOUT_SENTENCE = "The sentence is left out."
 
 
-def read_conllu(text: str, name: str = "corpus", start: Start = START, lenient: bool = False) -> Corpus:
+def read_conllu(text: str, name: str = "corpus", start: PartStart = START, lenient: bool = False) -> Corpus:
     """Parse a treebank in CoNLL-U, with coreference where MISC holds ``Entity=`` as in GUM.
 
     ``start``: where in its file the text begins. Raises CorpusError, with the line number, for invalid CoNLL-U and
@@ -43,7 +43,7 @@ def read_conllu(text: str, name: str = "corpus", start: Start = START, lenient: 
 class _Reader:
     """The content of a file that has been read so far, sentence by sentence."""
 
-    def __init__(self, name: str, start: Start, lenient: bool) -> None:
+    def __init__(self, name: str, start: PartStart, lenient: bool) -> None:
         self.sentences: list[Sentence] = []
         self.left_out: list[str] = []
         self.brackets = Brackets(self.left_out)

@@ -37,7 +37,7 @@ class Shard(NamedTuple):
     digest: str
 
 
-class Cut(NamedTuple):
+class ShardedFile(NamedTuple):
     """A file in shards. ``kind``: CONLLU or PLAIN; ``digest``: the SHA-256 of its text, as in a corpus."""
 
     path: str
@@ -46,7 +46,7 @@ class Cut(NamedTuple):
     shards: tuple[Shard, ...]
 
 
-def cut(path: str, size: int | None = None) -> Cut:
+def cut(path: str, size: int | None = None) -> ShardedFile:
     """Cut a file into shards of at least ``size`` bytes. Raises CorpusError, also for a GAP table.
 
     A file with ``Entity=`` but without ``# newdoc`` is one document, and one shard.
@@ -67,7 +67,7 @@ def cut(path: str, size: int | None = None) -> Cut:
     digest = whole.hexdigest()
     if chains and kind == CONLLU and boundary is _sentence_end and len(shards) > 1:
         shards = [_one_document(Shard(str(path), shards[0].start, start, digest), file.name)]
-    return Cut(str(path), kind, digest, tuple(shards))
+    return ShardedFile(str(path), kind, digest, tuple(shards))
 
 
 def content(shard: Shard) -> bytes:

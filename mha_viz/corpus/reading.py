@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mha_viz.corpus.conllu import WITHOUT_SENTENCE, read_conllu
 from mha_viz.corpus.limits import check_cells, check_line, check_sentences, check_text, check_words, decoded
-from mha_viz.corpus.treebank import START, Corpus, Gap, GapRow, Sentence, Start, Word, text_digest
+from mha_viz.corpus.treebank import START, Corpus, Gap, GapRow, PartStart, Sentence, Word, text_digest
 from mha_viz.errors import CorpusError
 from mha_viz.text import clean
 
@@ -48,7 +48,7 @@ def kind_of(text: str, name: str) -> str:
     return PLAIN
 
 
-def read_part(data: bytes, kind: str, name: str, start: Start) -> Corpus:
+def read_part(data: bytes, kind: str, name: str, start: PartStart) -> Corpus:
     """Parse a part of a file that begins at ``start``. Sentences that cannot be read are left out one by one and
     reported with their line in the file."""
     text = data.decode("utf-8", "surrogateescape")
@@ -116,7 +116,7 @@ def _boolean(cell: str) -> bool:
     return cell.upper() == "TRUE"
 
 
-def read_plain(text: str, name: str = "corpus", start: Start = START, lenient: bool = False) -> Corpus:
+def read_plain(text: str, name: str = "corpus", start: PartStart = START, lenient: bool = False) -> Corpus:
     """Parse plain text: one sentence per line, split into words and punctuation. ``start`` and ``lenient`` are as for
     CoNLL-U. Raises CorpusError."""
     sentences: list[Sentence] = []

@@ -47,7 +47,7 @@ class Sentence:
         return tuple(word.form for word in self.words)
 
 
-class Start(NamedTuple):
+class PartStart(NamedTuple):
     """Where a part of a file begins: the number of lines and sentences before it, and the document that continues."""
 
     lines: int = 0
@@ -55,7 +55,7 @@ class Start(NamedTuple):
     document: str = ""
 
 
-START = Start()
+START = PartStart()
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ class Rect:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class CellPicture:
     """A picture of equal cells, drawn with sharp edges: ``pixels`` is [row, column, rgb]."""
 
     x: float
@@ -92,7 +92,7 @@ class Cells:
     pixels: Pixels
 
 
-Mark = Text | Curve | Polyline | Rect | Cells
+Mark = Text | Curve | Polyline | Rect | CellPicture
 
 
 class Note(NamedTuple):

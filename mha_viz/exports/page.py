@@ -75,7 +75,7 @@ def page(
     return _document(component, "openAlone", title, body, look, "")
 
 
-class Part(NamedTuple):
+class PagePart(NamedTuple):
     """One part of a published page: a heading, a remark, and a drawing with its caption."""
 
     heading: str
@@ -85,7 +85,7 @@ class Part(NamedTuple):
     caption: str
 
 
-def published(parts: Sequence[Part], *, title: str, introduction: str = "", look: Look = "auto") -> bytes:
+def published(parts: Sequence[PagePart], *, title: str, introduction: str = "", look: Look = "auto") -> bytes:
     """One HTML file with several drawings of the component "compare", each below its remark."""
     body = ['<main id="published">\n', f"<h1>{escape(title)}</h1>\n", _remark(introduction)]
     for part in parts:

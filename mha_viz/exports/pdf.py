@@ -28,7 +28,7 @@ from reportlab.pdfgen.canvas import Canvas
 from mha_viz.drawing import fonts
 from mha_viz.drawing.font_file import Font, Stroke
 from mha_viz.drawing.fonts import FontRun
-from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Polyline, Rect, Text
+from mha_viz.drawing.marks import CellPicture, Curve, Drawing, Mark, Polyline, Rect, Text
 from mha_viz.exports import tags
 from mha_viz.exports.svg import EDITABLE, magnified
 from mha_viz.text import clean
@@ -136,7 +136,7 @@ def _stroke(canvas: Any, colour: str, opacity: float, width: float) -> None:
     canvas.setLineWidth(width)
 
 
-def _cells(canvas: Any, mark: Cells, height: float) -> None:
+def _cells(canvas: Any, mark: CellPicture, height: float) -> None:
     """One rectangle per cell, each slightly larger than its cell, because viewers would otherwise show gaps between
     them."""
     rows, cols = mark.pixels.shape[:2]

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Cells, Curve, Drawing, Mark, Pixels, Polyline, Rect, Text
+from mha_viz.drawing.marks import CellPicture, Curve, Drawing, Mark, Pixels, Polyline, Rect, Text
 
 SVG = "http://www.w3.org/2000/svg"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
@@ -126,7 +126,7 @@ def directed(text: str) -> str:
     return f"\u202b{text}\u202c" if strong and strong[0] != "L" and mixed else text
 
 
-def _rectangles(group: Tree.Element, mark: Cells) -> None:
+def _rectangles(group: Tree.Element, mark: CellPicture) -> None:
     """One rectangle per cell; equal neighbours in a row share one."""
     rows, cols = mark.pixels.shape[:2]
     wide, high = mark.width / cols, mark.height / rows
@@ -141,7 +141,7 @@ def _rectangles(group: Tree.Element, mark: Cells) -> None:
             c += count
 
 
-def _areas(group: Tree.Element, mark: Cells) -> None:
+def _areas(group: Tree.Element, mark: CellPicture) -> None:
     """One path per colour: takes less than half the time of one rectangle per cell, for cells that nobody will edit."""
     rows, cols = mark.pixels.shape[:2]
     wide, high = mark.width / cols, mark.height / rows
@@ -162,14 +162,14 @@ def magnified(pixels: Pixels) -> Pixels:
     return pixels.repeat(times, 0).repeat(times, 1)
 
 
-def _png(mark: Cells) -> str:
+def _png(mark: CellPicture) -> str:
     """The cells as a PNG."""
     buffer = io.BytesIO()
     Image.fromarray(magnified(mark.pixels)).save(buffer, "PNG", compress_level=1)
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-def _box(mark: Rect | Cells) -> dict[str, str]:
+def _box(mark: Rect | CellPicture) -> dict[str, str]:
     return {name: _number(getattr(mark, name)) for name in ("x", "y", "width", "height")}
 
 

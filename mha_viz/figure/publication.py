@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from mha_viz import exports
 from mha_viz.errors import ExportError, SettingError
-from mha_viz.exports.page import Part, published
+from mha_viz.exports.page import PagePart, published
 from mha_viz.figure.kinds import compare, panel_from, settings
 from mha_viz.figures.caption import named
 from mha_viz.figures.correspondence import Panel, pin_in
@@ -67,10 +67,10 @@ def publication(
     return published(parts, title=title.strip() or TITLE, introduction=introduction, look=look)
 
 
-def _part(panels: Sequence[Panel], heading: str, remark: str, kind: Any, options: Any) -> Part:
+def _part(panels: Sequence[Panel], heading: str, remark: str, kind: Any, options: Any) -> PagePart:
     figure = compare(panels, kind, **options)
     assert figure.page is not None
-    return Part(heading, remark, figure.page.packet(), figure.page.start, figure.drawing.caption)
+    return PagePart(heading, remark, figure.page.packet(), figure.page.start, figure.drawing.caption)
 
 
 def _name(panel: Panel) -> str:

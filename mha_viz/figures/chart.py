@@ -23,7 +23,7 @@ COLUMNS = ("part", "series", "x", "y", "value")  # of the table of a chart's num
 # ---- What is drawn --------------------------------------------------------------------------------------------
 
 
-class Words(TypedDict, total=False):
+class SeriesTexts(TypedDict, total=False):
     """The words of a series, as its properties."""
 
     name: str

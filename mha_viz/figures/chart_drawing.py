@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.drawing.marks import Anchor, Drawing, Mark, Polyline, Rect, moved
-from mha_viz.drawing.marks import Cells as Picture
+from mha_viz.drawing.marks import Anchor, CellPicture, Drawing, Mark, Polyline, Rect, moved
 from mha_viz.figures.chart import Band, Bars, Cells, Chart, Line, Points, Series
 from mha_viz.figures.chart_axes import Scale, scale
-from mha_viz.figures.chart_marks import Place, dashes, each, frame_mark, marks, shaded
+from mha_viz.figures.chart_marks import PlotPlace, dashes, each, frame_mark, marks, shaded
 from mha_viz.figures.chart_text import LEADING, Block, lines, text_marks, width
 from mha_viz.figures.layout import Size, sheet
 from mha_viz.numerals import MINUS
@@ -93,7 +92,7 @@ def _area(chart: Chart, wide: float, entries: Sequence[Entry]) -> tuple[Box, flo
     return Box(left, top, box.right, top + inside), top + inside + below
 
 
-def _places(chart: Chart, box: Box) -> list[Place]:
+def _places(chart: Chart, box: Box) -> list[PlotPlace]:
     """The axes of every plot."""
     places = []
     for number, plot in enumerate(chart.plots):
@@ -102,7 +101,7 @@ def _places(chart: Chart, box: Box) -> list[Place]:
         x = replace(scale(chart, number, "x"), start=box.left + a * wide, end=box.left + b * wide)
         y = replace(scale(chart, number, "y"), start=box.bottom - c * high, end=box.bottom - d * high)
         x, y = _squared(x, y) if plot.y.square else (x, y)
-        places.append(Place(x, y, chart))
+        places.append(PlotPlace(x, y, chart))
     return places
 
 
@@ -176,7 +175,7 @@ def _grid(one: Scale, other: Scale, is_across: bool, muted: str) -> Iterator[Mar
         yield Polyline(ends, None, colour, 1.0, opacity)
 
 
-def _along_y(place: Place) -> Iterator[Mark]:
+def _along_y(place: PlotPlace) -> Iterator[Mark]:
     """The labels of a vertical axis, and its title."""
     x, y, chart = place
     if not y.axis.is_shown:
@@ -191,7 +190,7 @@ def _along_y(place: Place) -> Iterator[Mark]:
         )
 
 
-def _along_x(place: Place) -> Iterator[Mark]:
+def _along_x(place: PlotPlace) -> Iterator[Mark]:
     """The labels of a horizontal axis, and its title."""
     x, y, chart = place
     if not x.axis.is_shown:
@@ -213,7 +212,7 @@ def _ink(chart: Chart) -> str:
     return chart.theme.muted if chart.has_faint_labels else chart.theme.ink
 
 
-def _titles(chart: Chart, places: Sequence[Place], box: Box) -> Iterator[Mark]:
+def _titles(chart: Chart, places: Sequence[PlotPlace], box: Box) -> Iterator[Mark]:
     """The titles of the chart and of its plots, and the remarks."""
     size, ink = chart.title_letters or chart.letters, chart.theme.ink
     if chart.title:
@@ -278,13 +277,13 @@ def _colours(cells: Cells, chart: Chart, box: Box, high: float) -> Iterator[Mark
     values = [(share, f"{cells.low + share * (cells.high - cells.low):.2g}") for share in np.linspace(0, 1, 5)]
     size, ink = _size(chart), chart.theme.ink
     if cells.scale_at == "right":
-        yield Picture(box.right + 12, box.top, THICK, box.bottom - box.top, shades[::-1, None])
+        yield CellPicture(box.right + 12, box.top, THICK, box.bottom - box.top, shades[::-1, None])
         for share, text in values:
             y = box.bottom - share * (box.bottom - box.top)
             yield from text_marks(text.replace("-", MINUS), box.right + 16 + THICK, y, size, ink)
     elif cells.scale_at == "below":
         top = high - HANG - THICK
-        yield Picture(box.left, top, BROAD, THICK, shades[None])
+        yield CellPicture(box.left, top, BROAD, THICK, shades[None])
         for share, text in values:
             yield from text_marks(
                 text.replace("-", MINUS), box.left + share * BROAD, top + THICK + 3, size, ink, "middle", "top"

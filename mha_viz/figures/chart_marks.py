@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.drawing.marks import Cells as Picture
-from mha_viz.drawing.marks import Mark, Pixels, Polyline, Rect
+from mha_viz.drawing.marks import CellPicture, Mark, Pixels, Polyline, Rect
 from mha_viz.figures.chart import Band, Bars, Cells, Chart, Frame, Line, Points, Series
 from mha_viz.figures.chart_axes import Scale
 from mha_viz.figures.chart_text import text_marks
@@ -22,7 +21,7 @@ DASHES: dict[str, tuple[float, ...]] = {"solid": (), "dot": (2, 3), "dash": (8, 
 AT_BARS = 11  # the size of letters at the ends of bars
 
 
-class Place(NamedTuple):
+class PlotPlace(NamedTuple):
     """The axes of a plot, and the chart that it is part of."""
 
     x: Scale
@@ -31,7 +30,7 @@ class Place(NamedTuple):
 
 
 @singledispatch
-def marks(series: Series, place: Place) -> Iterator[Mark]:
+def marks(series: Series, place: PlotPlace) -> Iterator[Mark]:
     """The marks of a series."""
     raise TypeError(f"{type(series).__name__} is not a series of a chart")
 
@@ -50,7 +49,7 @@ def each(value: Any, count: int) -> list[Any]:
 
 
 @marks.register
-def _(cells: Cells, place: Place) -> Iterator[Mark]:
+def _(cells: Cells, place: PlotPlace) -> Iterator[Mark]:
     values = np.array(cells.values, float)
     colours = shaded(cells.scale, (values - cells.low) / (cells.high - cells.low))
     ys, xs = ([s.place(i - 0.5) for i in range(n + 1)] for s, n in zip((place.y, place.x), values.shape, strict=True))
@@ -59,7 +58,7 @@ def _(cells: Cells, place: Place) -> Iterator[Mark]:
     else:
         upright = colours[:: 1 if ys[0] < ys[-1] else -1, :: 1 if xs[0] < xs[-1] else -1]
         box = (min(xs), min(ys), abs(xs[-1] - xs[0]), abs(ys[-1] - ys[0]))
-        yield Picture(*box, np.ascontiguousarray(upright))
+        yield CellPicture(*box, np.ascontiguousarray(upright))
     for (row, column), text in np.ndenumerate(np.array(cells.texts if cells.texts is not None else [[]], object)):
         ink, at = readable(_hexadecimal(colours[row, column])), (place.x.place(column), place.y.place(row))
         yield from text_marks(str(text), *at, place.chart.letters, ink, "middle")
@@ -88,7 +87,7 @@ def shaded(scale: Sequence[str], shares: Any) -> Pixels:
 
 
 @marks.register
-def _(bars: Bars, place: Place) -> Iterator[Mark]:
+def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
     along, across = (place.y, place.x) if bars.lies else (place.x, place.y)
     ends = _feet([one for one in place.chart.series if isinstance(one, Bars) and one.plot == bars.plot], bars, along)
     feet = [along.number(value) for value in bars.at]
@@ -118,12 +117,12 @@ def _feet(every: Sequence[Bars], bars: Bars, along: Scale) -> tuple[float, float
 # ---- Lines and points -------------------------------------------------------------------------------------
 
 
-def _spots(x: Any, y: Any, place: Place) -> list[tuple[float, float]]:
+def _spots(x: Any, y: Any, place: PlotPlace) -> list[tuple[float, float]]:
     return [(place.x.at(a), place.y.at(b)) for a, b in zip(x, y, strict=True)]
 
 
 @marks.register
-def _(line: Line, place: Place) -> Iterator[Mark]:
+def _(line: Line, place: PlotPlace) -> Iterator[Mark]:
     spots = _spots(line.x, line.y, place)
     for is_drawn, some in groupby(spots, lambda spot: not any(map(math.isnan, spot))):
         stretch = tuple(some)
@@ -134,13 +133,13 @@ def _(line: Line, place: Place) -> Iterator[Mark]:
 
 
 @marks.register
-def _(band: Band, place: Place) -> Iterator[Mark]:
+def _(band: Band, place: PlotPlace) -> Iterator[Mark]:
     upper, lower = _spots(band.x, band.high, place), _spots(band.x, band.low, place)
     yield Polyline((*upper, *reversed(lower)), band.colour, opacity=band.opacity)
 
 
 @marks.register
-def _(points: Points, place: Place) -> Iterator[Mark]:
+def _(points: Points, place: PlotPlace) -> Iterator[Mark]:
     spots = _spots(points.x, points.y, place)
     drawn = [i for i, spot in enumerate(spots) if not any(map(math.isnan, spot))]
     rings, inks = each(points.ring, len(spots)), each(points.inks, len(spots))
@@ -161,7 +160,7 @@ def _point(
     return Polyline(outline, colour, ring_colour if ring else None, float(ring))
 
 
-def frame_mark(frame: Frame, place: Place) -> Mark:
+def frame_mark(frame: Frame, place: PlotPlace) -> Mark:
     """A frame or a line of a chart."""
     (x0, x1), (y0, y1) = place.x.span(frame.x), place.y.span(frame.y)
     if x0 == x1 or y0 == y1:

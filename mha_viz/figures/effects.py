@@ -10,7 +10,20 @@ import numpy.typing as npt
 
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
-from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series, Words
+from mha_viz.figures.chart import (
+    Axis,
+    Bars,
+    Cells,
+    Chart,
+    Frame,
+    Legend,
+    Line,
+    Margin,
+    Plot,
+    Points,
+    Series,
+    SeriesTexts,
+)
 from mha_viz.figures.theme import Theme, palette, readable
 from mha_viz.numerals import three_digits
 
@@ -69,7 +82,7 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
     places, every = range(1, len(heads) + 1), -(-len(heads) // LABELS)
     hover = f"<b>%{{hovertext}}</b>, number %{{x}}<br>%{{y:,.2f}} {escape(unit)}"
     labels, hints = list(map(str, heads)), list(map(both, heads))
-    words: Words = {"name": "without the head", "labels": labels, "hints": hints, "hover": hover}
+    words: SeriesTexts = {"name": "without the head", "labels": labels, "hints": hints, "hover": hover}
     bars = Bars([*places], 1000 * effects, theme.heads[0], **words)
     names = Axis(
         at=[*places[::every]], names=[str(head) for head in heads[::every]], angle=-90, grid=False,
@@ -125,7 +138,7 @@ def on_squares(
 ) -> Points:
     """Texts on the squares of heads, which can be clicked."""
     x, y = [head.head for head in heads], [head.layer for head in heads]
-    words: Words = {"labels": list(map(str, heads)), "hints": hints, "hover": "%{hovertext}", "in_legend": False}
+    words: SeriesTexts = {"labels": list(map(str, heads)), "hints": hints, "hover": "%{hovertext}", "in_legend": False}
     return Points(x, y, 28, is_square=True, is_hidden=True, texts=texts, letters=letters, inks=inks, **words)
 
 

@@ -18,7 +18,7 @@ NAMED_COLUMNS, SMALL_COLUMNS = 4, 8  # the most maps in a row, with and without 
 LABELLED = 8  # the most maps with room for words beside them
 
 
-class Matrix(NamedTuple):
+class HeadMatrix(NamedTuple):
     """Every two heads compared, ``values`` [step, head, head], shown from ``low`` to ``high``. ``legend``: what some of
     the values mean."""
 
@@ -57,7 +57,7 @@ class Recording(NamedTuple):
     relations: Sequence[str]
     places: Array
     captions: Sequence[str]
-    matrices: Sequence[Matrix] = ()
+    matrices: Sequence[HeadMatrix] = ()
     flow: Flow | None = None
     flow_title: str = ""
     matrices_title: str = ""
@@ -93,15 +93,15 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
     }
 
 
-def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[Matrix, ...]:
+def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[HeadMatrix, ...]:
     """How alike every two heads are, [step, head, head] each: the cosine of their weights, the divergence of their
     attention in nats, the cosine of their gradients."""
     direction = ((1.0, "same direction"), (0.0, "right angle"), (-1.0, "opposite"))
     rows = ((0.0, "same rows"), (0.69, "no word in common"))
     return (
-        Matrix("Weights, cosine", cosines, -1, 1, "signed", direction),
-        Matrix("Attention, divergence in nats", divergence, 0, LN2, "share", rows),
-        Matrix("Gradients, cosine", gradients, -1, 1, "signed", direction),
+        HeadMatrix("Weights, cosine", cosines, -1, 1, "signed", direction),
+        HeadMatrix("Attention, divergence in nats", divergence, 0, LN2, "share", rows),
+        HeadMatrix("Gradients, cosine", gradients, -1, 1, "signed", direction),
     )
 
 
@@ -121,7 +121,7 @@ def _strip(strip: Strip) -> dict[str, Any]:
     }
 
 
-def _matrix(matrix: Matrix) -> dict[str, Any]:
+def _matrix(matrix: HeadMatrix) -> dict[str, Any]:
     values = matrix.values.reshape(len(matrix.values), -1)
     return matrix._asdict() | {"values": _rounded(values, 3)}
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.drawing.marks import Cells, Drawing, Mark, Text
+from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Text
 from mha_viz.figures import caption
 from mha_viz.figures.faint import faint_cells
 from mha_viz.figures.heatmap import scale_bar
@@ -64,7 +64,7 @@ def grid_marks(parts: Sequence[Sequence[Block]], layout: GridLayout, scale: str,
         for head, part in enumerate(row):
             pixels = painted(part._replace(w=_pooled(part)), scale, theme)
             if part.w.size:
-                marks.append(Cells(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
+                marks.append(CellPicture(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
     for head in range(len(parts[0])):
         x = layout.left + head * layout.step + layout.size / 2
         marks.append(Text(x, layout.top / 2, str(head), 11, theme.muted, anchor="middle"))

@@ -11,7 +11,7 @@ import numpy as np
 from mha_viz.analysis.distance import Map, Matrix
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
-from mha_viz.figures.chart import Axis, Cells, Chart, Legend, Margin, Plot, Points, Words
+from mha_viz.figures.chart import Axis, Cells, Chart, Legend, Margin, Plot, Points, SeriesTexts
 from mha_viz.figures.theme import Theme, palette, readable
 
 # Plotly's own camera button saves a format that a paper can use.
@@ -37,7 +37,11 @@ def scatter(
         colour = _shade(theme, layer, len(layers))
         ring = [4 if i == chosen else 2 if i in close else 0 for i in of_layer]
         texts, size = [str(heads[i].head) for i in of_layer], 16 if standing else 19
-        words: Words = {"labels": [str(heads[i]) for i in of_layer], "name": f"layer {layer}", "hover": "%{hovertext}"}
+        words: SeriesTexts = {
+            "labels": [str(heads[i]) for i in of_layer],
+            "name": f"layer {layer}",
+            "hover": "%{hovertext}",
+        }
         words["hints"] = [escape(both(heads[i])) for i in of_layer]
         text = (texts, 9, readable(colour))
         x, y = points[of_layer].T

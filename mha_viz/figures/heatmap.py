@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Cells, Drawing, Mark, Note, Pixels, Rect, Strength, Text, moved
+from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Note, Pixels, Rect, Strength, Text, moved
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import around
 from mha_viz.figures.faint import faint_cells
@@ -115,7 +115,7 @@ def matrix_marks(
     if not rows or not cols:
         return (), layout
     marks: list[Mark] = [
-        Cells(layout.left, layout.top, len(cols) * layout.cell, len(rows) * layout.cell, matrix.pixels)
+        CellPicture(layout.left, layout.top, len(cols) * layout.cell, len(rows) * layout.cell, matrix.pixels)
     ]
     marks += hairlines(layout, len(rows), len(cols), theme) if lines else ()
     marks += minuses(matrix, layout, theme)
@@ -275,4 +275,4 @@ def scale_bar(right: float, y: float, bar: float, theme: Theme, ramp: tuple[str,
     """A colour scale that ends at ``right``, followed by its range in words."""
     x = right - fonts.width(words, 11) - GAP - bar
     colours = palette(ramp)[None, ::4]  # [1, 64, rgb]
-    return (Cells(x, y - 4, bar, 8, colours), Text(right, y, words, 11, theme.muted, anchor="end"))
+    return (CellPicture(x, y - 4, bar, 8, colours), Text(right, y, words, 11, theme.muted, anchor="end"))

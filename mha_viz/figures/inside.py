@@ -25,7 +25,7 @@ from mha_viz.figures.chart import (
     Plot,
     Remark,
     Series,
-    Words,
+    SeriesTexts,
     one_below_another,
     spans,
 )
@@ -164,7 +164,7 @@ def both_softmaxes(
     for name, (score, weights, colour) in series_of.items():
         opacity = 1 if divided is (name != UNDIVIDED) else 0.35
         for plot, numbers in enumerate((score, weights[at])):
-            words: Words = {"labels": named, "hover": f"%{{customdata}}: %{{y:.3f}}<extra>{name}</extra>"}
+            words: SeriesTexts = {"labels": named, "hover": f"%{{customdata}}: %{{y:.3f}}<extra>{name}</extra>"}
             words |= {"name": f"{name}: entropy {entropy(weights):.2f} nats", "in_legend": False if plot else None}
             series.append(Bars(range(len(at)), numbers, colour, opacity=opacity, group=name, plot=plot, **words))
     x, y = token_axis(trace, tokens, (query, key)), number_axis(theme, 5)
@@ -297,7 +297,7 @@ def weights_and_norms(trace: Trace, head: int, query: int, tokens: Sequence[int]
     """The weights of one query, and the lengths of the weighted values (Kobayashi et al. 2020)."""
     at = list(tokens)
     numbers = (trace.weights[head, query, at], trace.norm_weighted(head)[query, at])
-    words: Words = {"labels": [token_name(trace, token) for token in tokens], "hover": "%{customdata}: %{y:.3f}"}
+    words: SeriesTexts = {"labels": [token_name(trace, token) for token in tokens], "hover": "%{customdata}: %{y:.3f}"}
     series = [
         Bars(range(len(at)), some, theme.heads[4 * plot], plot=plot, **words) for plot, some in enumerate(numbers)
     ]

@@ -50,7 +50,7 @@ ISOLATED_SPECIALS = 8  # the most special tokens with a thumbnail row each
 
 
 @dataclass(frozen=True)
-class Link:
+class RankedLink:
     """A ranking of all heads by their weight from one unit to another.
 
     ``query`` and ``key`` are token indices; ``words`` extends them to the words they belong to.
@@ -61,7 +61,7 @@ class Link:
     words: bool
 
 
-def link_weights(attention: Attention, link: Link) -> npt.NDArray[np.float32]:
+def link_weights(attention: Attention, link: RankedLink) -> npt.NDArray[np.float32]:
     """[layer, head]: the weight from ``link.query`` to ``link.key`` (the sum over the pieces of a key word, the mean
     over those of a query word)."""
     queries, keys = [link.query], [link.key]
@@ -124,7 +124,7 @@ def _measures(attention: Attention) -> list[dict[str, object]]:
 def packet(
     attention: Attention,
     wanted: Sequence[Head],
-    link: Link | None = None,
+    link: RankedLink | None = None,
     start: Start | None = None,
     summary: Overview | None = None,
     everything: bool = False,

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.figures import chart
-from mha_viz.figures.chart import Axis, Band, Bars, Cells, Chart, Frame, Legend, Margin, Plot, Series, Words
-from mha_viz.figures.frames import Matrix
+from mha_viz.figures.chart import Axis, Band, Bars, Cells, Chart, Frame, Legend, Margin, Plot, Series, SeriesTexts
+from mha_viz.figures.frames import HeadMatrix
 from mha_viz.figures.theme import Theme, rgba
 from mha_viz.numerals import decimal
 
@@ -27,7 +27,7 @@ RELATION_COLOURS = (1, 2)  # indices into Theme.heads
 Array = npt.NDArray[Any]
 
 
-class Line(NamedTuple):
+class TrainingCurve(NamedTuple):
     """One curve over the recorded steps. ``colour``: an index into ``Theme.heads``, None for a faint curve."""
 
     name: str
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 def curves(
     steps: Sequence[int],
-    lines: Sequence[Line],
+    lines: Sequence[TrainingCurve],
     at: int,
     theme: Theme,
     bounds: tuple[float, float] | None = None,
@@ -68,16 +68,16 @@ def curves(
     )
 
 
-def _curve(line: Line, steps: Sequence[int], digits: int, theme: Theme) -> chart.Line:
+def _curve(line: TrainingCurve, steps: Sequence[int], digits: int, theme: Theme) -> chart.Line:
     name = escape(line.name)
     colour, opacity = (theme.muted, 0.55) if line.colour is None else (theme.heads[line.colour % len(theme.heads)], 1)
-    words: Words = {"name": name, "in_legend": line.colour is not None, "labels": list(steps)}
+    words: SeriesTexts = {"name": name, "in_legend": line.colour is not None, "labels": list(steps)}
     words["hover"] = f"{name}, step %{{customdata}}: %{{y:.{digits}f}}"
     width = 3 if line.bold else 1.4
     return chart.Line(range(len(steps)), line.values, colour, width, line.dash, opacity=opacity, **words)
 
 
-def _decades(lines: Sequence[Line]) -> dict[str, Any]:
+def _decades(lines: Sequence[TrainingCurve]) -> dict[str, Any]:
     """A logarithmic axis with round numbers: powers of ten, and 2 and 5 if they are few."""
     values = np.concatenate([line.values for line in lines])
     values = values[values > 0] if (values > 0).any() else np.ones(1)
@@ -108,7 +108,7 @@ def accuracies(
     series = list[Series]()
     for number, label in enumerate(labels):
         values, colour = shares[:, number], theme.heads[(*RELATION_COLOURS, 0)[number]]
-        words: Words = {"name": label, "hover": f"%{{x}}, {label}: %{{y:.1%}}"}
+        words: SeriesTexts = {"name": label, "hover": f"%{{x}}, {label}: %{{y:.1%}}"}
         of_label = (
             chart.Line(folded, values, colour, point=9, **words) if ordered else Bars(folded, values, colour, **words)
         )
@@ -146,7 +146,7 @@ def importance(values: Array, order: Array, theme: Theme) -> Chart:
 # ---- One step ------------------------------------------------------------------------------------------
 
 
-def likeness(matrix: Matrix, at: int, theme: Theme) -> Chart:
+def likeness(matrix: HeadMatrix, at: int, theme: Theme) -> Chart:
     """Every two heads compared at the recorded step number ``at``, in the colours of the player."""
     values = matrix.values[at].astype(np.float64)
     names = [f"H{head}" for head in range(len(values))]

@@ -19,12 +19,12 @@ from mha_viz.serving.components import ComponentFiles
 from mha_viz.serving.door import Door
 from mha_viz.serving.headers import Headers
 from mha_viz.serving.seats import Gate, Seats
-from mha_viz.serving.settings import Settings
+from mha_viz.serving.settings import ServerSettings
 from mha_viz.serving.sweeping import Downloads, Waiting, sweep
 from mha_viz.serving.uploads import Uploads
 
 
-def app(settings: Settings) -> st.App:
+def app(settings: ServerSettings) -> st.App:
     """The application; at most one per process."""
     seats = Seats(settings)
     failures: dict[Any, Any] = {500: Headers.failed(settings)}

@@ -13,7 +13,7 @@ from typing import Any
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from mha_viz.serving.seats import address_of
-from mha_viz.serving.settings import Settings, is_loopback
+from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.sweeping import descriptor_limit
 
 HEAD = 15.0  # seconds for the whole head of a request
@@ -29,7 +29,7 @@ _USUAL: Any = AutoHTTPProtocol  # the one of the parser that is installed
 class Connections:
     """Counts the open connections of each address. The addresses of this machine and of proxies have no limit."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self._most = min(A_TAB * settings.per_address, descriptor_limit() // 4)
         self._proxies = [ipaddress.ip_network(proxy) for proxy in settings.proxies]
         self._open: Counter[str] = Counter()
@@ -112,6 +112,6 @@ class Bounded(_USUAL):  # type: ignore[misc]
             self.transport.abort()
 
 
-def protocol(settings: Settings) -> type[asyncio.Protocol]:
+def protocol(settings: ServerSettings) -> type[asyncio.Protocol]:
     """The protocol of a server with these settings."""
     return type("Bounded", (Bounded,), {"shares": Connections(settings)})

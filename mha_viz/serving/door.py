@@ -12,7 +12,7 @@ from streamlit import config
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
 from mha_viz.serving.paths import HEALTH, MEDIA, STREAM, base, below, pages
-from mha_viz.serving.settings import HOSTS, Settings
+from mha_viz.serving.settings import HOSTS, ServerSettings
 
 _METRICS = "_stcore/metrics"
 _AGENTS = "_stcore/agent/"
@@ -32,7 +32,7 @@ _NO_PAGE = """<!doctype html>
 class Door:
     """ASGI middleware that refuses requests for other host names, from other origins and to unknown paths."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
         by_choice = ((_METRICS, settings.metrics), (_AGENTS, config.get_option("server.enableAgentApi")))
         self._closed = (*_UNUSED, *(path for path, is_open in by_choice if not is_open))

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import file_util
 
 from mha_viz.serving.paths import MEDIA, below
-from mha_viz.serving.settings import Settings
+from mha_viz.serving.settings import ServerSettings
 
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
@@ -26,7 +26,7 @@ _REFUSED = ("camera", "microphone", "geolocation", "payment", "usb", "serial", "
 class Headers:
     """ASGI middleware that adds the headers to every HTTP response."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
         self._policy = _Policy(settings)
 
@@ -46,7 +46,7 @@ class Headers:
         await self._app(scope, receive, add)
 
     @staticmethod
-    def failed(settings: Settings) -> Callable[[Request, Exception], Response]:
+    def failed(settings: ServerSettings) -> Callable[[Request, Exception], Response]:
         """The response after an error in the server's own code, created outside of all middleware."""
 
         def answer(request: Request, error: Exception) -> Response:
@@ -58,7 +58,7 @@ class Headers:
 
 
 class _Policy:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         ancestors = " ".join(["'self'", *settings.frames])
         # WebAssembly for the 64-bit integers of protobuf.js; it does not allow eval of text.
         scripts = " ".join(["'self'", "'wasm-unsafe-eval'", *_inline_hashes()])

@@ -19,7 +19,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg, ForwardMsgMetadata
 from streamlit.runtime import Runtime
 
 from mha_viz.serving.paths import STREAM, below, pages
-from mha_viz.serving.settings import Settings, is_loopback
+from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.visitors import Recent, browser_of
 from mha_viz.serving.waits import Waits
 
@@ -52,7 +52,7 @@ h1 {{ font: 600 1.6rem/1.3 Georgia, serif; }}
 class Seats:
     """Counts open WebSockets."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self._open: Counter[str] = Counter()  # by address
         self._browsers: Counter[str] = Counter()  # open WebSockets by visitor

@@ -21,7 +21,7 @@ _ORIGIN = re.compile(r"https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})
 _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|[0-9A-Fa-f:]+")
 
 
-class Settings(NamedTuple):
+class ServerSettings(NamedTuple):
     """``frames``: other origins whose pages may show the app in a frame. ``hosts``: host names that the server answers
     to; when empty, any name, or the loopback names if it listens on loopback only. ``proxies``: addresses and networks
     whose X-Forwarded-For is trusted. ``sessions``, ``per_address``: the maximum number of browser tabs at a time.
@@ -37,15 +37,15 @@ class Settings(NamedTuple):
     metrics: bool = False
 
 
-def from_environment(environment: Mapping[str, str]) -> Settings:
+def from_environment(environment: Mapping[str, str]) -> ServerSettings:
     """The settings in an environment. Raises SettingError with the variable and its value."""
-    return Settings(
+    return ServerSettings(
         frames=_list(environment, FRAMES, _ORIGIN, "https://courses.example.org"),
         hosts=tuple(host.strip("[]") for host in _list(environment, HOSTS, _HOST, "heads.example.org")),
         proxies=_networks(environment),
-        sessions=_count(environment, SESSIONS, Settings().sessions),
-        per_address=_count(environment, SESSIONS_PER_ADDRESS, Settings().per_address),
-        wait=_count(environment, WAIT, Settings().wait),
+        sessions=_count(environment, SESSIONS, ServerSettings().sessions),
+        per_address=_count(environment, SESSIONS_PER_ADDRESS, ServerSettings().per_address),
+        wait=_count(environment, WAIT, ServerSettings().wait),
         metrics=_switch(environment, METRICS),
     )
 

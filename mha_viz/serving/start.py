@@ -19,7 +19,7 @@ from mha_viz.models import catalog, inspection
 from mha_viz.serving import settings
 from mha_viz.serving.app import app
 from mha_viz.serving.connections import protocol
-from mha_viz.serving.settings import Settings, is_loopback
+from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.sweeping import raise_descriptor_limit
 
 _MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
@@ -44,7 +44,7 @@ def main(**flags: Any) -> None:
         sys.exit(2)
 
 
-def _run(options: dict[str, Any], chosen: Settings) -> None:
+def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     sys.argv = [str(app_root() / "app.py")]  # the app's own settings are in the same folder
     application = app(chosen)
     address = options.setdefault("server.address", "127.0.0.1")
@@ -73,7 +73,7 @@ def _without_traceback(record: logging.LogRecord) -> bool:
     return True
 
 
-def _hosts(address: str, chosen: Settings) -> dict[str, Any]:
+def _hosts(address: str, chosen: ServerSettings) -> dict[str, Any]:
     """The allowed host names: a page of another site must not reach the server under that site's host name."""
     if chosen.hosts:
         return {"server.allowedHosts": [*chosen.hosts]}
@@ -82,7 +82,7 @@ def _hosts(address: str, chosen: Settings) -> dict[str, Any]:
     return {}
 
 
-def _restrict(address: str, chosen: Settings) -> None:
+def _restrict(address: str, chosen: ServerSettings) -> None:
     """Unless its owner allows it, a server for other machines offers no folders of this machine and no downloads. A
     server on loopback with a proxy or with host names also serves other machines."""
     is_private = is_loopback(address) and not chosen.proxies and not chosen.hosts
@@ -91,7 +91,7 @@ def _restrict(address: str, chosen: Settings) -> None:
         print(_LOCAL_MODELS, flush=True)
 
 
-def _bound_connections(chosen: Settings) -> None:
+def _bound_connections(chosen: ServerSettings) -> None:
     """Set options of uvicorn for which Streamlit has no setting."""
     defaults, bounded = starlette_server._get_uvicorn_config_kwargs, protocol(chosen)
     starlette_server._get_uvicorn_config_kwargs = lambda: (

@@ -22,7 +22,7 @@ GAP_ROWS = 30  # rows of a GAP table per batch
 
 
 @dataclass(frozen=True)
-class Shard:
+class ReadShard:
     """A corpus, or a part of one, as a model reads it. ``first``: the number of its first sentence; ``labels``: for
     each sentence the label of its document; ``trees``: by place, of the annotated sentences."""
 
@@ -34,7 +34,7 @@ class Shard:
     trees: dict[int, Tree]
 
 
-def counts(shard: Shard) -> dict[str, int]:
+def counts(shard: ReadShard) -> dict[str, int]:
     """How much of a shard is measured."""
     if isinstance(shard.corpus, Gap):
         return {"rows": len(shard.corpus.rows), "decided": sum(map(decided, shard.corpus.rows))}
@@ -56,10 +56,10 @@ class Texts(NamedTuple):
     lengths: Sequence[int]
     sentences: Sequence[int]
     batches: Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]  # of the numbers, heads and size
-    add: Callable[[Encoder, Shard, Sequence[int], Sums, str], None]  # adds a batch to the sums of a pass
+    add: Callable[[Encoder, ReadShard, Sequence[int], Sums, str], None]  # adds a batch to the sums of a pass
 
 
-def texts_of(shard: Shard) -> dict[str, Texts]:
+def texts_of(shard: ReadShard) -> dict[str, Texts]:
     """The texts of a shard by kind, in the order in which they are read."""
     if isinstance(shard.corpus, Gap):
         rows = range(len(shard.corpus.rows))
@@ -84,7 +84,7 @@ def _rows(numbers: Sequence[int], heads: int, size: int) -> Sequence[Sequence[in
     return [numbers[start : start + GAP_ROWS] for start in range(0, len(numbers), GAP_ROWS)]
 
 
-def add_sentences(encoder: Encoder, shard: Shard, places: Sequence[int], sums: Sums, name: str) -> None:
+def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
     """Patterns, distances and syntax of whole sentences."""
     numbers = [shard.first + place for place in places]
     batch = _read(encoder, [shard.plan.sentences[place] for place in places], numbers)
@@ -97,7 +97,7 @@ def add_sentences(encoder: Encoder, shard: Shard, places: Sequence[int], sums: S
         _add_trees(shard, batch, places, sums, name)
 
 
-def _add_trees(shard: Shard, batch: Batch, places: Sequence[int], sums: Sums, name: str) -> None:
+def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums, name: str) -> None:
     with_tree = [at for at, place in enumerate(places) if len(shard.trees[place].heads) > 1]
     if not with_tree:
         return
@@ -111,7 +111,7 @@ def _add_trees(shard: Shard, batch: Batch, places: Sequence[int], sums: Sums, na
         sums.selection.add_syntax(sentences, blocks, numbers)
 
 
-def add_chunks(encoder: Encoder, shard: Shard, places: Sequence[int], sums: Sums, name: str) -> None:
+def add_chunks(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
     """Coreference in chunks of several sentences."""
     chunks = [shard.plan.chunks[place] for place in places]
     batch = _read(encoder, [text for _, text in chunks], places)
@@ -125,7 +125,7 @@ def add_chunks(encoder: Encoder, shard: Shard, places: Sequence[int], sums: Sums
     _put(sums, name, coreference=coreference.sums)
 
 
-def add_rows(encoder: Encoder, shard: Shard, places: Sequence[int], sums: Sums, name: str) -> None:
+def add_rows(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
     """Rows of a GAP table."""
     assert isinstance(shard.corpus, Gap)
     _put(sums, name, gap=gap_sums(encoder, shard.corpus, places))

@@ -28,7 +28,7 @@ from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.models.cores import MOST, turn
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.measures import Shard, Texts, counts, texts_of
+from mha_viz.study.measures import ReadShard, Texts, counts, texts_of
 from mha_viz.study.plan import BATCH, Plan, plan
 from mha_viz.study.sums import LEFT_OUT, PASSES, Array, Line, Sums, first_sentences, labels_of, read
 from mha_viz.study.tables import profile_of_sums
@@ -241,10 +241,10 @@ def _done(name: str, kind: str, texts: Texts, sums: Sums) -> Array:
     return sums.arrays.get(f"done/{name}/{kind}", np.zeros(len(texts.lengths), bool))
 
 
-def _shard(encoder: Encoder, corpus: Corpus | Gap, first: int, heads: int) -> Shard:
+def _shard(encoder: Encoder, corpus: Corpus | Gap, first: int, heads: int) -> ReadShard:
     if isinstance(corpus, Gap):
-        return Shard(corpus, Plan((), (), ()), Relations(()), 0, [""] * len(corpus.rows), {})
+        return ReadShard(corpus, Plan((), (), ()), Relations(()), 0, [""] * len(corpus.rows), {})
     relations = Relations(corpus.sentences)
     labels = labels_of([sentence.document for sentence in corpus.sentences], relations, heads)
     trees = {place: relations.tree(sentence) for place, sentence in enumerate(corpus.sentences) if corpus.has_trees}
-    return Shard(corpus, plan(encoder, corpus, first), relations, first, labels, trees)
+    return ReadShard(corpus, plan(encoder, corpus, first), relations, first, labels, trees)

@@ -51,10 +51,10 @@ from mha_viz.training.record import (
     REMOVAL,
     STRIP,
     Array,
-    Removal,
+    RemovedHeads,
     Result,
-    Run,
     Settings,
+    TrainingRun,
     check,
     recorded_count,
     recorded_steps,
@@ -72,7 +72,7 @@ ORDERS = 50  # random orders in which heads are removed
 _TRAINING, _HELD_OUT, _ORDERS = range(3)  # independent random streams derived from one seed
 
 
-class Progress(NamedTuple):
+class ExperimentProgress(NamedTuple):
     """The progress of an experiment: steps of all its runs together."""
 
     step: int
@@ -84,12 +84,12 @@ class Progress(NamedTuple):
         return self.step / self.steps
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[ExperimentProgress], None]
 IsCancelled = Callable[[], bool]
 
 
 @dataclass(frozen=True)
-class Model:
+class SmallModel:
     """One attention layer after embeddings of letter, mark and position, and before a linear classifier."""
 
     heads: Heads
@@ -112,14 +112,14 @@ class Model:
         return (parts.sum(dim=0) @ self.classifier).view(-1, WORDS, len(RELATIONS), len(LETTERS))
 
 
-def new_model(shape: Shape, seed: int, start: str = ALL_RANDOM) -> Model:
+def new_model(shape: Shape, seed: int, start: str = ALL_RANDOM) -> SmallModel:
     """An untrained model that depends on the seed alone; torch's global generator is not used."""
     generator = torch.Generator().manual_seed(seed)
     d_model = shape.d_model
     heads = initial_heads(shape, generator, start)
     axes = [(len(LETTERS), d_model), (len(MARKS), d_model), (WORDS, d_model), (d_model, len(RELATIONS) * len(LETTERS))]
     weights = (normal(generator, *a, scale=d_model**-0.5).requires_grad_() for a in axes)
-    return Model(heads, *weights)
+    return SmallModel(heads, *weights)
 
 
 def loss_of(logits: Tensor, sentences: Sentences) -> Tensor:
@@ -177,7 +177,9 @@ def run(settings: Settings, progress: Report = lambda _: None, cancelled: IsCanc
     return FUNCTIONS[settings.experiment](settings, progress, cancelled)
 
 
-def _result(settings: Settings, trained: list[tuple[Run, Model]], removal: Removal | None = None) -> Result:
+def _result(
+    settings: Settings, trained: list[tuple[TrainingRun, SmallModel]], removal: RemovedHeads | None = None
+) -> Result:
     held_out = _held_out(settings.seed)
     return Result(settings, held_out.words(0), held_out.places[0], tuple(run for run, _ in trained), removal)
 
@@ -188,7 +190,7 @@ def _train_runs(
     cancelled: IsCancelled,
     start: str = ALL_RANDOM,
     weights: tuple[float, ...] = (0.0,),
-) -> list[tuple[Run, Model]]:
+) -> list[tuple[TrainingRun, SmallModel]]:
     """Train every layer of an experiment from the same seed; ``weights``: λ of each run, or one for all."""
     layers = shapes(settings)
     penalties = weights if len(weights) == len(layers) else weights * len(layers)
@@ -198,7 +200,7 @@ def _train_runs(
         def on_step(step: int, steps_before: int = number * settings.steps) -> None:
             if cancelled():
                 raise Cancelled("The training was stopped.", "Run it again.")
-            report(Progress(steps_before + step, len(layers) * settings.steps))
+            report(ExperimentProgress(steps_before + step, len(layers) * settings.steps))
 
         model = new_model(shape, settings.seed, start)
         steps = recorded_steps(settings.steps, recorded_count(len(layers)))
@@ -207,7 +209,7 @@ def _train_runs(
 
 
 def _train(
-    model: Model, settings: Settings, weight: float, recorded: tuple[int, ...], on_step: Callable[[int], None]
+    model: SmallModel, settings: Settings, weight: float, recorded: tuple[int, ...], on_step: Callable[[int], None]
 ) -> Iterator[dict[str, Array | float]]:
     """Train with Adam on new sentences at every step; yields the measurements at the recorded steps, taken before the
     update."""
@@ -237,8 +239,8 @@ def _held_out(seed: int) -> Sentences:
 # ---- Measurements ---------------------------------------------------------------------------------------
 
 
-def measure(model: Model, held_out: Sentences) -> dict[str, Array | float]:
-    """The values of :class:`Run` at one step."""
+def measure(model: SmallModel, held_out: Sentences) -> dict[str, Array | float]:
+    """The values of :class:`TrainingRun` at one step."""
     slices = model.heads.of_each_head()
     attended = model.attend(held_out, slices)
     logits = model.logits(attended.parts)
@@ -316,9 +318,9 @@ def relation_weights(maps: Array, places: Array) -> Array:
     return np.stack(by_relation, axis=1)
 
 
-def _run(label: str, shape: Shape, recorded: list[dict[str, Array | float]]) -> Run:
+def _run(label: str, shape: Shape, recorded: list[dict[str, Array | float]]) -> TrainingRun:
     arrays = {name: _frozen(np.stack([values[name] for values in recorded])) for name in recorded[0]}
-    return Run(label, shape.heads, costs.parameters(shape), costs.multiply_adds(shape, WORDS), **arrays)
+    return TrainingRun(label, shape.heads, costs.parameters(shape), costs.multiply_adds(shape, WORDS), **arrays)
 
 
 def _frozen(values: Array) -> Array:
@@ -331,7 +333,7 @@ def _frozen(values: Array) -> Array:
 # ---- Removing heads -------------------------------------------------------------------------------------
 
 
-def remove_heads(model: Model, seed: int) -> Removal:
+def remove_heads(model: SmallModel, seed: int) -> RemovedHeads:
     """Remove heads by setting their slice of the concatenation to zero, without training afterwards."""
     held_out = _held_out(seed)
     weights = importance(model, held_out)
@@ -341,10 +343,10 @@ def remove_heads(model: Model, seed: int) -> Removal:
         rng = np.random.default_rng((seed, _ORDERS))
         orders = [rng.permutation(len(order)) for _ in range(ORDERS)]
         curves = [_accuracy_curve(model, held_out, parts, one) for one in (order, order[::-1], *orders)]
-    return Removal(weights, order, curves[0], curves[1], np.stack(curves[2:]))
+    return RemovedHeads(weights, order, curves[0], curves[1], np.stack(curves[2:]))
 
 
-def importance(model: Model, held_out: Sentences) -> Array:
+def importance(model: SmallModel, held_out: Sentences) -> Array:
     """I_h = E |Att_h · ∂L/∂Att_h| (Michel et al. 2019), mean over words, of the head output before W_O; scaled to
     Euclidean norm 1."""
     attended = model.attend(held_out, model.heads.of_each_head())
@@ -353,7 +355,7 @@ def importance(model: Model, held_out: Sentences) -> Array:
     return values / max(float(np.linalg.norm(values)), 1e-30)
 
 
-def _accuracy_curve(model: Model, held_out: Sentences, parts: Tensor, order: Array) -> Array:
+def _accuracy_curve(model: SmallModel, held_out: Sentences, parts: Tensor, order: Array) -> Array:
     """[removed + 1]: accuracy after removing 0, 1, 2, … heads in this order."""
     remaining = [sorted(order[count:].tolist()) for count in range(len(order) + 1)]
     return np.array([float(grade(model.logits(parts[heads]), held_out)[1].mean()) for heads in remaining])
@@ -373,7 +375,7 @@ def _store_defaults() -> None:
 def _work(order: dict[str, Any], report: apart.Tell, cancelled: IsCancelled) -> bytes:
     """The result of an experiment with the settings in the order."""
 
-    def progress(so_far: Progress) -> None:
+    def progress(so_far: ExperimentProgress) -> None:
         if so_far.step % 5 == 0:
             report(so_far.fraction)
 

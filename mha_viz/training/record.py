@@ -118,7 +118,7 @@ def _weight(value: float) -> SettingError | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class TrainingRun:
     """One run, that is one training of one layer: S recorded steps, h heads, n words.
 
     Everything is measured on held-out sentences, before the update of that step: ``steps`` [S]; ``maps``
@@ -165,7 +165,7 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Removal:
+class RemovedHeads:
     """Heads removed from a trained layer: ``importance`` [h] (Michel et al. 2019), ``order`` [h] from the least
     important head; accuracy [removed + 1] when the ``least`` important heads go first, when the ``most`` important go
     first, and in ``random`` orders [order, removed + 1]."""
@@ -185,8 +185,8 @@ class Result:
     settings: Settings
     words: tuple[str, ...]
     places: Array
-    runs: tuple[Run, ...]
-    removal: Removal | None = None
+    runs: tuple[TrainingRun, ...]
+    removal: RemovedHeads | None = None
 
 
 _HALF = ("maps", "relation_weights", "queries", "overlap", "divergence")  # stored with half precision
@@ -201,7 +201,7 @@ def to_bytes(result: Result) -> bytes:
         arrays |= {f"{number}.{name}": _stored(name, v) for name, v in values.items() if isinstance(v, np.ndarray)}
         descriptions.append({name: v for name, v in values.items() if not isinstance(v, np.ndarray)})
     if result.removal is not None:
-        arrays |= {f"removal.{field.name}": getattr(result.removal, field.name) for field in fields(Removal)}
+        arrays |= {f"removal.{field.name}": getattr(result.removal, field.name) for field in fields(RemovedHeads)}
     header = {"format": FORMAT, "settings": asdict(result.settings), "words": result.words, "runs": descriptions}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     file = io.BytesIO()
@@ -223,14 +223,16 @@ def from_bytes(data: bytes) -> Result:
             if header["format"] != FORMAT:
                 raise ValueError(f"format {header['format']}")
             arrays = {name: _frozen(file[name]) for name in file.files if name != "header"}
-        runs = tuple(Run(**description, **_part(arrays, f"{i}.")) for i, description in enumerate(header["runs"]))
+        runs = tuple(
+            TrainingRun(**description, **_part(arrays, f"{i}.")) for i, description in enumerate(header["runs"])
+        )
         removal = _part(arrays, "removal.")
         return Result(
             Settings(**header["settings"]),
             tuple(header["words"]),
             arrays["places"],
             runs,
-            Removal(**removal) if removal else None,
+            RemovedHeads(**removal) if removal else None,
         )
     except Exception as error:
         raise ResultUnreadable("This is not a result of the training lab.", "Run the experiment again.") from error

@@ -18,7 +18,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from mha_viz.corpus import lexicon
 from mha_viz.errors import SettingError
-from mha_viz.training.toy_model import Progress, Schedule, Trained, initialise, trained, word_level
+from mha_viz.training.toy_model import Schedule, Trained, TrainingProgress, initialise, trained, word_level
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 POSITIONS = 64
@@ -61,7 +61,7 @@ def tokenizer() -> Any:
 def train(
     seed: int = 0,
     steps: int = STEPS,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Trained:
     """Train a model; equal arguments give equal models on one machine.

@@ -23,7 +23,7 @@ from mha_viz.training.record import (
     REMOVAL,
     Array,
     Result,
-    Run,
+    TrainingRun,
 )
 from mha_viz.training.tasks import CHANCE, RELATIONS, WORDS
 
@@ -298,7 +298,7 @@ def removable(curve: Array) -> int:
     return int(below[0]) - 1 if len(below) else len(curve) - 1
 
 
-def _solved(run: Run) -> Statement:
+def _solved(run: TrainingRun) -> Statement:
     weights = run.relation_weights[-1]  # [head, relation]
     specialist = [int(weights[:, relation].argmax()) for relation in range(len(RELATIONS))]
     return Statement(
@@ -309,7 +309,7 @@ def _solved(run: Run) -> Statement:
     )
 
 
-def _largest_difference(run: Run) -> float:
+def _largest_difference(run: TrainingRun) -> float:
     """The largest difference between two heads' weights, W_O included, after the last step."""
     return float(max(run.difference[-1].max(), run.output_difference[-1].max()))
 
@@ -348,17 +348,17 @@ def alike_of(alike: int, every: int) -> str:
     return f"{alike or 'none'} of the {every} pairs of heads {'has' if alike < 2 else 'have'}"
 
 
-def _weights_of(run: Run, head: int) -> str:
+def _weights_of(run: TrainingRun, head: int) -> str:
     weights = zip(run.relation_weights[-1, head], RELATIONS, strict=True)
     first, *others = (f"{weight:.2f}{{}} to {relation}" for weight, relation in weights)
     return " and ".join([first.format(" of its attention"), *(other.format("") for other in others)])
 
 
-def _accuracy(run: Run) -> str:
+def _accuracy(run: TrainingRun) -> str:
     return ", ".join(f"{r} {percent(share)}" for share, r in zip(run.accuracy[-1], RELATIONS, strict=True))
 
 
-def _loss(run: Run) -> str:
+def _loss(run: TrainingRun) -> str:
     return f"{run.loss[-1]:.5f}"
 
 

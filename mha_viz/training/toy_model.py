@@ -50,7 +50,7 @@ _ID = {form: number for number, form in enumerate(VOCABULARY)}
 Weights = dict[str, Tensor]
 
 
-class Progress(NamedTuple):
+class TrainingProgress(NamedTuple):
     """The state of a training: the loss of each question, averaged over the steps since the last report."""
 
     step: int
@@ -65,13 +65,13 @@ class Trained:
     seed: int
     model: Any
     snapshots: Mapping[int, Weights]
-    history: tuple[Progress, ...]
+    history: tuple[TrainingProgress, ...]
 
 
 # ---- questions ------------------------------------------------------------------------------------------
 
 
-class Example(NamedTuple):
+class TrainingExample(NamedTuple):
     """A training example: one sentence with [CLS] and [SEP], and the answer to each question at each piece."""
 
     ids: list[int]
@@ -82,7 +82,7 @@ class Example(NamedTuple):
     is_pronoun: list[int]  # 1 at pronouns
 
 
-def example_of(sentence: Sentence) -> Example:
+def example_of(sentence: Sentence) -> TrainingExample:
     """The training example made from a sentence."""
     ids = [_id(word.form) for word in sentence.words]
     predicate = [ids[w.head] if w.relation == "nsubj" and w.head is not None else _IGNORED for w in sentence.words]
@@ -92,7 +92,7 @@ def example_of(sentence: Sentence) -> Example:
     previous = [_IGNORED, *ids[:-1]]
     ends = [(_BEGIN, _END), *[(_IGNORED, _IGNORED)] * 3, (_BEGIN, _END), (0, 0)]
     rows = (ids, previous, _antecedents(sentence, ids), predicate, swapped, is_pronoun)
-    return Example(*([first, *row, last] for row, (first, last) in zip(rows, ends, strict=True)))
+    return TrainingExample(*([first, *row, last] for row, (first, last) in zip(rows, ends, strict=True)))
 
 
 def _id(form: str) -> int:
@@ -115,7 +115,7 @@ def _antecedents(sentence: Sentence, ids: Sequence[int]) -> list[int]:
     return answers
 
 
-def _batches(pool: Sequence[Example], rng: Random) -> Iterator[list[Tensor]]:
+def _batches(pool: Sequence[TrainingExample], rng: Random) -> Iterator[list[Tensor]]:
     """Endless batches of examples of similar length, each field as [sentence, piece]."""
     while True:
         drawn = sorted(rng.sample(pool, min(len(pool), 8 * BATCH)), key=lambda example: len(example.ids))
@@ -213,7 +213,7 @@ def _loss(classifier: Callable[[Tensor], Tensor], vectors: Tensor, answers: Tens
 def train(
     seed: int = 0,
     steps: int = STEPS,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     pool: int = POOL,
     questions: Sequence[str] = QUESTIONS,
@@ -238,8 +238,8 @@ def train(
 
 def _sample_examples(
     count: int, rng: Random, cancelled: Callable[[], bool] | None, tell: Callable[[int, int], None]
-) -> list[Example]:
-    examples: list[Example] = []
+) -> list[TrainingExample]:
+    examples: list[TrainingExample] = []
     while len(examples) < count:
         if len(examples) % 500 == 0:
             raise_if_cancelled(cancelled)
@@ -271,11 +271,11 @@ def trained(
     optimiser: torch.optim.Optimizer,
     schedule: Schedule,
     losses: Callable[[], dict[str, Tensor]],
-    progress: Callable[[Progress], None] | None,
+    progress: Callable[[TrainingProgress], None] | None,
     cancelled: Callable[[], bool] | None,
 ) -> Trained:
     """The model after all steps, each on the sum of the next ``losses``. Raises Cancelled."""
-    saved, history, recent = {0: weights(model)}, list[Progress](), list[dict[str, float]]()
+    saved, history, recent = {0: weights(model)}, list[TrainingProgress](), list[dict[str, float]]()
     for step in range(1, schedule.steps + 1):
         raise_if_cancelled(cancelled)
         fallen = max(0.02, 1 - step / schedule.steps)
@@ -283,7 +283,7 @@ def trained(
         if step in schedule.saved or step == schedule.steps:
             saved[step] = weights(model)
         if step % 50 == 0 or step == schedule.steps:
-            history.append(Progress(step, schedule.steps, _mean(recent)))
+            history.append(TrainingProgress(step, schedule.steps, _mean(recent)))
             recent = []
             if progress:
                 progress(history[-1])

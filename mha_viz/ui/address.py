@@ -66,7 +66,7 @@ ANSWER = {  # about the answer of a model
 MAX_WORD = 60  # characters of a followed word
 
 
-class Case(NamedTuple):
+class CaseInLink(NamedTuple):
     """A case opened from the Roles page: the head, and the held word with its number in the sentence, as query or as
     key."""
 
@@ -111,7 +111,7 @@ class Address:
     quantity: str = DEFAULTS["shown"]
     off: tuple[Head, ...] = ()
     how: str = METHODS[0]
-    case: Case | None = None
+    case: CaseInLink | None = None
     place: int | None = None
     word: str = ""
     want: str = ""
@@ -288,9 +288,9 @@ def _misfits(**fits: bool) -> list[str]:
     return [name for name, is_fit in fits.items() if not is_fit]
 
 
-def _case(value: str | None) -> Case | None:
+def _case(value: str | None) -> CaseInLink | None:
     match = CASE.fullmatch(value or "")
-    return Case(Head.parse(match[1]), cast(Literal["q", "k"], match[2]), int(match[3])) if match else None
+    return CaseInLink(Head.parse(match[1]), cast(Literal["q", "k"], match[2]), int(match[3])) if match else None
 
 
 def _numbers(value: str | None) -> tuple[int, ...]:

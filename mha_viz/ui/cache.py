@@ -27,7 +27,7 @@ from mha_viz.attention.steps import TYPED
 from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.correspondence import Panel
-from mha_viz.figures.packet import Link, Overview, Start, overview, packet
+from mha_viz.figures.packet import Overview, RankedLink, Start, overview, packet
 from mha_viz.figures.panels import opened, pack
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
@@ -120,7 +120,7 @@ class Office:
         done.set_result(value)
         return done
 
-    def packet(self, attention: Attention, wanted: tuple[Head, ...], link: Link | None, start: Start) -> bytes:
+    def packet(self, attention: Attention, wanted: tuple[Head, ...], link: RankedLink | None, start: Start) -> bytes:
         """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""
         key = (attention.key, wanted, link, start)
         thumbnails = self._overviews.get(attention.key) or self._overviews.put(attention.key, overview(attention))

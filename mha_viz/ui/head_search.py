@@ -35,7 +35,7 @@ _NUMBERS = re.compile(r"(\d{1,3})\s*[-–.]\s*(\d{1,3})", re.ASCII)
 _ARROW = re.compile(r"→|[-–=]+>")
 
 
-class Answer(NamedTuple):
+class HeadAnswer(NamedTuple):
     """A head with what it does in plain words. ``score`` and ``baseline`` are formatted numbers, empty if nothing was
     measured; ``rule`` names the baseline; ``standing`` says how far the role can be trusted; ``link`` holds the two
     tokens of a link in the sentence."""
@@ -53,7 +53,7 @@ class Group(NamedTuple):
     """Answers of one kind, best first, with a note on them."""
 
     title: str
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[HeadAnswer, ...] = ()
     note: str = ""
 
 
@@ -85,9 +85,9 @@ def of_names(
     return groups or [Group(typed.strip(), note="This model has no such head.")]
 
 
-def _roles_of(head: Head, findings: Sequence[Finding]) -> tuple[Answer, ...]:
+def _roles_of(head: Head, findings: Sequence[Finding]) -> tuple[HeadAnswer, ...]:
     of_head = _once(finding for finding in strongest_first(findings) if finding.head == head)
-    return tuple(map(_of_finding, of_head)) or (Answer(head, "No role was found for this head."),)
+    return tuple(map(_of_finding, of_head)) or (HeadAnswer(head, "No role was found for this head."),)
 
 
 # ---- By what it does ----------------------------------------------------------------------------------
@@ -118,10 +118,12 @@ def _detail(finding: Finding) -> str:
     return finding.detail.split()[0]
 
 
-def _of_finding(finding: Finding) -> Answer:
+def _of_finding(finding: Finding) -> HeadAnswer:
     rule, baseline = best_baseline(finding)
     does = _in_words(finding.detail)
-    return Answer(finding.head, does, percent(finding.score), percent(baseline), rule, standing_with_corpora(finding))
+    return HeadAnswer(
+        finding.head, does, percent(finding.score), percent(baseline), rule, standing_with_corpora(finding)
+    )
 
 
 def _in_words(detail: str) -> str:
@@ -129,13 +131,13 @@ def _in_words(detail: str) -> str:
     return linked(detail) if " " in detail else link(detail) or detail
 
 
-def _closest(detail: str, table: Callable[[str], Any]) -> list[Answer]:
+def _closest(detail: str, table: Callable[[str], Any]) -> list[HeadAnswer]:
     """The head that comes closest to a role that no head has."""
     measure = MEASURES.get(detail)
     return _best_at(detail, table("syntax_chosen")) if measure is None else _highest(detail, *measure, table)
 
 
-def _highest(detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]) -> list[Answer]:
+def _highest(detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]) -> list[HeadAnswer]:
     """The head with the highest value of a measure; its baseline is the mean of all heads."""
     rows = table(name)
     if rows is None:
@@ -143,10 +145,10 @@ def _highest(detail: str, name: str, column: str, offset: int | None, table: Cal
     rows = rows if offset is None else rows[rows["offset"] == offset]
     row, mean = rows.loc[rows[column].idxmax()], percent(float(rows[column].mean()))
     score, head = percent(float(row[column])), Head(int(row["layer"]), int(row["head"]))
-    return [Answer(head, _in_words(detail), score, mean, "mean of all heads", NO_ROLE)]
+    return [HeadAnswer(head, _in_words(detail), score, mean, "mean of all heads", NO_ROLE)]
 
 
-def _best_at(relation: str, chosen: Any) -> list[Answer]:
+def _best_at(relation: str, chosen: Any) -> list[HeadAnswer]:
     """The head with the highest accuracy for a relation without a role, on the half that was not used to choose it."""
     if chosen is None:
         return []
@@ -158,7 +160,7 @@ def _best_at(relation: str, chosen: Any) -> list[Answer]:
     score = percent(row["accuracy_odd"])
     detail = f"{relation} {row['direction']}"
     head = Head(int(row["layer"]), int(row["head"]))
-    return [Answer(head, _in_words(detail), score, percent(baseline), rule, NO_ROLE)]
+    return [HeadAnswer(head, _in_words(detail), score, percent(baseline), rule, NO_ROLE)]
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
@@ -207,7 +209,7 @@ def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
         head = Head(*map(int, np.unravel_index(place, strongest.shape)))
         query, key = pairs[int(shares[:, head.layer, head.head].argmax())]
         score, link = weight(float(strongest[head])), (query[0], key[0])
-        answers.append(Answer(head, " → ".join(words), score, mean, "mean of all heads", link=link))
+        answers.append(HeadAnswer(head, " → ".join(words), score, mean, "mean of all heads", link=link))
     return Group(f"From “{words[0]}” to “{words[1]}” in this text", tuple(answers))
 
 

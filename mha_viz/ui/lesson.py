@@ -41,7 +41,7 @@ _OF_PAGES = {
 }
 
 
-class View(NamedTuple):
+class LessonView(NamedTuple):
     """One view of a lesson: the page by its name in the URL, its URL parameters, and the teacher's remark."""
 
     page: str
@@ -49,7 +49,7 @@ class View(NamedTuple):
     remark: str
 
 
-Lesson = tuple[View, ...]
+Lesson = tuple[LessonView, ...]
 
 
 def read(value: str | None) -> tuple[Lesson, bool]:
@@ -74,12 +74,12 @@ def _entries(value: str) -> list[Any] | None:
     return None
 
 
-def _view(entry: Any) -> View | None:
+def _view(entry: Any) -> LessonView | None:
     with suppress(ValueError, TypeError):
         page, query, remark = entry
         if page in map(page_name, page_files()) and isinstance(query, str) and isinstance(remark, str):
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
-            return View(page, _of_this_page(page, dict(pairs)), clean(remark)[:MAX_REMARK])
+            return LessonView(page, _of_this_page(page, dict(pairs)), clean(remark)[:MAX_REMARK])
     return None
 
 
@@ -88,7 +88,7 @@ def _of_this_page(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in parameters.items() if name not in others.union(OF_THE_CLASS)}
 
 
-def write(lesson: Sequence[View]) -> str | None:
+def write(lesson: Sequence[LessonView]) -> str | None:
     """The value of the URL parameter; None for a lesson without views, which leaves the URL."""
     if not lesson:
         return None
@@ -99,7 +99,7 @@ def write(lesson: Sequence[View]) -> str | None:
 
 def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -> Lesson:
     """The lesson with one more view at the end. Raises LessonFull."""
-    more = (*lesson, View(page, _of_this_page(page, parameters), " ".join(clean(remark).split())[:MAX_REMARK]))
+    more = (*lesson, LessonView(page, _of_this_page(page, parameters), " ".join(clean(remark).split())[:MAX_REMARK]))
     if len(more) > MOST:
         raise LessonFull(f"A lesson has at most {MOST} views.", "Remove one of them first.")
     if len(write(more) or "") > MAX_ENCODED:

@@ -21,7 +21,7 @@ from mha_viz.ui import address, head_search, navigation, two_stacks
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.search import search
-from mha_viz.ui.head_search import Answer, Group
+from mha_viz.ui.head_search import Group, HeadAnswer
 from mha_viz.ui.parts import guarded, message, sent, whole
 from mha_viz.ui.request import PageRequest, page_request
 from mha_viz.ui.studies import given, studies
@@ -38,7 +38,7 @@ _QUERY, _CHOICE, _COUNT = "search_query", "search_choice", "search_count"
 def show(here: str) -> None:
     """The search field on the page called ``here``, with the answers to the last query."""
     chosen = st.session_state.pop(_CHOICE, None)
-    if isinstance(chosen, Answer):
+    if isinstance(chosen, HeadAnswer):
         _open(chosen, here)
     typed = st.session_state.pop(_QUERY, "")
     number = st.session_state.get(_COUNT, 0)  # what was just sent is not sent again
@@ -148,7 +148,7 @@ def _reading(model: catalog.Model, what: PageRequest) -> Attention:
 # ---- The way to a head --------------------------------------------------------------------------------
 
 
-def _place(answer: Answer, here: str) -> tuple[str, dict[str, str | None]]:
+def _place(answer: HeadAnswer, here: str) -> tuple[str, dict[str, str | None]]:
     """The page that shows a head, and the URL parameters to change."""
     page = here if here in STAYS and (answer.link is None or here != "roles") else "explore"
     link: dict[str, str | None] = {"pin": None, "link": None}
@@ -165,12 +165,12 @@ def _parameters(changes: dict[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in {**address.now(), **changes}.items() if value is not None}
 
 
-def _href(answer: Answer, here: str) -> str:
+def _href(answer: HeadAnswer, here: str) -> str:
     name, changes = _place(answer, here)
     return f"./{navigation.page(name).url_path}?{urlencode(_parameters(changes))}"
 
 
-def _open(answer: Answer, here: str) -> None:
+def _open(answer: HeadAnswer, here: str) -> None:
     """Open the head on its page. Ends the run."""
     name, changes = _place(answer, here)
     st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1

@@ -18,7 +18,7 @@ K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
-class Order(NamedTuple, Generic[K]):
+class StudyOrder(NamedTuple, Generic[K]):
     """What is ordered at a desk, with its key and name; ``widget`` ends the keys of its buttons."""
 
     key: K
@@ -27,7 +27,7 @@ class Order(NamedTuple, Generic[K]):
     widget: str
 
 
-def ordered(desk: Desk[K], order: Order[K], words: str, result: Callable[[], R | None]) -> R:
+def ordered(desk: Desk[K], order: StudyOrder[K], words: str, result: Callable[[], R | None]) -> R:
     """The result of the order's job, as from :func:`result_of`. A visitor who stopped it gets a button to continue it.
     Raises what the work raises, Busy, and Cancelled if it was stopped."""
     begin = partial(desk.order, order.key, order.name, order.work)

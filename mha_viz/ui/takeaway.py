@@ -60,7 +60,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Chart:
+class PageChart:
     """One chart of a page: what it shows, the name of its files, how it is drawn in the colours of a theme, and the
     sentence that says what it was measured on. ``table`` holds its numbers if they differ from those that it draws;
     ``code`` the lines of Python that compute them, if there are any."""
@@ -80,14 +80,14 @@ class Chart:
         return figure_api.chart(self.draw, self.label, self.about, self.table, **_settings(size))
 
 
-def of_charts(charts: Sequence[Chart], before: Sequence[Offer] = ()) -> None:
+def of_charts(charts: Sequence[PageChart], before: Sequence[Offer] = ()) -> None:
     """The downloads of a page with charts: the figures ``before`` its charts, then the charts."""
     offers = [*before, *(chart.offer() for chart in charts)]
     if offers:
         _expander(offers)
 
 
-def of_reading(attention: Attention, heads: Sequence[Head], view: View, charts: Sequence[Chart] = ()) -> None:
+def of_reading(attention: Attention, heads: Sequence[Head], view: View, charts: Sequence[PageChart] = ()) -> None:
     """The downloads of the Explore page: the open heads as heatmap and links, the grid, and the charts that are
     shown."""
     first, named = heads[0], "-".join(map(str, heads))
@@ -126,7 +126,7 @@ def of_panels(
     pair: tuple[int, int] | None,
     pin_of: int,
     is_tray: bool,
-    charts: Sequence[Chart] = (),
+    charts: Sequence[PageChart] = (),
 ) -> None:
     """The downloads of the Compare page: the comparison, the open difference, the page's charts, and all compared heads
     in one file. The pin of ``view`` counts tokens of panel ``pin_of``."""

@@ -30,7 +30,7 @@ POINTS = (
 )
 
 
-class Step(NamedTuple):
+class TourStep(NamedTuple):
     """One step: its page, the URL parameters that it sets there, and its text."""
 
     page: str
@@ -40,9 +40,9 @@ class Step(NamedTuple):
 
 
 @cache
-def steps() -> tuple[Step, ...]:
+def steps() -> tuple[TourStep, ...]:
     """All steps in order."""
-    return tuple(Step(**step) for step in json.loads(asset("tour.json").read_text("utf-8")))
+    return tuple(TourStep(**step) for step in json.loads(asset("tour.json").read_text("utf-8")))
 
 
 def step_number(parameters: Mapping[str, Any]) -> int | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Cells, Curve, Mark, Rect, Text, moved
+from mha_viz.drawing.marks import CellPicture, Curve, Mark, Rect, Text, moved
 from mha_viz.figure import pin_for
 from mha_viz.figures.compare import plates_of
 from mha_viz.figures.correspondence import Panel, held_by_panels
@@ -182,7 +182,7 @@ def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dic
 
 def as_dict(mark: Mark) -> dict[str, Any]:
     """A mark as JSON, with numbers rounded to a millionth."""
-    if isinstance(mark, Cells):
+    if isinstance(mark, CellPicture):
         place = {"x": mark.x, "y": mark.y, "width": mark.width, "height": mark.height}
         colours = [["#" + bytes(c).hex() for c in row] for row in mark.pixels.tolist()]
         return {"mark": "cells", **_rounded(place), "colours": colours}

@@ -49,7 +49,7 @@ class Cases(NamedTuple):
         settings = self.settings._replace(means=of, most=self.sentences(part))
         return [FORMAT, part.shard.digest, part.kind, settings, part.first if self.drawn else None]
 
-    def measured(self, model: tasks.Model, part: Part) -> Taken:
+    def measured(self, model: tasks.WorkerModel, part: Part) -> Taken:
         """The cases of a part as if it were the whole corpus."""
         corpus, annotated = corpus_of(part), self.annotated
         corpus = replace(corpus, has_trees=annotated.has_trees, has_chains=annotated.has_chains)
@@ -114,7 +114,7 @@ class ClusterMeasurement(Measurement):
 
     def _average(self) -> Iterator[Progress]:
         """Take the means that the workers sum."""
-        means, model = ablation.Means(self._encoder), tasks.Model.opened_by(self._encoder)
+        means, model = ablation.Means(self._encoder), tasks.WorkerModel.opened_by(self._encoder)
         parts = [(part, min(part.sentences, self._settings.most - part.first)) for part in self._over.parts]
         calls = [(part, most, model) for part, most in parts if most > 0]
         reporter = Reporter(sum(most for _, most, _ in calls))
@@ -125,7 +125,7 @@ class ClusterMeasurement(Measurement):
         self.take(Averages(means.values(), self._over.name))
 
 
-def sum_outputs(part: Part, most: int, model: tasks.Model) -> tuple[ablation.Sums, int]:
+def sum_outputs(part: Part, most: int, model: tasks.WorkerModel) -> tuple[ablation.Sums, int]:
     """The sums of the outputs of all heads [layer, head, d_head] over sentences, in float64, and the tokens read."""
     means = ablation.Means(tasks.encoder_of(model))
     for sentence in corpus_of(part).sentences[:most]:

@@ -87,7 +87,7 @@ class OnCluster:
         """The parts to measure, whose results are stored in the folder, if there is one."""
         if self.folder:
             remove_left(self.folder)
-        model, folder = tasks.Model.opened_by(encoder), str(self.folder.resolve()) if self.folder else ""
+        model, folder = tasks.WorkerModel.opened_by(encoder), str(self.folder.resolve()) if self.folder else ""
         return [tasks.Order(part, model, measure, folder) for part in parts]
 
     def _total(self, orders: Sequence[tasks.Order], progress: Callable[[Progress], None]) -> Sums:

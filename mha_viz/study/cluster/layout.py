@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mha_viz.analysis.syntax import Relations
-from mha_viz.corpus.cutting import Cut, Shard, content
+from mha_viz.corpus.cutting import Shard, ShardedFile, content
 from mha_viz.corpus.limits import MAX_LABELS
 from mha_viz.corpus.reading import lines_in, read_part
 from mha_viz.corpus.stored import plain_name
-from mha_viz.corpus.treebank import START, Corpus, Start
+from mha_viz.corpus.treebank import START, Corpus, PartStart
 from mha_viz.errors import CorpusError
 
 GOES_ON = "\0"  # stands for the document of sentences whose document began in an earlier shard
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
     shard: Shard
     kind: str
-    start: Start
+    start: PartStart
     number: int
     first: int
     sentences: int
@@ -77,7 +77,7 @@ class Layout(NamedTuple):
 def survey(shard: Shard, kind: str) -> Survey:
     """The contents of a shard, independent of its place in the corpus. Raises CorpusError."""
     data = content(shard)
-    corpus = read_part(data, kind, Path(shard.path).name, Start(document=GOES_ON))
+    corpus = read_part(data, kind, Path(shard.path).name, PartStart(document=GOES_ON))
     relations = Relations(corpus.sentences)
     names = groupby(sentence.document for sentence in corpus.sentences)
     return Survey(
@@ -91,7 +91,7 @@ def survey(shard: Shard, kind: str) -> Survey:
     )
 
 
-def lay_out(name: str, cuts: Sequence[Cut], surveys: Sequence[Sequence[Survey]]) -> Layout:
+def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[Survey]]) -> Layout:
     """The parts of a corpus of these files, from a survey of each shard. Raises CorpusError for a corpus without
     sentences or with too many relations."""
     every = list(chain.from_iterable(surveys))
@@ -121,7 +121,9 @@ def _check(name: str, surveys: Sequence[Survey]) -> None:
             )
 
 
-def _parts_of_file(cut: Cut, surveys: Sequence[Survey], number: int, first: int, prefix: str | None) -> Iterator[Part]:
+def _parts_of_file(
+    cut: ShardedFile, surveys: Sequence[Survey], number: int, first: int, prefix: str | None
+) -> Iterator[Part]:
     has_chains = any(one.has_chains for one in surveys)
     start = START
     for at, (shard, one) in enumerate(zip(cut.shards, surveys, strict=True), number):
@@ -132,10 +134,10 @@ def _parts_of_file(cut: Cut, surveys: Sequence[Survey], number: int, first: int,
             place += count
         yield Part(shard, cut.kind, start, at, first, one.sentences, tuple(spans), prefix is not None)
         first += one.sentences
-        start = Start(start.lines + one.lines, start.sentences + one.sentences, name)
+        start = PartStart(start.lines + one.lines, start.sentences + one.sentences, name)
 
 
-def _name_in_file(document: str, place: int, start: Start) -> str:
+def _name_in_file(document: str, place: int, start: PartStart) -> str:
     """The name that a document of a shard has in its file; a nameless one is named after the number of its first
     sentence, whose place in the shard is ``place``."""
     if document == GOES_ON:

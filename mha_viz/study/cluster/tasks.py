@@ -28,7 +28,7 @@ FORMAT = 2  # version of the sums on disk
 _loading = threading.Lock()
 
 
-class Model(NamedTuple):
+class WorkerModel(NamedTuple):
     """A model as a worker opens it: from the folder if that contains the same model, otherwise by its name."""
 
     name: str
@@ -37,13 +37,13 @@ class Model(NamedTuple):
     device: str
 
     @classmethod
-    def opened_by(cls, encoder: Encoder) -> Model:
+    def opened_by(cls, encoder: Encoder) -> WorkerModel:
         """The model that an encoder has open."""
         folder = "" if encoder.folder is None else str(encoder.folder.resolve())
         return cls(encoder.name, encoder.revision, folder, encoder.device)
 
 
-class Result(Protocol):
+class PartResult(Protocol):
     """What was measured of a part. ``unsaved``: why it could not be saved."""
 
     unsaved: Counter[str]
@@ -58,10 +58,10 @@ class Measure(Protocol):
     def depends_on(self, part: Part) -> list[object]:
         """Everything that the result depends on besides the model, as values that JSON can hold."""
 
-    def measured(self, model: Model, part: Part) -> Result:
+    def measured(self, model: WorkerModel, part: Part) -> PartResult:
         """The result. Raises CorpusError, ModelError's family, ClusterError."""
 
-    def read(self, path: Path, key: str) -> Result | None:
+    def read(self, path: Path, key: str) -> PartResult | None:
         """What the result wrote to a file under this key; None if there is no file, or no complete one."""
 
 
@@ -69,7 +69,7 @@ class Order(NamedTuple):
     """A part to measure. ``folder``: where the results of parts are stored, "" for nowhere."""
 
     part: Part
-    model: Model
+    model: WorkerModel
     measure: Measure
     folder: str
 
@@ -79,7 +79,7 @@ class Order(NamedTuple):
         return digest([__version__, self.model.name, self.model.revision, self.measure.depends_on(self.part)])
 
 
-def measure(order: Order) -> Result:
+def measure(order: Order) -> PartResult:
     """The result of a part, measured unless it is on disk. Raises CorpusError, ModelError's family, ClusterError."""
     path = Path(order.folder, f"{order.key}.npz") if order.folder else None
     result = order.measure.read(path, order.key) if path else None
@@ -103,7 +103,7 @@ class Profiling(NamedTuple):
         """Not on the rest of the corpus, except for what comes before the part."""
         return [FORMAT, DEFINITIONS, SEED, self.passes, *part.content, part.number, part.first]
 
-    def measured(self, model: Model, part: Part) -> Sums:
+    def measured(self, model: WorkerModel, part: Part) -> Sums:
         """The sums of the part."""
         models = _models(model)[: len(self.passes)]
         return Run(models, corpus_of(part), size=self.batch, first=part.first, number=part.number).measured()
@@ -124,18 +124,18 @@ def read_excerpts(part: Part, spans: Sequence[Span]) -> tuple[Sentence, ...]:
     return excerpts(corpus_of(part).sentences, in_part)
 
 
-def encoder_of(model: Model) -> Encoder:
+def encoder_of(model: WorkerModel) -> Encoder:
     """The trained model, opened once per process."""
     return _models(model)[0]
 
 
-def _models(model: Model) -> tuple[Encoder, Encoder]:
+def _models(model: WorkerModel) -> tuple[Encoder, Encoder]:
     with _loading:  # so that the threads of one worker open a model only once
         return _opened(model)
 
 
 @lru_cache(maxsize=2)
-def _opened(model: Model) -> tuple[Encoder, Encoder]:
+def _opened(model: WorkerModel) -> tuple[Encoder, Encoder]:
     process.prepare()
     process.keep_memory()
     if model.folder and Path(model.folder).is_dir():

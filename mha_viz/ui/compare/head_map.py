@@ -17,7 +17,7 @@ from mha_viz.ui import address, navigation, request, style, tray
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 from mha_viz.ui.tray import Pin
 
 LISTED = 6
@@ -25,7 +25,7 @@ FEWEST = 3
 MAPS = ("map", "map_standing")  # a phone is in portrait format; both are drawn, and the browser shows one
 
 
-def show(attention: Attention, head: Head) -> list[Chart]:
+def show(attention: Attention, head: Head) -> list[PageChart]:
     """Show the map, its stress in words, the two lists, and the matrix that it is computed from. Returns the charts."""
     heads = [Head(layer, i) for layer in range(attention.layers) for i in range(attention.heads)]
     if len(heads) < FEWEST:
@@ -74,12 +74,14 @@ def _every_pair(heads: list[Head], distances: Matrix) -> None:
 
 def _charts(
     attention: Attention, heads: list[Head], distances: Matrix, drawn: Map, index: int, close: list[int]
-) -> list[Chart]:
+) -> list[PageChart]:
     """The downloadable charts."""
     about = f"Jensen–Shannon divergences of the heads of {reading(attention)}; stress of the map {drawn.stress:.2f}."
     return [
-        Chart("Map of all heads", "head-map", lambda theme: scatter(heads, drawn, index, close, theme), about),
-        Chart("Divergence of every pair of heads", "divergences", lambda theme: matrix(heads, distances, theme), about),
+        PageChart("Map of all heads", "head-map", lambda theme: scatter(heads, drawn, index, close, theme), about),
+        PageChart(
+            "Divergence of every pair of heads", "divergences", lambda theme: matrix(heads, distances, theme), about
+        ),
     ]
 
 

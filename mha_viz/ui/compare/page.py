@@ -27,7 +27,7 @@ from mha_viz.ui.compare import head_map, publish, quantity
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
 from mha_viz.ui.request import PageRequest
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 from mha_viz.ui.tray import Pin, Tray
 
 SHOWS = {
@@ -347,7 +347,7 @@ def _on_model() -> None:
 
 
 def _draw(
-    panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "", charts: Sequence[Chart] = ()
+    panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "", charts: Sequence[PageChart] = ()
 ) -> None:
     """Draw the panels side by side, with a download that also holds the page's ``charts``. ``places``: the place of
     each panel among the compared heads; the others can be added. ``diff``: the two that open with their difference."""

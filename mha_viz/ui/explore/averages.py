@@ -23,7 +23,7 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import remark, theme
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import lasting
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 MOST = 50  # the most lines that are read
 MEASURED = 256  # readings whose measures are cached
@@ -37,7 +37,7 @@ def lines(what: PageRequest) -> tuple[str, ...]:
     return typed if len(typed) > 1 else ()
 
 
-def show(what: PageRequest, model_name: str) -> list[Chart]:
+def show(what: PageRequest, model_name: str) -> list[PageChart]:
     """Show the averages in an expander, for a text of several lines. Returns the charts that are shown."""
     sentences = lines(what)
     if not sentences:
@@ -70,7 +70,7 @@ def _measures(request: Request) -> Mapping[str, PerHead]:
     return measure_all(office().cached(verbs.read, request).result())
 
 
-def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> Chart:
+def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> PageChart:
     name = st.segmented_control(
         "Measure", list(METRICS), default="previous", key="averaged", required=True,
         format_func=lambda one: METRICS[one].label,
@@ -80,7 +80,7 @@ def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> Chart:
     about = f"{metric.help} Means over {count} sentences, each counted once; {called(model_name)}."
     st.markdown(f"{about} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
     written = _nats if metric.unit == "nats" else _percent
-    chart = Chart(
+    chart = PageChart(
         f"Average per head: {metric.label}",
         f"average-{metric.name}",
         lambda colours: head_grid(means[metric.name], unit, (), colours, written),

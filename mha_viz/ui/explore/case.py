@@ -12,7 +12,7 @@ from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Attention
 from mha_viz.figures.arcs import Span
 from mha_viz.figures.caption import both
-from mha_viz.ui.address import Case
+from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import Annotated
 from mha_viz.ui.explore import gold
 from mha_viz.ui.parts import plain
@@ -20,14 +20,14 @@ from mha_viz.ui.parts import plain
 AROUND = 8  # words on each side of the arcs
 
 
-class Excerpt(NamedTuple):
+class ArcExcerpt(NamedTuple):
     """A part of a sentence with its arcs; "…" stands for omitted words."""
 
     words: tuple[str, ...]
     spans: tuple[Span, ...]
 
 
-def show(annotation: Annotated | None, attention: Attention, case: Case | None) -> None:
+def show(annotation: Annotated | None, attention: Attention, case: CaseInLink | None) -> None:
     """Show the arcs at the word of a case; nothing without a case, or for a role without gold annotation."""
     if annotation is None or case is None or attention.quantity != "weight":
         return
@@ -45,11 +45,11 @@ def show(annotation: Annotated | None, attention: Attention, case: Case | None) 
     gold.picture(part.words, part.spans, f"The gold arc of “{annotation.forms[case.word]}”, and where the head points.")
 
 
-def excerpt(forms: Sequence[str], spans: Sequence[Span]) -> Excerpt:
+def excerpt(forms: Sequence[str], spans: Sequence[Span]) -> ArcExcerpt:
     """The words around the given arcs."""
     ends = [end for span in spans for end in (span.start, span.end)]
     first, last = max(0, min(ends) - AROUND), min(len(forms), max(ends) + AROUND + 1)
     before, after = ("…",) * (first > 0), ("…",) * (last < len(forms))
     shift = len(before) - first
     moved = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)
-    return Excerpt((*before, *forms[first:last], *after), tuple(moved))
+    return ArcExcerpt((*before, *forms[first:last], *after), tuple(moved))

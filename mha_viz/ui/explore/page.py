@@ -12,7 +12,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
-from mha_viz.figures.packet import Link, Start, belongs_to, is_coarse
+from mha_viz.figures.packet import RankedLink, Start, belongs_to, is_coarse
 from mha_viz.models import catalog
 from mha_viz.request import Request
 from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray, two_stacks
@@ -70,7 +70,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
     wanted = wanted if heads[0] in wanted else (Head.parse(begin.head),)
     entitle(str(wanted[0]), quoted(what.sentence))
     fits = where.link and where.link[0] < queries and where.link[1] < keys
-    link = Link(*where.link, words=where.words) if where.link and fits else None
+    link = RankedLink(*where.link, words=where.words) if where.link and fits else None
     is_part = two_stacks.is_part(attention)
     two_stacks.say(attention)
     _say_coarse(attention)

@@ -18,7 +18,7 @@ from mha_viz.figures.text_table import text_table
 from mha_viz.models import catalog
 from mha_viz.ui import address
 from mha_viz.ui.parts import complain, guarded, plain
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 FIRST = (*PAPER, 64)  # d_model, h, n
 MOST = 10**15 - 1  # what a browser's number type and a link can hold
@@ -35,7 +35,7 @@ token back is what comes closest to a kernel; with enough of those, attention ca
 """
 
 
-def show(attention: Attention, d_model: int) -> list[Chart]:
+def show(attention: Attention, d_model: int) -> list[PageChart]:
     """Show the calculator and the paragraph on convolution. ``d_model`` is that of the model on the page, 0 if unknown.
     Returns the table as a chart."""
     st.markdown("## What it costs")
@@ -160,13 +160,13 @@ def _cell(row: CostRow, cost: Costs) -> str:
     return f"**{row.tell(cost)}**" if row.is_bold else row.tell(cost)
 
 
-def _chart(columns: Mapping[str, Costs]) -> Chart:
+def _chart(columns: Mapping[str, Costs]) -> PageChart:
     """The table as a picture and as numbers."""
     names = [escape(name) for name in columns]
     cells = [[row.tell(cost) for cost in columns.values()] for row in ROWS]
     about = "One layer of attention, float32 (Vaswani et al. 2017, section 3.2.2)."
     rows = tuple((name, *(getattr(cost, number) for number in NUMBERS)) for name, cost in columns.items())
-    return Chart(
+    return PageChart(
         "What one layer of attention costs",
         "costs",
         lambda theme: text_table([row.drawn for row in ROWS], names, cells, theme),

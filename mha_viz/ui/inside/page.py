@@ -22,7 +22,7 @@ from mha_viz.ui.components.block import block
 from mha_viz.ui.components.pointed import follow
 from mha_viz.ui.inside import calculator
 from mha_viz.ui.inside.by_hand import held
-from mha_viz.ui.inside.step_parts import Opened
+from mha_viz.ui.inside.step_parts import OpenStep
 from mha_viz.ui.inside.steps import STEPS, steps_of
 from mha_viz.ui.parts import (
     complain,
@@ -37,7 +37,7 @@ from mha_viz.ui.parts import (
     whole,
 )
 from mha_viz.ui.request import PageRequest
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 COST = "cost"  # no step is open: the calculator follows the map directly
 
@@ -70,7 +70,7 @@ def show(what: PageRequest) -> None:
         takeaway.of_charts([*charts, *costs])
 
 
-def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -> list[Chart]:
+def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -> list[PageChart]:
     """Show the map of the block and the open step. Returns the step's charts."""
     query, key = _pair(what, attention, head)
     _choices(attention, head, query, key)
@@ -80,7 +80,7 @@ def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -
         return []
     tokens = in_view(trace, head.head, query, key)
     about = _about(attention, head, query, key)
-    opened = Opened(trace, head.head, query, key, tokens, _divided(), theme(), about, _code(attention, head, query))
+    opened = OpenStep(trace, head.head, query, key, tokens, _divided(), theme(), about, _code(attention, head, query))
     with st.container(key="inside_step"):
         held(trace, head.head, query, key, tokens, theme())
         text = STEPS[step].show(opened)

@@ -15,14 +15,14 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import plain, remark
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
 ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"  # multi-head attention
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenStep:
     """What is open on the page. ``tokens``: those that charts show; ``divided``: False leaves √d_k out; ``about``: a
     sentence that describes it, for captions; ``code``: the Python that computes its numbers; ``charts``: the charts
     that the step has drawn."""
@@ -36,7 +36,7 @@ class Opened:
     theme: Theme
     about: str = ""
     code: str = ""
-    charts: list[Chart] = field(default_factory=list)
+    charts: list[PageChart] = field(default_factory=list)
 
     def word(self, token: int) -> str:
         """A token in quotation marks, for Markdown."""
@@ -50,7 +50,7 @@ def halves() -> tuple[Any, Any]:
 
 def chart(
     where: Any,
-    o: Opened,
+    o: OpenStep,
     name: str,
     alt: str,
     draw: Callable[[Theme], Any],
@@ -58,7 +58,7 @@ def chart(
 ) -> None:
     """Draw a downloadable chart; ``table`` holds its numbers if it does not draw them all."""
     figure = legible(draw(o.theme))
-    o.charts.append(Chart(alt, f"inside-{name}", draw, o.about, table, o.code))
+    o.charts.append(PageChart(alt, f"inside-{name}", draw, o.about, table, o.code))
     with where, st.container(key=f"wide_inside_{name}"):
         st.plotly_chart(
             figure,
@@ -75,7 +75,7 @@ def shapes(*shapes: str) -> None:
     st.html(f'<p class="inside-shapes">{" → ".join(f"<span>{shape}</span>" for shape in shapes)}</p>')
 
 
-def say_left_out(o: Opened) -> None:
+def say_left_out(o: OpenStep) -> None:
     if len(o.tokens) < o.trace.n:
         remark(
             f"Only {len(o.tokens)} of {o.trace.n} tokens are drawn: the query, the key, and those to which the query "

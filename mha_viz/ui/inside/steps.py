@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mha_viz.attention.trace import Trace
-from mha_viz.ui.inside.step_parts import Opened
+from mha_viz.ui.inside.step_parts import OpenStep
 from mha_viz.ui.inside.to_output import concatenation, output, values
 from mha_viz.ui.inside.to_weights import linear, mask, products, scale, softmax, vectors
 from mha_viz.ui.inside.turned import turn
@@ -17,14 +17,14 @@ def _always(_: Trace) -> bool:
     return True
 
 
-class Step(NamedTuple):
+class InsideStep(NamedTuple):
     """One step: its name on the map, the shape of its result, whether each head computes it, the function that draws it
     (which leaves the column of its text open for what follows), and whether a model has this step."""
 
     label: str
     shape: Callable[[Trace], str]
     inside: bool
-    show: Callable[[Opened], Any]
+    show: Callable[[OpenStep], Any]
     done_by: Callable[[Trace], bool] = _always
 
 
@@ -37,22 +37,22 @@ def _sight(t: Trace) -> str:
     return "a window" if t.windowed else "left to right" if t.masked else "none here"
 
 
-STEPS: Mapping[str, Step] = MappingProxyType(
+STEPS: Mapping[str, InsideStep] = MappingProxyType(
     {
-        "x": Step("x", lambda t: f"{t.n} × {t.d_model}", False, vectors),
-        "linear": Step("Linear", lambda t: "W_Q  W_K  W_V", False, linear),
-        "turn": Step("Turn q, k", _turned, True, turn, lambda t: t.rotation is not None),
-        "products": Step("q · k", lambda t: f"{t.d_k} products", True, products),
-        "scale": Step("÷ √d_k", lambda t: f"√{t.d_k}" if t.divides else f"× {t.scaling:.2g}", True, scale),
-        "mask": Step("Mask", lambda t: _sight(t), True, mask),
-        "softmax": Step("Softmax", lambda t: f"{t.n} × {t.n}", True, softmax),
-        "values": Step("× v", lambda t: f"{t.n} × {t.d_k}", True, values),
-        "concat": Step("Concat", lambda t: f"{t.n} × {t.heads * t.d_k}", False, concatenation),
-        "output": Step("Linear", lambda t: "W_O", False, output),
+        "x": InsideStep("x", lambda t: f"{t.n} × {t.d_model}", False, vectors),
+        "linear": InsideStep("Linear", lambda t: "W_Q  W_K  W_V", False, linear),
+        "turn": InsideStep("Turn q, k", _turned, True, turn, lambda t: t.rotation is not None),
+        "products": InsideStep("q · k", lambda t: f"{t.d_k} products", True, products),
+        "scale": InsideStep("÷ √d_k", lambda t: f"√{t.d_k}" if t.divides else f"× {t.scaling:.2g}", True, scale),
+        "mask": InsideStep("Mask", lambda t: _sight(t), True, mask),
+        "softmax": InsideStep("Softmax", lambda t: f"{t.n} × {t.n}", True, softmax),
+        "values": InsideStep("× v", lambda t: f"{t.n} × {t.d_k}", True, values),
+        "concat": InsideStep("Concat", lambda t: f"{t.n} × {t.heads * t.d_k}", False, concatenation),
+        "output": InsideStep("Linear", lambda t: "W_O", False, output),
     }
 )
 
 
-def steps_of(trace: Trace) -> dict[str, Step]:
+def steps_of(trace: Trace) -> dict[str, InsideStep]:
     """The steps that the model takes, in order."""
     return {name: step for name, step in STEPS.items() if step.done_by(trace)}

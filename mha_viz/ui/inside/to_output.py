@@ -10,13 +10,13 @@ import streamlit as st
 from mha_viz.attention.trace import Trace
 from mha_viz.figures import inside as draw
 from mha_viz.numerals import percent, small
-from mha_viz.ui.inside.step_parts import ALL_HEADS, Opened, chart, halves, say_left_out, shapes
+from mha_viz.ui.inside.step_parts import ALL_HEADS, OpenStep, chart, halves, say_left_out, shapes
 from mha_viz.ui.parts import remark
 
 KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
 
 
-def values(o: Opened) -> Any:
+def values(o: OpenStep) -> Any:
     t = o.trace
     text, charts = halves()
     row = t.weights[o.head, o.query]
@@ -41,7 +41,7 @@ The result is {t.d_k} numbers: a weighted mean of the values. Most of it here co
     return text
 
 
-def concatenation(o: Opened) -> Any:
+def concatenation(o: OpenStep) -> Any:
     t = o.trace
     text, charts = halves()
     first = o.head * t.d_k
@@ -66,7 +66,7 @@ def _width(t: Trace) -> str:
     return ", as wide as x was" if t.heads * t.d_k == t.d_model else f"; x had {t.d_model}"
 
 
-def output(o: Opened) -> Any:
+def output(o: OpenStep) -> Any:
     t = o.trace
     length = float(np.linalg.norm(t.contribution(o.head)[o.query]))
     entered = "not x, but what x was before it was normalised" if t.pre_norm else "in this model that is x"
@@ -105,7 +105,7 @@ All {t.heads} terms and the bias together differ from the output of the model it
     return text
 
 
-def _disagreement(o: Opened) -> str:
+def _disagreement(o: OpenStep) -> str:
     """Whether weight and length pick the same token in this row."""
     weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
     most, longest = int(weights.argmax()), int(lengths.argmax())

@@ -15,12 +15,12 @@ from mha_viz.figures import inside as draw
 from mha_viz.numerals import decimal, percent, small
 from mha_viz.ui import address
 from mha_viz.ui.inside.by_hand import row_table, softmax_table
-from mha_viz.ui.inside.step_parts import ALL_HEADS, ONE_HEAD, Opened, chart, halves, say_left_out, shapes
+from mha_viz.ui.inside.step_parts import ALL_HEADS, ONE_HEAD, OpenStep, chart, halves, say_left_out, shapes
 from mha_viz.ui.parts import guarded, remark
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 
-def vectors(o: Opened) -> Any:
+def vectors(o: OpenStep) -> Any:
     t = o.trace
     tokens = draw.from_the_start(t, o.query, o.key)
     normed = (
@@ -49,7 +49,7 @@ x of {o.word(o.query)} begins with {_some(t.x[o.query])}.
     return text
 
 
-def linear(o: Opened) -> Any:
+def linear(o: OpenStep) -> Any:
     t, p = o.trace, o.trace.parameters
     first = o.head * t.d_k
     product = float(t.x[o.query] @ p.w_q[:, first])
@@ -81,7 +81,7 @@ $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
     return text
 
 
-def _shared(o: Opened) -> str:
+def _shared(o: OpenStep) -> str:
     """What heads have in common that share keys and values; empty if each has its own."""
     t = o.trace
     if t.key_heads == t.heads:
@@ -116,7 +116,7 @@ def _together(t: Trace) -> None:
     )
 
 
-def products(o: Opened) -> Any:
+def products(o: OpenStep) -> Any:
     t = o.trace
     text, charts = halves()
     score = float(t.scores[o.head, o.query, o.key])
@@ -143,7 +143,7 @@ Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $
     return text
 
 
-def scale(o: Opened) -> Any:
+def scale(o: OpenStep) -> Any:
     t = o.trace
     text, charts = halves()
     with text:
@@ -168,7 +168,7 @@ footnote on variance).
     return text
 
 
-def _saturation(o: Opened) -> str:
+def _saturation(o: OpenStep) -> str:
     """The row's entropy and largest weight, both ways."""
     t = o.trace
     row, other = t.weights[o.head, o.query], t.undivided(o.head)[o.query]
@@ -180,7 +180,7 @@ def _saturation(o: Opened) -> str:
     )
 
 
-def _switch(o: Opened) -> None:
+def _switch(o: OpenStep) -> None:
     st.session_state["inside_undivided"] = not o.divided
     st.toggle(r"Without the division by $\sqrt{d_k}$", key="inside_undivided", on_change=_on_switch)
 
@@ -190,7 +190,7 @@ def _on_switch() -> None:
     address.go(divide="no" if st.session_state["inside_undivided"] else None)
 
 
-def mask(o: Opened) -> Any:
+def mask(o: OpenStep) -> Any:
     t = o.trace
     text, charts = halves()
     hidden = int(t.mask.sum())
@@ -217,7 +217,7 @@ def _why_masked(t: Trace) -> str:
     return "; t".join([reasons[0], *(reason[1:] for reason in reasons[1:])])
 
 
-def softmax(o: Opened) -> Any:
+def softmax(o: OpenStep) -> Any:
     t = o.trace
     weights = t.weights[o.head] if o.divided else t.undivided(o.head)
     text, charts = halves()
@@ -239,17 +239,17 @@ def softmax(o: Opened) -> Any:
     return text
 
 
-def _by_hand(o: Opened) -> Chart:
+def _by_hand(o: OpenStep) -> PageChart:
     """The row that is computed by hand, as a downloadable chart with the numbers of the table."""
     label = "The row by hand: its scores, and the softmax of them"
     here = (o.trace, o.head, o.query, o.tokens, o.key)
     numbers = partial(row_table, o.trace, o.head, o.query, o.divided, {"figure": label, "caption": o.about})
-    return Chart(
+    return PageChart(
         label, "inside-row", lambda theme: draw.both_softmaxes(*here, theme, o.divided), o.about, numbers, o.code
     )
 
 
-def _as_shares(o: Opened) -> str:
+def _as_shares(o: OpenStep) -> str:
     t = o.trace
     share = percent(float(t.weights[o.head, o.query, o.key]))
     return rf"""## Scores become shares
@@ -262,7 +262,7 @@ that Explore draws; the model's own differs from what is computed here by at mos
 """
 
 
-def _as_shares_undivided(o: Opened, share: float) -> str:
+def _as_shares_undivided(o: OpenStep, share: float) -> str:
     t = o.trace
     return rf"""## Scores become shares, here without the division
 Every score s, as it is, becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:

@@ -11,12 +11,12 @@ from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Trace
 from mha_viz.figures import turned as draw
 from mha_viz.numerals import decimal
-from mha_viz.ui.inside.step_parts import Opened, chart, halves, shapes
+from mha_viz.ui.inside.step_parts import OpenStep, chart, halves, shapes
 
 ROTARY = "[Su et al. 2021, section 3.2.2](https://arxiv.org/abs/2104.09864)"
 
 
-def turn(o: Opened) -> Any:
+def turn(o: OpenStep) -> Any:
     t, rotation = o.trace, o.trace.rotation
     assert rotation is not None  # other models have no such step
     text, charts = halves()
@@ -69,7 +69,7 @@ def _normed(rotation: Rotation) -> str:
     )
 
 
-def _by_hand(o: Opened, rotation: Rotation) -> str:
+def _by_hand(o: OpenStep, rotation: Rotation) -> str:
     """The rotation of the first pair of the query's numbers."""
     half, before = _half(o.trace), o.trace.before_turn[0][o.head, o.query]
     after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
@@ -84,7 +84,7 @@ def _factor(number: float) -> str:
     return decimal(number, 3) if number >= 0 else f"({decimal(number, 3)})"
 
 
-def _without(o: Opened) -> str:
+def _without(o: OpenStep) -> str:
     q, k = (vectors[o.head, token] for vectors, token in zip(o.trace.before_turn, (o.query, o.key), strict=True))
     score = float(o.trace.scores[o.head, o.query, o.key])
     plain = float(np.dot(q, k))

@@ -15,35 +15,37 @@ from mha_viz.figure import Figure
 from mha_viz.figures import training
 from mha_viz.figures.frames import alike
 from mha_viz.figures.layout import Size
-from mha_viz.training.record import Result, Run
+from mha_viz.training.record import Result, TrainingRun
 from mha_viz.ui import takeaway
 from mha_viz.ui.lab import curves
-from mha_viz.ui.takeaway import Chart, Offer
+from mha_viz.ui.takeaway import Offer, PageChart
 
 
-def show(result: Result, arm: Run, at: int, origin: str) -> None:
+def show(result: Result, arm: TrainingRun, at: int, origin: str) -> None:
     """Show the expander for the training ``arm`` of a result at the recorded step number ``at``."""
     takeaway.of_charts(charts(result, arm, at, origin), [_heads(result, arm, at)])
 
 
-def charts(result: Result, arm: Run, at: int, origin: str) -> list[Chart]:
+def charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[PageChart]:
     """Every chart of the run, in the order of the page."""
     about = f"Experiment “{result.settings.experiment}”. {origin}"
     of_arm = f"{about} Heads of {arm.label}; step {int(arm.steps[at]):,} is marked."
     code = _code(result, arm)
-    made = [Chart(title, name, draw, about, None, code) for name, (title, draw) in curves.of_the_run(result).items()]
+    made = [
+        PageChart(title, name, draw, about, None, code) for name, (title, draw) in curves.of_the_run(result).items()
+    ]
     for name, title in curves.titles(arm).items():
-        made.append(Chart(_plain(title), f"lab-{name}", _drawing(name, result, arm, at), of_arm, None, code))
+        made.append(PageChart(_plain(title), f"lab-{name}", _drawing(name, result, arm, at), of_arm, None, code))
     return made + _of_the_player(arm, at, f"{about} Heads of {arm.label} at step {int(arm.steps[at]):,}.", code)
 
 
-def _of_the_player(arm: Run, at: int, about: str, code: str) -> list[Chart]:
+def _of_the_player(arm: TrainingRun, at: int, about: str, code: str) -> list[PageChart]:
     """The player's charts of the step in view, besides the heads: gradients, and how alike the heads are."""
     norms, cosines = arm.gradients[at].tolist(), arm.gradient_cosines[at, 0].tolist()  # [head] each
     rows = tuple((f"H{head}", *pair) for head, pair in enumerate(zip(norms, cosines, strict=True)))
     table = Table(("head", "norm", "cosine_with_H0"), rows, {"caption": about})
     draw = partial(training.gradients, arm.gradients[at])
-    made = [Chart("The gradient that arrives at each head", "lab-gradients", draw, about, lambda: table, code)]
+    made = [PageChart("The gradient that arrives at each head", "lab-gradients", draw, about, lambda: table, code)]
     if arm.heads > 1:
         for name, matrix in zip(
             ("weights", "attention", "gradients"),
@@ -51,11 +53,13 @@ def _of_the_player(arm: Run, at: int, about: str, code: str) -> list[Chart]:
             strict=True,
         ):
             draw = partial(training.likeness, matrix, at)
-            made.append(Chart(f"How alike the heads are: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
+            made.append(
+                PageChart(f"How alike the heads are: {matrix.title}", f"lab-alike-{name}", draw, about, None, code)
+            )
     return made
 
 
-def _code(result: Result, arm: Run) -> str:
+def _code(result: Result, arm: TrainingRun) -> str:
     """The Python code that repeats the training."""
     number = result.runs.index(arm)
     return (
@@ -64,7 +68,7 @@ def _code(result: Result, arm: Run) -> str:
     )
 
 
-def _drawing(name: str, result: Result, arm: Run, at: int) -> Any:
+def _drawing(name: str, result: Result, arm: TrainingRun, at: int) -> Any:
     return lambda theme: curves.drawn(name, result, arm, at, theme)
 
 
@@ -72,7 +76,7 @@ def _plain(title: str) -> str:
     return title.replace("**", "")
 
 
-def _heads(result: Result, arm: Run, at: int) -> Offer:
+def _heads(result: Result, arm: TrainingRun, at: int) -> Offer:
     step = int(arm.steps[at])
     attention = reading(result, arm, at)
     panels = [(attention, head) for head in attention.every_head()]
@@ -86,7 +90,7 @@ def _heads(result: Result, arm: Run, at: int) -> Offer:
     )
 
 
-def reading(result: Result, arm: Run, at: int) -> Attention:
+def reading(result: Result, arm: TrainingRun, at: int) -> Attention:
     """The maps of a recorded step as a reading with one layer; rows are rescaled to sum to 1 in spite of their half
     precision."""
     maps = arm.maps[at].astype(np.float64)

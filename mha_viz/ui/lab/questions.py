@@ -15,7 +15,7 @@ from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
 
 
-class Question(NamedTuple):
+class QuizQuestion(NamedTuple):
     """One question; ``see`` names the experiment that ``page`` shows at ``parameters``."""
 
     question: str
@@ -27,13 +27,13 @@ class Question(NamedTuple):
 
 
 @cache
-def questions() -> tuple[Question, ...]:
+def questions() -> tuple[QuizQuestion, ...]:
     """All questions. Those about an experiment of the training lab are answered with its text."""
     listed = []
     for entry in json.loads(asset("questions.json").read_text("utf-8")):
         words = WORDS.get(entry["parameters"].get("experiment", ""))
         from_lab = {"answer": words.answer, "source": words.source} if words else {}
-        listed.append(Question(**{**from_lab, **entry}))
+        listed.append(QuizQuestion(**{**from_lab, **entry}))
     return tuple(listed)
 
 
@@ -50,7 +50,7 @@ def show() -> None:
     small_tasks.show()
 
 
-def _show(number: int, question: Question) -> None:
+def _show(number: int, question: QuizQuestion) -> None:
     with st.container(key=f"question_{number}"):
         st.markdown(f"### {formulas(question.question)}")
         with classroom.answer():

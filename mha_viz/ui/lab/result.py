@@ -13,7 +13,7 @@ from mha_viz.figures.theme import Theme
 from mha_viz.numerals import percent
 from mha_viz.training import record
 from mha_viz.training.look import limits
-from mha_viz.training.record import COUNT, EXPERIMENTS, PENALTY, Result, Run, Settings
+from mha_viz.training.record import COUNT, EXPERIMENTS, PENALTY, Result, Settings, TrainingRun
 from mha_viz.training.statements import Statement, statements
 from mha_viz.training.tasks import RELATIONS
 from mha_viz.ui import address, classroom
@@ -126,7 +126,7 @@ def _names(result: Result) -> list[str]:
     return [arm.label for arm in result.runs]
 
 
-def _arm(result: Result) -> Run:
+def _arm(result: Result) -> TrainingRun:
     """The training whose heads are shown."""
     if len(result.runs) == 1:
         return result.runs[0]
@@ -149,14 +149,14 @@ def _on_arm(names: Sequence[str], experiment: str) -> None:
     address.go(arm=str(names.index(chosen)) if chosen in names else None)
 
 
-def _moment(arm: Run) -> int:
+def _moment(arm: TrainingRun) -> int:
     """The number of the recorded step in view: the one in the URL, or else the first, before training."""
     steps = [str(int(step)) for step in arm.steps]
     step = st.query_params.get("step", "")
     return steps.index(step) if step in steps else 0
 
 
-def _steps(result: Result, arm: Run, at: int, theme: Theme) -> None:
+def _steps(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
     """Show the heads at every recorded step, which the browser plays."""
     st.markdown("**Where each head looks**; rows: from, columns: to")
     player({**_recorded(result, arm, theme), "at": at}, PLAYER, _on_step)
@@ -171,7 +171,7 @@ def _on_step() -> None:
 
 
 @lasting(RECORDINGS)
-def _recorded(result: Result, arm: Run, theme: Theme) -> Mapping[str, Any]:
+def _recorded(result: Result, arm: TrainingRun, theme: Theme) -> Mapping[str, Any]:
     """The data of one training for the browser; cached, so callers must not change it."""
     right = [
         ", ".join(f"{name} {percent(share)}" for share, name in zip(shares, RELATIONS, strict=True))
@@ -195,7 +195,7 @@ def _recorded(result: Result, arm: Run, theme: Theme) -> Mapping[str, Any]:
     return frames(recording, 0, theme)
 
 
-def _curves(result: Result, arm: Run, at: int, theme: Theme) -> None:
+def _curves(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
     rows = (curves.OF_THE_TRAINING, curves.OF_TWO_HEADS) if arm.heads > 1 else (curves.OF_THE_TRAINING,)
     for titles in rows:  # on a phone, one follows the other
         for column, (key, title) in zip(st.columns(3, gap="medium"), titles.items(), strict=True):

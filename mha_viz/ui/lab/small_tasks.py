@@ -38,7 +38,7 @@ class SmallTask(NamedTuple):
     link: tuple[str, ...] = ()
 
 
-class Measure(NamedTuple):
+class TaskMeasure(NamedTuple):
     """What decides a task: one number per head, the larger the better, and its name."""
 
     words: str
@@ -161,12 +161,12 @@ def _ordinary(words: Attention) -> list[int]:
     return [place for place, token in enumerate(words.queries.tokens) if not token.special]
 
 
-MEASURES: Mapping[str, Measure] = MappingProxyType(
+MEASURES: Mapping[str, TaskMeasure] = MappingProxyType(
     {
-        "previous": Measure("mean weight on the word before", _neighbour(-1)),
-        "next": Measure("mean weight on the next word", _neighbour(1)),
-        "first": Measure("mean weight on [CLS]", _first),
-        "spread": Measure("mean entropy of a row, in nats", _spread),
-        "link": Measure("weight from the first word to the second", _link),
+        "previous": TaskMeasure("mean weight on the word before", _neighbour(-1)),
+        "next": TaskMeasure("mean weight on the next word", _neighbour(1)),
+        "first": TaskMeasure("mean weight on [CLS]", _first),
+        "spread": TaskMeasure("mean entropy of a row, in nats", _spread),
+        "link": TaskMeasure("weight from the first word to the second", _link),
     }
 )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mha_viz.training.record import COUNT, CUT, IDENTICAL, OUTPUT, PENALTY, RANDOM, REMOVAL
 
 
-class Words(NamedTuple):
+class ExperimentTexts(NamedTuple):
     """The texts of one experiment: its name in the menu, the question, the answer with its source."""
 
     short: str
@@ -19,9 +19,9 @@ class Words(NamedTuple):
     source: str
 
 
-WORDS: Mapping[str, Words] = MappingProxyType(
+WORDS: Mapping[str, ExperimentTexts] = MappingProxyType(
     {
-        IDENTICAL: Words(
+        IDENTICAL: ExperimentTexts(
             "All alike",
             "What stops the network from learning the same weights in every head?",
             "The random start: every head begins with different random weights, so it gets a different gradient and "
@@ -30,7 +30,7 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "separate them.",
             "Goodfellow, Bengio & Courville 2016, *Deep Learning*, section 8.4, on breaking symmetry.",
         ),
-        OUTPUT: Words(
+        OUTPUT: ExperimentTexts(
             "Only W_O differs",
             "What makes the learning in each head unique, if all are fed the same input?",
             "The heads' outputs are concatenated and multiplied by W_O, so the output of each head meets a different "
@@ -38,7 +38,7 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "heads with the same W_Q, W_K and W_V differ after the first update.",
             "Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2, on concatenation and W_O.",
         ),
-        RANDOM: Words(
+        RANDOM: ExperimentTexts(
             "Random start",
             "How do heads start out diverse, and do they stay diverse?",
             "Every weight is drawn at random, so heads differ before the first sentence and receive different "
@@ -47,7 +47,7 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, *What Does BERT Look At?*, section 6, on heads of "
             "a layer that behave alike.",
         ),
-        PENALTY: Words(
+        PENALTY: ExperimentTexts(
             "A penalty",
             "Can heads be made to differ?",
             "A term λ·‖A Aᵀ − I‖² in the loss, where A holds one row per head, punishes heads for looking at the same "
@@ -55,7 +55,7 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "large λ works against the task.",
             "Lin et al. 2017, *A Structured Self-Attentive Sentence Embedding*, section 2.2.",
         ),
-        COUNT: Words(
+        COUNT: ExperimentTexts(
             "One head or many",
             "Why several heads, and what do they cost?",
             "One head has one set of weights for each word, so a word that must follow two relations gets an average "
@@ -64,7 +64,7 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "Vaswani et al. 2017, section 3.2.2 (“with a single attention head, averaging inhibits this”); "
             "Bhojanapalli et al. 2020, *Low-Rank Bottleneck in Multi-head Attention Models*.",
         ),
-        CUT: Words(
+        CUT: ExperimentTexts(
             "Cutting the vector",
             "Is a different part of the input fed to each head? Is the vector split, or projected in full?",
             "In the papers, projected in full: every head multiplies the whole vector by its own d_model × d_k "
@@ -73,7 +73,7 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             "Vaswani et al. 2017, section 3.2.2; Bloem 2019, *Transformers from scratch*, on wide and narrow "
             "attention.",
         ),
-        REMOVAL: Words(
+        REMOVAL: ExperimentTexts(
             "Removing heads",
             "Are heads redundant?",
             "Partly: after training, some of the heads can be removed with little loss if the least important go "

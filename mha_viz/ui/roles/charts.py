@@ -17,13 +17,13 @@ from mha_viz.models import catalog
 from mha_viz.ui.roles import filters, learning, overview, relations, repeated
 from mha_viz.ui.roles.head_card import DELIMITERS, rows_of_head
 from mha_viz.ui.studies import Evidence
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 RULES = ("offset", "part of speech", "untrained")  # columns of the table of relations
 OF_MENTIONS = ("nearest", "same form", "untrained")  # and of the table of mentions
 
 
-def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[Chart]:
+def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[PageChart]:
     """Every chart of the page, in its order."""
     about = f"Heads of {model.label}, measured on {evidence.label}."
     made = [_map(evidence, head, about)] if evidence.findings() else []
@@ -40,7 +40,7 @@ def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[
     return made
 
 
-def on_repeats(model: catalog.Model) -> list[Chart]:
+def on_repeats(model: catalog.Model) -> list[PageChart]:
     """The charts of repeated tokens: the open measure, with the numbers of all four, and how the second toy model
     learned."""
     heads = repeated.measured_heads(model)
@@ -49,7 +49,7 @@ def on_repeats(model: catalog.Model) -> list[Chart]:
         step = learning.step_in_view(repeated.TOY)
         about = f"Mean weight of every head on repeated random tokens over training; step {step:,} is marked."
         made += [
-            Chart(
+            PageChart(
                 f"Training: {repeated.SPELT[measure].lower()}",
                 f"training-{measure}",
                 partial(repeated.scores_chart, measure, step),
@@ -60,26 +60,28 @@ def on_repeats(model: catalog.Model) -> list[Chart]:
     return made
 
 
-def _weights(model: catalog.Model, heads: DecoderHeads) -> Chart:
+def _weights(model: catalog.Model, heads: DecoderHeads) -> PageChart:
     measure = repeated.measure_in_view()
     label = f"{repeated.SPELT[measure]}: mean weight of each head"
     about = f"Heads of {model.label} on {DRAWS} sequences of {LENGTH} random tokens, each of which comes twice."
     code = f"import mha_viz as mv\n\nheads = mv.decoder_heads({heads.model!r})\nheads.table()\n"
     draw = partial(repeated.weights_chart, heads, measure)
-    return Chart(label, f"repeats-{measure}", draw, about, lambda: _table(heads.table(), about), code)
+    return PageChart(label, f"repeats-{measure}", draw, about, lambda: _table(heads.table(), about), code)
 
 
-def _map(evidence: Evidence, head: Head | None, about: str) -> Chart:
+def _map(evidence: Evidence, head: Head | None, about: str) -> PageChart:
     kinds = filters.from_url().kinds
     findings = overview.filtered(evidence, kinds)
 
     def draw(theme: Theme) -> Any:
         return role_map(findings, evidence.profiles[0].shape, head, theme)
 
-    return Chart("Map of roles", "roles", draw, about, lambda: _table(overview.table_of_roles(evidence, kinds), about))
+    return PageChart(
+        "Map of roles", "roles", draw, about, lambda: _table(overview.table_of_roles(evidence, kinds), about)
+    )
 
 
-def _card(evidence: Evidence, head: Head, about: str) -> list[Chart]:
+def _card(evidence: Evidence, head: Head, about: str) -> list[PageChart]:
     """The charts of where a head looks, and of its weight on delimiters."""
     position, delimiter = (rows_of_head(evidence.table(name), head) for name in ("position", "delimiter"))
     if position is None or delimiter is None:
@@ -88,13 +90,13 @@ def _card(evidence: Evidence, head: Head, about: str) -> list[Chart]:
     weights = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
     of_head = f"{both(head)}. {about}"
     return [
-        Chart(
+        PageChart(
             f"Where {head} looks, in pieces from the token itself",
             f"offsets-{head}",
             lambda theme: offsets(position["mass"], position["share_of_maxima"], places, theme),
             of_head,
         ),
-        Chart(
+        PageChart(
             f"Weight of {head} on delimiters",
             f"delimiters-{head}",
             lambda theme: shares(tuple(DELIMITERS.values()), weights, theme),
@@ -103,7 +105,7 @@ def _card(evidence: Evidence, head: Head, about: str) -> list[Chart]:
     ]
 
 
-def _against(label: str, file: str, table: Any, names: str, rules: Sequence[str], about: str) -> list[Chart]:
+def _against(label: str, file: str, table: Any, names: str, rules: Sequence[str], about: str) -> list[PageChart]:
     """A table of best heads as bars with the scores of simple rules, and all its numbers."""
     if not len(table):
         return []
@@ -111,7 +113,7 @@ def _against(label: str, file: str, table: Any, names: str, rules: Sequence[str]
     marks: Mapping[str, Any] = {rule: table[rule].tolist() for rule in rules}
     scores = table["score"].tolist()
     draw = lambda theme: against_rules(heads, scores, marks, theme)  # noqa: E731
-    return [Chart(label, file, draw, about, lambda: _table(table, about))]
+    return [PageChart(label, file, draw, about, lambda: _table(table, about))]
 
 
 def _table(frame: Any, about: str) -> Table:

@@ -19,7 +19,7 @@ from mha_viz.figures.role_words import DIRECTIONS, HELD_OUT, by_head, described
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
 from mha_viz.ui import address, navigation
-from mha_viz.ui.address import Case
+from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain, remark, theme
@@ -34,7 +34,7 @@ BASELINES = {"best fixed offset": "offset", "part-of-speech rule": "pos", "best 
 DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation"}
 
 
-class Answers(NamedTuple):
+class SentenceAnswers(NamedTuple):
     """One sentence of the built-in corpus and the head's answers for a relation in it."""
 
     number: int
@@ -202,7 +202,7 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
     index = head.place(heads)
     name = relation if relation != "all without punct" else "all"
     cases = [
-        Answers(number, links)
+        SentenceAnswers(number, links)
         for number, (sentence, one) in enumerate(zip(built_in().sentences, pointers, strict=True))
         if one is not None and (links := arcs(sentence, one, index, name, direction))
     ]
@@ -239,7 +239,7 @@ def _start(model: catalog.Model) -> None:
     studies().point(model)
 
 
-def _listed(title: str, listed: Sequence[Answers], head: Head, gold: str) -> None:
+def _listed(title: str, listed: Sequence[SentenceAnswers], head: Head, gold: str) -> None:
     """Show sentences as links, which open the first wrong case, or a right one if none is wrong."""
     st.markdown(f"**{title}**")
     if not listed:
@@ -248,7 +248,7 @@ def _listed(title: str, listed: Sequence[Answers], head: Head, gold: str) -> Non
     for answers in listed:
         sentence = built_in().sentences[answers.number]
         missed = [arc for arc in answers.arcs if not arc.right][:3]
-        case = Case(head, axis, (*missed, *answers.arcs)[0].word)
+        case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)
         readable.show_link(
             f"{' '.join(sentence.forms)}  ({answers.right} of {len(answers.arcs)})", readable.link(sentence, case, gold)
         )

@@ -27,7 +27,7 @@ from mha_viz.ui.components.player import player
 from mha_viz.ui.parts import complain, guarded, sent, theme, whole
 from mha_viz.ui.roles import filters
 from mha_viz.ui.shelves import lasting
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 TASKS = {
     "previous_token": "the token before",
@@ -124,7 +124,7 @@ def _at_a_step(colours: Theme, explore: Any) -> None:
             st.plotly_chart(legible(chart), key=f"scores_{task}", theme=None, config=CONFIG, alt=alt)
 
 
-def charts() -> list[Chart]:
+def charts() -> list[PageChart]:
     """The scores of every head over training, with the step in the URL marked."""
     step = step_in_view()
     about = (
@@ -132,7 +132,7 @@ def charts() -> list[Chart]:
         f"{step:,} is marked."
     )
     return [
-        Chart(f"Training: {words}", f"training-{task}", partial(_score_chart, trained(), task, step), about)
+        PageChart(f"Training: {words}", f"training-{task}", partial(_score_chart, trained(), task, step), about)
         for task, words in TASKS.items()
     ]
 

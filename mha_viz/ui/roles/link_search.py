@@ -17,7 +17,7 @@ from mha_viz.models import catalog
 from mha_viz.numerals import done, weight
 from mha_viz.text import clean
 from mha_viz.ui import address
-from mha_viz.ui.address import Case
+from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
 from mha_viz.ui.roles.measuring import FILES
@@ -132,7 +132,7 @@ def _result(result: dict[str, Any], head: Head) -> None:
         for one in unpacked(result):
             gold = ".".join(part.partition(":")[0] for part in one.relation if part)
             words = around(one.sentence.forms, (one.query, one.key))
-            show_link(words, link(one.sentence, Case(head, "q", one.query), gold))
+            show_link(words, link(one.sentence, CaseInLink(head, "q", one.query), gold))
             ends = " → ".join(f"“{one.sentence.forms[word]}”" for word in (one.query, one.key))
             st.caption(plain(f"{ends}, weight {weight(one.weight)}{f', {one.relation[0]}' if one.relation[0] else ''}"))
     if result["counts"]:

@@ -25,7 +25,7 @@ from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
 from mha_viz.models import catalog
 from mha_viz.numerals import weight
 from mha_viz.ui import address, navigation
-from mha_viz.ui.address import Case
+from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import annotated, built_in
 from mha_viz.ui.parts import complain, plain
 from mha_viz.ui.roles.measuring import FILES
@@ -160,12 +160,12 @@ def show_link(words: str, query: dict[str, str] | None) -> None:
         st.page_link(navigation.page("explore"), label=plain(words), query_params=query)
 
 
-def as_case(example: Example) -> Case:
+def as_case(example: Example) -> CaseInLink:
     """The case for Explore, with its held word: for "head_to_dep" as the key to which others attend."""
-    return Case(example.head, "k" if example.detail.endswith("head_to_dep") else "q", example.word)
+    return CaseInLink(example.head, "k" if example.detail.endswith("head_to_dep") else "q", example.word)
 
 
-def link(sentence: Sentence, case: Case, gold: str) -> dict[str, str] | None:
+def link(sentence: Sentence, case: CaseInLink, gold: str) -> dict[str, str] | None:
     """The parameters of the Explore page for a sentence with its annotation; None if it is too long for a link."""
     text = " ".join(sentence.forms)
     annotation = annotated(text)

@@ -25,7 +25,7 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import complain, formulas, guarded, plain, theme
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 if TYPE_CHECKING:
     from mha_viz.reader.models import Models
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
-def show(attention: Attention, request: Request, about: str) -> list[Chart]:
+def show(attention: Attention, request: Request, about: str) -> list[PageChart]:
     """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
     what the model raises."""
     answer, off = answer_of(request), request.off
@@ -43,7 +43,9 @@ def show(attention: Attention, request: Request, about: str) -> list[Chart]:
         return []
     draw = partial(charts.word_bars, answer, bool(off))
     st.plotly_chart(legible(draw(theme())), key="words", theme=None, config=CONFIG, alt=_alt(answer, bool(off)))
-    return [Chart("The most probable words", "words", draw, about if off else f"No head is off; {reading(attention)}.")]
+    return [
+        PageChart("The most probable words", "words", draw, about if off else f"No head is off; {reading(attention)}.")
+    ]
 
 
 def answer_of(request: Request) -> Answer:
@@ -175,7 +177,7 @@ def importance(request: Request, question: Question, effects: Effects) -> None:
     )
 
 
-def direct(attention: Attention, request: Request, question: Question) -> list[Chart]:
+def direct(attention: Attention, request: Request, question: Question) -> list[PageChart]:
     """Show what each head adds to the logit of the word directly, for models where that can be read off. Returns its
     chart, if it is open."""
     if question.kind == COSINE:
@@ -197,4 +199,4 @@ def direct(attention: Attention, request: Request, question: Question) -> list[C
         draw = partial(charts.signed_grid, added, "logits")
         head_grid(draw(theme()), "direct_grid", "Direct contribution of each head to the logit.")
     label = f"Direct contribution of each head to the logit of “{question.word}”"
-    return [Chart(label, "direct", draw, f"No head is off; {reading(attention)}.")]
+    return [PageChart(label, "direct", draw, f"No head is off; {reading(attention)}.")]

@@ -32,10 +32,10 @@ from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
 from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import Order, ordered
+from mha_viz.ui.study_progress import StudyOrder, ordered
 from mha_viz.ui.switch_off import answering, ranked, removal, together
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 EFFECTS = Rules("study of effects", "studies of effects", one_per_tab=True)
 Key = tuple[str, Request]  # keyed by a reading and by how heads are switched off in it
@@ -89,10 +89,10 @@ def show(what: PageRequest) -> None:
         takeaway.of_charts(drawn)
 
 
-def _removed(attention: Attention, request: Request, effects: Effects, where: Address) -> list[Chart]:
+def _removed(attention: Attention, request: Request, effects: Effects, where: Address) -> list[PageChart]:
     """Show the removal of heads one by one, and what each head adds to the answer. Returns the charts."""
     question = request.question
-    drawn: list[Chart] = []
+    drawn: list[PageChart] = []
     with guarded(complain):
         drawn = removal.show(attention, request, effects, where)
     with guarded(complain):
@@ -138,7 +138,7 @@ def _effects(attention: Attention, request: Request) -> Effects:
     if effects is not None:
         return effects
     inference.measure_means(request)
-    order = Order(key, attention.text.text[:40], partial(_study, key, attention), "each_head")
+    order = StudyOrder(key, attention.text.text[:40], partial(_study, key, attention), "each_head")
     return ordered(_desk(), order, "Switching off one head after the other", lambda: office().effects.get(key))
 
 
@@ -151,10 +151,12 @@ def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, whe
     return on
 
 
-def _effects_chart(effects: Effects, off: tuple[Head, ...], question: Question | None, on: str, about: str) -> Chart:
+def _effects_chart(
+    effects: Effects, off: tuple[Head, ...], question: Question | None, on: str, about: str
+) -> PageChart:
     values, unit = effects.on(on), answering.unit(question, on)
     label = f"Effect of each head on {answering.ON[on]}"
-    return Chart(label, "effects", lambda theme: charts.head_grid(values, unit, off, theme), about)
+    return PageChart(label, "effects", lambda theme: charts.head_grid(values, unit, off, theme), about)
 
 
 def _about(attention: Attention, method: str, off: tuple[Head, ...]) -> str:
@@ -209,7 +211,7 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question
     st.markdown(CAUTION)
 
 
-def _looks(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> Chart:
+def _looks(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> PageChart:
     """Show how specialised each head looks against how much it matters, and what its importance is. Returns the
     chart."""
     st.subheader("Do heads that look specialised matter more?")
@@ -227,14 +229,14 @@ def _looks(attention: Attention, request: Request, effects: Effects, on: str, ab
         answering.importance(request, request.question, effects)
     rows = tuple((str(head), float(looks[head]), float(values[head])) for head in attention.every_head())
     columns = ("head", "one_minus_normalised_entropy", f"effect_on_{on}")
-    return Chart(alt, "looks", draw, about, lambda: Table(columns, rows, {"caption": about}))
+    return PageChart(alt, "looks", draw, about, lambda: Table(columns, rows, {"caption": about}))
 
 
 def _thousandths(value: float) -> str:
     return f"{answering.thousandths(value)} {answering.unit(None, 'sentence')}"
 
 
-def _changes(attention: Attention, request: Request, effect: Together, about: str) -> list[Chart]:
+def _changes(attention: Attention, request: Request, effect: Together, about: str) -> list[PageChart]:
     """Show what changes in tokens and in other heads, with a link to see it on Explore. Returns the charts."""
     without = inference.read(replace(request, question=None))
     left, right = st.columns(2, gap="large")
@@ -243,7 +245,7 @@ def _changes(attention: Attention, request: Request, effect: Together, about: st
         st.markdown("1 − cosine of each token’s state after the last layer, in thousandths.")
         tokens = [token.text for token in attention.text.tokens]
         _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
-    drawn = [Chart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about)]
+    drawn = [PageChart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about)]
     with right:
         st.subheader("Which heads attend differently")
         later, opened = _later_heads(per_head(attention, without), request.off, about)
@@ -255,7 +257,7 @@ def _changes(attention: Attention, request: Request, effect: Together, about: st
     return [*drawn, *later]
 
 
-def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: str) -> tuple[list[Chart], Head]:
+def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: str) -> tuple[list[PageChart], Head]:
     """How far the attention of later heads has ``moved``, [layer, head]: the chart, and the head that moved most; if
     there is no later layer, no chart and the first head that is off."""
     if off[0].layer == len(moved) - 1:
@@ -268,7 +270,7 @@ def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: s
     )
     label = "Change of each later head"
     head_grid(charts.head_grid(moved, "thousandths of a nat", off, theme()), "later_heads", f"{label}’s attention.")
-    drawn = Chart(
+    drawn = PageChart(
         label, "later-heads", lambda theme: charts.head_grid(moved, "thousandths of a nat", off, theme), about
     )
     return [drawn], Head(*map(int, np.unravel_index(np.nanargmax(moved), moved.shape)))

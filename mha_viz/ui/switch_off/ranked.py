@@ -24,11 +24,11 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import Order, ordered
+from mha_viz.ui.study_progress import StudyOrder, ordered
 from mha_viz.ui.switch_off import answering
 from mha_viz.ui.switch_off.answering import ON, is_all_there_is, unit
 from mha_viz.ui.switch_off.controls import on_bar
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 RANDOM = Rules("comparison with random directions", "comparisons with random directions", one_per_tab=True)
 Key = tuple[str, Request]  # keyed by a reading and by how heads are switched off in it
@@ -39,9 +39,9 @@ def _desk() -> Desk[Key]:
     return Desk(RANDOM)
 
 
-def show(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[Chart]:
+def show(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[PageChart]:
     """Show the ranking once it is opened. Returns its chart."""
-    drawn: list[Chart] = []
+    drawn: list[PageChart] = []
     with st.expander("All heads, ranked, beside random directions", key="ranked", on_change="rerun") as box:
         if box.open:
             with guarded(complain):
@@ -49,7 +49,7 @@ def show(attention: Attention, request: Request, effects: Effects, on: str, abou
     return drawn
 
 
-def _ranking(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[Chart]:
+def _ranking(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[PageChart]:
     heads = effects.ranked(on)
     sentence, answer = _at_random(attention, request)
     random = np.stack([(answer if on == "answer" else sentence)[head] for head in heads])
@@ -79,7 +79,7 @@ def _ranking(attention: Attention, request: Request, effects: Effects, on: str, 
         rows = [(row[0], both(heads[place]), *row[2:]) for place, row in enumerate(table.rows)]
         names = [name.replace("_", " ") for name in table.columns]
         st.dataframe([dict(zip(names, row, strict=True)) for row in rows], hide_index=True, width="stretch")
-    return [Chart(label, "ranking", draw, about, lambda: table)]
+    return [PageChart(label, "ranking", draw, about, lambda: table)]
 
 
 def _table(request: Request, effects: Effects, on: str, random: Numbers, about: str) -> Table:
@@ -112,7 +112,7 @@ def _at_random(attention: Attention, request: Request) -> Numbers:
     if result is not None:
         return result
     inference.measure_means(request)
-    order = Order(key, attention.text.text[:40], partial(_study, key, attention), "at_random")
+    order = StudyOrder(key, attention.text.text[:40], partial(_study, key, attention), "at_random")
     return ordered(_desk(), order, "Removing random directions", lambda: office().at_random.get(key))
 
 

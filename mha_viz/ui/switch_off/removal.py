@@ -27,9 +27,9 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import guarded, plain, theme
 from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import Order, ordered
+from mha_viz.ui.study_progress import StudyOrder, ordered
 from mha_viz.ui.switch_off.answering import answer_of, unit
-from mha_viz.ui.takeaway import Chart
+from mha_viz.ui.takeaway import PageChart
 
 LABELS = {"least": "least effect first", "most": "most effect first", "random": "at random"}
 REMOVALS = Rules("removal of heads", "removals of heads", one_per_tab=True)
@@ -42,7 +42,7 @@ def _desk() -> Desk[Key]:
     return Desk(REMOVALS)
 
 
-def show(attention: Attention, request: Request, effects: Effects, where: Address) -> list[Chart]:
+def show(attention: Attention, request: Request, effects: Effects, where: Address) -> list[PageChart]:
     """Show the curve of an answer while heads are removed one by one, once an order is chosen. Returns the curve as a
     chart."""
     question = request.question
@@ -64,7 +64,7 @@ def show(attention: Attention, request: Request, effects: Effects, where: Addres
     about = f"Heads are off one after the other ({where.how}); {reading(attention)}."
     alt = "Effect while heads are removed one by one"
     st.plotly_chart(legible(draw(theme())), key="removal", theme=None, config=CONFIG, alt=f"{alt}.")
-    return [Chart(f"{alt}, {LABELS[where.order]}", "removal", draw, about, lambda: _table(curve, about))]
+    return [PageChart(f"{alt}, {LABELS[where.order]}", "removal", draw, about, lambda: _table(curve, about))]
 
 
 def _table(curve: Removal, about: str) -> Table:
@@ -135,7 +135,7 @@ def _ordered(kind: type[R], key: Key, request: Request, work: Callable[[Job], R]
     if result is not None:
         return result
     inference.measure_means(request)
-    order = Order(key, request.text[:40], lambda job: _store(key, work(job)), f"removal_{hash(key)}")
+    order = StudyOrder(key, request.text[:40], lambda job: _store(key, work(job)), f"removal_{hash(key)}")
     return ordered(_desk(), order, words, stored)
 
 

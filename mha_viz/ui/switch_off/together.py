@@ -13,7 +13,7 @@ from mha_viz.ui import inference
 from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import Order, ordered
+from mha_viz.ui.study_progress import StudyOrder, ordered
 
 TOGETHER = Rules("study of heads together", "studies of heads together", one_per_tab=True)
 Key = tuple[str, Request]  # keyed by a reading and by what is switched off in it
@@ -31,7 +31,7 @@ def effect(attention: Attention, request: Request) -> Together:
     if result is not None:
         return result
     inference.measure_means(request)
-    order = Order(key, attention.text.text[:40], partial(_study, key, len(attention.text)), "together")
+    order = StudyOrder(key, attention.text.text[:40], partial(_study, key, len(attention.text)), "together")
     return ordered(_desk(), order, "Reading the text without these heads", lambda: office().together.get(key))
 
 

@@ -1,0 +1,141 @@
+"""What keeps the house easy to walk through: no two public classes of one name, no circle of imports, nothing that
+parses how a reading was made out of prose, and no room beyond its budget of lines."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.imports import ROOT, parsed
+
+PACKAGE = "mha_viz"
+# The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
+LINES: Mapping[str, int] = {
+    "analysis": 3_720,
+    "attention": 1_400,
+    "browser": 200,
+    "cli": 2_500,
+    "corpus": 1_980,
+    "drawing": 640,
+    "exports": 1_900,
+    "figure": 630,
+    "figures": 6_040,
+    "files": 180,
+    "models": 5_550,
+    "process": 640,
+    "reader": 540,
+    "serving": 1_440,
+    "study": 3_730,
+    "text": 530,
+    "training": 2_190,
+    "ui": 12_200,
+    "": 860,  # the modules that are in no folder
+}
+OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
+
+
+def modules() -> dict[str, str]:
+    """The source of each module of the package by its name."""
+    sources = {}
+    for path in sorted((ROOT / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        sources[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text("utf-8")
+    return sources
+
+
+def public_classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    """The modules that define a public class, by its name."""
+    where = defaultdict[str, list[str]](list)
+    for module, source in sources.items():
+        for node in parsed(source).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where[node.name].append(module)
+    return where
+
+
+def imported_at_once(body: Iterable[ast.stmt], known: Iterable[str]) -> Iterator[str]:
+    """The modules that are imported when a module is, so not in functions and not for type checkers alone."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in known else node.module for name in whole)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
+            yield from imported_at_once([*node.body, *node.orelse], known)
+        elif isinstance(node, ast.Try):
+            yield from imported_at_once(node.body, known)
+
+
+def circle(sources: Mapping[str, str]) -> list[str]:
+    """Modules that import each other in a circle; empty if there are none."""
+    graph = {
+        module: {name for name in imported_at_once(parsed(source).body, sources) if name in sources and name != module}
+        for module, source in sources.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        return found
+    return []
+
+
+def room_of(path: Path) -> str:
+    """The room of a file; empty for one that lies directly in the package."""
+    parts = path.relative_to(ROOT / PACKAGE).parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+def test_public_classes_have_names_of_their_own() -> None:
+    assert {name: where for name, where in public_classes(modules()).items() if len(where) > 1} == {}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circle(modules()) == []
+
+
+def test_how_a_reading_was_made_is_data() -> None:
+    assert [module for module, source in modules().items() if OF_MADE.search(source)] == []
+
+
+def test_every_room_keeps_to_its_budget() -> None:
+    lines = defaultdict[str, int](int)
+    for path in (ROOT / PACKAGE).rglob("*.py"):
+        lines[room_of(path)] += len(path.read_text("utf-8").splitlines())
+    assert lines.keys() == LINES.keys()
+    assert {room: count for room, count in lines.items() if count > LINES[room]} == {}
+
+
+def test_two_classes_of_one_name_are_found() -> None:
+    found = public_classes({"a": "class One: ...\nclass _Two: ...", "b": "class One: ...\nclass _Two: ..."})
+    assert found == {"One": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from p import a", True),
+        ("import p.a", True),
+        ("from p.a import x", True),
+        ("try:\n    import p.a\nexcept ImportError:\n    pass", True),
+        ("def later():\n    from p import a", False),
+        ("if TYPE_CHECKING:\n    from p import a", False),
+        ("from p import c", False),
+    ],
+)
+def test_a_circle_is_found(source: str, found: bool) -> None:
+    assert bool(circle({"p": "", "p.a": "from p.b import y", "p.b": source, "p.c": ""})) == found
+
+
+@pytest.mark.parametrize(
+    "line", ['re.match("without", a.made[1])', 'step in made and step.startswith("x")', 'a.made[0].partition(" ")']
+)
+def test_prose_that_is_parsed_is_found(line: str) -> None:
+    assert OF_MADE.search(line)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.errors import SettingError
 from mha_viz.heads import Head, in_link
 
@@ -20,7 +21,6 @@ METHODS = ("zero", "mean", "uniform")  # what replaces the output of a head that
 ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # whose attention is read of two stacks
 MASK, NEXT, COSINE = ("mask", "next", "cosine")
 FIRST = -1  # the first masked token of a text
-ALL_HEADS = ("norm", "gradient")  # quantities of a model with one stack of layers and with all heads on
 
 
 class Question(NamedTuple):
@@ -72,7 +72,7 @@ class Request:
     part: str = ""
     off: tuple[Head, ...] = ()
     method: str = METHODS[0]
-    quantity: str = "weight"
+    quantity: str = WEIGHT
     place: int | None = None
     word: str = ""
     other: str = ""
@@ -89,14 +89,16 @@ class Request:
         """What no model can answer, and what to do about it."""
         quantity, one_of_them = f"{called('quantity')} {self.quantity}", "Leave one of them out."
         of_word = [called(name) for name in ("word", "place", "other") if getattr(self, name) not in ("", None)]
-        if of_word and self.quantity != "gradient":
-            yield f"{of_word[0]} goes with {called('quantity')} gradient.", f"Leave {of_word[0]} out."
+        row = QUANTITIES.get(self.quantity)
+        if of_word and not (row and row.of_answer):
+            of_answer = " or ".join(other.name for other in QUANTITIES.values() if other.of_answer)
+            yield f"{of_word[0]} goes with {called('quantity')} {of_answer}.", f"Leave {of_word[0]} out."
         if self.other and len(of_word) > 1:
             yield "A word and a second text were given.", one_of_them
-        if self.off and self.quantity in ALL_HEADS:
+        if self.off and row and row.with_all_heads:
             yield f"{called('off')} does not go with {quantity}.", one_of_them
         of_part = [called(name) for name in ("target", "part") if getattr(self, name)]
-        if of_part and (self.off or self.quantity in ALL_HEADS):
+        if of_part and (self.off or (row and row.with_all_heads)):
             yield f"{of_part[0]} does not go with {called('off') if self.off else quantity}.", one_of_them
         if self.target and self.part == ENCODER:
             yield f"{called('part')} {ENCODER} reads no target.", f"Leave {called('target')} out."

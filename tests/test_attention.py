@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mha_viz.attention import Attention, Head, Weights, called
-from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
 from mha_viz.text import Token, TokenizedText
 

@@ -18,8 +18,7 @@ import mha_viz as mv
 from mha_viz.analysis.metrics import METRICS
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.rollout import rollout
-from mha_viz.attention.tensors import QUANTITIES
-from mha_viz.browser.view import NOT_SHARES, scale_of
+from mha_viz.browser.view import scale_of
 from mha_viz.drawing.marks import Curve, Text
 from mha_viz.errors import EmptyText, SettingError, ShapeError
 from mha_viz.exports import open_attention
@@ -473,10 +472,6 @@ def test_numbers_that_are_no_shares_have_a_scale_per_head_unless_the_view_states
     assert {figure.page.start["scale"] for figure in figures if figure.page} == {scale}
     assert reading.heatmap("L0H0", scale="fixed").drawing.about["scale"] == "fixed"
     assert scale_of(quantity) == view_of({}).of([reading]).scale == scale
-
-
-def test_both_languages_know_which_quantities_are_no_shares() -> None:
-    assert {name for name, quantity in QUANTITIES.items() if not quantity.is_share} == NOT_SHARES
 
 
 def test_measures_of_numbers_that_are_no_shares_are_plain_numbers_without_entropy() -> None:

@@ -19,7 +19,8 @@ from mha_viz.analysis.distance import entropy as nats_of
 from mha_viz.analysis.reduce import Ordinary, largest_ordinary
 from mha_viz.analysis.roles import share
 from mha_viz.attention import Attention, Weights
-from mha_viz.attention.tensors import QUANTITIES, each_layer
+from mha_viz.attention.tensors import each_layer
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.text import is_punctuation
 
 PerHead = npt.NDArray[np.float64]  # [layer, head]

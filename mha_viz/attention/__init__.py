@@ -17,8 +17,9 @@ import numpy as np
 from mha_viz.attention import tensors
 from mha_viz.attention.prose import steps_of
 from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Row, Step
-from mha_viz.attention.tensors import QUANTITIES, Quantity, Weights
+from mha_viz.attention.tensors import Weights
 from mha_viz.attention.words import averaged, between
+from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
 from mha_viz.heads import AnyHead, Head, is_number
 from mha_viz.options import AnyFigure, HeadOptions, Options
@@ -118,7 +119,7 @@ class Attention:
         weights = tensors.frozen(self.weights)
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
-        tensors.quantity_of(self.quantity).check(weights)
+        tensors.check_numbers(tensors.quantity_of(self.quantity), weights)
         hidden = tensors.frozen(self.hidden if self.hidden.size else np.zeros(weights.shape[:3], np.float32))
         if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():
             raise ShapeError(f"hidden has axes {hidden.shape}, the weights' rows {weights.shape[:3]}.")

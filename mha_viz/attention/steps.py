@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import ShapeError
 from mha_viz.heads import Head
 from mha_viz.request import DECODER, ENCODER, Question, Request
@@ -95,11 +96,10 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "given words": {},
         "target generated": {"target": ""},
         "without": {"off": row.heads, "method": row.method},
-        "norm-weighted": {"quantity": "norm"},
-        "gradient": {"quantity": "gradient", "question": row.question},
-        "rollout": {"quantity": "rollout"},
+        **{of.step: {"quantity": of.name} for of in QUANTITIES.values() if of.step},
     }
-    return fields.get(row.name)
+    asked = fields.get(row.name)
+    return asked if asked is None or row.question is None else asked | {"question": row.question}
 
 
 def _is_answer(step: Step) -> bool:

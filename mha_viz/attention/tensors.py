@@ -7,11 +7,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import ShapeError
 
 Weights = npt.NDArray[np.float32]
@@ -36,18 +37,6 @@ def each_layer(of: Callable[[Weights], T], weights: Weights) -> list[T]:
 def digest(numbers: Weights) -> bytes:
     """A digest of the numbers of every layer."""
     return b"".join(each_layer(lambda layer: hashlib.sha256(np.ascontiguousarray(layer).data).digest(), numbers))
-
-
-class Quantity(NamedTuple):
-    """What the numbers of a reading are: the name, a one-line description, whether a row consists of shares that sum
-    to 1, the check that an array [layer, head, query, key] must pass (raises ShapeError), and whether numbers are
-    signed."""
-
-    name: str
-    about: str
-    is_share: bool
-    check: Callable[[Weights], None]
-    is_signed: bool = False
 
 
 def _shares(weights: Weights) -> None:
@@ -77,32 +66,14 @@ def _finite(products: Weights) -> None:
         raise ShapeError("The gradients contain values that are not numbers.", NOT_NUMBERS)
 
 
-_ROWS = (
-    Quantity("weight", "Attention weight: what share of a query's attention a key gets; rows sum to 1.", True, _shares),
-    Quantity(
-        "norm",
-        "Norm of the value vector that a key gives a query, weighted by its attention (Kobayashi et al. 2020); "
-        "rows do not sum to 1.",
-        False,
-        _lengths,
-    ),
-    Quantity(
-        "rollout",
-        "Attention rollout: the layer's mean attention and the residual stream, half each, followed back to the input "
-        "(Abnar & Zuidema 2020); rows sum to 1.",
-        True,
-        _shares,
-    ),
-    Quantity(
-        "gradient",
-        "Gradient × weight: by how much the answer’s score would rise if the weight grew by its own size, to first "
-        "order; negative where it would fall. Rows do not sum to 1.",
-        False,
-        _finite,
-        True,
-    ),
+_CHECKS: Mapping[str, Callable[[Weights], None]] = MappingProxyType(
+    {"shares": _shares, "lengths": _lengths, "signed": _finite}
 )
-QUANTITIES: Mapping[str, Quantity] = MappingProxyType({row.name: row for row in _ROWS})
+
+
+def check_numbers(quantity: Quantity, weights: Weights) -> None:
+    """Raises ShapeError if an array [layer, head, query, key] cannot be of a quantity."""
+    _CHECKS[quantity.numbers](weights)
 
 
 def quantity_of(name: str) -> Quantity:

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from mha_viz.browser.quantities import GRAMMAR
+
 SERVED = "mha_viz.files"  # the component under which Streamlit knows modules that are sent as files
 FOLDER = Path(__file__).resolve().parent
 COMPONENTS = tuple(sorted(path.stem for path in FOLDER.glob("*/*.js") if path.stem == path.parent.name))
@@ -105,7 +107,8 @@ def _source(path: Path) -> str:
     """The text of a module, including what it imports from JSON files."""
 
     def json_constant(statement: re.Match[str]) -> str:
-        content = json.loads((path.parent / statement[2]).read_text("utf-8"))
+        file = (path.parent / statement[2]).resolve()
+        content = GRAMMAR if file.name == "view.json" else json.loads(file.read_text("utf-8"))
         return f"const {statement[1]} = {json.dumps(content, separators=(',', ':'))};\n"
 
     return _JSON_IMPORT.sub(json_constant, path.read_text("utf-8"))

@@ -1,4 +1,5 @@
 // One reading, as figures/packet.py packs it: the tokens of both axes, and the matrices of its heads.
+import { isOfLayers } from "./view.js";
 /** @import { Link } from "./geometry.js" */
 
 /** @typedef {{ starts: number[], special: number[] }} Bins */
@@ -97,9 +98,6 @@ export const headName = (reading, index) => `L${Math.floor(index / reading.heads
 
 /** @type {(reading: Reading, index: number) => string} */
 const paperName = (reading, index) => `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
-
-/** @type {(reading: Reading) => boolean} */
-export const isOfLayers = (reading) => reading.quantity === "rollout"; // which joins the heads of each layer
 
 // What a map is called wherever it is read: "L3H1" of a head, "layer 5" of rollout.
 /** @type {(reading: Reading, index: number) => string} */

@@ -29,21 +29,33 @@ export const defaultsOf = (names) => pick(names, (name) => GRAMMAR.defaults[/** 
 /** @type {{ tokens: number, defaults: Record<string, string> }} */
 export const LONG = GRAMMAR.long;
 
+/** @type {Record<string, { label: string, numbers: string, of_layers?: boolean }>} */
+const ROWS = GRAMMAR.quantities;
+
 /** @type {(kind: Kind) => boolean} */
-export const isShare = ({ quantity }) => !GRAMMAR.not_shares.quantities.includes(quantity ?? "weight");
+export const isShare = ({ quantity }) => ROWS[quantity ?? "weight"].numbers === "shares";
+
+// True for a quantity with one map per layer, which joins its heads.
+/** @type {(kind: Kind) => boolean} */
+export const isOfLayers = ({ quantity }) => !!ROWS[quantity ?? "weight"].of_layers;
 
 // Defaults for readings of these kinds: numbers that are no shares of 1 have no common scale.
 /** @type {(defaults: Record<string, string>, kinds: Kind[]) => Record<string, string>} */
 export const defaultsFor = (defaults, kinds) =>
   kinds.every(isShare) ? defaults : { ...defaults, ...GRAMMAR.not_shares.defaults };
 
+/** @type {(kind: Kind) => string} */
+export const labelOf = ({ quantity }) => ROWS[quantity ?? "weight"].label;
+
 // The quantities that can be drawn, with what the page calls them.
-export const QUANTITIES = Object.entries(GRAMMAR.quantities);
+export const QUANTITIES = Object.entries(ROWS).map(([name, { label }]) => [name, label]);
+
+/** @type {Record<string, string>} */
+const VALUES = { ...GRAMMAR.values, shown: Object.keys(ROWS).join("|") };
 
 // The pattern for the complete value of each setting.
 /** @type {(names: string[]) => Record<string, RegExp>} */
-export const patternsOf = (names) =>
-  pick(names, (name) => new RegExp(`^(${GRAMMAR.values[/** @type {keyof typeof GRAMMAR.values} */ (name)]})$`));
+export const patternsOf = (names) => pick(names, (name) => new RegExp(`^(${VALUES[name]})$`));
 
 /** @type {<T>(names: string[], valueOf: (name: string) => T) => Record<string, T>} */
 function pick(names, valueOf) {

@@ -11,22 +11,20 @@ counts.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 
-_GRAMMAR = json.loads(Path(__file__).with_name("view.json").read_text("utf-8"))
+from mha_viz.browser.quantities import GRAMMAR, QUANTITIES
 
-VALUES: Mapping[str, str] = MappingProxyType(_GRAMMAR["values"])  # regular expressions for the complete value
-LABELS: Mapping[str, str] = MappingProxyType(_GRAMMAR["quantities"])  # what the page calls each value of ``shown``
-DEFAULTS: Mapping[str, str] = MappingProxyType(_GRAMMAR["defaults"])
-LONG_TOKENS: int = _GRAMMAR["long"]["tokens"]
-LONG_DEFAULTS: Mapping[str, str] = MappingProxyType(_GRAMMAR["long"]["defaults"])
-NOT_SHARES: frozenset[str] = frozenset(_GRAMMAR["not_shares"]["quantities"])
+VALUES: Mapping[str, str] = MappingProxyType(  # regular expressions for the complete value
+    GRAMMAR["values"] | {"shown": "|".join(QUANTITIES)}
+)
+DEFAULTS: Mapping[str, str] = MappingProxyType(GRAMMAR["defaults"])
+LONG_TOKENS: int = GRAMMAR["long"]["tokens"]
+LONG_DEFAULTS: Mapping[str, str] = MappingProxyType(GRAMMAR["long"]["defaults"])
 
 
 def scale_of(*quantities: str) -> str:
     """The default colour scale of these quantities: per head if the numbers of any are no shares of 1."""
-    defaults: Mapping[str, str] = _GRAMMAR["not_shares"]["defaults"]
-    return DEFAULTS["scale"] if NOT_SHARES.isdisjoint(quantities) else defaults["scale"]
+    defaults: Mapping[str, str] = GRAMMAR["not_shares"]["defaults"]
+    return DEFAULTS["scale"] if all(QUANTITIES[name].is_share for name in quantities) else defaults["scale"]

@@ -2,7 +2,8 @@
 import { make, typedText } from "./dom.js";
 import { isPair, mean } from "./geometry.js";
 import { number, percent } from "./numerals.js";
-import { isOfLayers, mapName, paperMapName } from "./reading.js";
+import { mapName, paperMapName } from "./reading.js";
+import { isOfLayers, labelOf } from "./view.js";
 import { isShare } from "./view.js";
 /** @import { Children } from "./dom.js" */
 /** @import { Axes, Block, Unit } from "./geometry.js" */
@@ -81,7 +82,7 @@ export function strongest({ w, R, C, max = 1 }, rows, cols) {
 export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading) {
   const isWhole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
   if (isWhole && !reading.hidden) return "";
-  const all = isOfLayers(reading) ? "this layer’s rollout" : "this head’s attention";
+  const all = isOfLayers(reading) ? `this layer’s ${labelOf(reading)}` : "this head’s attention";
   if (!hidden.length) return `${percent(1)} of ${all} is hidden.`;
   const isOne = focus && focus.row !== null;
   const share = isOne ? hidden[focus.row] : mean(Array.from(hidden));

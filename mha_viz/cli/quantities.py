@@ -5,21 +5,19 @@ from __future__ import annotations
 import argparse
 
 from mha_viz.attention import Head
-from mha_viz.browser.view import LABELS, scale_of
+from mha_viz.browser.quantities import QUANTITIES
+from mha_viz.browser.view import scale_of
 from mha_viz.cli.options import Parser, head_name, whole
 from mha_viz.errors import SettingError
 from mha_viz.request import FIELDS, METHODS, PARTS, Request
 
-ABOUT = (
-    "weight; norm, how much a key contributes (Kobayashi et al. 2020); gradient, gradient × weight of an answer; "
-    "rollout, one map per layer (Abnar & Zuidema 2020)"
-)
+ABOUT = "; ".join(quantity.brief for quantity in QUANTITIES.values())
 
 
 def options(command: Parser) -> None:
     """Add the options."""
     words = f"the quantity to read: {ABOUT} (default: weight)"
-    command.add_argument("--quantity", default="weight", choices=[*LABELS], metavar="NAME", help=words)
+    command.add_argument("--quantity", default="weight", choices=[*QUANTITIES], metavar="NAME", help=words)
     words = "with --quantity gradient: the word whose log-probability is followed (default: the most probable one)"
     command.add_argument("--word", default="", metavar="WORD", help=words)
     words = "with --quantity gradient: the masked token, counted from 0, where there are several"

@@ -25,7 +25,7 @@ from safetensors import SafetensorError, safe_open
 
 from mha_viz.attention import Attention, Weights, prose, steps, tensors
 from mha_viz.attention.steps import Step
-from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import ExportError, MhaVizError, OpenError
 from mha_viz.text import TokenizedText, parse_text
 

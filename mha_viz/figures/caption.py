@@ -10,7 +10,7 @@ import numpy as np
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.figures.view import Block, View, focus, span, units
 from mha_viz.quotes import shortened
 from mha_viz.text import Cut, TokenizedText
@@ -50,7 +50,7 @@ class Words(TypedDict):
 def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str) -> Words:
     """The words for a figure of one reading; ``heads`` empty means all of them."""
     names = ", ".join(named(attention, head) for head in heads)
-    is_of_layers = attention.quantity == "rollout"
+    is_of_layers = QUANTITIES[attention.quantity].of_layers
     whole = f"all {attention.layers} layers" if is_of_layers else f"all {attention.layers} × {attention.heads} heads"
     title = "Attention of every layer" if is_of_layers and kind == "grid" else KINDS[kind]
     about = {
@@ -84,7 +84,7 @@ def both(head: Head) -> str:
 
 def named(attention: Attention, head: Head) -> str:
     """A head of a reading in both numberings, or a layer, "layer 5 (6)", of rollout, which joins the heads of each."""
-    return f"layer {head.layer} ({head.layer + 1})" if attention.quantity == "rollout" else both(head)
+    return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
 
 
 def reading(attention: Attention) -> str:
@@ -133,7 +133,7 @@ def steps(attention: Attention) -> str:
 def quantities(attentions: Sequence[Attention]) -> str:
     """What the numbers are, if they are not attention weights."""
     distinct = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
-    return " ".join(quantity.about for quantity in distinct if quantity.name != "weight")
+    return " ".join(quantity.about for quantity in distinct if quantity.name != WEIGHT)
 
 
 def stopped(sentence: str) -> str:
@@ -197,7 +197,8 @@ def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Blo
         return ""
     opening = f"{what}; " if what else ""
     was = "was hidden" if is_before or view.special == "rescale" else "is hidden"
-    kind, what_is_hidden = ("layer", "rollout") if attentions[0].quantity == "rollout" else ("head", "attention")
+    quantity = QUANTITIES[attentions[0].quantity]
+    kind, what_is_hidden = ("layer", quantity.label) if quantity.of_layers else ("head", "attention")
     whose = f"this {kind}’s" if len(parts) == 1 else f"these {kind}s’"
     line = f"{opening}{numerals.percent(hidden(parts))} of {whose} {what_is_hidden} {was}."
     return line[0].upper() + line[1:]

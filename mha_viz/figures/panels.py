@@ -19,7 +19,7 @@ import numpy as np
 
 from mha_viz.analysis.distance import divergence
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
 from mha_viz.figures.compare import MOST

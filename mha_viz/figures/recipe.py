@@ -9,6 +9,7 @@ from typing import Any
 
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import Step, later_steps, request_of
+from mha_viz.browser.quantities import QUANTITIES, WEIGHT, Quantity
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
@@ -62,8 +63,9 @@ def _opened(name: str, attention: Attention) -> str:
 
 def _call(request: Request, revision: str) -> str:
     """The call that makes a request; empty for one without heads by a corpus's means, because no call says which."""
-    if request.quantity == "rollout":
-        return _rollout(_call(replace(request, quantity="weight"), revision))
+    of = QUANTITIES[request.quantity]
+    if "{call}" in of.code:
+        return _of_call(of, _call(replace(request, quantity=WEIGHT), revision))
     encoder = f"mv.load({request.model!r}){_untrained_call(revision)}"
     text, pair, words = request.text, request.pair, list(request.words)
     typed = f"{text!r}, {pair!r}" if pair else repr(text)
@@ -74,10 +76,9 @@ def _call(request: Request, revision: str) -> str:
     if request.off:
         without = f"mv.without({encoder}, {[*map(str, request.off)]!r}, {either}, method={request.method!r})"
         return "" if request.method == "mean" else without
-    if request.quantity == "norm":
-        return f"mv.norm_weighted({encoder}, {either})"
-    if request.question is not None:
-        return f"mv.gradient_weighted({encoder}, {either}, {_arguments(_question(request.question))})"
+    if of.code:
+        asked = "" if request.question is None else _arguments(_question(request.question))
+        return of.code.format(encoder=encoder, text=either, question=asked)
     return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})"
 
 
@@ -92,11 +93,12 @@ def _after(call: str, step: Step) -> str:
     """The code for one more step of ``Attention.made``; empty if no call does it."""
     if step.row.name == "only":
         return f"{call}.only({[*map(str, step.row.heads)]!r})"
-    return _rollout(call) if step.row.name == "rollout" else call + STEPS[step] if step in STEPS else ""
+    made = next((of for of in QUANTITIES.values() if of.step == step.row.name and "{call}" in of.code), None)
+    return _of_call(made, call) if made else call + STEPS[step] if step in STEPS else ""
 
 
-def _rollout(call: str) -> str:
-    return f"mv.rollout({call})" if call else ""
+def _of_call(quantity: Quantity, call: str) -> str:
+    return quantity.code.format(call=call) if call else ""
 
 
 def _untrained_call(revision: str) -> str:

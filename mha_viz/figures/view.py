@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, Shown, Weights
-from mha_viz.attention.tensors import QUANTITIES
 from mha_viz.attention.words import averaged, between
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES, scale_of
 from mha_viz.errors import SettingError
 from mha_viz.text import TokenizedText

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import TypeAlias
 
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.rollout import rollout
+from mha_viz.browser import quantities
+from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.corpus import grammar
 from mha_viz.errors import SettingError
 from mha_viz.models import ablation, answers, gradients
@@ -15,7 +16,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.norms import norm_weighted
 from mha_viz.request import Question, Request
 
-Quantity: TypeAlias = Callable[[Encoder, Request, "Weights | None"], Attention]
+Compute: TypeAlias = Callable[[Encoder, Request, "Weights | None"], Attention]
 
 
 def read(encoder: Encoder, request: Request, means: Weights | None = None) -> Attention:
@@ -26,9 +27,9 @@ def read(encoder: Encoder, request: Request, means: Weights | None = None) -> At
     what excludes each other, the errors of ``encode``, and those of the quantity.
     """
     request.checked()
-    if request.quantity not in QUANTITIES:
+    if request.quantity not in _computed:
         raise SettingError(f"quantity is {str(request.quantity)[:40]!r}.", f"Choose one of {', '.join(QUANTITIES)}.")
-    return QUANTITIES[request.quantity](encoder, request, means)
+    return _computed[request.quantity](encoder, request, means)
 
 
 def question_of(encoder: Encoder, request: Request) -> Question:
@@ -62,6 +63,11 @@ def _rollout(encoder: Encoder, request: Request, means: Weights | None) -> Atten
     return rollout(_weights(encoder, request, means))
 
 
-QUANTITIES: Mapping[str, Quantity] = MappingProxyType(
-    {"weight": _weights, "norm": _norms, "gradient": _gradients, "rollout": _rollout}
-)
+_computed: dict[str, Compute] = {"weight": _weights, "norm": _norms, "gradient": _gradients, "rollout": _rollout}
+
+
+def add(quantity: Quantity, compute: Compute) -> None:
+    """Add a quantity for the rest of this process, before pages and figures are imported: its row, and the function
+    that computes it. It is then in menus, links, captions, files, recipes and options."""
+    quantities.add(quantity)
+    _computed[quantity.name] = compute

@@ -16,8 +16,9 @@ from mha_viz.models import catalog, opening
 from mha_viz.process import messages
 from mha_viz.process.confined import confine
 from mha_viz.process.messages import Array, Json
+from mha_viz.reader import verbs
 from mha_viz.reader.models import Models
-from mha_viz.reader.verbs import CODEC, VERBS
+from mha_viz.reader.verbs import CODEC
 
 
 def serve() -> None:
@@ -35,7 +36,7 @@ def serve() -> None:
         answer: list[Array] = []
         try:
             values, named = CODEC.parse(message["values"], arrays)
-            value, answer = CODEC.pack(VERBS[message["verb"]](models, *values, **named))
+            value, answer = CODEC.pack(verbs.VERBS[message["verb"]](models, *values, **named))
             heading: Json = {"value": value}
         except MhaVizError as error:
             heading = messages.packed_error(error)

@@ -18,7 +18,7 @@ import streamlit as st
 
 from mha_viz.analysis.removal import ORDERS
 from mha_viz.attention import Head
-from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import UnknownHead
 from mha_viz.heads import from_link

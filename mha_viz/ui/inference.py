@@ -13,12 +13,13 @@ import streamlit as st
 
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import request_of
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
-from mha_viz.request import ALL_HEADS, DECODER, FIRST, Question, Request
+from mha_viz.request import DECODER, FIRST, Question, Request
 from mha_viz.text import clean
 from mha_viz.ui import address, downloads, two_stacks
 from mha_viz.ui.address import Address
@@ -36,7 +37,6 @@ ENGLISH = frozenset((
 ))  # fmt: skip
 LEAST_WORDS = 5  # the fewest words of a text whose language can be told
 IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
-ALL_ON = {"norm": "Norm-weighted attention", "gradient": "Gradient × weight"}
 PART = 50  # sentences of one request
 CANCELLED = "download_cancelled"  # in a tab's state: the click has run a part of the page, and the rest has to follow
 SOON = 0.4  # seconds to wait before the page says that it is working
@@ -92,7 +92,7 @@ def _shown(request: Request, where: Address) -> Attention:
 
 def say_all_on(where: Address) -> None:
     """Say that the quantity in the URL is one of the whole model."""
-    remark(f"{ALL_ON[where.quantity]} is shown with all heads on.")
+    remark(f"{QUANTITIES[where.quantity].title} is shown with all heads on.")
 
 
 def requested(model: catalog.Model, text: str, where: Address) -> Request:
@@ -106,10 +106,11 @@ def requested(model: catalog.Model, text: str, where: Address) -> Request:
 def as_shown(request: Request, where: Address) -> Request:
     """The request with the quantity that the URL asks for, and without what does not go with it. Raises the errors of
     :func:`question_about`."""
-    if where.quantity not in ALL_HEADS:
+    quantity = QUANTITIES[where.quantity]
+    if not quantity.with_all_heads:
         return replace(request, quantity=where.quantity)
     whole = Request(request.model, request.text, request.pair, quantity=where.quantity)
-    return whole.about(question_about(whole, where)) if where.quantity == "gradient" else whole
+    return whole.about(question_about(whole, where)) if quantity.of_answer else whole
 
 
 def question_about(request: Request, where: Address) -> Question:

@@ -10,6 +10,7 @@ from functools import cache
 import streamlit as st
 
 from mha_viz.attention import Attention
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.figures.packet import Start
 from mha_viz.files.assets import asset
@@ -166,7 +167,7 @@ def _on_model() -> None:
 def open_on_first_view() -> dict[str, str]:
     """What the Explore page opens without parameters in the URL: the head, and the token held in it."""
     what = page_request()
-    if what.where.head or what.where.case or what.where.quantity == "rollout":  # rollout, whose heads are layers
+    if what.where.head or what.where.case or QUANTITIES[what.where.quantity].of_layers:
         return {}
     with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
         begin = _opened_first(what, inference.shown_model(what.where) or catalog.default().name)
@@ -176,7 +177,7 @@ def open_on_first_view() -> dict[str, str]:
 
 def opened_first(what: PageRequest, attention: Attention) -> Start:
     """What is open if the URL names no head."""
-    if attention.quantity == "rollout":  # one map per layer; the last one covers all layers
+    if QUANTITIES[attention.quantity].of_layers:  # one map per layer; the last one covers all layers
         return Start(f"L{attention.layers - 1}H0")
     case = what.where.case
     if case and not attention.is_cross and case.head in attention.every_head():

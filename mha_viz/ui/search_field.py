@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
+from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.errors import Busy, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
@@ -157,8 +158,9 @@ def _place(answer: HeadAnswer, here: str) -> tuple[str, dict[str, str | None]]:
         link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}
     by_role = page == "explore" and answer.rule and answer.link is None
     roles = {"roles": "on"} if by_role else {}  # what the head was found by
-    rollout = {"shown": None} if address.now().get("shown") == "rollout" else {}  # rollout, whose heads are layers
-    return page, {"head": str(answer.head), "on": None, **link, **roles, **rollout}
+    shown = QUANTITIES.get(address.now().get("shown") or WEIGHT)
+    weights = {"shown": None} if shown and shown.of_layers else {}  # which have heads
+    return page, {"head": str(answer.head), "on": None, **link, **roles, **weights}
 
 
 def _parameters(changes: dict[str, str | None]) -> dict[str, str]:

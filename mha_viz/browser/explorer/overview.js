@@ -2,7 +2,8 @@
 import { make } from "../dom.js";
 import { resolution } from "../ink.js";
 import { gridCellAt } from "../layouts.js";
-import { isOfLayers, mapName } from "../reading.js";
+import { mapName } from "../reading.js";
+import { isOfLayers } from "../view.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
 import { surface } from "./head.js";

@@ -11,6 +11,7 @@ import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
 from mha_viz.attention.steps import request_of
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import LONG_TOKENS
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, steps
@@ -18,7 +19,7 @@ from mha_viz.figures.compare import MOST, As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
-from mha_viz.request import ALL_HEADS, PARTS, Request
+from mha_viz.request import PARTS, Request
 from mha_viz.ui import address, inference, navigation, request, takeaway, tray, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.asking import on_second
@@ -134,7 +135,7 @@ def _tray(pins: Tray, where: Address) -> None:
         label = ":primary[Choose heads on Explore]"
         st.page_link(navigation.page("explore"), label=label, query_params=st.query_params.to_dict())
         return
-    if where.quantity in ALL_HEADS and any(pin.request.off for pin in pins):
+    if QUANTITIES[where.quantity].with_all_heads and any(pin.request.off for pin in pins):
         inference.say_all_on(where)
     each = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in each.items() if panel is not None}
@@ -156,7 +157,7 @@ def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
         model = catalog.resolve(pin.request.model)
         if ready(model) or office().has_reading(pin.request):
             attention = inference.read(inference.as_shown(pin.request, where))
-            head = pin.head if attention.quantity != "rollout" else Head(pin.head.layer, 0)  # one map per layer
+            head = Head(pin.head.layer, 0) if QUANTITIES[attention.quantity].of_layers else pin.head
             _ = attention[head]
             return Panel(attention, head, pin.name)
         _missing(model, f"Compared head {number + 1} needs")

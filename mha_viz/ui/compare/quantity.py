@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.attention.tensors import QUANTITIES
-from mha_viz.browser.view import DEFAULTS, LABELS
+from mha_viz.browser.quantities import QUANTITIES
+from mha_viz.browser.view import DEFAULTS
 from mha_viz.ui import address, asking
 from mha_viz.ui.address import Address
 from mha_viz.ui.parts import guarded, remark
@@ -17,20 +17,20 @@ def control(where: Address, is_of_weights: bool, has_second: bool) -> None:
     if is_of_weights:
         if where.quantity != DEFAULTS["shown"]:
             drawn_so = "Compared heads, a whole layer and a replaced word can be drawn as"
-            remark(f"Weights are compared here. {drawn_so} {LABELS[where.quantity]}.")
+            remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.quantity].label}.")
         return
     key = f"shown_{where.quantity}"
     st.selectbox(
         "Shown",
-        list(LABELS),
-        index=list(LABELS).index(where.quantity),
-        format_func=LABELS.__getitem__,
+        list(QUANTITIES),
+        index=list(QUANTITIES).index(where.quantity),
+        format_func=lambda name: QUANTITIES[name].label,
         key=key,
         width=220,
         on_change=_on_quantity,
         args=(key,),
     )
-    if where.quantity == "gradient" and has_second:
+    if QUANTITIES[where.quantity].of_answer and has_second:
         asking.controls(None, where)
     if where.quantity != DEFAULTS["shown"]:
         remark(QUANTITIES[where.quantity].about)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.tensors import QUANTITIES
+from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.packet import RankedLink, Start, belongs_to, is_coarse
@@ -78,7 +78,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
     if not is_part:
         measuring.show(attention.model)
     case.show(annotation, attention, where.case)
-    if where.quantity == "gradient":
+    if QUANTITIES[where.quantity].of_answer:
         _ask(attention, where)
     step, opened = st.query_params.get(tour.PARAMETER, "")[:20], st.session_state.get(search_field.OPENED, 0)
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
@@ -114,7 +114,7 @@ def _say_coarse(attention: Attention) -> None:
 
 def _beside_gold(what: PageRequest, attention: Attention, annotation: Annotated | None, head: Head) -> None:
     """Compare the open head with the gold annotation, if there is any; otherwise show what the words suggest."""
-    if attention.quantity != "weight":
+    if attention.quantity != WEIGHT:
         remark(f"{QUANTITIES[attention.quantity].about} Roles were measured on weights and are not shown here.")
     elif annotation is not None:
         gold.show(annotation, attention, head)
@@ -125,7 +125,7 @@ def _beside_gold(what: PageRequest, attention: Attention, annotation: Annotated 
 
 def _ask(attention: Attention, where: Address) -> None:
     """Say whose gradient is shown, with a control to change it."""
-    if attention.quantity != "gradient":  # the reason was shown where it was read
+    if not QUANTITIES[attention.quantity].of_answer:  # the reason was shown where it was read
         asking.controls(None, where)
         return
     with guarded(complain):
@@ -185,7 +185,8 @@ def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
     if (shown or DEFAULTS["shown"]) == where.quantity:
         return {}
     changes = {"scale": address.scale_of(shown)}
-    return changes | ({"head": None, "on": None} if "rollout" in (shown, where.quantity) else {})
+    has_other_heads = any(QUANTITIES[name].of_layers for name in (shown, where.quantity) if name in QUANTITIES)
+    return changes | ({"head": None, "on": None} if has_other_heads else {})
 
 
 @guarded()

@@ -1,0 +1,117 @@
+"""``python -m tests.one_row``: adds a quantity, a measure per head and a verb, each in one place, and finds them
+wherever those of the app are. This is a separate process, because rows are read when modules are imported."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from mha_viz.analysis import metrics
+from mha_viz.analysis.metrics import PerHead
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.steps import Row, Step, read_as
+from mha_viz.browser.quantities import Quantity
+from mha_viz.models import reading
+from mha_viz.models.encoder import Encoder
+from mha_viz.reader import verbs
+from mha_viz.request import Request
+
+if TYPE_CHECKING:
+    from mha_viz.reader.models import Models
+
+TEXT = "The cat sat ."
+DOUBLED = Quantity(
+    "doubled", "doubled weight", "Doubled attention", "Twice the weight; rows sum to 2.", "doubled, twice the weight",
+    "lengths", step="doubled", code="doubled({encoder}, {text})",
+)  # fmt: skip
+
+
+def doubled(encoder: Encoder, request: Request, _: Any) -> Attention:
+    """Twice the weights."""
+    whole = encoder.encode(*request.texts)
+    return replace(whole, weights=2 * whole.weights, quantity="doubled", made=read_as((), Step(Row("doubled"))))
+
+
+def corner(attention: Attention) -> PerHead:
+    """The weight from the first token to itself."""
+    return attention.weights[:, :, 0, 0]
+
+
+def layers_of(models: Models, request: Request) -> int:
+    """The number of layers."""
+    return models[request.model].layers
+
+
+def add() -> None:
+    """The three rows."""
+    reading.add(DOUBLED, doubled)
+    metrics.metric("weight of the first token on itself")(corner)
+    verbs.VERBS = MappingProxyType({**verbs.VERBS, "layers_of": layers_of})
+
+
+def the_quantity_is_found(folder: Path) -> None:
+    """In figure, caption, file, recipe, link, saved reading, on the command line, through the process with the models,
+    and on the page's menu, picture and link."""
+    import mha_viz as mv
+    from mha_viz.browser.bundle import script
+    from mha_viz.cli import main
+    from mha_viz.figures import recipe
+    from mha_viz.figures.layout import Size
+    from mha_viz.figures.view import View
+    from tests.page_session import PageSession
+
+    encoder = mv.load("toy")
+    request = Request("toy", TEXT, quantity="doubled")
+    attention = reading.read(encoder, request)
+    assert abs(float(attention.weights[0, 0, 0].sum()) - 2) < 1e-5
+    drawn = attention.heatmap("L0H0")
+    assert DOUBLED.about in drawn.drawing.full_caption
+    drawn.save(folder / "a.csv")
+    assert "doubled" in (folder / "a.csv").read_text("utf-8")
+    assert "doubled(mv.load('toy'), 'The cat sat .')" in recipe.of_head(
+        attention, "heatmap", [Head(0, 0)], View(), Size(), "a.svg"
+    )
+    assert request.in_link()["shown"] == "doubled"
+    assert mv.open_attention(attention.save(folder / "a.npz")).key == attention.key
+    assert main(["attention", TEXT, "--model", "toy", "--quantity", "doubled", "--out", str(folder / "b.npz")]) == 0
+    assert mv.open_attention(folder / "b.npz").quantity == "doubled"
+    assert '"doubled weight"' in script("explorer")
+    page = PageSession({"model": "toy", "text": TEXT, "shown": "doubled"})
+    assert page.shown().header["quantity"] == "doubled"
+    assert page.url["shown"] == "doubled"
+    assert DOUBLED.about in page.said
+
+
+def the_measure_is_found() -> None:
+    """In the table of a reading, and in what the page says of each head."""
+    import mha_viz as mv
+    from tests.page_session import PageSession
+
+    attention = mv.load("toy").encode(TEXT)
+    assert attention.measures()["corner"]["L0H0"] == attention.weights[0, 0, 0, 0]
+    shown = PageSession({"model": "toy", "text": TEXT}).shown().header["metrics"]
+    assert "weight of the first token on itself" in [one["label"] for one in shown]
+
+
+def the_verb_is_found() -> None:
+    """From a page, through the process with the models."""
+    from mha_viz.ui.cache import office
+
+    assert office().cached(layers_of, Request("toy", TEXT)).result() == 2
+
+
+if __name__ == "__main__":
+    import pytest
+
+    from tests.copies import readers_are_copies
+
+    add()
+    with pytest.MonkeyPatch.context() as patch:
+        readers_are_copies(patch)
+        the_quantity_is_found(Path(sys.argv[1]))
+        the_measure_is_found()
+        the_verb_is_found()
+    print("found")

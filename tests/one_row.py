@@ -9,6 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mha_viz.analysis import metrics
 from mha_viz.analysis.metrics import PerHead
 from mha_viz.attention import Attention, Head
@@ -37,7 +39,7 @@ def doubled(encoder: Encoder, request: Request, _: Any) -> Attention:
 
 def corner(attention: Attention) -> PerHead:
     """The weight from the first token to itself."""
-    return attention.weights[:, :, 0, 0]
+    return attention.weights[:, :, 0, 0].astype(np.float64)
 
 
 def layers_of(models: Models, request: Request) -> int:

@@ -185,7 +185,8 @@ def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
     if (shown or DEFAULTS["shown"]) == where.quantity:
         return {}
     changes = {"scale": address.scale_of(shown)}
-    has_other_heads = any(QUANTITIES[name].of_layers for name in (shown, where.quantity) if name in QUANTITIES)
+    rows = [QUANTITIES.get(name or WEIGHT) for name in (shown, where.quantity)]
+    has_other_heads = any(row.of_layers for row in rows if row)
     return changes | ({"head": None, "on": None} if has_other_heads else {})
 
 

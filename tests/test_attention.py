@@ -241,7 +241,7 @@ def test_norms_may_sum_to_anything_but_are_not_negative() -> None:
     for wrong, message in ((-0.1, "A norm is -0.1"), (np.nan, "not numbers")):
         with pytest.raises(ShapeError, match=message):
             Attention("m", "", TEXT, np.full((1, 1, 5, 5), wrong, np.float32), quantity="norm")
-    with pytest.raises(ShapeError, match=r"quantity is 'mood'. Expected one of: weight, norm, rollout"):
+    with pytest.raises(ShapeError, match=r"quantity is 'mood'. Expected one of: weight, norm, gradient, rollout"):
         Attention("m", "", TEXT, np.array([[MATRIX]], np.float32), quantity="mood")
 
 

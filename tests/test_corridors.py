@@ -18,8 +18,8 @@ PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
     "analysis": 3_720,
-    "attention": 1_400,
-    "browser": 200,
+    "attention": 1_370,
+    "browser": 260,
     "cli": 2_500,
     "corpus": 1_980,
     "drawing": 640,

@@ -244,11 +244,11 @@ def test_files_that_are_no_run_are_refused(data: bytes) -> None:
 def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
     arm = record.stored(IDENTICAL).runs[0]
     steps = arm.steps.tolist()
-    figure = plotly(charts.curves(steps, [charts.Curve("loss", arm.loss, 0)], 3, LIGHT, log=True))
+    figure = plotly(charts.curves(steps, [charts.TrainingCurve("loss", arm.loss, 0)], 3, LIGHT, log=True))
     assert figure.layout.shapes[0].x0 == 3
     assert figure.layout.xaxis.ticktext[0] == "0"
     assert figure.layout.xaxis.ticktext[-1] == "300"
-    assert plotly(charts.curves([0, 1], [charts.Curve("zero", np.zeros(2), 0)], 0, DARK, log=True))
+    assert plotly(charts.curves([0, 1], [charts.TrainingCurve("zero", np.zeros(2), 0)], 0, DARK, log=True))
 
 
 def test_removal_is_drawn_as_measured() -> None:

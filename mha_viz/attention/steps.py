@@ -98,8 +98,9 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "without": {"off": row.heads, "method": row.method},
         **{of.step: {"quantity": of.name} for of in QUANTITIES.values() if of.step},
     }
-    asked = fields.get(row.name)
-    return asked if asked is None or row.question is None else asked | {"question": row.question}
+    if row.name not in fields:
+        return None
+    return fields[row.name] | ({} if row.question is None else {"question": row.question})
 
 
 def _is_answer(step: Step) -> bool:

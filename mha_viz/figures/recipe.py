@@ -77,8 +77,8 @@ def _call(request: Request, revision: str) -> str:
         without = f"mv.without({encoder}, {[*map(str, request.off)]!r}, {either}, method={request.method!r})"
         return "" if request.method == "mean" else without
     if of.code:
-        asked = "" if request.question is None else _arguments(_question(request.question))
-        return of.code.format(encoder=encoder, text=either, question=asked)
+        question = "" if request.question is None else _arguments(_question(request.question))
+        return of.code.format(encoder=encoder, text=either, question=question)
     return f"{encoder}.encode_words({words!r})" if words else f"{encoder}.encode({typed})"
 
 

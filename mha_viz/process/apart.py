@@ -189,8 +189,8 @@ def _converse(child: subprocess.Popen[bytes], order: object, progress: Tell, mos
             progress(received[0]["done"])
         heading, arrays = received
         return {"value": _CODEC.parse(heading["value"], arrays)} if "value" in heading else heading
-    except messages.TooLong as error:
-        return {"bytes": error.size}
+    except OverflowError as error:
+        return {"bytes": error.args[0]}
     except (OSError, EOFError, ValueError):  # a broken pipe or a truncated message
         return None
 

@@ -33,25 +33,18 @@ def send(pipe: IO[bytes], heading: Json, arrays: Sequence[Array] = ()) -> None:
     pipe.flush()
 
 
-class TooLong(Exception):
-    """A message of ``size`` bytes, which is more than may be received."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(size)
-        self.size = size
-
-
 def receive(pipe: IO[bytes], most: float = math.inf) -> tuple[Json, list[Array]]:
     """Read one message, whose heading and whose arrays have at most so many bytes each; the arrays are read-only.
-    Raises EOFError when the other end is closed, and TooLong before anything of a longer message is kept."""
+    Raises EOFError when the other end is closed, and OverflowError with the size of a longer message, which is not
+    kept."""
     size = struct.unpack("<I", _exactly(pipe, 4))[0]
     if size > most:
-        raise TooLong(size)
+        raise OverflowError(size)
     heading: Json = json.loads(_exactly(pipe, size))
     shapes = [(np.dtype(kind), tuple(shape)) for kind, shape in heading.pop("arrays")]
     size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in shapes)
     if size > most:
-        raise TooLong(size)
+        raise OverflowError(size)
     return heading, [_array(pipe, *one) for one in shapes]
 
 

@@ -190,3 +190,9 @@ def test_a_reading_asked_through_the_office_is_the_encoders_own(minilm: Encoder)
     )
     direct = minilm.encode("A man is playing a guitar.", "Someone plays.")
     np.testing.assert_array_equal(through.weights, direct.weights)
+
+
+def test_values_that_are_given_by_name_are_part_of_the_key() -> None:
+    desk, request = Office(), Request("toy", "the old cat slept .")
+    layers = [desk.cached(verbs.trace, request, layer=layer).result(PATIENCE).layer for layer in (0, 1, 0)]
+    assert layers == [0, 1, 0]

@@ -82,8 +82,8 @@ def circle(sources: Mapping[str, str]) -> list[str]:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        found: list[str] = error.args[1]
-        return found
+        modules_in_circle: list[str] = error.args[1]
+        return modules_in_circle
     return []
 
 
@@ -114,8 +114,8 @@ def test_every_room_keeps_to_its_budget() -> None:
 
 
 def test_two_classes_of_one_name_are_found() -> None:
-    found = public_classes({"a": "class One: ...\nclass _Two: ...", "b": "class One: ...\nclass _Two: ..."})
-    assert found == {"One": ["a", "b"]}
+    modules_by_class = public_classes({"a": "class One: ...\nclass _Two: ...", "b": "class One: ...\nclass _Two: ..."})
+    assert modules_by_class == {"One": ["a", "b"]}
 
 
 @pytest.mark.parametrize(

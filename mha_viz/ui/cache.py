@@ -105,7 +105,7 @@ class Office:
     def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
         """The same, from the cache if it was asked before: then the Future is done. Raises the errors of
         ``catalog.resolve`` too."""
-        shelf, key = self._shelf(verb), _key(verb, *values)
+        shelf, key = self._shelf(verb), _key(verb, *values, *sorted(named.items()))
 
         def work() -> V:
             value: V | None = shelf.get(key)  # another visitor may have asked for it meanwhile

@@ -5,16 +5,34 @@ import { Arrival } from "../../mha_viz/browser/scheme/arrival.js";
 
 const done = [];
 let drawn = {}; // what is on the page, by the beginning of its selector
+let sizes = []; // the page's sizes that are watched
 
 beforeEach(() => {
   done.length = 0;
   drawn = {};
+  sizes = [];
   globalThis.document = Object.assign(new EventTarget(), {
     querySelector: (selector) => drawn[selector.split(" ")[0]] ?? null,
   });
 });
 
-const title = (name) => ({ focus: () => done.push(`keyboard on ${name}`), scrollIntoView: () => done.push(name) });
+globalThis.ResizeObserver = class {
+  constructor(onResize) {
+    this.onResize = onResize;
+  }
+  observe() {
+    sizes.push(this);
+  }
+  disconnect() {
+    sizes = sizes.filter((one) => one !== this);
+  }
+};
+const title = (name) => ({
+  isConnected: true,
+  closest: () => "the page",
+  focus: () => done.push(`keyboard on ${name}`),
+  scrollIntoView: () => done.push(name),
+});
 const link = () => ({ click: () => done.push("followed") });
 
 test("a destination is gone to once it is drawn, once on a page", () => {
@@ -30,6 +48,22 @@ test("a destination is gone to once it is drawn, once on a page", () => {
   arrival.show(4);
   arrival.arrive();
   assert.equal(done.length, 4);
+});
+
+test("what is drawn later leaves the destination in sight, until a person acts or it goes", () => {
+  for (const end of [() => document.dispatchEvent(new Event("keydown")), (one) => (one.isConnected = false)]) {
+    done.length = 0;
+    const arrival = new Arrival();
+    arrival.show(3);
+    const one = (drawn[".st-key-destination"] = title("a task"));
+    arrival.arrive();
+    sizes.forEach((size) => size.onResize());
+    assert.deepEqual(done, ["keyboard on a task", "a task", "a task"]);
+    end(one);
+    sizes.forEach((size) => size.onResize());
+    assert.equal(done.length, 3);
+    assert.deepEqual(sizes, []);
+  }
 });
 
 test("a person who acts before is not taken there", () => {

@@ -6,11 +6,29 @@ const LEAVING = ".st-key-leaving a";
 const ACTS = ["pointerdown", "keydown", "wheel"];
 const FIRST = { capture: true, passive: true }; // heard before anybody stops it
 
+// It stays in sight while the rest of the page is still drawn, until a person acts.
 /** @type {(title: HTMLElement) => void} */
 export function bringTo(title) {
   title.tabIndex = -1;
   title.focus({ preventScroll: true });
   title.scrollIntoView();
+  const sizes = new ResizeObserver(() => (title.isConnected ? title.scrollIntoView() : leave()));
+  const leave = () => {
+    sizes.disconnect();
+    ignoreActs(leave);
+  };
+  sizes.observe(title.closest("[data-testid=stMainBlockContainer]") ?? document.body);
+  hearActs(leave);
+}
+
+/** @type {(onAct: () => void) => void} */
+function hearActs(onAct) {
+  ACTS.forEach((type) => document.addEventListener(type, onAct, FIRST));
+}
+
+/** @type {(onAct: () => void) => void} */
+function ignoreActs(onAct) {
+  ACTS.forEach((type) => document.removeEventListener(type, onAct, FIRST));
 }
 
 export class Arrival {
@@ -24,8 +42,8 @@ export class Arrival {
     const onAct = () => {
       this.#isDue = false;
     };
-    ACTS.forEach((type) => document.addEventListener(type, onAct, FIRST));
-    return () => ACTS.forEach((type) => document.removeEventListener(type, onAct, FIRST));
+    hearActs(onAct);
+    return () => ignoreActs(onAct);
   }
 
   // Page number `page` is open.

@@ -3,7 +3,6 @@ workers."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import resource
@@ -269,7 +268,7 @@ def test_processes_of_this_machine_refuse_whoever_lacks_their_certificate(client
             arguments = security.get_connection_args("client")
             (await distributed.comm.connect(address, timeout=PATIENCE, **arguments)).abort()
 
-        asyncio.run(connect())
+        client.sync(connect)  # this thread may have a loop already, of a browser
 
     workers = client.scheduler_info(n_workers=-1)["workers"]
     addresses = [client.scheduler.address, *workers, *(worker["nanny"] for worker in workers.values())]

@@ -25,7 +25,8 @@ from mha_viz.analysis.evidence import KINDS, Selection
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.sources import open_corpus
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
 from mha_viz.study.cluster import tasks
 from mha_viz.study.cluster.connection import connected
 from mha_viz.study.cluster.engine import FAN, OnCluster
@@ -44,7 +45,7 @@ FLAT = 1.1  # memory of a worker in the last quarter relative to the second, at 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/cluster.json``. ``quick``: fewer sentences and shards."""
     count, long, shards = (1000, 3000, 50) if quick else (SENTENCES, LONG, SHARDS)
-    encoder, toy = load("minilm"), load("toy")
+    encoder, toy = one_stack("minilm"), one_stack("toy")
     with tempfile.TemporaryDirectory() as folder:
         path = treebank(Path(folder) / "grammar.conllu", count)
         alone = _alone(encoder, path)

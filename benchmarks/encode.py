@@ -17,8 +17,9 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.models import capture, catalog, hub
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
 from mha_viz.models.linear import PackedLinear
+from mha_viz.models.loading import one_stack
 
 ROOT = Path(__file__).resolve().parent.parent
 LENGTHS = (16, 64, 128, 256, 512)  # pieces, including special ones
@@ -123,7 +124,7 @@ def tokenizer() -> Any:
 
 
 def _minilm() -> tuple[Encoder, Any]:
-    return load("minilm"), AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
+    return one_stack("minilm"), AutoModel.from_pretrained(_minilm_folder(), attn_implementation="eager").eval()
 
 
 def _bert_base() -> tuple[Encoder, Any]:
@@ -150,7 +151,7 @@ _MEASURE = """
 import gc, sys
 from pathlib import Path
 from benchmarks.encode import text
-from mha_viz.models.encoder import load
+from mha_viz.models.loading import load, one_stack
 
 def kilobytes(key):
     return int(Path("/proc/self/status").read_text().split(key + ":")[1].split()[0])

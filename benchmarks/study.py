@@ -24,7 +24,8 @@ from benchmarks.results import Row, Sample, Target, write
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
 from mha_viz.study.plan import BATCH, batches
 from mha_viz.study.run import one_pass
 from mha_viz.text import WordPieces
@@ -39,7 +40,7 @@ def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/study.json``. ``quick``: fewer sentences."""
     corpus = treebank()
     corpus = replace(corpus, sentences=corpus.sentences[:400]) if quick else corpus
-    encoder = load("minilm")
+    encoder = one_stack("minilm")
     ours, bare, loop = _Passes(encoder, corpus).measured(2 if quick else 5)
     what = f"{corpus.name}, {len(corpus.sentences):,} sentences"
     share = {"of_the_bare_throughput": round(bare.median / ours.median, 3)}
@@ -109,12 +110,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from benchmarks.study import treebank
-from mha_viz.models.encoder import load
+from mha_viz.models.loading import load, one_stack
 from mha_viz.study.run import study
 
 corpus = treebank(2000)
 by_length = sorted(corpus.sentences, key=lambda sentence: -len(sentence.forms))
-study(load("minilm"), replace(corpus, sentences=tuple(by_length[:: int(sys.argv[1])])))
+study(one_stack("minilm"), replace(corpus, sentences=tuple(by_length[:: int(sys.argv[1])])))
 print(int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024)
 """
 

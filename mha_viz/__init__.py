@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from mha_viz.figures.view import View
     from mha_viz.models.ablation import without
     from mha_viz.models.capture import Tap
-    from mha_viz.models.encoder import Encoder, load
+    from mha_viz.models.encoder import Encoder
     from mha_viz.models.gradients import gradient_weighted
+    from mha_viz.models.loading import load
     from mha_viz.models.norms import norm_weighted
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
@@ -104,7 +105,7 @@ _HOMES = MappingProxyType(
         "establish": "mha_viz.analysis.established",
         "gradient_weighted": "mha_viz.models.gradients",
         "iterate": "mha_viz.corpus.sources",
-        "load": "mha_viz.models.encoder",
+        "load": "mha_viz.models.loading",
         "norm_weighted": "mha_viz.models.norms",
         "open_attention": "mha_viz.exports",
         "open_corpus": "mha_viz.corpus.sources",

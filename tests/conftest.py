@@ -159,9 +159,9 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
 @pytest.fixture(scope="session")
 def minilm() -> Encoder:
     """The pretrained BERT that comes with the app."""
-    from mha_viz.models.encoder import load
+    from mha_viz.models.loading import one_stack
 
-    return load("minilm")
+    return one_stack("minilm")
 
 
 @pytest.fixture(scope="session")
@@ -176,9 +176,10 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 @pytest.fixture(scope="session")
 def tiny(tiny_folder: Callable[[str], Path]) -> Callable[[str], Encoder]:
     """The encoder of such a model."""
-    from mha_viz.models.encoder import Encoder
 
-    return cache(lambda family: Encoder.from_folder(tiny_folder(family)))
+    from mha_viz.models.loading import from_folder, one_stack
+
+    return cache(lambda family: one_stack(from_folder(tiny_folder(family))))
 
 
 @pytest.fixture(scope="session")

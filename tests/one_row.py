@@ -17,7 +17,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import Row, Step, read_as
 from mha_viz.browser.quantities import Quantity
 from mha_viz.models import reading
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import AnyModel
 from mha_viz.reader import verbs
 from mha_viz.request import Request
 
@@ -31,9 +31,9 @@ DOUBLED = Quantity(
 )  # fmt: skip
 
 
-def doubled(encoder: Encoder, request: Request, _: Any) -> Attention:
+def doubled(model: AnyModel, request: Request, _: Any) -> Attention:
     """Twice the weights."""
-    whole = encoder.encode(*request.texts)
+    whole = model.encode(*request.texts)
     return replace(whole, weights=2 * whole.weights, quantity="doubled", made=read_as((), Step(Row("doubled"))))
 
 

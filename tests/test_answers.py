@@ -22,9 +22,10 @@ from mha_viz.models import answers
 from mha_viz.models.answers import question_about
 from mha_viz.models.capture import Tap
 from mha_viz.models.contributions import direct
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.gradients import gradient_weighted, importance
+from mha_viz.models.loading import load
 from mha_viz.models.probe import place
 from mha_viz.request import COSINE, MASK, NEXT
 from mha_viz.study import effects as study

@@ -10,6 +10,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
 
 TEXT = "the dog saw the girl ."
 Call = Callable[[Encoder, Path], object]
@@ -32,7 +33,7 @@ WRONG: dict[str, tuple[Call, str]] = {
 
 @pytest.fixture(scope="module")
 def toy() -> Encoder:
-    return mv.load("toy")
+    return one_stack("toy")
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -10,7 +10,7 @@ import pytest
 from mha_viz.attention import Attention
 from mha_viz.cli import main
 from mha_viz.exports import open_attention
-from mha_viz.models.encoder import load
+from mha_viz.models.loading import load
 from mha_viz.request import PARTS
 from tests import tiny_encoder_decoders
 from tests.tiny_encoder_decoders import ENCODER_LAYERS

@@ -11,7 +11,7 @@ import pytest
 
 from mha_viz import figure as figure_api
 from mha_viz.cli import main
-from mha_viz.models import encoder
+from mha_viz.models import loading
 from mha_viz.models.encoder import Encoder
 from mha_viz.quotes import printable
 from tests import hostile, lanes
@@ -23,9 +23,9 @@ TIRED, WIDE = "It was too tired.", "It was too wide."
 @pytest.fixture(autouse=True)
 def _one_model(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise every call of the command would load the model again, and most read the same texts."""
-    of_toy = cache(encoder.load)
+    of_toy = cache(loading.load)
     remembering = _remembering(minilm)
-    monkeypatch.setattr(encoder, "load", lambda name, device="cpu": remembering if name == "minilm" else of_toy(name))
+    monkeypatch.setattr(loading, "load", lambda name, device="cpu": remembering if name == "minilm" else of_toy(name))
 
 
 @cache
@@ -200,7 +200,7 @@ def test_what_is_wrong_is_one_line_and_no_file(
     if "f.svg/d" in arguments:
         (tmp_path / "f.svg").write_text("a file where a folder should be")
     elif not any(words in message for words in AFTER_READING):
-        monkeypatch.setattr(encoder, "load", lambda *_: pytest.fail("the model was loaded"))
+        monkeypatch.setattr(loading, "load", lambda *_: pytest.fail("the model was loaded"))
     before = sorted(tmp_path.iterdir())
     assert figure(*arguments) == (3 if message.startswith(NOT_FOUND) else 5 if message in BAD_INPUT else 2)
     shown = capsys.readouterr()

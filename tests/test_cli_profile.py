@@ -16,7 +16,7 @@ from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.limits import MAX_BYTES
-from mha_viz.models import encoder, opening
+from mha_viz.models import loading, opening
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from tests import hostile
@@ -31,13 +31,13 @@ OPEN = GOOD.replace("bark\tVERB\t_\t_\t0\troot\t_\t_", "bark\tVERB\t_\t_\t0\troo
 
 
 TOY = ("--model", "toy")  # measured in a fifth of the time; the default model is minilm
-loaded, untrained = cache(encoder.load), cache(Encoder.untrained)
+loaded, untrained = cache(loading.load), cache(Encoder.untrained)
 
 
 @pytest.fixture(autouse=True)
 def _each_model_once(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise every call of the command would load the model and make its untrained copy again."""
-    monkeypatch.setattr(encoder, "load", lambda name, device="cpu": minilm if name == "minilm" else loaded(name))
+    monkeypatch.setattr(loading, "load", lambda name, device="cpu": minilm if name == "minilm" else loaded(name))
     monkeypatch.setattr(Encoder, "untrained", lambda self, seed=0: untrained(self))
 
 

@@ -12,8 +12,8 @@ from mha_viz.attention.rollout import rollout
 from mha_viz.cli import main
 from mha_viz.exports import open_attention
 from mha_viz.models import ablation
-from mha_viz.models.encoder import load
 from mha_viz.models.gradients import gradient_weighted
+from mha_viz.models.loading import load
 from mha_viz.models.norms import norm_weighted
 
 TEXT = "the dog [MASK] the girl ."

@@ -30,15 +30,15 @@ from mha_viz.cli.outcomes import lines
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.files.assets import asset
-from mha_viz.models import encoder
+from mha_viz.models import loading
 from mha_viz.models.encoder import Encoder
 
 
 @pytest.fixture(autouse=True)
 def _one_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    toy = encoder.load("toy")
+    toy = loading.load("toy")
     untrained = toy.untrained()
-    monkeypatch.setattr(encoder, "load", lambda name, device="cpu": toy)
+    monkeypatch.setattr(loading, "load", lambda name, device="cpu": toy)
     monkeypatch.setattr(Encoder, "untrained", lambda self, seed=0: untrained)
 
 

@@ -22,7 +22,8 @@ import mha_viz as mv
 from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.errors import ClusterError, ClusterMissing, CorpusError, SettingError, SumsUnsavedWarning
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
 from mha_viz.study.cluster.connection import client_error, connected, task_error
 from mha_viz.study.cluster.engine import SUMS_FOLDER, OnCluster
 from mha_viz.study.run import Progress, study
@@ -46,7 +47,7 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def toy() -> Encoder:
-    return load("toy")
+    return one_stack("toy")
 
 
 @pytest.fixture(scope="module")

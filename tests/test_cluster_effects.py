@@ -17,7 +17,8 @@ import mha_viz as mv
 from mha_viz.analysis.corpus_effects import CorpusEffect
 from mha_viz.cli import main, terminal
 from mha_viz.errors import SumsUnsavedWarning
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
 from mha_viz.study.cluster import effects
 from mha_viz.study.cluster.effects import Cases, ClusterMeasurement
 from mha_viz.study.cluster.engine import OnCluster
@@ -46,7 +47,7 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def toy() -> Encoder:
-    return load("toy")
+    return one_stack("toy")
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.sources import open_corpus
 from mha_viz.errors import ClusterError
 from mha_viz.files import remove_left
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
 from mha_viz.study import sums
 from mha_viz.study.cluster import tasks
 from mha_viz.study.cluster.layout import Layout
@@ -37,7 +38,7 @@ pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
 
 @pytest.fixture(scope="module")
 def toy() -> Encoder:
-    return load("toy")
+    return one_stack("toy")
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ from mha_viz.figures.layout import Size
 from mha_viz.files.assets import asset
 from mha_viz.models import ablation, snapshots
 from mha_viz.models.answers import question_about
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import load, one_stack
 from mha_viz.numerals import decimal
 from mha_viz.study.decoder_heads import HISTORY, decoder_heads, part_of
 from mha_viz.study.effects import Case, answer
@@ -114,7 +115,7 @@ PREVIOUS = (Head(0, 0), Head(0, 3))
 
 @pytest.fixture(scope="module")
 def repeater() -> Encoder:
-    return load("repeater")
+    return one_stack("repeater")
 
 
 def test_it_has_heads_for_the_token_before_below_induction_heads(repeater: Encoder) -> None:

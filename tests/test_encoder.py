@@ -22,7 +22,7 @@ import mha_viz
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
-from mha_viz.models import capture, encoder, linear, opening, pipeline
+from mha_viz.models import capture, linear, loading, opening, pipeline
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE
 from mha_viz.reader import verbs
@@ -87,7 +87,7 @@ def test_the_weights_are_handed_over_frozen_and_not_copied(minilm: Encoder, monk
         handed.append(weights)
         return mha_viz.Attention(model, revision, text, weights, **more)
 
-    monkeypatch.setattr(encoder, "Attention", receive)
+    monkeypatch.setattr("mha_viz.models.encoder.Attention", receive)
     assert minilm.encode(SENTENCE).weights is handed[0]
     assert not handed[0].flags.writeable
 
@@ -322,7 +322,7 @@ def test_softmax_of_rows_of_any_length(n: int) -> None:
 
 
 def test_load_is_found_on_first_use() -> None:
-    assert mha_viz.load is encoder.load
+    assert mha_viz.load is loading.load
     assert not hasattr(mha_viz, "unload")
 
 

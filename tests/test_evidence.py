@@ -296,7 +296,7 @@ def test_cases_of_another_corpus_are_refused() -> None:
 
 @pytest.fixture(scope="module")
 def toy_profile() -> Profile:
-    from mha_viz.models.encoder import load
+    from mha_viz.models.loading import load
 
     return study(load("toy"), grammar.corpus(400), control=False)
 
@@ -325,7 +325,7 @@ def test_every_role_has_evidence(toy_profile: Profile) -> None:
 
 
 def test_examples_lead_to_the_weights_that_they_state(toy_profile: Profile) -> None:
-    from mha_viz.models.encoder import load
+    from mha_viz.models.loading import load
 
     toy = load("toy")
     for head in ("L1H2", "L1H1", "L0H3"):

@@ -20,6 +20,7 @@ from mha_viz.errors import EmptyText, TextError
 from mha_viz.models import capture, linear
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES, holds
+from mha_viz.models.loading import from_folder, one_stack
 from mha_viz.models.probe import place
 from tests import hostile, lanes, tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE, attentions, check_text, plain, silenced
@@ -89,7 +90,7 @@ def test_the_family_s_own_function_gives_the_same(family: str, tiny: Tiny, monke
 def test_without_onednn_the_same(family: str, tiny: Tiny, tiny_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = tiny(family).encode(SENTENCE).weights  # first: the model that all tests share keeps its own layers
     monkeypatch.setattr(linear, "available", lambda: False)
-    encoder = Encoder.from_folder(tiny_folder(family))
+    encoder = one_stack(from_folder(tiny_folder(family)))
     assert not any(isinstance(m, linear.PackedLinear) for m in encoder._model.modules())
     assert np.abs(encoder.encode(SENTENCE).weights - expected).max() <= EQUAL
 

@@ -14,8 +14,9 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.rollout import rollout
 from mha_viz.errors import MhaVizError
 from mha_viz.models import ablation
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import gradient_weighted
+from mha_viz.models.loading import one_stack
 from mha_viz.models.norms import norm_weighted
 from mha_viz.study.effects import Case, lost
 from tests import hostile, lanes
@@ -32,7 +33,7 @@ QUANTITIES: dict[str, Callable[[Encoder, str], Attention]] = {
 
 @pytest.fixture(scope="module")
 def toy() -> Encoder:
-    return load("toy")
+    return one_stack("toy")
 
 
 @pytest.mark.filterwarnings("ignore")  # of cut texts, missing glyphs and faint pictures

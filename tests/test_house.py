@@ -323,7 +323,7 @@ def test_the_door_refuses(module: str, source: str) -> None:
         ("mha_viz.models.encoder", "import torch\nfrom mha_viz.models import hub\nfrom .catalog import resolve"),
         ("mha_viz.study.run", "from mha_viz.models import hub\nfrom mha_viz.analysis import metrics"),
         ("mha_viz.analysis.metrics", "import_module(f'{__name__}.{name}')"),
-        ("mha_viz.cli", "from mha_viz.models.encoder import load"),
+        ("mha_viz.cli", "from mha_viz.models.loading import load"),
         ("mha_viz.ui.frame", "import streamlit as st\nfrom mha_viz.figures import grid"),
         ("mha_viz", "def __getattr__(name):\n    return import_module(_HOMES[name])"),
         (

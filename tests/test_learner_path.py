@@ -323,7 +323,7 @@ def test_since_when_is_the_first_step_from_which_on_a_head_stays_above_the_basel
 
 @pytest.mark.parametrize("step", [0, 400, 10000])
 def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
-    from mha_viz.models.encoder import load
+    from mha_viz.models.loading import load
 
     recorded, forms = toy_maps.shipped(), learning.drawn().sentence.forms
     assert recorded.words == tuple(forms)

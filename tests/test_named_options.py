@@ -15,7 +15,7 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.errors import CorpusMissing, TextError
 from mha_viz.models.answers import question_about
-from mha_viz.models.encoder import load
+from mha_viz.models.loading import load
 from mha_viz.ui.roles import headline
 from mha_viz.ui.studies import Evidence
 

@@ -26,6 +26,7 @@ from mha_viz.errors import CorpusError, EmptyText, ExportError, SettingError, Te
 from mha_viz.models import many
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder_decoder import EncoderDecoder
 from mha_viz.study import profiling
 from tests import lanes, tiny_models
 from tests.readings import reading
@@ -330,7 +331,7 @@ SEEN = [
 
 def what_a_type_checker_sees(encoder: Encoder) -> None:
     """Checked by make check, which reads this file; the test below asks a type checker outside of this project."""
-    assert_type(mv.load("minilm"), Encoder)
+    assert_type(mv.load("minilm"), Encoder | EncoderDecoder)
     assert_type([*encoder.encode_many(["a"])], list[mv.Attention])
     assert_type(mv.profile("grammar"), Profile)
     assert_type(mv.Attention.from_tensors([], ["a"]), mv.Attention)

@@ -32,8 +32,9 @@ from mha_viz.figures.theme import LIGHT, palette
 from mha_viz.figures.view import View, block, chosen, span, units
 from mha_viz.models import ablation
 from mha_viz.models.answers import question_about
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import gradient_weighted
+from mha_viz.models.loading import load
 from mha_viz.models.norms import norm_weighted
 from mha_viz.request import Request
 from mha_viz.ui import tray

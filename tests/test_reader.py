@@ -140,7 +140,7 @@ def test_turned_queries_arrive_as_the_model_made_them(tiny: Callable[[str], Enco
 
 
 def test_where_heads_point_arrives_as_it_was_counted(reader: Reader) -> None:
-    from mha_viz.models.encoder import load
+    from mha_viz.models.loading import load
 
     here = point(load("toy"), grammar.corpus())
     parts = (reader.ask(verbs.point, "toy", first, first + 150) for first in range(0, len(here), 150))

@@ -142,7 +142,7 @@ def test_the_toy_finds_subjects(few: Corpus) -> None:
 
 
 def test_nothing_depends_on_the_parts(few: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mha_viz.models.encoder import load
+    from mha_viz.models.loading import load
 
     toy = load("toy")
     whole = search(few, (1, 2), toy, query_pos="NOUN")

@@ -21,8 +21,9 @@ from mha_viz.figures.answers import looks_and_effects
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models.answers import question_about
 from mha_viz.models.contributions import direct
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import importance
+from mha_viz.models.loading import one_stack
 from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
 from mha_viz.study import effects as study
@@ -62,7 +63,7 @@ def cells(page: PageSession) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def toy() -> Encoder:
-    return load("toy")
+    return one_stack("toy")
 
 
 def test_ten_words_stand_with_their_bars(toy: Encoder) -> None:

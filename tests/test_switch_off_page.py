@@ -22,7 +22,8 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import ablation
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
 from mha_viz.reader import Reader, verbs
 from mha_viz.reader import models as reader_models
 from mha_viz.request import METHODS, Request
@@ -142,7 +143,7 @@ def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
 
 @cache
 def means_of_the_toy() -> tuple[Encoder, Any]:
-    toy = load("toy")
+    toy = one_stack("toy")
     return toy, ablation.means_over(toy, (" ".join(sentence.forms) for sentence in two_parts().sentences))
 
 

@@ -22,7 +22,8 @@ from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import Cancelled, ModelBroken, SettingError
 from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import load
 from mha_viz.study.toy_scores import evaluate
 from mha_viz.training import toy_model
 

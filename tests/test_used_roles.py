@@ -17,7 +17,8 @@ from mha_viz.cli.terminal import one_line
 from mha_viz.cli.used import lines
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.files.assets import asset
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import load
 from mha_viz.study.corpus_effects import COREFERENCE, effect
 from mha_viz.study.used_roles import used_roles
 from tests import lanes

@@ -31,7 +31,7 @@ def load_model(model: Model, device: str = "cpu") -> Any:
     if hub.local_folder(model) is None:
         with catalog.suggesting(model.name, LISTED), downloading(model.name) as show:
             hub.fetch(model, progress=show)
-    from mha_viz.models.encoder import load  # imports torch: 2 s that `models` and `serve` need not wait
+    from mha_viz.models.loading import load  # imports torch: 2 s that `models` and `serve` need not wait
 
     return load(model.name, device)
 

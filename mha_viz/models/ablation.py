@@ -23,6 +23,7 @@ from mha_viz.attention.steps import Row, Step, read_as
 from mha_viz.errors import LOADED, EmptyText, SettingError, check_kind
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.request import METHODS
 
 Sums = npt.NDArray[np.float64]
@@ -120,7 +121,7 @@ def means_over(encoder: Encoder, texts: Iterable[str]) -> Weights:
 
 
 def without(
-    encoder: Encoder,
+    encoder: AnyModel,
     heads: Iterable[AnyHead],
     text: str,
     pair: str = "",
@@ -131,6 +132,7 @@ def without(
     """The attention of every head while all of ``heads`` are off. Their own weights are still computed, but have no
     effect. ``words``: the sentence as words, in place of ``text``. Raises the errors of ``encode`` and
     :func:`substitute`, and UnknownHead."""
+    encoder = in_one_stack(encoder)
     off = existing(encoder, heads)
     reading = encoder.through(text, pair, _replacing([off], substitute(encoder, method, means)), words)[0]
     used = means if method == "mean" else None

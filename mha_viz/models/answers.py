@@ -19,9 +19,10 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 
 from mha_viz.attention.answers import Numbers
-from mha_viz.errors import LOADED, EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError, check_kind
+from mha_viz.errors import EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError, check_kind
 from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.opening import reports_silenced, torch_device
 from mha_viz.models.tokenizer import panics_in_words
@@ -36,7 +37,7 @@ _heads: WeakKeyDictionary[Encoder, Any] = WeakKeyDictionary()  # or the reason w
 
 
 def question_about(
-    encoder: Encoder,
+    encoder: AnyModel,
     text: str,
     pair: str = "",
     words: Sequence[str] = (),
@@ -55,7 +56,7 @@ def question_about(
     several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked;
     EmptyText, and as :meth:`Encoder.encode`.
     """
-    check_kind(encoder, Encoder, *LOADED)
+    encoder = in_one_stack(encoder)
     check_kind(word, str, "a word", "Give it as text.")
     if other:
         encoder.pieces(other)

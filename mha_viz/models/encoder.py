@@ -8,9 +8,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 import torch
 from transformers import AutoModel
 
@@ -18,39 +17,29 @@ from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
 from mha_viz.attention.steps import GIVEN_WORDS, TYPED, read_as
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import (
-    MhaVizError,
-    ModelBroken,
-    ModelUnreachable,
     ModelUnsupported,
     SettingError,
     ShapeError,
-    TextCutWarning,
     TextError,
     check_kind,
-    warn,
 )
-from mha_viz.models import budget, capture, catalog, cores, hub, linear, many
+from mha_viz.models import capture, cores, linear, many
 from mha_viz.models.capture import Tap
-from mha_viz.models.catalog import Model
-from mha_viz.models.families import is_causal, layers
-from mha_viz.models.folder import look_at
+from mha_viz.models.families import layers
 from mha_viz.models.listening import listen
+from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.many import Pieces, Prepared
 from mha_viz.models.opening import (
     open_folder,
-    piece_limit,
-    reports_silenced,
     simplified,
-    torch_device,
-    weights_digest,
 )
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.straight import Straight, straight
-from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
-from mha_viz.quotes import MOST_QUOTED, quoted
+from mha_viz.models.tokenizer import TextPieces
+from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText, WordPieces
 
-__all__ = ["Encoder", "load"]
+__all__ = ["Encoder"]
 
 
 _log = logging.getLogger(__name__)
@@ -63,79 +52,22 @@ _one_pass: AbstractContextManager[Any] = cores.turn
 _one_seed = threading.Lock()
 
 
-def load(name: str, device: str = "cpu", *, download: bool = True) -> Encoder:
-    """The model that ``name`` refers to, on "cpu" or "cuda". Raises ModelError's family.
+class Encoder(LoadedModel):
+    """A model with one stack of layers."""
 
-    ``name``: one that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder. The model is
-    downloaded first if necessary; with ``download=False``, one that is not on this machine raises ModelUnreachable.
-    """
-    with catalog.suggesting(name, f"Choose one of {', '.join(catalog.CATALOG)}"):
-        return _load(catalog.resolve(name), device, download)
-
-
-def _load(model: Model, device: str, download: bool) -> Encoder:
-    folder = hub.local_folder(model)
-    if folder is None and not download:
-        raise ModelUnreachable(
-            f"{quoted(model.name)} is not on this machine any more.", "Choose it again, or choose another model."
-        )
-    folder = folder or hub.fetch(model)
-    revision = hub.BUNDLE_SHA256.get(model.path, "")[:12]
-    budget.used(folder)
-    return Encoder.from_folder(folder, name=model.name, revision=revision, device=device)
-
-
-class Encoder:
-    """One model with its tokenizer. It does not change after loading, so any number of threads may call it."""
+    parts = False
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
-        self.config = config = model.config
-        self.name = name
-        self.revision = revision
-        self.family: str = config.model_type
-        self.layers = layers(config)
-        self.heads = int(config.num_attention_heads)
-        self.d_model = int(config.hidden_size)
-        self.limit = piece_limit(model, tokenizer, self.layers * self.heads)  # pieces, including special ones
-        self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
-        self.device = device
-        self.folder: Path | None = None  # the folder of its files
+        super().__init__(
+            model, tokenizer, (layers(model.config), model.config.num_attention_heads), name, revision, device
+        )
         self._straight: Straight | None = None
-        self._model = model.to(torch_device(device))
-        self._tokenizer = Tokenizer(tokenizer, name, self.limit)
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
         self._typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
-        self.vocabulary = tokenizer  # the model of transformers
-        self.mask: int | None = tokenizer.mask_token_id
-        self.causal = is_causal(config)  # no token attends to a later one (GPT-2)
 
     @classmethod
-    def from_folder(cls, folder: Path, *, name: str = "", revision: str = "", device: str = "cpu") -> Encoder:
-        """The model in ``folder``, for an encoder–decoder an :class:`~mha_viz.models.encoder_decoder.EncoderDecoder`.
-        Never touches the network.
-
-        Raises ModelBroken for damaged or contradictory files, ModelUnsupported if its attention cannot be drawn.
-        """
-        kind = _kind(look_at(folder).parts)
-        name = name or folder.name
-        try:
-            with panics_in_words(name), reports_silenced():
-                encoder = kind(*kind._files(folder, name), name, revision or weights_digest(folder), device)
-                encoder._prepare()
-                encoder.folder = folder
-        except MhaVizError:
-            raise
-        except Exception as error:  # any error of a library: the files are what the user can change
-            words = " ".join(str(error).split()) or type(error).__name__
-            _log.warning("%s cannot be loaded: %s", name, words)
-            reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"
-            raise ModelBroken(f"{quoted(name)} cannot be loaded{reason}.", "Download it again.") from error
-        return encoder
-
-    @classmethod
-    def _files(cls, folder: Path, name: str) -> tuple[Any, Any]:
-        """The first two arguments of the constructor: the model and its tokenizer."""
-        return open_folder(folder, name)
+    def _opened(cls, folder: Path, name: str, revision: str, device: str) -> Self:
+        return cls(*open_folder(folder, name), name, revision, device)
 
     def __repr__(self) -> str:
         return f"Encoder({self.name}, {self.family}, {self.layers} layers × {self.heads} heads)"
@@ -318,13 +250,6 @@ class Encoder:
 
     # ---- the model --------------------------------------------------------------------------------------------------
 
-    def _read(self, text: str, pair: str = "") -> TextPieces:
-        """The pieces of a text, with a warning if the model's limit cuts it."""
-        read = self._tokenizer.read(text, pair)
-        if read.cut:
-            warn(TextCutWarning, read.cut_in_words(self.name))
-        return read
-
     def _run(self, read: TextPieces | WordPieces, make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         """One pass: weights [layer, head, query, key], read-only, and the tap that recorded them."""
         tap = make_tap(self._space(self.layers, self.heads, len(read.ids), len(read.ids)))
@@ -332,12 +257,6 @@ class Encoder:
         weights = _fetched(tap)
         weights.flags.writeable = False
         return weights, tap
-
-    def _space(self, *shape: int) -> torch.Tensor:
-        if self.device != "cpu":
-            return torch.empty(shape, device=self.device)
-        # Memory from numpy, not torch: numpy asks the system for huge pages, which makes writing 75 MB much cheaper.
-        return torch.from_numpy(np.empty(shape, np.float32))
 
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         """The last states, [sentence, n, d_model]; without rows if the tap ended the pass earlier."""
@@ -348,17 +267,6 @@ class Encoder:
                 f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."
             )
         return states
-
-    @contextmanager
-    def _rows(self) -> Iterator[None]:
-        """Raise ModelBroken for a token that the tokenizer knows but the weights do not have."""
-        try:
-            yield
-        except IndexError as error:
-            raise ModelBroken(
-                f"The tokenizer of {quoted(self.name)} gives a token that its weights have no row for.",
-                "The files do not belong together. Get the folder again.",
-            ) from error
 
     def _forward(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         inputs: dict[str, Any] = {"input_ids": torch.tensor(ids, device=self.device)}
@@ -383,15 +291,6 @@ class Encoder:
             Attention(self.name, self.revision, probe.tokenized(), self._run(probe, Tap)[0])
         except ShapeError as error:
             raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
-
-
-def _kind(parts: Sequence[str]) -> type[Encoder]:
-    """The class that reads a model with these parts."""
-    if not parts:
-        return Encoder
-    from mha_viz.models.encoder_decoder import EncoderDecoder  # a subclass of this one
-
-    return EncoderDecoder
 
 
 def _fetched(tap: Tap) -> Weights:

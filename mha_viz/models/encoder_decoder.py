@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import torch
 
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.steps import of_part
-from mha_viz.errors import EmptyText, ModelUnsupported, SettingError, TextError
+from mha_viz.errors import LOADED, EmptyText, ModelUnsupported, SettingError, TextError, check_kind
 from mha_viz.models import capture, cores
 from mha_viz.models.capture import LastLayerSeen, Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import ENCODER_DECODERS
 from mha_viz.models.generation import MOST, greedy, writing_of
+from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.opening import open_two_stacks
 from mha_viz.models.tokenizer import TextPieces, Tokenizer
 from mha_viz.quotes import quoted
 from mha_viz.request import CROSS, DECODER, ENCODER, PARTS
 from mha_viz.text import Piece
 
-__all__ = ["EncoderDecoder"]
+__all__ = ["AnyModel", "EncoderDecoder", "in_one_stack"]
 
 _PROBE = "The animal was tired."
 
@@ -36,25 +37,27 @@ class Tokenizers(NamedTuple):
     can_write: bool
 
 
-class EncoderDecoder(Encoder):
-    """A model with two stacks and its tokenizers. It does not change after loading, so any number of threads may call
-    it. ``layers`` and ``heads`` are those of the decoder."""
+class EncoderDecoder(LoadedModel):
+    """A model with two stacks and its tokenizers. ``layers`` and ``heads`` are those of the decoder."""
+
+    parts = True
 
     def __init__(self, model: Any, tokenizers: Tokenizers, name: str, revision: str, device: str = "cpu") -> None:
-        super().__init__(model, tokenizers.source, name, revision, device)
-        self._tokenizer = Tokenizer(tokenizers.source, name, self.limit, pairs=False)
+        stacks, config = ENCODER_DECODERS[model.config.model_type], model.config
+        of_encoder, of_decoder = (
+            (int(getattr(config, stack.layers)), int(getattr(config, stack.heads))) for stack in stacks[:2]
+        )
+        super().__init__(model, tokenizers.source, of_decoder, name, revision, device)
+        self._encoder_shape = of_encoder
         self._target_tokenizer = Tokenizer(tokenizers.target, name, self.limit, pairs=False)
         self._target_vocabulary = tokenizers.target
         self._can_write = tokenizers.can_write
         self._writing = writing_of(model)
-        stacks, config = ENCODER_DECODERS[self.family], self.config
-        self._encoder_shape = int(getattr(config, stacks.encoder.layers)), int(getattr(config, stacks.encoder.heads))
-        self.layers, self.heads = (int(getattr(config, entry)) for entry in stacks.decoder[:2])
 
     @classmethod
-    def _files(cls, folder: Path, name: str) -> tuple[Any, Any]:
+    def _opened(cls, folder: Path, name: str, revision: str, device: str) -> Self:
         model, *tokenizers = open_two_stacks(folder, name)
-        return model, Tokenizers(*tokenizers)
+        return cls(model, Tokenizers(*tokenizers), name, revision, device)
 
     def __repr__(self) -> str:
         encoder = "{} layers × {} heads".format(*self._encoder_shape)
@@ -194,17 +197,31 @@ class EncoderDecoder(Encoder):
         if self._writing.start is not None:
             self.encode(_PROBE, target=_PROBE, part=CROSS)
 
-    # ---- methods that need one stack of layers
-    # --------------------------------------------------------------------------
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise ModelUnsupported(
+    @property
+    def refusal(self) -> tuple[str, str]:
+        """What is said, and what can be done, where one stack of layers is needed."""
+        return (
             f"{quoted(self.name)} is an encoder–decoder: its attention can be read, but this needs a model with "
             "one stack of layers.",
             "Choose a model such as BERT.",
         )
 
-    pieces = read_words = prepared = through = batch = untrained = last_states = before_w_o = w_o = _refuse
+    def __getattr__(self, name: str) -> Any:
+        """What only a model with one stack has is refused in words. Raises ModelUnsupported, AttributeError."""
+        if name.startswith("_") or not hasattr(Encoder, name):
+            raise AttributeError(f"EncoderDecoder has no {name}.")
+        raise ModelUnsupported(*self.refusal)
+
+
+AnyModel: TypeAlias = Encoder | EncoderDecoder
+
+
+def in_one_stack(model: AnyModel) -> Encoder:
+    """The same model. Raises ModelUnsupported for an encoder–decoder, ArgumentError for what is not a model."""
+    if isinstance(model, EncoderDecoder):
+        raise ModelUnsupported(*model.refusal)
+    check_kind(model, Encoder, *LOADED)
+    return model
 
 
 class PartTap(Tap):

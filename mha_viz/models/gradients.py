@@ -15,13 +15,14 @@ from mha_viz.errors import ReadingFailed
 from mha_viz.models import answers, cores
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.tokenizer import TextPieces
 from mha_viz.request import COSINE, Question
 from mha_viz.text import WordPieces
 
 
 def gradient_weighted(
-    encoder: Encoder,
+    encoder: AnyModel,
     text: str,
     pair: str = "",
     words: Sequence[str] = (),
@@ -38,6 +39,7 @@ def gradient_weighted(
     its gradient is near 0, if s is flat there. ``words``: the sentence as words, in place of ``text``. Raises as
     :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not finite.
     """
+    encoder = in_one_stack(encoder)
     question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other)
     return of_score(encoder, question, text, pair, words)
 

@@ -13,22 +13,22 @@ import torch
 
 from mha_viz.attention import Attention
 from mha_viz.attention.steps import NORM_WEIGHTED, read_as
-from mha_viz.errors import LOADED, check_kind
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 
 _one_decomposition = threading.Lock()
 _of_encoders: WeakKeyDictionary[Encoder, list[torch.Tensor]] = WeakKeyDictionary()
 
 
-def norm_weighted(encoder: Encoder, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
+def norm_weighted(encoder: AnyModel, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
     """‖A[i, j] · (x_j W_V + b_V) W_O‖₂ for every head, where W_O is its slice, without b_O (equation 3): [layer, head,
     query, key]. Rows do not sum to 1.
 
     It says how much a key contributes to a query, which is little if a large weight meets a short vector. It does not
     say what later layers do with it. ``words``: the sentence as words, in place of ``text``. Raises as ``encode``.
     """
-    check_kind(encoder, Encoder, *LOADED)
+    encoder = in_one_stack(encoder)
     reading, norms = encoder.through(text, pair, _Norms, words)
     assert isinstance(norms, _Norms)
     lengths = [torch.bmm(*each).norm(dim=-1) for each in zip(norms.values, _turned(encoder), strict=True)]

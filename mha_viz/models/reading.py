@@ -12,14 +12,14 @@ from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.corpus import grammar
 from mha_viz.errors import SettingError
 from mha_viz.models import ablation, answers, gradients
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.norms import norm_weighted
 from mha_viz.request import Question, Request
 
-Compute: TypeAlias = Callable[[Encoder, Request, "Weights | None"], Attention]
+Compute: TypeAlias = Callable[[AnyModel, Request, "Weights | None"], Attention]
 
 
-def read(encoder: Encoder, request: Request, means: Weights | None = None) -> Attention:
+def read(model: AnyModel, request: Request, means: Weights | None = None) -> Attention:
     """What a model answers to a request: the requested quantity of every head, [layer, head, query, key].
 
     ``means``: the mean outputs of the heads, for heads that are off by the method "mean"
@@ -29,38 +29,38 @@ def read(encoder: Encoder, request: Request, means: Weights | None = None) -> At
     request.checked()
     if request.quantity not in _computed:
         raise SettingError(f"quantity is {str(request.quantity)[:40]!r}.", f"Choose one of {', '.join(QUANTITIES)}.")
-    return _computed[request.quantity](encoder, request, means)
+    return _computed[request.quantity](model, request, means)
 
 
-def question_of(encoder: Encoder, request: Request) -> Question:
+def question_of(model: AnyModel, request: Request) -> Question:
     """The question of a request, with its word looked up. Raises as :func:`mha_viz.models.answers.question_about`."""
     return request.question or answers.question_about(
-        encoder, *request.texts, request.words, place=request.place, word=request.word, other=request.other
+        model, *request.texts, request.words, place=request.place, word=request.word, other=request.other
     )
 
 
-def _weights(encoder: Encoder, request: Request, means: Weights | None) -> Attention:
+def _weights(model: AnyModel, request: Request, means: Weights | None) -> Attention:
     if request.off:
         if request.method == "mean" and means is None:
             sentences = grammar.corpus().sentences
-            means = ablation.means_over(encoder, (" ".join(sentence.forms) for sentence in sentences))
-        return ablation.without(encoder, request.off, *request.texts, request.method, means, request.words)
+            means = ablation.means_over(in_one_stack(model), (" ".join(sentence.forms) for sentence in sentences))
+        return ablation.without(model, request.off, *request.texts, request.method, means, request.words)
     if request.words and not request.part:
-        return encoder.encode_words(request.words)
+        return in_one_stack(model).encode_words(request.words)
     text = " ".join(request.words) or request.text  # an encoder–decoder reads given words as one text
-    return encoder.encode(text, request.pair, target=request.target, part=request.part)
+    return model.encode(text, request.pair, target=request.target, part=request.part)
 
 
-def _norms(encoder: Encoder, request: Request, _: Weights | None) -> Attention:
-    return norm_weighted(encoder, *request.texts, request.words)
+def _norms(model: AnyModel, request: Request, _: Weights | None) -> Attention:
+    return norm_weighted(model, *request.texts, request.words)
 
 
-def _gradients(encoder: Encoder, request: Request, _: Weights | None) -> Attention:
-    return gradients.of_score(encoder, question_of(encoder, request), *request.texts, request.words)
+def _gradients(model: AnyModel, request: Request, _: Weights | None) -> Attention:
+    return gradients.of_score(in_one_stack(model), question_of(model, request), *request.texts, request.words)
 
 
-def _rollout(encoder: Encoder, request: Request, means: Weights | None) -> Attention:
-    return rollout(_weights(encoder, request, means))
+def _rollout(model: AnyModel, request: Request, means: Weights | None) -> Attention:
+    return rollout(_weights(model, request, means))
 
 
 _computed: dict[str, Compute] = {"weight": _weights, "norm": _norms, "gradient": _gradients, "rollout": _rollout}

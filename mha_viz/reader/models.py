@@ -12,8 +12,9 @@ from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MeansMissing
 from mha_viz.models import budget, catalog
 from mha_viz.models.ablation import Means
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
 from mha_viz.models.folder import Stamps, stamps
+from mha_viz.models.loading import AnyModel, load, one_stack
 from mha_viz.request import Request
 
 MODEL_BYTES = 2_500_000_000  # bytes of the weights of all loaded models
@@ -23,7 +24,7 @@ class Models:
     """The loaded models; the least recently used one is dropped first."""
 
     def __init__(self) -> None:
-        self._encoders: OrderedDict[str, Encoder] = OrderedDict()
+        self._encoders: OrderedDict[str, AnyModel] = OrderedDict()
         self._stamps: dict[str, Stamps] = {}  # state of the files of a loaded folder, when it was read
         self._means: dict[str, tuple[Means, int]] = {}  # by loaded model, with the number of sentences added
 
@@ -33,6 +34,11 @@ class Models:
         return list(self._encoders)
 
     def __getitem__(self, name: str) -> Encoder:
+        """The model, which must have one stack of layers. Raises ModelUnsupported for another, ModelError's family."""
+        return one_stack(self.opened(name))
+
+    def opened(self, name: str) -> AnyModel:
+        """The model, with one stack of layers or two, loaded if it is not. Raises ModelError's family."""
         if name in self._encoders and self._has_changed(name):
             del self._encoders[name]
             self._means.pop(name, None)

@@ -43,7 +43,7 @@ def model_of(first: object = "", *_: object) -> str:
 
 def load(models: Models, model: str) -> None:
     """Load a model."""
-    models[model]
+    models.opened(model)
 
 
 def rest(models: Models) -> None:
@@ -55,7 +55,7 @@ def read(models: Models, request: Request) -> Attention:
     """The requested quantity of every head (``models.reading``). An encoder–decoder reads given words as one text."""
     from mha_viz.models import reading
 
-    return reading.read(models[request.model], request, models.means_of(request) if request.off else None)
+    return reading.read(models.opened(request.model), request, models.means_of(request) if request.off else None)
 
 
 def trace(models: Models, request: Request, layer: int) -> Trace:

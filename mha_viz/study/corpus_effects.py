@@ -19,7 +19,8 @@ from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextError
 from mha_viz.models import ablation, answers, catalog
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.request import MASK, METHODS, Question
 from mha_viz.study.effects import Case, lost_each, values_without
 from mha_viz.study.pronouns import anaphoric
@@ -45,7 +46,7 @@ OF_WORDS = {LOSS: "fall of log p of the token after the word", VECTOR: "1 − co
 def effect(
     corpus: Source,
     heads: Sequence[AnyHead],
-    model: str | Encoder = catalog.DEFAULT,
+    model: str | AnyModel = catalog.DEFAULT,
     *,
     method: str = METHODS[0],
     relation: str = "",
@@ -77,7 +78,7 @@ def effect(
     >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
     ['head', 'control', 'control', 'control']
     """
-    encoder = model if isinstance(model, Encoder) else load(model, device)
+    encoder = one_stack(model, device)
     settings = EffectSettings(heads, method, relation, direction, same_role, most, means)
     if client is None:
         run = Measurement(encoder, open_corpus(corpus), *settings)

@@ -22,7 +22,8 @@ from mha_viz.analysis.repeats import (
 from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class _Sequence(NamedTuple):
 
 
 def decoder_heads(
-    model: str | Encoder = "gpt2",
+    model: str | AnyModel = "gpt2",
     *,
     length: int = LENGTH,
     draws: int = DRAWS,
@@ -62,7 +63,7 @@ def decoder_heads(
     >>> sorted({role.measure for role in roles})
     ['induction', 'previous']
     """
-    encoder = model if isinstance(model, Encoder) else load(model, device)
+    encoder = one_stack(model, device)
     check(encoder, length, draws)
     parts = [range(first, min(draws, first + AT_ONCE)) for first in range(0, draws, AT_ONCE)]
     measured: list[Numbers] = []
@@ -82,7 +83,7 @@ def history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
 
     even, rows = chance(LENGTH), list[tuple[object, ...]]()
     for step in snapshots.steps(asset(name)):
-        encoder = load(f"{name}@{step}")
+        encoder = one_stack(f"{name}@{step}")
         measured = part_of(encoder, range(draws), LENGTH, draws, seed)
         for number, measure in enumerate(MEASURES):
             for (layer, head), score in np.ndenumerate(measured[number]):

@@ -14,7 +14,8 @@ from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import ExportError, SettingError, check_kind
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import Progress, study
 
@@ -75,7 +76,7 @@ def engine_of(client: Client | None, batch: int = BATCH) -> Engine:
 
 def profile(
     corpus: Source,
-    model: str | Encoder = catalog.DEFAULT,
+    model: str | AnyModel = catalog.DEFAULT,
     *,
     also: Source | Profile | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -107,7 +108,7 @@ def profile(
     engine = engine_of(client, batch)
     source = engine.open(corpus, name)
     second = engine.open(also) if also is not None and not isinstance(also, Profile) else also
-    encoder = model if isinstance(model, Encoder) else load(model, device)
+    encoder = one_stack(model, device)
     if second is not None:
         _comparable(encoder, source, second)
     show, folder = progress or (lambda _: None), None if out is None else Path(out)

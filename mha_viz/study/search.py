@@ -23,7 +23,8 @@ from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.study.pointers import word_blocks
 from mha_viz.study.run import Progress
 
@@ -37,7 +38,7 @@ MOST_LISTED = 10_000
 def search(
     corpus: Source,
     head: AnyHead,
-    model: str | Encoder = catalog.DEFAULT,
+    model: str | AnyModel = catalog.DEFAULT,
     *,
     query_word: str = "",
     query_pos: str = "",
@@ -69,7 +70,7 @@ def search(
     values = (query_word, query_pos, query_relation, key_word, key_pos, key_relation, relation)
     conditions = Conditions(*values, dependent_word, dependent_pos, governor_word, governor_pos)
     source = open_corpus(corpus)
-    encoder = model if isinstance(model, Encoder) else load(model, device)
+    encoder = one_stack(model, device)
     *_, last = _reported(searching(encoder, source, head, conditions, most), progress)
     return last
 

@@ -16,7 +16,8 @@ from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.corpus.excerpts import Span, excerpts
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ClusterError
-from mha_viz.models.encoder import Encoder, load
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
 from mha_viz.study import sums
 from mha_viz.study.cluster.layout import Part, corpus_of
 from mha_viz.study.run import SEED, Run
@@ -141,7 +142,7 @@ def _opened(model: WorkerModel) -> tuple[Encoder, Encoder]:
     if model.folder and Path(model.folder).is_dir():
         encoder = Encoder.from_folder(Path(model.folder), name=model.name, revision=model.revision, device=model.device)
     else:
-        encoder = load(model.name, model.device)
+        encoder = one_stack(model.name, model.device)
     if encoder.revision != model.revision:
         raise ClusterError(
             f"A worker has revision {encoder.revision} of {model.name}, not {model.revision}.",

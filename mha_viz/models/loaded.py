@@ -1,0 +1,112 @@
+"""What a model with one stack of layers and one with two have in common: files, tokenizer, device, and ``encode``."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+
+from mha_viz.attention import Attention
+from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWarning, warn
+from mha_viz.models import catalog
+from mha_viz.models.families import is_causal
+from mha_viz.models.folder import look_at
+from mha_viz.models.opening import piece_limit, reports_silenced, torch_device, weights_digest
+from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
+from mha_viz.quotes import MOST_QUOTED, quoted
+
+__all__ = ["LoadedModel"]
+
+_log = logging.getLogger(__name__)
+
+
+class LoadedModel(ABC):
+    """One model with its tokenizer. It does not change after loading, so any number of threads may call it."""
+
+    parts: ClassVar[bool]  # whether it has two stacks, and so several parts with attention
+
+    def __init__(
+        self, model: Any, vocabulary: Any, shape: tuple[int, int], name: str, revision: str, device: str
+    ) -> None:
+        self.config = config = model.config
+        self.name = name
+        self.revision = revision
+        self.family: str = config.model_type
+        self.layers, self.heads = shape
+        self.d_model = int(config.hidden_size)
+        self.limit = piece_limit(model, vocabulary, self.layers * self.heads)  # pieces, including special ones
+        self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
+        self.device = device
+        self.folder: Path | None = None  # the folder of its files
+        self.vocabulary = vocabulary  # the tokenizer of transformers
+        self.mask: int | None = vocabulary.mask_token_id
+        self.causal = is_causal(config)  # no token attends to a later one (GPT-2)
+        self._model = model.to(torch_device(device))
+        self._tokenizer = Tokenizer(vocabulary, name, self.limit, pairs=not self.parts)
+
+    @classmethod
+    def from_folder(cls, folder: Path, *, name: str = "", revision: str = "", device: str = "cpu") -> Self:
+        """The model in ``folder``. Never touches the network.
+
+        Raises ModelBroken for damaged or contradictory files, ModelUnsupported if its attention cannot be drawn or it
+        has another number of stacks (:func:`mha_viz.models.loading.from_folder` opens both kinds).
+        """
+        name = name or folder.name
+        if bool(look_at(folder).parts) != cls.parts:
+            raise ModelUnsupported(f"{quoted(name)} is no {cls.__name__}.", "Load it with mha_viz.load.")
+        try:
+            with panics_in_words(name), reports_silenced():
+                model = cls._opened(folder, name, revision or weights_digest(folder), device)
+                model._prepare()
+                model.folder = folder
+        except MhaVizError:
+            raise
+        except Exception as error:  # any error of a library: the files are what the user can change
+            words = " ".join(str(error).split()) or type(error).__name__
+            _log.warning("%s cannot be loaded: %s", name, words)
+            reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"
+            raise ModelBroken(f"{quoted(name)} cannot be loaded{reason}.", "Download it again.") from error
+        return model
+
+    @classmethod
+    @abstractmethod
+    def _opened(cls, folder: Path, name: str, revision: str, device: str) -> Self:
+        """The model in ``folder``, before its first run."""
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Run once, so that a model that cannot be drawn is refused now and the first visitor does not wait."""
+
+    @abstractmethod
+    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = "") -> Attention:
+        """The attention of every head on ``text``."""
+
+    def _read(self, text: str, pair: str = "") -> TextPieces:
+        """The pieces of a text, with a warning if the model's limit cuts it."""
+        read = self._tokenizer.read(text, pair)
+        if read.cut:
+            warn(TextCutWarning, read.cut_in_words(self.name))
+        return read
+
+    def _space(self, *shape: int) -> torch.Tensor:
+        if self.device != "cpu":
+            return torch.empty(shape, device=self.device)
+        # Memory from numpy, not torch: numpy asks the system for huge pages, which makes writing 75 MB much cheaper.
+        return torch.from_numpy(np.empty(shape, np.float32))
+
+    @contextmanager
+    def _rows(self) -> Iterator[None]:
+        """Raise ModelBroken for a token that the tokenizer knows but the weights do not have."""
+        try:
+            yield
+        except IndexError as error:
+            raise ModelBroken(
+                f"The tokenizer of {quoted(self.name)} gives a token that its weights have no row for.",
+                "The files do not belong together. Get the folder again.",
+            ) from error

@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.numerals import duration
-from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, IDENTICAL, PENALTY, RANDOM, REMOVAL, Settings
+from mha_viz.training.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, PENALTY, RANDOM, REMOVAL
+from mha_viz.training.record import Settings
 from mha_viz.ui.lab.trainings import Trainings
 
 FACTOR = 2  # the longer of the two times is at most this many times the shorter

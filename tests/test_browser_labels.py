@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext
 
 import mha_viz as mv
 from mha_viz.models.encoder import Encoder
-from mha_viz.training.record import EXPERIMENTS
+from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.ui.lab.small_tasks import small_tasks
 from tests.browser_tab import BrowserTab
 from tests.painted import NOTE, stand_beside_their_rows

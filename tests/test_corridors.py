@@ -20,7 +20,7 @@ LINES: Mapping[str, int] = {
     "analysis": 3_720,
     "attention": 1_370,
     "browser": 260,
-    "cli": 2_500,
+    "cli": 2_490,
     "corpus": 1_980,
     "drawing": 640,
     "exports": 1_900,
@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 3_730,
     "text": 530,
     "training": 2_190,
-    "ui": 12_200,
+    "ui": 12_100,
     "": 860,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -9,7 +9,7 @@ import pytest
 from mha_viz.drawing.marks import Polyline, Text
 from mha_viz.figures.layout import Size
 from mha_viz.numerals import decimal
-from mha_viz.training import record
+from mha_viz.training import lab
 from mha_viz.ui.takeaway import Offer
 from tests import lanes
 from tests.few_sentences import read_few
@@ -106,7 +106,7 @@ def test_the_lab_gives_what_its_player_shows(offered: list[Offer]) -> None:
     PageSession({"experiment": "output", "guess": "skip", "step": "300"}, "pages/50_why_heads_differ.py")
     names = [offer.file for offer in offered]
     assert names[-4:] == ["lab-gradients", "lab-alike-weights", "lab-alike-attention", "lab-alike-gradients"]
-    run = record.stored("output").runs[0]
+    run = lab.stored("output").runs[0]
     at = run.steps.tolist().index(300)
     header, *lines = offered[-4].make(Size()).to_bytes(".csv").decode().splitlines()
     assert header == "head,norm,cosine_with_H0"

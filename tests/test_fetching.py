@@ -14,7 +14,7 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 
 from mha_viz import figure as figure_api
 from mha_viz.serving.sweeping import FETCH, Downloads
-from mha_viz.training.record import COUNT, EXPERIMENTS
+from mha_viz.training.lab import COUNT, EXPERIMENTS
 from mha_viz.ui.cache import first_reading, office
 from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.shelves import Once

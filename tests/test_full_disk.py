@@ -56,7 +56,7 @@ print(job.error)
 TRAINING = """
 import time
 from dataclasses import replace
-from mha_viz.training.record import COUNT, EXPERIMENTS
+from mha_viz.training.lab import COUNT, EXPERIMENTS
 from mha_viz.ui.lab.trainings import Trainings
 fill()
 job = Trainings().start(replace(EXPERIMENTS[COUNT].default, steps=50))

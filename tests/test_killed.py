@@ -25,7 +25,7 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.process import apart
 from mha_viz.study.run import study
-from mha_viz.training.record import COUNT, EXPERIMENTS
+from mha_viz.training.lab import COUNT, EXPERIMENTS
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab.trainings import Trainings

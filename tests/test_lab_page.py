@@ -14,15 +14,22 @@ import pytest
 
 from mha_viz.errors import Busy, Cancelled, SettingError
 from mha_viz.text import clean
-from mha_viz.training import estimate, record
-from mha_viz.training.predictions import PREDICTIONS, compared
-from mha_viz.training.record import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, REMOVAL, Result, Settings
-from mha_viz.training.statements import statements
+from mha_viz.training import estimate, lab
+from mha_viz.training.lab import (
+    COUNT,
+    CUT,
+    EXPERIMENTS,
+    IDENTICAL,
+    OUTPUT,
+    PENALTY,
+    REMOVAL,
+    compared,
+)
+from mha_viz.training.record import Result, Settings
 from mha_viz.ui import jobs
-from mha_viz.ui.lab import link as lab
+from mha_viz.ui.lab import link
 from mha_viz.ui.lab import trainings as desk
 from mha_viz.ui.lab.trainings import Trainings, trainings
-from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas, plain
 from tests import hostile, lanes
 from tests.page_session import PageSession, press
@@ -83,7 +90,7 @@ class Runs:
         until(lambda: self.end.is_set() or cancelled())
         if not self.end.is_set():
             raise Cancelled("The training was stopped.")
-        return replace(record.stored(settings.experiment), settings=settings)
+        return replace(lab.stored(settings.experiment), settings=settings)
 
 
 @pytest.fixture
@@ -104,13 +111,13 @@ def of_seed(seed: int, experiment: str = IDENTICAL) -> Settings:
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_shows_its_stored_run_at_once(experiment: str) -> None:
     page = visit(experiment=experiment)
-    assert WORDS[experiment].question in page.said
+    assert EXPERIMENTS[experiment].question in page.said
     assert "Default run, saved with the app: " in page.said.replace("\\", "")
-    for statement in statements(record.stored(experiment)):
+    for statement in EXPERIMENTS[experiment].statements(lab.stored(experiment)):
         assert formulas(plain(statement.question)) in page.said
         assert formulas(plain(statement.evidence)) in page.said
     assert "Unusual" not in page.said
-    the_browser_is_sent_every_recorded_step_of_the_run_in_view(page, record.stored(experiment))
+    the_browser_is_sent_every_recorded_step_of_the_run_in_view(page, lab.stored(experiment))
 
 
 def the_browser_is_sent_every_recorded_step_of_the_run_in_view(page: PageSession, result: Result) -> None:
@@ -133,9 +140,9 @@ def the_browser_is_sent_every_recorded_step_of_the_run_in_view(page: PageSession
 
 
 def test_experiments_have_numbers_and_the_first_is_shown_for_anything_else() -> None:
-    assert WORDS[PENALTY].question in visit(experiment="4").said
+    assert EXPERIMENTS[PENALTY].question in visit(experiment="4").said
     for odd in lanes.some(["", "8", "everything", "identical "], "8", "identical "):
-        assert WORDS[IDENTICAL].question in visit(experiment=odd).said
+        assert EXPERIMENTS[IDENTICAL].question in visit(experiment=odd).said
 
 
 def test_another_experiment_is_a_step_of_the_address() -> None:
@@ -144,7 +151,7 @@ def test_another_experiment_is_a_step_of_the_address() -> None:
     page.check()
     assert page.url["experiment"] == COUNT
     assert not {"step", "run", "arm"} & page.url.keys()
-    assert WORDS[COUNT].question in page.said
+    assert EXPERIMENTS[COUNT].question in page.said
 
 
 def test_the_controls_follow_the_address() -> None:
@@ -211,9 +218,9 @@ def test_the_training_whose_heads_are_shown_is_in_the_address() -> None:
 
 
 def test_an_exception_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = record.stored(IDENTICAL)
+    result = lab.stored(IDENTICAL)
     arm = result.runs[0]
-    monkeypatch.setattr(record, "stored", lambda _: replace(result, runs=(replace(arm, same=~arm.same),)))
+    monkeypatch.setattr(lab, "stored", lambda _: replace(result, runs=(replace(arm, same=~arm.same),)))
     page = visit(experiment=IDENTICAL)
     assert "[No.]" in page.said
     assert "Unusual: in the default run the answer is yes." in page.said
@@ -276,8 +283,8 @@ def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() ->
     ],
 )
 def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reason: str) -> None:
-    settings = lab.read(experiment, run)
-    trainings()._done.put(settings, replace(record.stored(experiment), settings=settings))
+    settings = link.read(experiment, run)
+    trainings()._done.put(settings, replace(lab.stored(experiment), settings=settings))
     assert reason in visit(experiment=experiment, run=run).said
     page = visit(experiment=experiment)
     assert reason not in page.said
@@ -295,20 +302,20 @@ def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reaso
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_a_run_is_shown_after_an_answer_and_compared_with_it(experiment: str) -> None:
     page = asked(experiment=experiment)
-    prediction = PREDICTIONS[experiment]
+    prediction = EXPERIMENTS[experiment]
     radio = page.at.radio(key=f"lab_guess_{experiment}")
     assert radio.value is None
     assert "What this run shows" not in page.said
-    assert WORDS[experiment].question in page.said
-    assert formulas(WORDS[experiment].answer) not in page.said
-    outcome = prediction.outcome(record.stored(experiment))
+    assert EXPERIMENTS[experiment].question in page.said
+    assert formulas(EXPERIMENTS[experiment].answer) not in page.said
+    outcome = prediction.outcome(lab.stored(experiment))
     others = [option for option in prediction.options if option != outcome.option]
     for option in (outcome.option, *(others if lanes.everything else others[:1])):
         page.at.radio(key=f"lab_guess_{experiment}").set_value(option).run()
         page.check()
         assert page.url["guess"] == option
         assert "What this run shows" in page.said
-        assert formulas(plain(compared(option, record.stored(experiment)))) in page.said
+        assert formulas(plain(compared(option, lab.stored(experiment)))) in page.said
         assert ("As you expected" in page.said) == (option == outcome.option)
 
 
@@ -331,9 +338,9 @@ def test_a_link_to_a_run_shows_it(link: dict[str, str]) -> None:
 
 def test_a_link_carries_the_settings_of_a_run() -> None:
     for settings in (of_seed(3), replace(of_seed(0, PENALTY), weight=0.05, heads=8), of_seed(0)):
-        assert lab.read(settings.experiment, lab.written(settings)) == settings
+        assert link.read(settings.experiment, link.written(settings)) == settings
     for odd in ("seed-1.5", "weight-1", "_and_"):
-        assert lab.read(IDENTICAL, odd) == of_seed(0), odd
+        assert link.read(IDENTICAL, odd) == of_seed(0), odd
     page = visit(experiment=PENALTY, run="weight-0.7_and_seed-5")
     assert page.at.number_input(key="lab_penalty_weight").value == 0.7
     assert page.at.number_input(key="lab_penalty_seed").value == 5
@@ -355,7 +362,7 @@ def test_odd_settings_of_a_link_are_survived(odd: str) -> None:
 def test_odd_parameters_are_survived(kind: str) -> None:
     odd = clean(hostile.KINDS[kind])
     page = visit(experiment=odd, run=odd, step=odd, arm=odd)
-    assert WORDS[IDENTICAL].question in page.said
+    assert EXPERIMENTS[IDENTICAL].question in page.said
 
 
 # ---- Running ----------------------------------------------------------------------------------------------

@@ -20,13 +20,12 @@ from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.numerals import percent
 from mha_viz.training import toy_maps
-from mha_viz.training.record import EXPERIMENTS
+from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.ui import tour
 from mha_viz.ui.inside import page as inside
 from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.lab import questions
 from mha_viz.ui.lab.questions import QuizQuestion
-from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
 from mha_viz.ui.roles import learning
 from tests import lanes
@@ -128,7 +127,7 @@ def test_a_question_leads_to_its_experiment(question: QuizQuestion) -> None:
     page = visit(question.page, **question.parameters, guess="skip")
     assert "does not exist" not in page.said
     if "experiment" in question.parameters:
-        assert WORDS[question.parameters["experiment"]].question in page.said
+        assert EXPERIMENTS[question.parameters["experiment"]].question in page.said
 
 
 def test_the_page_shows_every_question_with_its_link() -> None:

@@ -137,8 +137,8 @@ STEPS = (
     ),
     Step(
         "a stored run",
-        "from mha_viz.training import record, statements, apart; from mha_viz.figures import training;"
-        "[statements.statements(record.stored(name)) for name in record.EXPERIMENTS]",
+        "from mha_viz.training import apart, lab; from mha_viz.figures import training;"
+        "[row.statements(lab.stored(name)) for name, row in lab.EXPERIMENTS.items()]",
         HEAVY,
     ),
     Step(

@@ -13,13 +13,11 @@ import pytest
 from mha_viz.figures import training as charts
 from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.theme import DARK, LIGHT
-from mha_viz.training import estimate, record
+from mha_viz.training import estimate, lab, record
 from mha_viz.training.experiments import (
     run,
 )
-from mha_viz.training.look import look
-from mha_viz.training.predictions import PREDICTIONS
-from mha_viz.training.record import (
+from mha_viz.training.lab import (
     COUNT,
     CUT,
     EXPERIMENTS,
@@ -28,10 +26,20 @@ from mha_viz.training.record import (
     PENALTY,
     REMOVAL,
 )
-from mha_viz.training.record import RANDOM as RANDOM_START
-from mha_viz.training.statements import Statement, pairs, statements
+from mha_viz.training.lab import RANDOM as RANDOM_START
+from mha_viz.training.record import Result
+from mha_viz.training.statements import Statement, pairs
 from mha_viz.training.tasks import sentences
 from tests import lanes
+
+
+def statements_of(result: Result) -> list[Statement]:
+    return EXPERIMENTS[result.settings.experiment].statements(result)
+
+
+def look_at(result: Result) -> str:
+    return EXPERIMENTS[result.settings.experiment].look(result)
+
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -44,32 +52,32 @@ MOST_BYTES = 1_500_000  # of all stored runs
 
 def test_stored_runs_are_small_and_of_the_default_settings() -> None:
     for name, experiment in EXPERIMENTS.items():
-        result = record.stored(name)
+        result = lab.stored(name)
         assert result.settings == experiment.default
         assert result.words == sentences(256, (0, 1)).words(0)
-        assert [arm.heads for arm in result.runs] == [s.heads for s in record.shapes(result.settings).values()]
-    assert sum(record.stored_at(name).stat().st_size for name in EXPERIMENTS) < MOST_BYTES
+        assert [arm.heads for arm in result.runs] == [s.heads for s in experiment.layers(result.settings).values()]
+    assert sum(lab.stored_at(name).stat().st_size for name in EXPERIMENTS) < MOST_BYTES
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_stored_runs_show_what_is_usual(experiment: str) -> None:
-    odd = [s.question for s in statements(record.stored(experiment)) if s.surprising]
+    odd = [s.question for s in statements_of(lab.stored(experiment)) if s.surprising]
     assert not odd
 
 
 def test_the_recorded_weights_of_heads_begin_equal_only_where_heads_begin_alike() -> None:
     for experiment, begin, end in ((IDENTICAL, True, True), (OUTPUT, True, False), (RANDOM_START, False, False)):
-        queries = record.stored(experiment).runs[0].queries
+        queries = lab.stored(experiment).runs[0].queries
         assert queries.shape[2] == record.STRIP
         assert [bool((queries[at] == queries[at, :1]).all()) for at in (0, -1)] == [begin, end]
 
 
 def test_a_run_that_does_not_show_it_says_no() -> None:
-    result = record.stored(IDENTICAL)
+    result = lab.stored(IDENTICAL)
     arm = result.runs[0]
     same, difference = arm.same.copy(), arm.difference.copy()
     same[-1, 0, 1], difference[-1, 0, 1] = False, 1e-7
-    first = statements(replace(result, runs=(replace(arm, same=same, difference=difference),)))[0]
+    first = statements_of(replace(result, runs=(replace(arm, same=same, difference=difference),)))[0]
     assert not first.yes
     assert first.surprising
     assert "1\u00a0·\u00a010⁻⁷" in first.evidence
@@ -77,10 +85,10 @@ def test_a_run_that_does_not_show_it_says_no() -> None:
 
 def changed(experiment: str, number: int = 0, **arrays: Any) -> tuple[Statement, ...]:
     """The statements about a default run with some numbers of one run changed, by functions of the old ones."""
-    result = record.stored(experiment)
+    result = lab.stored(experiment)
     runs = list(result.runs)
     runs[number] = replace(runs[number], **{n: new(getattr(runs[number], n).copy()) for n, new in arrays.items()})
-    return statements(replace(result, runs=tuple(runs)))
+    return tuple(statements_of(replace(result, runs=tuple(runs))))
 
 
 def ones(values: Any) -> Any:
@@ -127,8 +135,8 @@ def test_the_reason_of_a_yes_does_not_stand_beside_a_no(others: dict[str, Any], 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_what_to_look_at_speaks_of_the_run_in_view(experiment: str) -> None:
-    result = record.stored(experiment)
-    first = look(result)
+    result = lab.stored(experiment)
+    first = look_at(result)
     shown = result.runs[0]
     other = replace(
         shown,
@@ -139,13 +147,13 @@ def test_what_to_look_at_speaks_of_the_run_in_view(experiment: str) -> None:
     )
     removal = result.removal
     lower = None if removal is None else replace(removal, least=0.5 * removal.least)
-    assert look(replace(result, runs=(other, *result.runs[1:]), removal=lower)) != first
+    assert look_at(replace(result, runs=(other, *result.runs[1:]), removal=lower)) != first
 
 
 def test_what_to_look_at_in_a_random_start_gives_the_range_of_all_steps() -> None:
-    arm = record.stored(RANDOM_START).runs[0]
+    arm = lab.stored(RANDOM_START).runs[0]
     low, high = pairs(arm.weight_cosines).min(), pairs(arm.weight_cosines).max()
-    assert f"between −{-low:.2f} and {high:.2f}." in look(record.stored(RANDOM_START))
+    assert f"between −{-low:.2f} and {high:.2f}." in look_at(lab.stored(RANDOM_START))
 
 
 @pytest.mark.parametrize(
@@ -161,21 +169,21 @@ def test_what_to_look_at_in_a_random_start_gives_the_range_of_all_steps() -> Non
     ],
 )
 def test_the_outcome_of_a_prediction_follows_the_numbers(experiment: str, changes: dict[str, Any], option: str) -> None:
-    result = record.stored(experiment)
+    result = lab.stored(experiment)
     shown = result.runs[0]
     other = replace(shown, **{name: change(getattr(shown, name)) for name, change in changes.items()})
-    outcome = PREDICTIONS[experiment].outcome
+    outcome = EXPERIMENTS[experiment].outcome
     assert outcome(result).option != option
     assert outcome(replace(result, runs=(other, *result.runs[1:]))).option == option
 
 
 def test_how_many_heads_can_go_decides_the_prediction_of_removal() -> None:
-    result = record.stored(REMOVAL)
+    result = lab.stored(REMOVAL)
     assert result.removal is not None
     heads = result.runs[0].heads
     for spare, option in ((0, "none"), (heads // 2, "half"), (heads, "most")):
         curve = np.where(np.arange(heads + 1) <= spare, 1.0, 0.2)
-        outcome = PREDICTIONS[REMOVAL].outcome(replace(result, removal=replace(result.removal, least=curve)))
+        outcome = EXPERIMENTS[REMOVAL].outcome(replace(result, removal=replace(result.removal, least=curve)))
         assert outcome.option == option
         assert outcome.evidence.startswith(f"{spare} of {heads} can go")
 
@@ -193,10 +201,10 @@ def test_weights_that_point_away_from_each_other_are_different() -> None:
 
 
 def test_a_layer_that_learned_nothing_proves_nothing() -> None:
-    result = record.stored(REMOVAL)
+    result = lab.stored(REMOVAL)
     assert result.removal is not None
     guessing = replace(result.removal, least=np.full_like(result.removal.least, 0.125))
-    statement = statements(replace(result, removal=guessing))[0]
+    statement = statements_of(replace(result, removal=guessing))[0]
     assert not statement.yes
     assert statement.evidence.startswith("This layer has learned next to nothing")
 
@@ -204,7 +212,7 @@ def test_a_layer_that_learned_nothing_proves_nothing() -> None:
 def test_a_stored_run_is_what_the_code_gives_today() -> None:
     default = EXPERIMENTS[IDENTICAL].default
     settings = default if lanes.everything else replace(default, steps=60)  # the same steps, of which it does the first
-    fresh, stored = run(settings).runs[0], record.stored(IDENTICAL).runs[0]
+    fresh, stored = run(settings).runs[0], lab.stored(IDENTICAL).runs[0]
     _, ours, theirs = np.intersect1d(fresh.steps, stored.steps, return_indices=True)
     assert len(ours) >= 5
     np.testing.assert_allclose(fresh.loss[ours], stored.loss[theirs], rtol=1e-4)
@@ -214,25 +222,25 @@ def test_a_stored_run_is_what_the_code_gives_today() -> None:
 
 
 def test_accuracy_is_one_thing_on_the_page() -> None:
-    result = record.stored(REMOVAL)
+    result = lab.stored(REMOVAL)
     assert result.removal is not None
     assert result.removal.least[0] == pytest.approx(result.runs[0].right, abs=1e-6)
 
 
 def test_statements_of_the_penalty_follow_the_numbers() -> None:
-    result = record.stored(PENALTY)
-    swapped = statements(replace(result, runs=result.runs[::-1]))
+    result = lab.stored(PENALTY)
+    swapped = statements_of(replace(result, runs=result.runs[::-1]))
     assert [s.yes for s in swapped[:2]] == [False, False]
     assert all(s.surprising for s in swapped[:2])
 
 
 def test_the_stored_costs_are_equal_for_every_number_of_heads() -> None:
-    runs = record.stored(COUNT).runs
+    runs = lab.stored(COUNT).runs
     assert [arm.heads for arm in runs] == [1, 2, 4, 8, 16, 32]
     assert len({(arm.parameters, arm.multiply_adds) for arm in runs}) == 1
 
 
-@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"x" * 100, record.stored_at(IDENTICAL).read_bytes()[:-200]])
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"x" * 100, lab.stored_at(IDENTICAL).read_bytes()[:-200]])
 def test_files_that_are_no_run_are_refused(data: bytes) -> None:
     with pytest.raises(record.ResultUnreadable):
         record.from_bytes(data)
@@ -242,7 +250,7 @@ def test_files_that_are_no_run_are_refused(data: bytes) -> None:
 
 
 def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
-    arm = record.stored(IDENTICAL).runs[0]
+    arm = lab.stored(IDENTICAL).runs[0]
     steps = arm.steps.tolist()
     figure = plotly(charts.curves(steps, [charts.TrainingCurve("loss", arm.loss, 0)], 3, LIGHT, log=True))
     assert figure.layout.shapes[0].x0 == 3
@@ -252,7 +260,7 @@ def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
 
 
 def test_removal_is_drawn_as_measured() -> None:
-    removal = record.stored(REMOVAL).removal
+    removal = lab.stored(REMOVAL).removal
     assert removal is not None
     figure = plotly(charts.removal(removal.least, removal.most, removal.random, LIGHT))
     shown = {trace.name: trace.y for trace in figure.data}

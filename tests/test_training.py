@@ -17,7 +17,7 @@ from mha_viz.analysis.costs import CUTS, Shape, multiply_adds, parameters
 from mha_viz.analysis.distance import divergence
 from mha_viz.errors import Cancelled, Failed, SettingError
 from mha_viz.models.encoder import Encoder
-from mha_viz.training import apart, record, tasks
+from mha_viz.training import apart, lab, record, tasks
 from mha_viz.training.attention import (
     ALL_RANDOM,
     SAME_ALL,
@@ -37,18 +37,10 @@ from mha_viz.training.experiments import (
     remove_heads,
     run,
 )
-from mha_viz.training.record import (
-    COUNT,
-    CUT,
-    EXPERIMENTS,
-    IDENTICAL,
-    OUTPUT,
-    PENALTY,
-    Settings,
-    recorded_steps,
-)
-from mha_viz.training.record import RANDOM as RANDOM_START
-from mha_viz.training.statements import pairs, removable, statements
+from mha_viz.training.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY
+from mha_viz.training.lab import RANDOM as RANDOM_START
+from mha_viz.training.record import Settings, recorded_steps
+from mha_viz.training.statements import pairs, removable
 from mha_viz.training.tasks import CHANCE, LETTERS, WORDS, sentences
 from tests import lanes
 
@@ -286,7 +278,7 @@ def test_every_experiment_runs_and_can_be_kept(experiment: str) -> None:
             else:
                 assert mine == theirs
     assert (again.removal is None) == (result.removal is None)
-    answers = statements(again)
+    answers = EXPERIMENTS[again.settings.experiment].statements(again)
     assert len(answers) >= 3
     assert all("nan" not in s.evidence for s in answers)
 
@@ -341,7 +333,7 @@ def test_recorded_steps_begin_closely_and_end_at_the_last() -> None:
 )
 def test_bad_settings_are_named(experiment: str, changes: dict[str, Any], field: str) -> None:
     settings = replace(EXPERIMENTS[experiment].default, **changes)
-    assert list(record.faults(settings)) == [field]
+    assert list(lab.faults(settings)) == [field]
     with pytest.raises(SettingError):
         run(settings)
 

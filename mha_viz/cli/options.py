@@ -1,4 +1,10 @@
-"""The parser, options that several commands share, and the types of their values."""
+"""The parser, options that several commands share, and the types of their values.
+
+Options are stated to argparse and not derived from the signatures of functions. Most of what an option says, its help,
+its bounds, the kinds of figures that take it, is not in a signature: annotations and docstrings that add it are as long
+as the calls here, and need the code that reads them besides. A library that derives options, such as cyclopts, replaces
+the parser with which suggestions, the sentences of errors and the completion scripts are made.
+"""
 
 from __future__ import annotations
 

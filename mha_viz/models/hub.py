@@ -3,9 +3,10 @@
 A model comes from the bundle, a folder or the Hub. In each case, the folder is checked (``folder.check_folder``)
 before any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a silent server.
 
-Files are streamed here and not by ``hf_hub_download``, which hands over 10 MB at a time (so that a slow connection
-looks like a dead one), retries for a minute by itself, and cannot be interrupted while its Xet part works. Files are
-stored in the Hugging Face cache, in its layout, so that other programs find them.
+What the Hub offers is asked with its own client, but files are streamed here and not by ``hf_hub_download``, in this
+process or another: over HTTP it compares sizes only after the last byte, so that a server that never stops fills the
+disk, and no SHA-256; and it reports every 10 MB, so that a slow connection looks like a silent one, which it asks
+again for a minute. Files are stored in the Hugging Face cache, in its layout, so that other programs find them.
 """
 
 from __future__ import annotations

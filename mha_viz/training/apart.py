@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from mha_viz.process import apart
-from mha_viz.training.record import Result, Settings, check, from_bytes
+from mha_viz.training.lab import check
+from mha_viz.training.record import Result, Settings, from_bytes
 
 CHILD = "mha_viz.training.experiments"
 BOUNDS = apart.Bounds(

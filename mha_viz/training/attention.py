@@ -20,8 +20,8 @@ from torch import Tensor
 
 from mha_viz.analysis.costs import FULL, OVERLAPPING, Shape
 from mha_viz.errors import SettingError
+from mha_viz.training.lab import ALL_RANDOM, SAME_ALL, SAME_QKV
 
-ALL_RANDOM, SAME_QKV, SAME_ALL = "random", "same W_Q, W_K, W_V", "all the same"
 STARTS = (ALL_RANDOM, SAME_QKV, SAME_ALL)
 
 

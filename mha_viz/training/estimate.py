@@ -11,7 +11,8 @@ from time import thread_time
 
 import numpy as np
 
-from mha_viz.training.record import PENALTY, REMOVAL, Settings, recorded_count, recorded_steps, shapes
+from mha_viz.training.lab import EXPERIMENTS
+from mha_viz.training.record import Settings, recorded_count, recorded_steps
 
 START = 2.2  # seconds until the child process has imported its libraries
 REFERENCE = 0.0022  # seconds of one probe on the machine of the fit
@@ -19,15 +20,16 @@ REFERENCE = 0.0022  # seconds of one probe on the machine of the fit
 
 def work(settings: Settings) -> float:
     """Seconds that an experiment takes on the machine of the fit. ``settings`` are valid."""
-    layers = shapes(settings)
+    experiment = EXPERIMENTS[settings.experiment]
+    layers = experiment.layers(settings)
     recorded = len(recorded_steps(settings.steps, recorded_count(len(layers))))
     seconds = START
     for shape in layers.values():
         heads, width = shape.heads, shape.d_model
         step = 0.002 + 0.00025 * heads + 0.00003 * width + 0.000002 * heads * width
-        seconds += settings.steps * step * (1.15 if settings.experiment == PENALTY else 1)
+        seconds += settings.steps * step * (1.15 if experiment.is_penalised else 1)
         seconds += recorded * (0.002 + 0.0034 * heads)
-    if settings.experiment == REMOVAL:
+    if experiment.removes_heads:
         seconds += 0.1 + 0.003 * settings.heads**2
     return seconds
 

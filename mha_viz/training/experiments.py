@@ -12,9 +12,8 @@ process of :mod:`mha_viz.training.apart`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +28,6 @@ from mha_viz.errors import Cancelled
 from mha_viz.process import apart
 from mha_viz.training import tasks
 from mha_viz.training.attention import (
-    ALL_RANDOM,
-    SAME_ALL,
-    SAME_QKV,
     Attended,
     Heads,
     Slices,
@@ -40,26 +36,16 @@ from mha_viz.training.attention import (
     normal,
     penalty,
 )
+from mha_viz.training.lab import ALL_RANDOM, EXPERIMENTS, check, stored_at
 from mha_viz.training.record import (
-    COUNT,
-    CUT,
-    EXPERIMENTS,
-    IDENTICAL,
-    OUTPUT,
-    PENALTY,
-    RANDOM,
-    REMOVAL,
     STRIP,
     Array,
     RemovedHeads,
     Result,
     Settings,
     TrainingRun,
-    check,
     recorded_count,
     recorded_steps,
-    shapes,
-    stored_at,
     to_bytes,
 )
 from mha_viz.training.tasks import LETTERS, MARKS, RELATIONS, WORDS, Sentences
@@ -131,78 +117,30 @@ def loss_of(logits: Tensor, sentences: Sentences) -> Tensor:
 # ---- The experiments ------------------------------------------------------------------------------------
 
 
-def identical_start(settings: Settings, report: Report, cancelled: IsCancelled) -> Result:
-    """1: every head starts with the same weights, its slice of W_O included."""
-    return _result(settings, _train_runs(settings, report, cancelled, start=SAME_ALL))
-
-
-def different_output(settings: Settings, report: Report, cancelled: IsCancelled) -> Result:
-    """2: W_Q, W_K and W_V are the same for all heads; only the slices of W_O differ."""
-    return _result(settings, _train_runs(settings, report, cancelled, start=SAME_QKV))
-
-
-def without_penalty(settings: Settings, report: Report, cancelled: IsCancelled) -> Result:
-    """3, 5 and 6: every weight is random and the loss has no penalty. Experiment 5 trains one layer for each number of
-    heads with d_k = d_model / h; experiment 6 one for each way to cut the vector."""
-    return _result(settings, _train_runs(settings, report, cancelled))
-
-
-def with_penalty(settings: Settings, report: Report, cancelled: IsCancelled) -> Result:
-    """4: the same start twice, without and with λ·‖A Aᵀ − I‖_F² in the loss."""
-    return _result(settings, _train_runs(settings, report, cancelled, weights=(0.0, settings.weight)))
-
-
-def removal(settings: Settings, report: Report, cancelled: IsCancelled) -> Result:
-    """7: heads are removed from a trained layer, least important first, most important first and in random orders."""
-    trained = _train_runs(settings, report, cancelled)
-    return _result(settings, trained, remove_heads(trained[0][1], settings.seed))
-
-
-FUNCTIONS: Mapping[str, Callable[[Settings, Report, IsCancelled], Result]] = MappingProxyType(
-    {
-        IDENTICAL: identical_start,
-        OUTPUT: different_output,
-        RANDOM: without_penalty,
-        PENALTY: with_penalty,
-        COUNT: without_penalty,
-        CUT: without_penalty,
-        REMOVAL: removal,
-    }
-)
-
-
 def run(settings: Settings, progress: Report = lambda _: None, cancelled: IsCancelled = lambda: False) -> Result:
     """Run an experiment. Equal settings give equal results on one machine. Raises SettingError, Cancelled."""
     check(settings)
-    return FUNCTIONS[settings.experiment](settings, progress, cancelled)
-
-
-def _result(
-    settings: Settings, trained: list[tuple[TrainingRun, SmallModel]], removal: RemovedHeads | None = None
-) -> Result:
+    trained = _train_runs(settings, progress, cancelled)
+    removes = EXPERIMENTS[settings.experiment].removes_heads
+    removal = remove_heads(trained[0][1], settings.seed) if removes else None
     held_out = _held_out(settings.seed)
     return Result(settings, held_out.words(0), held_out.places[0], tuple(run for run, _ in trained), removal)
 
 
-def _train_runs(
-    settings: Settings,
-    report: Report,
-    cancelled: IsCancelled,
-    start: str = ALL_RANDOM,
-    weights: tuple[float, ...] = (0.0,),
-) -> list[tuple[TrainingRun, SmallModel]]:
-    """Train every layer of an experiment from the same seed; ``weights``: λ of each run, or one for all."""
-    layers = shapes(settings)
-    penalties = weights if len(weights) == len(layers) else weights * len(layers)
+def _train_runs(settings: Settings, report: Report, cancelled: IsCancelled) -> list[tuple[TrainingRun, SmallModel]]:
+    """Train every layer of an experiment from the same seed."""
+    experiment = EXPERIMENTS[settings.experiment]
+    layers = experiment.layers(settings)
     trained = []
-    for number, ((label, shape), weight) in enumerate(zip(layers.items(), penalties, strict=True)):
+    for number, (label, shape) in enumerate(layers.items()):
 
         def on_step(step: int, steps_before: int = number * settings.steps) -> None:
             if cancelled():
                 raise Cancelled("The training was stopped.", "Run it again.")
             report(ExperimentProgress(steps_before + step, len(layers) * settings.steps))
 
-        model = new_model(shape, settings.seed, start)
+        weight = settings.weight if experiment.is_penalised and number == len(layers) - 1 else 0.0
+        model = new_model(shape, settings.seed, experiment.start)
         steps = recorded_steps(settings.steps, recorded_count(len(layers)))
         trained.append((_run(label, shape, list(_train(model, settings, weight, steps, on_step))), model))
     return trained

@@ -2,60 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
 import numpy as np
 
-from mha_viz.analysis.costs import OVERLAPPING
 from mha_viz.numerals import counted, decimal, percent
-from mha_viz.training.record import (
-    COUNT,
-    CUT,
-    IDENTICAL,
-    OUTPUT,
-    PENALTY,
-    RANDOM,
-    REMOVAL,
-    Array,
-    Result,
-    Settings,
-    shapes,
-)
+from mha_viz.training.record import Array, Result
 from mha_viz.training.statements import ALIKE, pairs, removable
 
 
-def look(result: Result) -> str:
-    """What to look at in ``result``."""
-    return _LOOKS[result.settings.experiment](result)
-
-
-def is_seen_in_play(result: Result) -> bool:
-    """Whether what :func:`look` says is seen while the training is played; otherwise it is about trainings that have
-    ended, and about charts beside them."""
-    return result.settings.experiment not in (COUNT, CUT, REMOVAL)
-
-
-def limits(settings: Settings) -> tuple[str, ...]:
-    """Why an experiment with these settings cannot show what it is meant to show; empty for settings that can."""
-    cuts = shapes(settings)
-    is_whole = any(shape.cut == OVERLAPPING and shape.seen == shape.d_model for shape in cuts.values())
-    is_narrow = settings.experiment != COUNT and any(shape.d_k == 1 for shape in cuts.values())
-    notes = {
-        f"With {settings.heads} heads a random chunk is the whole vector: “random chunks” and “in full” are the same "
-        "layer, started differently.": is_whole,
-        "With 2 heads there are two orders only, one of them by importance, so random removal is nearly the same.":
-            settings.experiment == REMOVAL and settings.heads == 2,
-        "With d_k = 1 a query is a single number, so all queries of a head rank the keys in one order or in its "
-        "reverse.": is_narrow,
-        "With λ = 0 there is no penalty: both trainings are the same.":
-            settings.experiment == PENALTY and settings.weight == 0,
-        f"After {counted(settings.steps, 'step')} a layer has learned next to nothing.": settings.steps < 10,
-    }  # fmt: skip
-    return tuple(note for note, holds in notes.items() if holds)
-
-
-def _identical(result: Result) -> str:
+def of_identical(result: Result) -> str:
+    """What to look at, of equal heads."""
     run = result.runs[0]
     largest = float(pairs(run.divergence).max())
     if largest == 0:
@@ -63,7 +18,8 @@ def _identical(result: Result) -> str:
     return f"The maps are not all the same: two of them differ by up to {largest:.4f} nats."
 
 
-def _output(result: Result) -> str:
+def of_output(result: Result) -> str:
+    """What to look at, of heads that differ in W_O alone."""
     run = result.runs[0]
     differ = pairs(run.divergence).mean(axis=1) > ALIKE
     maps = (
@@ -77,7 +33,8 @@ def _output(result: Result) -> str:
     )
 
 
-def _random(result: Result) -> str:
+def of_random(result: Result) -> str:
+    """What to look at, of heads that start at random."""
     run = result.runs[0]
     apart = pairs(run.divergence).mean(axis=1)
     return (
@@ -87,7 +44,8 @@ def _random(result: Result) -> str:
     )
 
 
-def _penalty(result: Result) -> str:
+def of_penalty(result: Result) -> str:
+    """What to look at, of the penalty."""
     without, with_it = result.runs
     shared = pairs(without.overlap[-1]).mean(), pairs(with_it.overlap[-1]).mean()
     return (
@@ -97,7 +55,8 @@ def _penalty(result: Result) -> str:
     )
 
 
-def _count(result: Result) -> str:
+def of_count(result: Result) -> str:
+    """What to look at, of the number of heads."""
     best = max(result.runs, key=lambda run: (run.right, -run.heads))
     one, last = result.runs[0], result.runs[-1]
     return (
@@ -106,12 +65,14 @@ def _count(result: Result) -> str:
     )
 
 
-def _cut(result: Result) -> str:
+def of_cut(result: Result) -> str:
+    """What to look at, of the ways to cut the vector."""
     each = [f"{run.label} {percent(run.right)} with {run.parameters:,}" for run in result.runs]
     return f"Right answers and parameters of each cut: {'; '.join(each)}."
 
 
-def _removal(result: Result) -> str:
+def of_removal(result: Result) -> str:
+    """What to look at, of removed heads."""
     removal = result.removal
     assert removal is not None
     spare = removable(removal.least)
@@ -134,16 +95,3 @@ def _step(steps: Array, holds: Array) -> str:
 def _range(values: Array) -> str:
     low, high = decimal(float(values.min())), decimal(float(values.max()))
     return f"at {low}" if low == high else f"between {low} and {high}"
-
-
-_LOOKS: Mapping[str, Callable[[Result], str]] = MappingProxyType(
-    {
-        IDENTICAL: _identical,
-        OUTPUT: _output,
-        RANDOM: _random,
-        PENALTY: _penalty,
-        COUNT: _count,
-        CUT: _cut,
-        REMOVAL: _removal,
-    }
-)

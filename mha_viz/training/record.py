@@ -1,4 +1,5 @@
-"""The settings of the training lab's experiments and their results. Only numbers: reading a result needs no torch."""
+"""The settings and results of the training lab's experiments, and the files of results. Only numbers: reading a result
+needs no torch."""
 
 from __future__ import annotations
 
@@ -6,22 +7,12 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cache
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.costs import CUTS, Shape, undivided
-from mha_viz.errors import ResultUnreadable, SettingError
-from mha_viz.files.assets import asset
-from mha_viz.numerals import counted
-
-IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
-    "identical", "output", "random", "penalty", "count", "cut", "removal",
-)  # fmt: skip
+from mha_viz.errors import ResultUnreadable
 
 Field = Literal["seed", "heads", "d_model", "steps", "weight"]
 Array = npt.NDArray[Any]
@@ -40,81 +31,6 @@ class Settings:
     d_model: int = 32
     steps: int = 300
     weight: float = 0.0
-
-
-class Experiment(NamedTuple):
-    """One experiment: its number, its default settings, the settings it uses, and the number of steps that takes about
-    half a minute."""
-
-    number: int
-    default: Settings
-    asks: tuple[Field, ...]
-    most_steps: int
-
-
-_USUAL: tuple[Field, ...] = ("heads", "d_model", "steps", "seed")
-EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
-    {
-        IDENTICAL: Experiment(1, Settings(IDENTICAL), _USUAL, 1500),
-        OUTPUT: Experiment(2, Settings(OUTPUT), _USUAL, 1500),
-        RANDOM: Experiment(3, Settings(RANDOM), _USUAL, 1500),
-        PENALTY: Experiment(4, Settings(PENALTY, weight=0.3), ("weight", *_USUAL), 800),
-        COUNT: Experiment(5, Settings(COUNT, heads=32), ("d_model", "steps", "seed"), 400),
-        CUT: Experiment(6, Settings(CUT, heads=8), _USUAL, 500),
-        REMOVAL: Experiment(7, Settings(REMOVAL, heads=8, steps=400), _USUAL, 1500),
-    }
-)
-MOST_HEADS, WIDTHS, MOST_WEIGHT, MOST_SEED = 16, (16, 32, 48, 64), 100.0, 2**31 - 1
-
-
-def experiment_named(name: str | None) -> str:
-    """The experiment with this name or number; the first experiment for anything else."""
-    by_number = {str(experiment.number): key for key, experiment in EXPERIMENTS.items()}
-    return name if name and name in EXPERIMENTS else by_number.get(name or "", IDENTICAL)
-
-
-def faults(settings: Settings) -> dict[Field, SettingError]:
-    """The invalid settings, each with its error; empty when the experiment can be run."""
-    experiment = EXPERIMENTS[settings.experiment]
-    checks = {
-        "seed": _whole("The seed", settings.seed, 0, MOST_SEED),
-        "d_model": _width(settings.d_model),
-        "steps": _whole("The number of steps", settings.steps, 1, experiment.most_steps),
-        "heads": _whole("The number of heads", settings.heads, 2, MOST_HEADS),
-        "weight": _weight(settings.weight),
-    }
-    errors = {name: error for name, error in checks.items() if error is not None and name in experiment.asks}
-    if "heads" in experiment.asks and not errors.keys() & {"heads", "d_model"}:
-        error = undivided(settings.d_model, settings.heads, 2, MOST_HEADS)
-        errors |= {"heads": error} if error else {}
-    return {name: errors[name] for name in experiment.asks if name in errors}
-
-
-def check(settings: Settings) -> None:
-    """Raise SettingError for the first invalid setting."""
-    for error in faults(settings).values():
-        raise error
-
-
-def _whole(name: str, value: int, least: int, most: int) -> SettingError | None:
-    if least <= value <= most:
-        return None
-    return SettingError(f"{name} is {value}.", f"It can be {least:,} to {most:,}.")
-
-
-def _width(value: int) -> SettingError | None:
-    """Check that d_model is a multiple of 16, so that every head is aligned alike in memory and rounded alike (see
-    :mod:`mha_viz.training.attention`)."""
-    if value in WIDTHS:
-        return None
-    return SettingError(f"d_model is {value}.", f"It can be {', '.join(map(str, WIDTHS[:-1]))} or {WIDTHS[-1]}.")
-
-
-def _weight(value: float) -> SettingError | None:
-    if 0 <= value <= MOST_WEIGHT:
-        return None
-    reward = "A negative λ would reward heads for being alike. " if value < 0 else ""
-    return SettingError(f"λ is {value:g}.", f"{reward}It can be 0 to {MOST_WEIGHT:g}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,35 +164,6 @@ def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
-def stored_at(experiment: str) -> Path:
-    """The file that holds the result of an experiment's default settings."""
-    return asset("lab") / f"{experiment}.npz"
-
-
-@cache
-def stored(experiment: str) -> Result:
-    """The result of an experiment's default settings, shipped with the app. Raises ResultUnreadable."""
-    try:
-        data = stored_at(experiment).read_bytes()
-    except OSError as error:
-        raise ResultUnreadable(f"The stored result of “{experiment}” is missing.", "Run the experiment.") from error
-    return from_bytes(data)
-
-
-def shapes(settings: Settings) -> dict[str, Shape]:
-    """The layers that an experiment trains, by the label of each run."""
-    if settings.experiment == COUNT:
-        counts = [2**power for power in range(7) if settings.d_model % 2**power == 0]
-        return {_heads(h): Shape(settings.d_model, h) for h in counts if h <= EXPERIMENTS[COUNT].default.heads}
-    full = Shape(settings.d_model, settings.heads)
-    if settings.experiment == CUT:
-        names = ("in full", "chunks", "chunks, shared", "random chunks")
-        return {name: full._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
-    if settings.experiment == PENALTY:
-        return {"without the penalty": full, f"with λ = {settings.weight:g}": full}
-    return {_heads(settings.heads): full}
-
-
 def recorded_count(runs: int) -> int:
     """About how many steps are recorded of each run of an experiment with this many runs."""
     return {1: 24, 2: 20}.get(runs, 12)
@@ -286,10 +173,6 @@ def recorded_steps(steps: int, count: int) -> tuple[int, ...]:
     """About ``count`` steps to record: close together at first, the last one included. Step 0 is before any update."""
     spread = np.expm1(np.linspace(0, np.log1p(steps), count)).round().astype(int).tolist()
     return tuple(sorted({0, min(1, steps), *spread, steps}))
-
-
-def _heads(count: int) -> str:
-    return counted(count, "head")
 
 
 def size(result: Result) -> int:

@@ -5,26 +5,13 @@ No answer is fixed in advance: when something does not hold in a result, its sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from math import log
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from mha_viz.numerals import counted, decimal, percent, small
-from mha_viz.training.record import (
-    COUNT,
-    CUT,
-    IDENTICAL,
-    OUTPUT,
-    PENALTY,
-    RANDOM,
-    REMOVAL,
-    Array,
-    Result,
-    TrainingRun,
-)
+from mha_viz.training.record import Array, Result, TrainingRun
 from mha_viz.training.tasks import CHANCE, RELATIONS, WORDS
 
 LN2 = log(2)
@@ -50,11 +37,6 @@ class Statement(NamedTuple):
         return self.usual is not None and self.yes != self.usual
 
 
-def statements(result: Result) -> tuple[Statement, ...]:
-    """The statements about a result."""
-    return tuple(_STATEMENTS[result.settings.experiment](result))
-
-
 def pairs(matrix: Array) -> Array:
     """The values of all pairs of different heads, [..., pair], from [..., head, head]."""
     first, second = np.triu_indices(matrix.shape[-1], 1)
@@ -67,7 +49,8 @@ def pair_names(heads: int) -> tuple[tuple[int, int], ...]:
     return tuple((int(a), int(b)) for a, b in zip(*np.triu_indices(heads, 1), strict=True))
 
 
-def _identical(result: Result) -> list[Statement]:
+def of_identical(result: Result) -> list[Statement]:
+    """The statements about equal heads."""
     run = result.runs[0]
     last = int(run.steps[-1])
     return [
@@ -98,7 +81,8 @@ def _identical(result: Result) -> list[Statement]:
     ]
 
 
-def _output(result: Result) -> list[Statement]:
+def of_output(result: Result) -> list[Statement]:
+    """The statements about heads that differ in W_O alone."""
     run = result.runs[0]
     first = int(np.flatnonzero(run.steps >= 1)[0])
     begin, output = pairs(run.gradient_cosines[0]), pairs(run.output_gradient_cosines[0])
@@ -138,7 +122,8 @@ def _output(result: Result) -> list[Statement]:
     ]
 
 
-def _random(result: Result) -> list[Statement]:
+def of_random(result: Result) -> list[Statement]:
+    """The statements about heads that start at random."""
     run = result.runs[0]
     begin, end = pairs(run.weight_cosines[0]), pairs(run.weight_cosines[-1])
     close = pairs(run.divergence[-1])
@@ -167,7 +152,8 @@ def _random(result: Result) -> list[Statement]:
     ]
 
 
-def _penalty(result: Result) -> list[Statement]:
+def of_penalty(result: Result) -> list[Statement]:
+    """The statements about the penalty."""
     without, with_it = result.runs
     weight = result.settings.weight
     less = pairs(without.divergence[-1]).mean(), pairs(with_it.divergence[-1]).mean()
@@ -198,7 +184,8 @@ def _penalty(result: Result) -> list[Statement]:
     ]
 
 
-def _count(result: Result) -> list[Statement]:
+def of_count(result: Result) -> list[Statement]:
+    """The statements about the number of heads."""
     one, *others = result.runs
     best, last = max(others, key=lambda run: (run.right, -run.heads)), others[-1]
     costs = {(run.parameters, run.multiply_adds) for run in result.runs}
@@ -231,7 +218,8 @@ def _count(result: Result) -> list[Statement]:
     ]
 
 
-def _cut(result: Result) -> list[Statement]:
+def of_cut(result: Result) -> list[Statement]:
+    """The statements about the ways to cut the vector."""
     full, chunks, shared, mixed = result.runs
     return [
         Statement(
@@ -262,7 +250,8 @@ def _cut(result: Result) -> list[Statement]:
     ]
 
 
-def _removal(result: Result) -> list[Statement]:
+def of_removal(result: Result) -> list[Statement]:
+    """The statements about removed heads."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
     spare, learned = removable(removal.least), bool(removal.least[0] > LEARNED)
@@ -360,16 +349,3 @@ def _accuracy(run: TrainingRun) -> str:
 
 def _loss(run: TrainingRun) -> str:
     return f"{run.loss[-1]:.5f}"
-
-
-_STATEMENTS: Mapping[str, Callable[[Result], list[Statement]]] = MappingProxyType(
-    {
-        IDENTICAL: _identical,
-        OUTPUT: _output,
-        RANDOM: _random,
-        PENALTY: _penalty,
-        COUNT: _count,
-        CUT: _cut,
-        REMOVAL: _removal,
-    }
-)

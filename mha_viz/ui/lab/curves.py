@@ -11,7 +11,8 @@ import numpy as np
 from mha_viz.figures import training as charts
 from mha_viz.figures.theme import Theme
 from mha_viz.figures.training import TrainingCurve
-from mha_viz.training.record import COUNT, CUT, Result, TrainingRun
+from mha_viz.training.lab import COUNT, CUT
+from mha_viz.training.record import Result, TrainingRun
 from mha_viz.training.statements import pair_names, pairs
 from mha_viz.training.tasks import CHANCE, RELATIONS
 from mha_viz.ui.shelves import lasting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.training.predictions import PREDICTIONS, compared
+from mha_viz.training.lab import EXPERIMENTS, compared
 from mha_viz.training.record import Result
 from mha_viz.ui import address
 from mha_viz.ui.parts import formulas, guarded, plain
@@ -21,16 +21,16 @@ def is_answered() -> bool:
 
 def ask(experiment: str) -> None:
     """Ask what will happen. No option is preselected."""
-    prediction = PREDICTIONS[experiment]
+    row = EXPERIMENTS[experiment]
     guess = _guess(experiment)
     key = f"lab_guess_{experiment}"
     st.session_state[key] = guess  # with the URL's value in its key
     st.radio(
-        f"**What do you expect?** {formulas(prediction.question)}",
-        list(prediction.options),
+        f"**What do you expect?** {formulas(row.prediction)}",
+        list(row.options),
         index=None,
         key=key,
-        format_func=lambda option: _capital(prediction.options[option]),
+        format_func=lambda option: _capital(row.options[option]),
         on_change=_on_guess,
         args=(key,),
     )
@@ -47,7 +47,7 @@ def show_outcome(result: Result) -> None:
 
 def _guess(experiment: str) -> str | None:
     guess = st.query_params.get(PARAMETER, "")
-    return guess if guess in PREDICTIONS[experiment].options else None
+    return guess if guess in EXPERIMENTS[experiment].options else None
 
 
 def _capital(clause: str) -> str:

@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from mha_viz.training.record import EXPERIMENTS, Settings
+from mha_viz.training.lab import EXPERIMENTS
+from mha_viz.training.record import Settings
 
 _PARAMETERS = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]{1,8})?)", re.ASCII)
 

@@ -7,16 +7,21 @@ import streamlit as st
 
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.training import record
-from mha_viz.training.look import is_seen_in_play, look
-from mha_viz.training.record import EXPERIMENTS, Result, Settings
+from mha_viz.training import lab
+from mha_viz.training.lab import EXPERIMENTS
+from mha_viz.training.record import Result, Settings
 from mha_viz.ui import address, classroom, navigation, style
 from mha_viz.ui.lab import expected, result, settings
 from mha_viz.ui.lab.link import read
 from mha_viz.ui.lab.trainings import trainings
-from mha_viz.ui.lab.words import LANGUAGE, WORDS
 from mha_viz.ui.parts import complain, entitle, formulas, guarded, remark, say_complaint, theme
 
+LANGUAGE = (
+    "Each experiment trains a single attention layer from scratch on a made-up language. A word is a letter with a "
+    "mark, such as *k▲*. Each mark appears on exactly two words; these two are *linked*. For each word the layer must "
+    "name two letters: that of **the word before** it and that of **the linked word**. It can only know them by "
+    "attending to the right word. Right answers are counted on *held-out* sentences, which are never used for training."
+)
 TOYS = {  # by the name of the model
     "toy": "How a masked model learned four questions about sentences",
     "repeater": "How a causal model learned to continue repeated words",
@@ -27,15 +32,15 @@ def show() -> None:
     """Show the page for the request in the URL."""
     style.apply("lab")
     say_complaint()
-    experiment = record.experiment_named(st.query_params.get("experiment"))
+    experiment = lab.experiment_named(st.query_params.get("experiment"))
     linked_settings = read(experiment, st.query_params.get("run"))
     _menu(experiment)
-    entitle("Why heads differ", WORDS[experiment].short)
+    entitle("Why heads differ", EXPERIMENTS[experiment].short)
     left, right = st.columns([7, 4], gap="large")
     with right:
         settings.show(experiment, linked_settings)
     with left:
-        st.markdown(f"### {WORDS[experiment].question}")
+        st.markdown(f"### {EXPERIMENTS[experiment].question}")
         expected.ask(experiment)
     if not expected.is_answered():
         return
@@ -65,7 +70,7 @@ def _menu(experiment: str) -> None:
         "Experiment",
         list(EXPERIMENTS),
         key="lab_experiment",
-        format_func=lambda name: f"{EXPERIMENTS[name].number} · {formulas(WORDS[name].short)}",
+        format_func=lambda name: f"{[*EXPERIMENTS].index(name) + 1} · {formulas(EXPERIMENTS[name].short)}",
         on_change=_on_experiment,
         label_visibility="collapsed",
     )
@@ -79,14 +84,14 @@ def _on_experiment() -> None:
 
 
 def _answer(experiment: str, run: Result | None) -> None:
-    words = WORDS[experiment]
+    row = EXPERIMENTS[experiment]
     with classroom.answer():
         if run is not None:
             expected.show_outcome(run)
-        st.markdown(f"{formulas(words.answer)}  \n*Source:* {formulas(words.source)}")
+        st.markdown(f"{formulas(row.answer)}  \n*Source:* {formulas(row.source)}")
     if run is not None:
-        how = "Press *Play*. " if is_seen_in_play(run) else ""
-        st.markdown(f"**What to look at:** {how}{formulas(look(run))}")
+        how = "Press *Play*. " if row.is_seen_in_play else ""
+        st.markdown(f"**What to look at:** {how}{formulas(row.look(run))}")
 
 
 def _wanted(linked_settings: Settings) -> Result | None:
@@ -97,7 +102,7 @@ def _wanted(linked_settings: Settings) -> Result | None:
         if done is not None:
             return done
         waiting = trainings().under_way(linked_settings) is not None
-        if linked_settings != default and not waiting and not record.faults(linked_settings):
+        if linked_settings != default and not waiting and not lab.faults(linked_settings):
             remark(
                 f"This server has not run {result.in_words(linked_settings)}. Below is the saved default run; press "
                 "Run for this one."
@@ -105,7 +110,7 @@ def _wanted(linked_settings: Settings) -> Result | None:
         elif waiting:
             remark("Until the training is done, the saved default run is shown below.")
     try:
-        return record.stored(linked_settings.experiment)
+        return lab.stored(linked_settings.experiment)
     except MhaVizError as error:
         complain(error)
         return None

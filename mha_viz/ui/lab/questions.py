@@ -9,9 +9,9 @@ from typing import NamedTuple
 import streamlit as st
 
 from mha_viz.files.assets import asset
+from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.ui import classroom, navigation, style
 from mha_viz.ui.lab import small_tasks
-from mha_viz.ui.lab.words import WORDS
 from mha_viz.ui.parts import formulas
 
 
@@ -31,8 +31,8 @@ def questions() -> tuple[QuizQuestion, ...]:
     """All questions. Those about an experiment of the training lab are answered with its text."""
     listed = []
     for entry in json.loads(asset("questions.json").read_text("utf-8")):
-        words = WORDS.get(entry["parameters"].get("experiment", ""))
-        from_lab = {"answer": words.answer, "source": words.source} if words else {}
+        row = EXPERIMENTS.get(entry["parameters"].get("experiment", ""))
+        from_lab = {"answer": row.answer, "source": row.source} if row else {}
         listed.append(QuizQuestion(**{**from_lab, **entry}))
     return tuple(listed)
 

@@ -11,10 +11,10 @@ from mha_viz.figures.frames import Flow, Recording, Strip, alike, frames
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
 from mha_viz.numerals import percent
-from mha_viz.training import record
-from mha_viz.training.look import limits
-from mha_viz.training.record import COUNT, EXPERIMENTS, PENALTY, Result, Settings, TrainingRun
-from mha_viz.training.statements import Statement, statements
+from mha_viz.training import lab
+from mha_viz.training.lab import EXPERIMENTS, limits
+from mha_viz.training.record import Result, Settings, TrainingRun
+from mha_viz.training.statements import Statement
 from mha_viz.training.tasks import RELATIONS
 from mha_viz.ui import address, classroom
 from mha_viz.ui.components.player import player
@@ -54,7 +54,7 @@ def show(result: Result, theme: Theme) -> None:
         for note in limits(result.settings):
             remark(note)
         with classroom.answer():
-            for statement in statements(result):
+            for statement in EXPERIMENTS[result.settings.experiment].statements(result):
                 _say(statement)
     with left:
         _compared(result, theme)
@@ -66,7 +66,7 @@ def show(result: Result, theme: Theme) -> None:
 
 
 def _origin(result: Result) -> str:
-    stored = result is record.stored(result.settings.experiment)
+    stored = result is lab.stored(result.settings.experiment)
     return f"{'Default run, saved with the app' if stored else 'Run on this server'}: {in_words(result.settings)}."
 
 
@@ -85,7 +85,7 @@ def _compared(result: Result, theme: Theme) -> None:
     """Show the charts of the result as a whole, if it has several trainings or removes heads."""
     drawn = curves.of_the_run(result)
     if "accuracies" in drawn:
-        against = "number of heads" if result.settings.experiment == COUNT else "way of cutting"
+        against = EXPERIMENTS[result.settings.experiment].against
         st.markdown(f"**Right answers, by {against}**; dotted: guessing")
         _chart(drawn["accuracies"].draw(theme), "accuracies", drawn["accuracies"].title)
         _costs(result)
@@ -130,7 +130,7 @@ def _arm(result: Result) -> TrainingRun:
     """The training whose heads are shown."""
     if len(result.runs) == 1:
         return result.runs[0]
-    usual = 1 if result.settings.experiment in (PENALTY, COUNT) else 0
+    usual = EXPERIMENTS[result.settings.experiment].shown
     number = st.query_params.get("arm", "")
     names = _names(result)
     first = int(number) if number in map(str, range(len(names))) else usual

@@ -12,9 +12,9 @@ from mha_viz.analysis.costs import divisors
 from mha_viz.attention import is_number
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.numerals import counted, done, duration
-from mha_viz.training import record
-from mha_viz.training.look import limits
-from mha_viz.training.record import EXPERIMENTS, MOST_HEADS, WIDTHS, Field, Settings
+from mha_viz.training import lab
+from mha_viz.training.lab import EXPERIMENTS, MOST_HEADS, WIDTHS, Field, limits
+from mha_viz.training.record import Settings
 from mha_viz.ui import address
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab.link import read, written
@@ -99,7 +99,7 @@ def _control(experiment: str, name: Field, choices: Mapping[Field, Sequence[int]
 
 def _misfits(linked_settings: Settings) -> dict[Field, SettingError]:
     """The settings in a link that are not among the choices."""
-    return {name: error for name, error in record.faults(linked_settings).items() if name in ("heads", "d_model")}
+    return {name: error for name, error in lab.faults(linked_settings).items() if name in ("heads", "d_model")}
 
 
 def _foretell(typed: Settings, linked_settings: Settings) -> None:
@@ -123,7 +123,7 @@ def _key(experiment: str, name: Field) -> str:
 
 
 def _faults(experiment: str, values: Mapping[str, Any]) -> dict[Field, SettingError]:
-    return record.faults(replace(EXPERIMENTS[experiment].default, **values))
+    return lab.faults(replace(EXPERIMENTS[experiment].default, **values))
 
 
 @guarded()

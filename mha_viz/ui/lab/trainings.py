@@ -6,7 +6,8 @@ from time import perf_counter
 
 from mha_viz.errors import RunFailed
 from mha_viz.training import apart, estimate
-from mha_viz.training.record import Result, Settings, check, size
+from mha_viz.training.lab import check
+from mha_viz.training.record import Result, Settings, size
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.shelves import Once, Shelf
 

@@ -1,0 +1,335 @@
+"""The experiments of the training lab, one row each: what is asked, what is changed in the training, what a visitor may
+expect, and what is stated of the result. Numbers come from results; no answer is fixed in advance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from mha_viz.analysis.costs import CUTS, OVERLAPPING, Shape, undivided
+from mha_viz.errors import ResultUnreadable, SettingError
+from mha_viz.files.assets import asset
+from mha_viz.numerals import counted
+from mha_viz.training import look, predictions, statements
+from mha_viz.training.predictions import Outcome
+from mha_viz.training.record import Result, Settings, from_bytes
+from mha_viz.training.statements import Statement
+
+IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
+    "identical", "output", "random", "penalty", "count", "cut", "removal",
+)  # fmt: skip
+
+ALL_RANDOM, SAME_QKV, SAME_ALL = "random", "same W_Q, W_K, W_V", "all the same"  # which weights of heads start equal
+
+Field = Literal["seed", "heads", "d_model", "steps", "weight"]
+_USUAL: tuple[Field, ...] = ("heads", "d_model", "steps", "seed")
+
+
+def _one_layer(settings: Settings) -> dict[str, Shape]:
+    return {counted(settings.heads, "head"): Shape(settings.d_model, settings.heads)}
+
+
+def _with_penalty(settings: Settings) -> dict[str, Shape]:
+    """The same layer twice, trained without and with the penalty λ·‖A Aᵀ − I‖_F²."""
+    full = Shape(settings.d_model, settings.heads)
+    return {"without the penalty": full, f"with λ = {settings.weight:g}": full}
+
+
+def _of_each_count(settings: Settings) -> dict[str, Shape]:
+    """A layer for each number of heads, with d_k = d_model / h."""
+    counts = [2**power for power in range(6) if settings.d_model % 2**power == 0]
+    return {counted(heads, "head"): Shape(settings.d_model, heads) for heads in counts}
+
+
+def _of_each_cut(settings: Settings) -> dict[str, Shape]:
+    """A layer for each way to cut the vector."""
+    names = ("in full", "chunks", "chunks, shared", "random chunks")
+    full = Shape(settings.d_model, settings.heads)
+    return {name: full._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
+
+
+class Experiment(NamedTuple):
+    """One experiment. ``asks``: the settings that it uses; ``most_steps``: how many take about half a minute.
+
+    ``question``, ``answer`` and its ``source``: of the papers, in plain words; ``short``: the name in the menu.
+    ``prediction``: what a visitor is asked to expect, with ``options``, each a clause by its name; ``outcome`` decides
+    between them. ``statements``: what a result shows, as questions with yes or no; ``look``: what to look at in it.
+
+    In training, ``layers`` are trained one after the other, by the label of each run; ``start`` says which weights of
+    the heads are equal at first; with ``is_penalised`` the last run has the penalty; with ``removes_heads`` heads are
+    removed afterwards. ``shown``: the run whose heads are shown at first; ``against``: what differs between runs whose
+    answers are compared.
+    """
+
+    short: str
+    default: Settings
+    question: str
+    answer: str
+    source: str
+    prediction: str
+    options: Mapping[str, str]
+    outcome: Callable[[Result], Outcome]
+    statements: Callable[[Result], list[Statement]]
+    look: Callable[[Result], str]
+    asks: tuple[Field, ...] = _USUAL
+    most_steps: int = 1500
+    layers: Callable[[Settings], dict[str, Shape]] = _one_layer
+    start: str = ALL_RANDOM
+    is_penalised: bool = False
+    removes_heads: bool = False
+    shown: int = 0
+    against: str = ""
+
+    @property
+    def is_seen_in_play(self) -> bool:
+        """Whether what ``look`` says is seen while the training is played, not in charts beside it."""
+        return not self.against and not self.removes_heads
+
+
+EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
+    {
+        IDENTICAL: Experiment(
+            short="All alike",
+            default=Settings(IDENTICAL),
+            start=SAME_ALL,
+            question="What stops the network from learning the same weights in every head?",
+            answer="The random start: every head begins with different random weights, so it gets a different gradient "
+            "and learns something different. If all weights of two heads are equal, their slices of W_O "
+            "included, they get the same gradient at every step and remain copies of one head; a difference in "
+            "W_O alone is enough to separate them.",
+            source="Goodfellow, Bengio & Courville 2016, *Deep Learning*, section 8.4, on breaking symmetry.",
+            prediction="All heads begin with the same weights, W_O included. What will training do?",
+            options={"equal": "the heads stay equal", "apart": "the heads become different"},
+            outcome=predictions.of_identical,
+            statements=statements.of_identical,
+            look=look.of_identical,
+        ),
+        OUTPUT: Experiment(
+            short="Only W_O differs",
+            default=Settings(OUTPUT),
+            start=SAME_QKV,
+            question="What makes the learning in each head unique, if all are fed the same input?",
+            answer="The heads' outputs are concatenated and multiplied by W_O, so the output of each head meets a "
+            "different slice of W_O, and its gradient comes back through that slice. Different slices give "
+            "different gradients: heads with the same W_Q, W_K and W_V differ after the first update.",
+            source="Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2, on concatenation and W_O.",
+            prediction="W_Q, W_K and W_V begin equal in all heads, and only their slices of W_O differ. What will "
+            "happen to W_Q, W_K and W_V?",
+            options={
+                "never": "W_Q, W_K and W_V stay equal",
+                "first": "W_Q, W_K and W_V differ after the first update",
+                "later": "W_Q, W_K and W_V differ only after many updates",
+            },
+            outcome=predictions.of_output,
+            statements=statements.of_output,
+            look=look.of_output,
+        ),
+        RANDOM: Experiment(
+            short="Random start",
+            default=Settings(RANDOM),
+            question="How do heads start out diverse, and do they stay diverse?",
+            answer="Every weight is drawn at random, so heads differ before the first sentence and receive different "
+            "gradients from then on. Nothing else in the usual loss keeps them apart, so they may still end up "
+            "with a similar attention pattern.",
+            source="Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, *What Does BERT Look At?*, section 6, on "
+            "heads of a layer that behave alike.",
+            prediction="Every weight is random, and nothing in the loss keeps heads apart. How will they attend in the "
+            "end?",
+            options={"alike": "at least two heads attend nearly alike", "different": "all heads attend differently"},
+            outcome=predictions.of_random,
+            statements=statements.of_random,
+            look=look.of_random,
+        ),
+        PENALTY: Experiment(
+            short="A penalty",
+            default=Settings(PENALTY, weight=0.3),
+            asks=("weight", *_USUAL),
+            most_steps=800,
+            layers=_with_penalty,
+            shown=1,
+            is_penalised=True,
+            question="Can heads be made to differ?",
+            answer="A term λ·‖A Aᵀ − I‖² in the loss, where A holds one row per head, punishes heads for looking at "
+            "the "
+            "same words. Because the diagonal of A Aᵀ is pushed to 1, it also makes each head look at a single "
+            "word, so a large λ works against the task.",
+            source="Lin et al. 2017, *A Structured Self-Attentive Sentence Embedding*, section 2.2.",
+            prediction="The loss now punishes heads that look at the same words. What will happen to the right "
+            "answers?",
+            options={
+                "more": "there are more right answers",
+                "same": "the share of right answers stays within one point",
+                "fewer": "there are fewer right answers",
+            },
+            outcome=predictions.of_penalty,
+            statements=statements.of_penalty,
+            look=look.of_penalty,
+        ),
+        COUNT: Experiment(
+            short="One head or many",
+            default=Settings(COUNT, heads=32),
+            asks=("d_model", "steps", "seed"),
+            most_steps=400,
+            layers=_of_each_count,
+            shown=1,
+            against="number of heads",
+            question="Why several heads, and what do they cost?",
+            answer="One head has one set of weights for each word, so a word that must follow two relations gets an "
+            "average of two values. With d_k = d_model / h, several heads look at several places at the same "
+            "cost, but with very many heads each query is too short to pick out the right word.",
+            source="Vaswani et al. 2017, section 3.2.2 (“with a single attention head, averaging inhibits this”); "
+            "Bhojanapalli et al. 2020, *Low-Rank Bottleneck in Multi-head Attention Models*.",
+            prediction="Layers with 1 head, with several and with very many have the same size. Which will answer "
+            "best?",
+            options={
+                "one": "one head answers best",
+                "between": "a number in between answers best",
+                "most": "the largest number of heads answers best",
+            },
+            outcome=predictions.of_count,
+            statements=statements.of_count,
+            look=look.of_count,
+        ),
+        CUT: Experiment(
+            short="Cutting the vector",
+            default=Settings(CUT, heads=8),
+            most_steps=500,
+            layers=_of_each_cut,
+            against="way of cutting",
+            question="Is a different part of the input fed to each head? Is the vector split, or projected in full?",
+            answer="In the papers, projected in full: every head multiplies the whole vector by its own d_model × d_k "
+            "matrices. Some implementations cut the vector into chunks instead, which is cheaper, but then each "
+            "head sees only its own chunk.",
+            source="Vaswani et al. 2017, section 3.2.2; Bloem 2019, *Transformers from scratch*, on wide and narrow "
+            "attention.",
+            prediction="Each head is fed its own chunk of the vector in place of the whole. What will that cost?",
+            options={
+                "none": "it costs at most one point of right answers",
+                "few": "it costs one to ten points",
+                "many": "it costs more than ten points",
+            },
+            outcome=predictions.of_cut,
+            statements=statements.of_cut,
+            look=look.of_cut,
+        ),
+        REMOVAL: Experiment(
+            short="Removing heads",
+            default=Settings(REMOVAL, heads=8, steps=400),
+            removes_heads=True,
+            question="Are heads redundant?",
+            answer="Partly: after training, some of the heads can be removed with little loss if the least important "
+            "go "
+            "first. A head that is the only one to follow a relation is not redundant.",
+            source="Michel, Levy & Neubig 2019, *Are Sixteen Heads Really Better than One?*, sections 3 and 4; the "
+            "random orders are an addition of this lab.",
+            prediction="Heads are removed after training, the least important first. How many can go without harm?",
+            options={
+                "none": "none can go",
+                "half": "up to half of them can go",
+                "most": "more than half of them can go",
+            },
+            outcome=predictions.of_removal,
+            statements=statements.of_removal,
+            look=look.of_removal,
+        ),
+    }
+)
+MOST_HEADS, WIDTHS, MOST_WEIGHT, MOST_SEED = 16, (16, 32, 48, 64), 100.0, 2**31 - 1
+
+
+def experiment_named(name: str | None) -> str:
+    """The experiment with this name or number; the first experiment for anything else."""
+    by_number = {str(number): key for number, key in enumerate(EXPERIMENTS, 1)}
+    return name if name and name in EXPERIMENTS else by_number.get(name or "", IDENTICAL)
+
+
+def faults(settings: Settings) -> dict[Field, SettingError]:
+    """The invalid settings, each with its error; empty when the experiment can be run."""
+    experiment = EXPERIMENTS[settings.experiment]
+    checks = {
+        "seed": _whole("The seed", settings.seed, 0, MOST_SEED),
+        "d_model": _width(settings.d_model),
+        "steps": _whole("The number of steps", settings.steps, 1, experiment.most_steps),
+        "heads": _whole("The number of heads", settings.heads, 2, MOST_HEADS),
+        "weight": _weight(settings.weight),
+    }
+    errors = {name: error for name, error in checks.items() if error is not None and name in experiment.asks}
+    if "heads" in experiment.asks and not errors.keys() & {"heads", "d_model"}:
+        error = undivided(settings.d_model, settings.heads, 2, MOST_HEADS)
+        errors |= {"heads": error} if error else {}
+    return {name: errors[name] for name in experiment.asks if name in errors}
+
+
+def check(settings: Settings) -> None:
+    """Raise SettingError for the first invalid setting."""
+    for error in faults(settings).values():
+        raise error
+
+
+def _whole(name: str, value: int, least: int, most: int) -> SettingError | None:
+    if least <= value <= most:
+        return None
+    return SettingError(f"{name} is {value}.", f"It can be {least:,} to {most:,}.")
+
+
+def _width(value: int) -> SettingError | None:
+    """Check that d_model is a multiple of 16, so that every head is aligned alike in memory and rounded alike (see
+    :mod:`mha_viz.training.attention`)."""
+    if value in WIDTHS:
+        return None
+    return SettingError(f"d_model is {value}.", f"It can be {', '.join(map(str, WIDTHS[:-1]))} or {WIDTHS[-1]}.")
+
+
+def _weight(value: float) -> SettingError | None:
+    if 0 <= value <= MOST_WEIGHT:
+        return None
+    reward = "A negative λ would reward heads for being alike. " if value < 0 else ""
+    return SettingError(f"λ is {value:g}.", f"{reward}It can be 0 to {MOST_WEIGHT:g}.")
+
+
+def limits(settings: Settings) -> tuple[str, ...]:
+    """Why an experiment with these settings cannot show what it is meant to show; empty for settings that can."""
+    experiment = EXPERIMENTS[settings.experiment]
+    cuts = experiment.layers(settings)
+    is_whole = any(shape.cut == OVERLAPPING and shape.seen == shape.d_model for shape in cuts.values())
+    is_narrow = experiment.layers is not _of_each_count and any(shape.d_k == 1 for shape in cuts.values())
+    notes = {
+        f"With {settings.heads} heads a random chunk is the whole vector: “random chunks” and “in full” are the same "
+        "layer, started differently.": is_whole,
+        "With 2 heads there are two orders only, one of them by importance, so random removal is nearly the same.":
+            experiment.removes_heads and settings.heads == 2,
+        "With d_k = 1 a query is a single number, so all queries of a head rank the keys in one order or in its "
+        "reverse.": is_narrow,
+        "With λ = 0 there is no penalty: both trainings are the same.":
+            experiment.is_penalised and settings.weight == 0,
+        f"After {counted(settings.steps, 'step')} a layer has learned next to nothing.": settings.steps < 10,
+    }  # fmt: skip
+    return tuple(note for note, holds in notes.items() if holds)
+
+
+def compared(expected: str, result: Result) -> str:
+    """One sentence on what was expected and what happened. ``expected``: the name of an option."""
+    experiment = EXPERIMENTS[result.settings.experiment]
+    outcome = experiment.outcome(result)
+    happened = experiment.options[outcome.option]
+    if outcome.option == expected:
+        return f"As you expected, {happened}: {outcome.evidence}."
+    return f"You expected that {experiment.options[expected]}; in this run {happened}: {outcome.evidence}."
+
+
+def stored_at(experiment: str) -> Path:
+    """The file that holds the result of an experiment's default settings."""
+    return asset("lab") / f"{experiment}.npz"
+
+
+@cache
+def stored(experiment: str) -> Result:
+    """The result of an experiment's default settings, shipped with the app. Raises ResultUnreadable."""
+    try:
+        data = stored_at(experiment).read_bytes()
+    except OSError as error:
+        raise ResultUnreadable(f"The stored result of “{experiment}” is missing.", "Run the experiment.") from error
+    return from_bytes(data)

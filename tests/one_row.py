@@ -87,13 +87,20 @@ def the_quantity_is_found(folder: Path) -> None:
     assert DOUBLED.about in page.said
 
 
-def the_measure_is_found() -> None:
-    """In the table of a reading, and in what the page says of each head."""
+def the_measure_is_found(folder: Path) -> None:
+    """In the table of a reading, in what the page says of each head, and in a table of a study: its mean."""
     import mha_viz as mv
     from tests.page_session import PageSession
 
     attention = mv.load("toy").encode(TEXT)
     assert attention.measures()["corner"]["L0H0"] == attention.weights[0, 0, 0, 0]
+    sentences = ("The cat sat .", "The dog that barked ran .")
+    (folder / "two.txt").write_text("\n".join(sentences), "utf-8")
+    table = mv.profile(folder / "two.txt", "toy").tables["measures"]
+    readings = [mv.load("toy").encode(text).weights[:, :, 0, 0] for text in sentences]
+    assert table["measure"].unique().tolist() == ["corner"]
+    np.testing.assert_allclose(table["mean"], np.mean(readings, axis=0).ravel(), rtol=1e-6)
+    assert set(table["sentences"]) == {2}
     shown = PageSession({"model": "toy", "text": TEXT}).shown().header["metrics"]
     assert "weight of the first token on itself" in [one["label"] for one in shown]
 
@@ -114,6 +121,6 @@ if __name__ == "__main__":
     with pytest.MonkeyPatch.context() as patch:
         readers_are_copies(patch)
         the_quantity_is_found(Path(sys.argv[1]))
-        the_measure_is_found()
+        the_measure_is_found(Path(sys.argv[1]))
         the_verb_is_found()
     print("found")

@@ -7,7 +7,7 @@ its help text in the app.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -16,26 +16,28 @@ import numpy.typing as npt
 
 from mha_viz.analysis import patterns
 from mha_viz.analysis.distance import entropy as nats_of
-from mha_viz.analysis.reduce import Ordinary, largest_ordinary
+from mha_viz.analysis.reduce import Ordinary, Running, Sums, largest_ordinary
 from mha_viz.analysis.roles import share
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.tensors import each_layer
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.text import is_punctuation
 
+MEASURES = "measures"  # the table of those that a profile has no other table for
 PerHead = npt.NDArray[np.float64]  # [layer, head]
 Measure = Callable[[Attention], PerHead]
 
 
 class Metric(NamedTuple):
-    """A number per head: its stable name, its label on screen, its unit ("share" or "nats"), its function, and the
-    detail of the role that heads get if they have a high value over a corpus."""
+    """A number per head: its stable name, its label on screen, its unit ("share" or "nats"), its function, the detail
+    of the role that heads get if they have a high value over a corpus, and the table of a profile that it is in."""
 
     name: str
     label: str
     unit: str
     measure: Measure
     detail: str
+    table: str
 
     @property
     def help(self) -> str:
@@ -48,12 +50,13 @@ METRICS: Mapping[str, Metric] = MappingProxyType(_metrics)
 
 
 def metric(
-    label: str, unit: str = "share", detail: str = ""
+    label: str, unit: str = "share", detail: str = "", table: str = MEASURES
 ) -> Callable[[Callable[[Attention], PerHead]], Callable[[Attention], PerHead]]:
-    """Register a per-head metric under the name of its function; ``detail`` is given if the role has another name."""
+    """Register a per-head metric under the name of its function; ``detail`` is given if the role has another name,
+    ``table`` if a profile has its own sums for it. Of any other, a profile has the mean over the sentences."""
 
     def register(measure: Measure) -> Measure:
-        _metrics[measure.__name__] = Metric(measure.__name__, label, unit, measure, detail or measure.__name__)
+        _metrics[measure.__name__] = Metric(measure.__name__, label, unit, measure, detail or measure.__name__, table)
         return measure
 
     return register
@@ -96,37 +99,37 @@ def _shared(attention: Attention, total: npt.ArrayLike, rows: int | None = None)
     return share(total, count).reshape(attention.layers, attention.heads)
 
 
-@metric("previous token")
+@metric("previous token", table="position")
 def previous(attention: Attention) -> PerHead:
     """Mean weight from a token to the token before it."""
     return mass_at(attention, -1)
 
 
-@metric("next token", detail="next")
+@metric("next token", detail="next", table="position")
 def following(attention: Attention) -> PerHead:
     """Mean weight from a token to the token after it."""
     return mass_at(attention, 1)
 
 
-@metric("same token")
+@metric("same token", table="position")
 def same(attention: Attention) -> PerHead:
     """Mean weight from a token to itself."""
     return mass_at(attention, 0)
 
 
-@metric("on [CLS]")
+@metric("on [CLS]", table="delimiter")
 def cls(attention: Attention) -> PerHead:
     """Mean weight that a row gives to the special token at the start ([CLS], <s>)."""
     return _shared(attention, patterns.mass_on_start(_batch(attention), _ordinary(attention)))
 
 
-@metric("on [SEP]")
+@metric("on [SEP]", table="delimiter")
 def sep(attention: Attention) -> PerHead:
     """Mean weight that a row gives to the other special tokens ([SEP], </s>)."""
     return _shared(attention, patterns.mass_on_end(_batch(attention), _ordinary(attention)))
 
 
-@metric("on punctuation")
+@metric("on punctuation", table="delimiter")
 def punctuation(attention: Attention) -> PerHead:
     """Mean weight that a row gives to pieces made of punctuation only."""
     text = attention.keys
@@ -134,7 +137,7 @@ def punctuation(attention: Attention) -> PerHead:
     return _shared(attention, patterns.mass_on(_batch(attention), np.array(marks)))
 
 
-@metric("entropy", unit="nats")
+@metric("entropy", unit="nats", table="entropy")
 def entropy(attention: Attention) -> PerHead:
     """Mean entropy of a row: 0 when all weight is on one token, ln(n) when it is spread evenly."""
     if not QUANTITIES[attention.quantity].is_share:  # rows that do not sum to 1 have no entropy
@@ -146,3 +149,19 @@ def entropy(attention: Attention) -> PerHead:
 def measure_all(attention: Attention) -> dict[str, PerHead]:
     """Every registered metric of one reading, by name."""
     return {name: m.measure(attention) for name, m in METRICS.items()}
+
+
+def over_corpus() -> list[Metric]:
+    """The metrics whose mean over the sentences of a corpus is in a profile's table MEASURES."""
+    return [metric for metric in METRICS.values() if metric.table == MEASURES]
+
+
+def summed(readings: Sequence[Attention]) -> Running:
+    """For each metric of :func:`over_corpus`, by name: [2, head], its sum over the readings for which it is defined,
+    and their number. Heads are in the order L0H0, L0H1, …"""
+    return {metric.name: _summed([metric.measure(reading) for reading in readings]) for metric in over_corpus()}
+
+
+def _summed(values: Sequence[PerHead]) -> Sums:
+    of_heads = np.reshape(values, (len(values), -1))
+    return np.stack((np.nansum(of_heads, axis=0), np.isfinite(of_heads).sum(axis=0)))

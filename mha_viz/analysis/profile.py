@@ -67,6 +67,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "position": ("layer", "head", "offset", "mass", "share_of_maxima", "mass_in_word", "rows_in_word"),
         "delimiter": ("layer", "head", "cls", "sep", "punctuation"),
         "entropy": ("layer", "head", "nats", "normalised"),
+        "measures": ("layer", "head", "measure", "mean", "sentences"),  # of analysis.metrics
         "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL, DOCUMENTS),
         "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
         "coreference_chosen": (
@@ -90,6 +91,7 @@ UNTRAINED = (
     "position",
     "delimiter",
     "entropy",
+    "measures",
     "coreference",
     "uas",
     "gap",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mha_viz.analysis import metrics
 from mha_viz.analysis.coreference import Coreference
 from mha_viz.analysis.distance import Distances
 from mha_viz.analysis.patterns import Patterns
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined
+from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import decided, gap_sums
@@ -91,10 +93,18 @@ def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sum
     patterns, distances = Patterns(sums.heads), Distances(sums.heads)
     patterns.add(batch, distances.add(batch))
     _put(sums, name, patterns=patterns.sums, distances=distances.sums)
+    if metrics.over_corpus():
+        _put(sums, name, measures=metrics.summed([*_readings(encoder, batch)]))
     if sums.selection is not None:
         sums.selection.add(batch)
     if shard.trees:
         _add_trees(shard, batch, places, sums, name)
+
+
+def _readings(encoder: Encoder, batch: Batch) -> Iterator[Attention]:
+    of_heads = batch.weights.reshape(encoder.layers, encoder.heads, *batch.weights.shape[1:])
+    for at, pieces in enumerate(batch.pieces):
+        yield Attention(encoder.name, encoder.revision, pieces.tokenized(), of_heads[:, :, at])
 
 
 def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums, name: str) -> None:
@@ -150,6 +160,7 @@ class Pass(NamedTuple):
     syntax: Running
     coreference: Running
     gap: Running
+    measures: Running
 
     @classmethod
     def of(cls, sums: Sums, name: str) -> Pass:
@@ -160,6 +171,7 @@ class Pass(NamedTuple):
             Distances(heads).sums,
             Syntax(sums.relations, heads, documents).sums,
             Coreference(heads, documents).sums,
+            {},
             {},
         )
         return cls(*({**arrays, **sums.of(f"{name}/{of}")} for of, arrays in zip(cls._fields, zeros, strict=True)))

@@ -21,6 +21,7 @@ import numpy as np
 
 from mha_viz.analysis.evidence import Selection
 from mha_viz.analysis.intervals import Documents
+from mha_viz.analysis.metrics import over_corpus
 from mha_viz.analysis.profile import DEFINITIONS, Profile
 from mha_viz.analysis.syntax import Relations, cases, gold
 from mha_viz.corpus.excerpts import Span, excerpts
@@ -126,7 +127,8 @@ class Run:
         self.total = len(self.models) * sum(sum(texts.lengths) for texts in self.texts.values())
         self.done = 0
         of_model = [models[0].name, models[0].revision]
-        self.key = json.dumps([of_model, corpus.digest, DEFINITIONS, SEED, list(self.models)])
+        measured = [metric.name for metric in over_corpus()]
+        self.key = json.dumps([of_model, corpus.digest, DEFINITIONS, SEED, list(self.models), *measured])
         self._saved = time.monotonic()
 
     def check(self) -> None:

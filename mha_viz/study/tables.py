@@ -17,6 +17,7 @@ from mha_viz.analysis.coreference import BASELINES, TYPES
 from mha_viz.analysis.distance import divergences
 from mha_viz.analysis.findings import OTHER
 from mha_viz.analysis.intervals import Documents, wilson, with_cases
+from mha_viz.analysis.metrics import MEASURES
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, best_offset, best_upos
 from mha_viz.attention import Head
@@ -167,6 +168,8 @@ def _pass_tables(of_pass: Pass, heads: list[Head], measured: Measured) -> dict[s
         "entropy": _frame("entropy", _entropy(of_pass, heads)),
         "distance": _frame("distance", _distance(of_pass, heads)),
     }
+    if of_pass.measures:
+        frames[MEASURES] = _frame(MEASURES, _measures(of_pass, heads))
     if measured.corpus.has_trees:
         frames["uas"] = _frame("uas", _counted(heads, of_pass.syntax["edge_count"], of_pass.syntax["edges"]))
     if measured.corpus.has_chains:
@@ -206,6 +209,12 @@ def _entropy(of_pass: Pass, heads: list[Head]) -> Rows:
     nats, normalised = roles.share(sums["nats"], sums["rows"]), roles.share(sums["normalised"], sums["sentences"])
     for at, head in enumerate(heads):
         yield (*head, nats[at], normalised[at])
+
+
+def _measures(of_pass: Pass, heads: list[Head]) -> Rows:
+    for name, (total, sentences) in sorted(of_pass.measures.items()):
+        for at, head in enumerate(heads):
+            yield (*head, name, roles.share(total, sentences)[at], int(sentences[at]))
 
 
 def _distance(of_pass: Pass, heads: list[Head]) -> Rows:

@@ -148,7 +148,7 @@ def _pair(what: PageRequest, attention: Attention, head: Head) -> tuple[int, int
 def strongest(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
     """The pair of ordinary tokens with the largest weight, keeping ``query`` or ``key`` if given; two different tokens
     if the text has two."""
-    ordinary = np.array([not token.special for token in attention.text.tokens])
+    ordinary = np.logical_not(attention.text.special)
     weights = attention[head] * (ordinary[:, None] & ordinary[None, :]) + 1e-9
     weights = weights * np.where(np.eye(len(weights)), 1e-4, 1)
     if query is not None:

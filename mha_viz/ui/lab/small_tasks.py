@@ -158,7 +158,7 @@ def _link(words: Attention, task: SmallTask) -> Numbers:
 
 
 def _ordinary(words: Attention) -> list[int]:
-    return [place for place, token in enumerate(words.queries.tokens) if not token.special]
+    return [place for place, special in enumerate(words.queries.special) if not special]
 
 
 MEASURES: Mapping[str, TaskMeasure] = MappingProxyType(

@@ -113,6 +113,11 @@ def test_every_room_keeps_to_its_budget() -> None:
     assert {room: count for room, count in lines.items() if count > LINES[room]} == {}
 
 
+def test_one_module_reads_and_writes_the_url() -> None:
+    shell = (ROOT / PACKAGE / "ui").rglob("*.py")
+    assert [path.name for path in shell if "st.query_params" in path.read_text("utf-8")] == ["address.py"]
+
+
 def test_two_classes_of_one_name_are_found() -> None:
     modules_by_class = public_classes({"a": "class One: ...\nclass _Two: ...", "b": "class One: ...\nclass _Two: ..."})
     assert modules_by_class == {"One": ["a", "b"]}

@@ -211,13 +211,13 @@ def download(model: catalog.Model) -> None:
         complain(failure)
         with st.container(horizontal=True):
             st.button("Try again", key="try_again", on_click=office().forget_failure, args=(model,))
-            _way_back(address.read(address.now()))
+            _way_back(address.url().where)
         return
     try:
         job = downloads.start(model)
     except MhaVizError as error:
         complain(error)
-        _way_back(address.read(address.now()))
+        _way_back(address.url().where)
         return
     _progress(job, model)
 
@@ -249,7 +249,7 @@ def _progress(job: Job, model: catalog.Model) -> None:
 def _cancel(job: Job) -> None:
     job.let_go()
     st.session_state[CANCELLED] = True
-    _go_back(address.read(st.query_params.to_dict()).before)
+    _go_back(address.url().where.before)
 
 
 def _way_back(where: Address) -> None:
@@ -343,5 +343,5 @@ def _offer_multilingual(attention: Attention) -> None:
 
 @guarded()
 def _read_multilingual() -> None:
-    before = shown_model(address.read(st.query_params.to_dict()))
+    before = shown_model(address.url().where)
     address.go(model=MULTILINGUAL, before=before, **dict.fromkeys(address.OF_THIS_MODEL))

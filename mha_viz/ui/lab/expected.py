@@ -16,7 +16,7 @@ PAST = ("run", "step", "arm", "tour")  # a link with one of these shows a result
 
 def is_answered() -> bool:
     """True if the visitor has answered, or has opened a link that shows a result."""
-    return any(name in st.query_params for name in (PARAMETER, *PAST))
+    return any(name in address.now() for name in (PARAMETER, *PAST))
 
 
 def ask(experiment: str) -> None:
@@ -46,7 +46,7 @@ def show_outcome(result: Result) -> None:
 
 
 def _guess(experiment: str) -> str | None:
-    guess = st.query_params.get(PARAMETER, "")
+    guess = address.now().get(PARAMETER, "")
     return guess if guess in PREDICTIONS[experiment].options else None
 
 

@@ -27,8 +27,8 @@ def show() -> None:
     """Show the page for the request in the URL."""
     style.apply("lab")
     say_complaint()
-    experiment = record.experiment_named(st.query_params.get("experiment"))
-    linked_settings = read(experiment, st.query_params.get("run"))
+    experiment = record.experiment_named(address.now().get("experiment"))
+    linked_settings = read(experiment, address.now().get("run"))
     _menu(experiment)
     entitle("Why heads differ", WORDS[experiment].short)
     left, right = st.columns([7, 4], gap="large")
@@ -92,7 +92,7 @@ def _answer(experiment: str, run: Result | None) -> None:
 def _wanted(linked_settings: Settings) -> Result | None:
     """The result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
-    if "run" in st.query_params:
+    if "run" in address.now():
         done = trainings().result(linked_settings)
         if done is not None:
             return done

@@ -57,7 +57,7 @@ def show() -> None:
     st.markdown("## Small tasks")
     st.markdown("Each shows four real heads on one sentence. The answer is measured on that sentence.")
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
-    wanted_task = st.query_params.get(TASK)
+    wanted_task = address.now().get(TASK)
     st.session_state["small_task"] = wanted_task if wanted_task in numbers else None  # with the URL's value in its key
     st.pills("Task", numbers, key="small_task", on_change=_on_task, label_visibility="collapsed")
     if wanted_task in numbers:
@@ -78,7 +78,7 @@ def _open(task: SmallTask) -> None:
         st.markdown(f"### {plain(task.task)}")
     st.markdown(f"*{plain(task.text)}*")
     player({**frames(_recording(task, words), 0, theme())}, "small_task_maps", lambda: None)
-    wanted_answer = st.query_params.get(ANSWER)
+    wanted_answer = address.now().get(ANSWER)
     st.session_state["small_answer"] = wanted_answer if wanted_answer in task.heads else None
     st.radio(
         "Your answer", task.heads, index=None, key="small_answer", horizontal=True, on_change=_on_answer,

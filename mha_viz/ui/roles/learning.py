@@ -140,7 +140,7 @@ def charts() -> list[PageChart]:
 def step_in_view(toy: str = MODEL) -> int:
     """The training step in the URL; the first saved one unless the URL names another saved one."""
     saved_steps = snapshots.steps(asset(toy))
-    wanted_step = st.query_params.get(PARAMETER, "")
+    wanted_step = address.now().get(PARAMETER, "")
     return int(wanted_step) if wanted_step in map(str, saved_steps) else saved_steps[0]
 
 
@@ -160,7 +160,7 @@ def _on_step(toy: str) -> None:
 
 def trained() -> str:
     """The training that the URL asks for, one of TRAININGS."""
-    wanted = st.query_params.get(TRAINING, "")
+    wanted = address.now().get(TRAINING, "")
     return wanted if wanted in TRAININGS else MODEL
 
 

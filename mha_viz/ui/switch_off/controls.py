@@ -135,4 +135,4 @@ def _turn(chart: str) -> None:
 
 
 def _off_now() -> tuple[Head, ...]:
-    return address.read(st.query_params.to_dict()).off
+    return address.url().where.off

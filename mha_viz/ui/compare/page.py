@@ -22,7 +22,8 @@ from mha_viz.models import catalog
 from mha_viz.request import PARTS, Request
 from mha_viz.ui import address, inference, navigation, request, takeaway, tray, two_stacks
 from mha_viz.ui.address import Address, Url
-from mha_viz.ui.asking import on_second
+from mha_viz.ui.asking import second_text
+from mha_viz.ui.bound import bound
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.compare import head_map, publish, quantity
 from mha_viz.ui.components.compare import compare as component
@@ -97,24 +98,12 @@ def _choice(pins: Tray) -> str:
     labels = SHOWS | {"tray": f"Compared heads ({len(pins)})"}
     wanted_view = address.now().get("show")
     current = wanted_view if wanted_view in SHOWS else "tray" if pins else "similar"
-    st.session_state["show"] = current  # with the URL's value in its key, so that Back and links move the control too
-    st.segmented_control(
-        "What to compare",
-        list(SHOWS),
-        format_func=labels.__getitem__,
-        key="show",
-        required=True,
-        on_change=_on_choice,
-        label_visibility="collapsed",
-        wrap=True,
-    )
+    bound(
+        st.segmented_control, "What to compare", "show", current, list(SHOWS),
+        change=lambda chosen: {"show": chosen, **_fresh(chosen)},
+        format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True,
+    )  # fmt: skip
     return current
-
-
-@guarded()
-def _on_choice() -> None:
-    chosen = st.session_state["show"]
-    address.go(show=chosen, **_fresh(chosen))
 
 
 def _fresh(shown: str) -> dict[str, str | None]:
@@ -278,15 +267,10 @@ def _word(attention: Attention, head: Head, what: Url) -> list[Panel]:
     second = what.where.second
     if second is None:
         second = what.text.replace(*MINIMAL_PAIR[1:]) if what.text == MINIMAL_PAIR[0] else what.text
-    st.session_state["second"] = second
-    st.text_input(
-        "Change a word, then press Enter",
-        key="second",
-        max_chars=2_000,
-        on_change=on_second,
-        args=("second",),
-        kwargs=_fresh("word"),
-    )
+    bound(
+        st.text_input, "Change a word, then press Enter", "second", second,
+        change=lambda typed: {**second_text(typed), **_fresh("word")}, max_chars=2_000,
+    )  # fmt: skip
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
         where = replace(what.where, second=None, off=())  # here the second sentence is the text
@@ -324,9 +308,11 @@ def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
     here = [m.name for m in others if ready(m)]
     wanted_model = what.where.second_model
     current = wanted_model if wanted_model in names else (here or names)[0]
-    st.session_state["with"] = current
     labels = {m.name: m.label for m in others}  # menus render no Markdown
-    st.selectbox("Compare with", names, format_func=labels.__getitem__, key="with", on_change=_on_model, width=340)
+    bound(
+        st.selectbox, "Compare with", "with", current, names, change=lambda name: {"with": name, **_fresh("models")},
+        format_func=labels.__getitem__, width=340,
+    )  # fmt: skip
     model = catalog.resolve(current)
     if not ready(model):
         _missing(model, "This comparison needs")
@@ -339,11 +325,6 @@ def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
     closeness = f": the head there that is most similar word by word ({nats:.3f} nats)" if nats is not None else ""
     st.markdown(f"{both(head)} beside {both(similar)} of {plain(model.label)}{closeness}.")
     return [Panel(attention, head), Panel(other, similar)]
-
-
-@guarded()
-def _on_model() -> None:
-    address.go(**{"with": st.session_state["with"]}, **_fresh("models"))
 
 
 def _draw(

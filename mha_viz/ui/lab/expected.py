@@ -7,7 +7,8 @@ import streamlit as st
 from mha_viz.training.predictions import PREDICTIONS, compared
 from mha_viz.training.record import Result
 from mha_viz.ui import address
-from mha_viz.ui.parts import formulas, guarded, plain
+from mha_viz.ui.bound import bound
+from mha_viz.ui.parts import formulas, plain
 
 PARAMETER = "guess"
 SKIP = "skip"
@@ -23,16 +24,16 @@ def ask(experiment: str) -> None:
     """Ask what will happen. No option is preselected."""
     prediction = PREDICTIONS[experiment]
     guess = _guess(experiment)
-    key = f"lab_guess_{experiment}"
-    st.session_state[key] = guess  # with the URL's value in its key
-    st.radio(
+    bound(
+        st.radio,
         f"**What do you expect?** {formulas(prediction.question)}",
+        PARAMETER,
+        guess,
         list(prediction.options),
+        change=lambda chosen: {PARAMETER: chosen or SKIP},
+        key=f"lab_guess_{experiment}",
         index=None,
-        key=key,
         format_func=lambda option: _capital(prediction.options[option]),
-        on_change=_on_guess,
-        args=(key,),
     )
     if not is_answered():
         st.button("Skip: show the run", key="lab_skip", on_click=address.go, kwargs={PARAMETER: SKIP})
@@ -52,8 +53,3 @@ def _guess(experiment: str) -> str | None:
 
 def _capital(clause: str) -> str:
     return clause[:1].upper() + clause[1:]
-
-
-@guarded()
-def _on_guess(key: str) -> None:
-    address.go(**{PARAMETER: st.session_state[key] or SKIP})

@@ -11,11 +11,12 @@ from mha_viz.training import record
 from mha_viz.training.look import is_seen_in_play, look
 from mha_viz.training.record import EXPERIMENTS, Result, Settings
 from mha_viz.ui import address, classroom, navigation, style
+from mha_viz.ui.bound import Changes, bound
 from mha_viz.ui.lab import expected, result, settings
 from mha_viz.ui.lab.link import read
 from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.lab.words import LANGUAGE, WORDS
-from mha_viz.ui.parts import complain, entitle, formulas, guarded, remark, say_complaint, theme
+from mha_viz.ui.parts import complain, entitle, formulas, remark, say_complaint, theme
 
 TOYS = {  # by the name of the model
     "toy": "How a masked model learned four questions about sentences",
@@ -60,22 +61,23 @@ def _toys() -> None:
 def _menu(experiment: str) -> None:
     st.markdown("## Why heads differ")
     st.markdown(LANGUAGE, width=900)
-    st.session_state["lab_experiment"] = experiment  # so that Back and links move the controls too
-    st.pills(
+    bound(
+        st.pills,
         "Experiment",
+        "experiment",
+        experiment,
         list(EXPERIMENTS),
+        change=_experiment,
         key="lab_experiment",
         format_func=lambda name: f"{EXPERIMENTS[name].number} · {formulas(WORDS[name].short)}",
-        on_change=_on_experiment,
         label_visibility="collapsed",
     )
 
 
-@guarded()
-def _on_experiment() -> None:
-    chosen = st.session_state["lab_experiment"]
-    if chosen is not None:  # a second click on the same one must not deselect it
-        address.go(experiment=chosen, **dict.fromkeys((*settings.OF_THIS_RUN, expected.PARAMETER)))
+def _experiment(chosen: str | None) -> Changes | None:
+    if chosen is None:  # a second click on the same one must not deselect it
+        return None
+    return {"experiment": chosen, **dict.fromkeys((*settings.OF_THIS_RUN, expected.PARAMETER))}
 
 
 def _answer(experiment: str, run: Result | None) -> None:

@@ -1,11 +1,11 @@
 """A sentence, every head at a glance, one head in full."""
 
-from mha_viz.ui import frame, request, two_stacks
+from mha_viz.ui import address, frame, request, two_stacks
 from mha_viz.ui.explore import page as explore
 from mha_viz.ui.explore import shared_keys, skeleton
 
 frame.view()
-what = request.page_request()
+what = address.url()
 request.ask(what, explore.introduction(what))
 two_stacks.controls(what.where)
 attention = skeleton.requested_reading(what)

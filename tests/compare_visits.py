@@ -8,7 +8,7 @@ from typing import Any
 
 from mha_viz.attention import Head
 from mha_viz.request import Request
-from mha_viz.ui.request import examples
+from mha_viz.ui.address import examples
 from mha_viz.ui.tray import Pin
 from tests.page_session import PageSession
 

@@ -15,7 +15,7 @@ from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.files.assets import page_files, page_name
+from mha_viz.files.assets import page_files
 from mha_viz.ui.navigation import LEAVING
 from mha_viz.ui.parts import UNFORESEEN
 from tests.packets import Unpacked, unpack
@@ -53,7 +53,7 @@ class PageSession:
             link = self.at.get("page_link")[0].proto
             self.at.query_params.clear()
             self.at.query_params.update(parse_qsl(link.query_string))
-            self.at.switch_page(str(next(file for file in page_files() if page_name(file) == link.label))).run()
+            self.at.switch_page(str(page_files()[link.label])).run()
             self._check()
         assert LEAVING not in self.at.session_state
 

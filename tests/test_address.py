@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 from mha_viz.attention import Head
 from mha_viz.errors import UnknownHead
 from mha_viz.figures.packet import packet
+from mha_viz.files.assets import page_files
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import LONG, MAX_ENCODED, MAX_OTHER, VIEW, Address, CaseInLink, accepted, bounded, fits, read
 from tests import hostile, lanes
 from tests.page_scripts import ask_packet
+from tests.page_session import PageSession
 from tests.readings import reading
 
 GOOD = {
@@ -254,10 +257,29 @@ def test_a_url_of_many_parameters_is_cut_at_once(monkeypatch: pytest.MonkeyPatch
 
     given = Given({f"name{i}": "x" * 600 for i in range(3000)} | {"y" * 100: "1"})
     monkeypatch.setattr(address.st, "query_params", given)
-    assert address.shorten()
+    with address.held() as cut_short:
+        assert cut_short
+        assert address.now() == written[0]
     assert len(written) == 1, "each change by itself would send the whole URL"
     assert len(written[0]) == address.MAX_PARAMETERS
     assert all(len(value) <= address.MAX_OTHER for value in written[0].values())
+
+
+@pytest.mark.parametrize("page", page_files())
+def test_a_run_of_a_page_reads_the_url_once(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            calls.append(function.__name__)
+            return function(*given)
+
+        return call
+
+    for function in (address._given, address._address):
+        monkeypatch.setattr(address, function.__name__, counted(function))
+    PageSession({"text": "The cat sat.", "model": "toy"}, f"pages/{page_files()[page].name}")
+    assert sorted(calls) == ["_address", "_given"]
 
 
 def test_a_case_names_a_head_and_a_word_as_query_or_key() -> None:

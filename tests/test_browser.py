@@ -7,7 +7,7 @@ from functools import partial
 
 from playwright.sync_api import expect
 
-from mha_viz.ui.request import examples
+from mha_viz.ui.address import examples
 from tests.browser_tab import BrowserTab
 
 FIRST = examples()[0]["text"]

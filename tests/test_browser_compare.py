@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 from mha_viz.attention import Head
 from mha_viz.request import Request
 from mha_viz.ui import tray
-from mha_viz.ui.request import examples
+from mha_viz.ui.address import examples
 from mha_viz.ui.tray import Pin
 from tests.browser_tab import PHONE, BrowserTab
 

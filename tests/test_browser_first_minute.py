@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from benchmarks.chromium import Traffic
 from mha_viz.browser import bundle
 from mha_viz.figures.theme import DARK, LIGHT
-from mha_viz.ui.request import examples
+from mha_viz.ui.address import examples
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab
 from tests.waiting import until
 

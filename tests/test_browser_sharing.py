@@ -12,8 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from mha_viz.models.encoder import Encoder
-from mha_viz.ui.address import fits
-from mha_viz.ui.request import examples
+from mha_viz.ui.address import examples, fits
 from tests import hostile, lanes
 from tests.app_server import AppServer
 from tests.browser_tab import FRAMES, BrowserTab

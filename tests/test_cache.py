@@ -18,8 +18,8 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.reader import verbs
 from mha_viz.request import Request
+from mha_viz.ui.address import examples
 from mha_viz.ui.cache import WAITING, Office, first_reading
-from mha_viz.ui.request import examples
 from mha_viz.ui.shelves import Shelf
 from tests.waiting import PATIENCE
 

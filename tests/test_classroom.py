@@ -7,7 +7,6 @@ import json
 import re
 import zlib
 from html import unescape
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pytest
@@ -19,7 +18,7 @@ from mha_viz.errors import LessonFull
 from mha_viz.figures.chart import Axis, Chart, Line, Margin, Plot, Points
 from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.theme import LIGHT
-from mha_viz.files.assets import page_files, page_name
+from mha_viz.files.assets import page_files
 from mha_viz.ui import classroom, lesson
 from mha_viz.ui.classroom import LARGER
 from mha_viz.ui.lesson import MAX_ENCODED, MAX_REMARK, MOST, LessonView
@@ -132,16 +131,16 @@ def test_a_lesson_leads_through_its_views() -> None:
     assert "view=2" in link.proto.query_string
 
 
-@pytest.mark.parametrize("file", page_files(), ids=page_name)
-def test_a_view_has_no_parameters_of_other_pages_and_none_complains(file: Path) -> None:
+@pytest.mark.parametrize("name", page_files())
+def test_a_view_has_no_parameters_of_other_pages_and_none_complains(name: str) -> None:
     seen = {name: value for place in PLACES.values() for name, value in place.url.items()} | {"part": "2"}
-    views = lesson.add((), page_name(file), {**seen, "model": "toy", "head": "L1H1", "off": "L1H0"}, "")
+    views = lesson.add((), name, {**seen, "model": "toy", "head": "L1H1", "off": "L1H0"}, "")
     for parameters in ({**views[0].parameters, "view": "1"}, {"part": "1"}):  # as older links count views
-        there = PageSession({**parameters, "class": "1", "lesson": lesson.write(views) or ""}, str(file))
+        there = PageSession({**parameters, "class": "1", "lesson": lesson.write(views) or ""}, str(page_files()[name]))
         assert "Part of this link could not be used" not in there.said
     page_of = {"show": "compare", "kinds": "roles", "divide": "inside_a_head", "experiment": "why_heads_differ"}
-    for name, page in {**page_of, "task": "questions"}.items():
-        assert (name in views[0].parameters) == (page == page_name(file))
+    for parameter, page in {**page_of, "task": "questions"}.items():
+        assert (parameter in views[0].parameters) == (page == name)
 
 
 EXPLORED = {
@@ -151,7 +150,7 @@ EXPLORED = {
 }
 
 
-@pytest.mark.parametrize("page", [page_name(file) for file in page_files()])
+@pytest.mark.parametrize("page", page_files())
 def test_what_was_chosen_on_explore_is_not_in_a_view_of_a_page_that_does_not_read_it(page: str) -> None:
     drawings = {"unit", "special", "links", "scale", "shown", "pin"}
     of_the_answer = {"place", "word", "second"}

@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 3_750,
     "text": 530,
     "training": 2_190,
-    "ui": 12_100,
+    "ui": 12_150,
     "": 860,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
@@ -111,6 +111,11 @@ def test_every_room_keeps_to_its_budget() -> None:
         lines[room_of(path)] += len(path.read_text("utf-8").splitlines())
     assert lines.keys() == LINES.keys()
     assert {room: count for room, count in lines.items() if count > LINES[room]} == {}
+
+
+def test_one_module_reads_and_writes_the_url() -> None:
+    shell = (ROOT / PACKAGE / "ui").rglob("*.py")
+    assert [path.name for path in shell if "st.query_params" in path.read_text("utf-8")] == ["address.py"]
 
 
 def test_two_classes_of_one_name_are_found() -> None:

@@ -51,7 +51,7 @@ def test_cross_attention_of_a_written_target_comes_first(visit: Visit) -> None:
     assert next(iter(matrices.values())).shape == (header["n"], header["keys"]["n"])
     assert "Target, written by the model one token at a time: “" in page.said
     assert "are not defined here" in page.said
-    assert page.at.segmented_control(key="part_cross").value == "cross"
+    assert page.at.segmented_control(key="part").value == "cross"
     assert page.at.text_input(key="target_").value == ""
     page.view(head="L1H1", pin="q1")
     assert (page.url["head"], page.url["pin"]) == ("L1H1", "q1")
@@ -89,17 +89,17 @@ def test_each_part_is_drawn_from_its_link(part: str, visit: Visit) -> None:
 
 def test_another_part_changes_the_address_and_forgets_what_it_has_not(visit: Visit) -> None:
     page = visit(target=TARGET, head="L2H3", pin="q2")
-    page.at.segmented_control(key="part_cross").set_value("decoder").run()
+    page.at.segmented_control(key="part").set_value("decoder").run()
     page.check()
     assert page.url["part"] == "decoder"
     assert page.url["head"] == "L2H3"
     assert "pin" not in page.url
-    page.at.segmented_control(key="part_decoder").set_value("encoder").run()
+    page.at.segmented_control(key="part").set_value("encoder").run()
     page.check()
     assert "head" not in page.url
     assert page.shown().header["layers"] == ENCODER_LAYERS
     assert not any(one.key and one.key.startswith("target_") for one in page.at.text_input)
-    page.at.segmented_control(key="part_encoder").set_value("cross").run()
+    page.at.segmented_control(key="part").set_value("cross").run()
     page.check()
     assert "part" not in page.url
     assert page.url["target"] == TARGET
@@ -183,7 +183,7 @@ def test_other_pages_say_what_they_cannot_do(page: str, words: str, visit: Visit
 @pytest.mark.parametrize(("part", "show"), lanes.covering(PARTS[::-1], ("map", "similar", "layer", "word")))
 def test_heads_of_one_part_are_compared(part: str, show: str, visit: Visit) -> None:
     page = visit("pages/20_compare.py", show=show, part=part, target=TARGET, second="The dog was tired.")
-    assert page.at.segmented_control(key=f"part_{part}").value == part
+    assert page.at.segmented_control(key="part").value == part
     assert ("columns" in panels(page)) == (part == "cross")
 
 

@@ -15,10 +15,9 @@ from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
-from mha_viz.ui.address import MAX_ENCODED
+from mha_viz.ui.address import MAX_ENCODED, examples
 from mha_viz.ui.cache import office
 from mha_viz.ui.parts import plain
-from mha_viz.ui.request import examples
 from tests import hostile, lanes
 from tests.page_session import PageSession
 from tests.waiting import PATIENCE

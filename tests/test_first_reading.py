@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mha_viz.models.encoder import Encoder
+from mha_viz.ui.address import examples
 from mha_viz.ui.cache import first_reading
-from mha_viz.ui.request import examples
 
 
 def test_the_stored_reading_is_the_live_one(minilm: Encoder) -> None:

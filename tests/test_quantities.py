@@ -378,7 +378,7 @@ def test_explore_draws_gradients_of_an_answer(no_hub: None) -> None:
         assert np.abs(matrix - reading.weights[divmod(number, 4)]).max() < 1e-4 * np.abs(reading.weights).max()
     question = question_about(toy, MASKED)
     assert f"log p of “{question.word}” at token 3" in page.said
-    page.at.text_input(key=f"word_{question.word}_3").set_value("sees").run()
+    page.at.text_input(key="word_3").set_value("sees").run()
     page.check()
     assert page.url["word"] == "sees"
     assert "log p of “sees” at token 3" in page.said
@@ -406,7 +406,7 @@ def test_a_gradient_that_cannot_be_asked_for_is_said_once(no_hub: None) -> None:
     page = PageSession({"text": TEXT, "shown": "gradient"})
     assert page.said.count("cannot predict words") == 1
     assert "quantity" not in page.shown().header  # the weights stay
-    page.at.text_input(key="second_").set_value("A dog lay there.").run()
+    page.at.text_input(key="second_text_").set_value("A dog lay there.").run()
     page.check()
     assert page.url["second"] == "A dog lay there."
     assert page.shown().header["quantity"] == "gradient"

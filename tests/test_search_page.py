@@ -9,13 +9,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from mha_viz.files.assets import page_files, page_name
+from mha_viz.files.assets import page_files
 from tests.few_sentences import read_few
 from tests.page_session import PageSession, press
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
-PAGES = {page_name(file): f"pages/{file.name}" for file in page_files()}
+PAGES = {name: f"pages/{file.name}" for name, file in page_files().items()}
 
 
 @pytest.fixture(autouse=True)

@@ -75,11 +75,12 @@ def _from_pronouns(attention: Attention) -> metrics.PerHead:
 
 def _link(attention: Attention, asks: Callable[[str], bool], earlier: bool = False) -> metrics.PerHead:
     words = attention.by_words()
-    ordinary = [i for i, t in enumerate(words.text.tokens) if not t.special and not is_punctuation(t.text)]
+    text = words.text
+    ordinary = [i for i, t in enumerate(text.tokens) if not (text.special[i] or is_punctuation(t.text))]
     block = words.weights[:, :, ordinary][..., ordinary]
-    among = np.array(
-        [[asks(words.text.tokens[i].text) and (j < i if earlier else j != i) for j in ordinary] for i in ordinary]
-    )
+    asking = np.array([asks(text.tokens[i].text) for i in ordinary], bool)
+    back = np.subtract.outer(ordinary, ordinary)  # [from, to]: how far back a word looks
+    among = asking[:, None] & (back > 0 if earlier else back != 0)
     if not among.any():
         return np.zeros(block.shape[:2])
     strongest: metrics.PerHead = np.where(among, block, 0).max(axis=(2, 3)).astype(np.float64)

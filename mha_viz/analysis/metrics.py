@@ -86,7 +86,7 @@ def _batch(attention: Attention) -> Weights:
 
 
 def _ordinary(attention: Attention) -> Ordinary:
-    return np.array([not token.special for token in attention.keys.tokens])
+    return np.logical_not(attention.keys.special)
 
 
 def _undefined(attention: Attention) -> PerHead:

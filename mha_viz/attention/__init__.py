@@ -314,7 +314,7 @@ class Attention:
 
     def every_head(self) -> tuple[Head, ...]:
         """All heads in order: L0H0, L0H1, …"""
-        return tuple(Head(layer, head) for layer in range(self.layers) for head in range(self.heads))
+        return tuple(Head(*place) for place in np.ndindex(*self.weights.shape[:2]))
 
     def by_words(self) -> Attention:
         """One row and column per word: attention *to* a word is the sum over its pieces, *from* a word the mean.
@@ -344,10 +344,10 @@ class Attention:
 
         Raises EmptyText if one axis has only special tokens.
         """
-        rows, columns = ([i for i, t in enumerate(text.tokens) if not t.special] for text in (self.queries, self.keys))
-        if not rows or not columns:
+        rows, columns = (np.flatnonzero(np.logical_not(text.special)) for text in (self.queries, self.keys))
+        if not rows.size or not columns.size:
             raise EmptyText("Without special tokens nothing is left to show.", "Type at least one word.")
-        drop = [i for i, t in enumerate(self.keys.tokens) if t.special]
+        drop = np.flatnonzero(self.keys.special)
         whole = self.weights[:, :, rows, :]  # rows of ordinary tokens, all columns
         hidden = whole[..., drop].sum(axis=3, dtype=np.float64)
         if not QUANTITIES[self.quantity].is_share:
@@ -368,7 +368,7 @@ class Attention:
             left = weights.sum(axis=3, keepdims=True)
             uniform = np.float32(1 / len(keys))
             weights = np.divide(weights, left, out=np.full_like(weights, uniform), where=left > 1e-12)
-        before = self.hidden[:, :, [not t.special for t in self.queries.tokens]]
+        before = self.hidden[:, :, np.logical_not(self.queries.special)]
         return self._next(
             SPECIAL_HIDDEN,
             queries,

@@ -143,7 +143,7 @@ def packet(
     if not everything and is_coarse(attention):
         bits = COARSE_BITS
     full = attention.every_head() if whole else full_heads(attention, wanted)
-    special = [t.special for t in attention.keys.tokens]
+    special = attention.keys.special
     signed = QUANTITIES[attention.quantity].is_signed
     layers, numbers = zip(*full, strict=True)
     parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
@@ -238,7 +238,7 @@ def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
     rows evenly.
     """
     n = len(text)
-    isolated = {i for i, t in enumerate(text.tokens) if t.special}
+    isolated = {i for i, special in enumerate(text.special) if special}
     isolated = set(sorted(isolated)[:ISOLATED_SPECIALS])
     width = max(1, math.ceil((n - len(isolated)) / max(1, side - 2 * len(isolated))))
     starts: list[int] = []
@@ -297,21 +297,21 @@ def requested(attention: Attention) -> dict[str, object]:
 
 
 def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails: Overview) -> dict[str, object]:
-    text = attention.queries
+    text, heads = attention.queries, attention.heads
     return {
         "key": attention.key,
         "of": belongs_to(attention),
         "start": asdict(start),
         "model": attention.model,
         "layers": attention.layers,
-        "heads": attention.heads,
+        "heads": heads,
         "together": together(attention),
         **_axis_tokens(text),
         **({"keys": _axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **requested(attention),
-        "full": [h.place(attention.heads) for h in full],
+        "full": [head.place(heads) for head in full],
         "metrics": thumbnails.metrics,
         "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
@@ -323,7 +323,7 @@ def _axis_tokens(text: TokenizedText) -> dict[str, object]:
         "n": len(text),
         "tokens": [t.text for t in text.tokens],
         "segments": [t.segment for t in text.tokens],
-        "special": [int(t.special) for t in text.tokens],
+        "special": [*map(int, text.special)],
         "groups": [list(g) for g in text.groups],
         "words": [t.text for t in text.by_words().tokens],
     }

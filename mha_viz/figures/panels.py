@@ -118,7 +118,7 @@ def _source(editable: bool | Sequence[int], panel: int) -> int | None:
 def _packet(reading: _Reading) -> bytes:
     """One reading: its heads in full, and the fields of its text that are needed for words, labels and spans."""
     attention, heads = reading
-    special = [t.special for t in attention.keys.tokens]
+    special = attention.keys.special
     header = _header(attention, heads, Start(), Overview([], {}, b""))
     more: dict[str, object] = {"revision": attention.revision, "steps": clean(steps(attention))}
     more |= _typed(attention.queries)

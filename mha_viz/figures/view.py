@@ -135,7 +135,7 @@ def _side(text: TokenizedText, view: View, letter: str) -> tuple[Unit, ...]:
     names = (text.by_words() if view.unit == "words" else text).tokens
     groups = text.groups if view.unit == "words" else tuple((i,) for i in range(len(text)))
     every = (
-        Unit(name.text, group, text.tokens[group[0]].special, text.tokens[group[0]].segment)
+        Unit(name.text, group, text.special[group[0]], text.tokens[group[0]].segment)
         for name, group in zip(names, groups, strict=True)
     )
     is_whole = view.side == "all" or all(t.segment == 0 for t in text.tokens)

@@ -4,8 +4,10 @@ own."""
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 HOME = "MHA_VIZ_HOME"
 
@@ -24,14 +26,11 @@ def asset(name: str) -> Path:
 
 
 @cache
-def page_files() -> tuple[Path, ...]:
-    """One file per page, in the order of their numbers."""
-    return tuple(sorted((app_root() / "pages").glob("[0-9]*_*.py")))
-
-
-def page_name(file: Path) -> str:
-    """The page's place in the URL: its file's name without the number."""
-    return file.stem.split("_", 1)[1]
+def page_files() -> Mapping[str, Path]:
+    """The file of each page, in the order of their numbers, by its place in the URL: its file's name without the
+    number."""
+    files = sorted((app_root() / "pages").glob("[0-9]*_*.py"))
+    return MappingProxyType({file.stem.split("_", 1)[1]: file for file in files})
 
 
 def home() -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.types import Scope
 from streamlit import config
 
-from mha_viz.files.assets import page_files, page_name
+from mha_viz.files.assets import page_files
 
 STREAM = "_stcore/stream"
 HEALTH = "_stcore/health"
@@ -30,4 +30,4 @@ def below(scope: Scope) -> str:
 
 def pages() -> frozenset[str]:
     """The paths of the app's pages: "" for the first, and the name of each."""
-    return frozenset({"", *(page_name(file) for file in page_files())})
+    return frozenset({"", *page_files()})

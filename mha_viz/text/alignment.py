@@ -25,15 +25,16 @@ def align(a: TokenizedText, b: TokenizedText) -> Alignment:
     """The units of ``b`` that correspond to those of ``a``: by character spans if the typed text is the same, otherwise
     by words in order (ignoring case), as many as possible."""
     first, second = a.by_words().tokens, b.by_words().tokens
-    same = _in_order([_alike(t) for t in first], [_alike(t) for t in second])
+    same = _in_order(_alike(a.by_words()), _alike(b.by_words()))
     if (a.text, a.pair) == (b.text, b.pair):
         same = _by_span(first, second, same)
         return Alignment(tuple(same), tuple(same))
     return Alignment(tuple(same), tuple(_replaced(first, second, same)))
 
 
-def _alike(token: Token) -> str:
-    return "\0" if token.special else token.text.casefold()  # [CLS] corresponds to <s>
+def _alike(words: TokenizedText) -> list[str]:
+    """The words without case; all special tokens are alike: [CLS] corresponds to <s>."""
+    return ["\0" if special else t.text.casefold() for t, special in zip(words.tokens, words.special, strict=True)]
 
 
 def _in_order(a: Sequence[str], b: Sequence[str]) -> list[int | None]:

@@ -85,6 +85,11 @@ class TokenizedText:
                 groups.append([index])
         return tuple(tuple(group) for group in groups)
 
+    @cached_property
+    def special(self) -> tuple[bool, ...]:
+        """Whether each token is special."""
+        return tuple(token.special for token in self.tokens)
+
     def typed(self, token: Token) -> str:
         """The characters that ``token`` was read from; empty for tokens that the model added."""
         return (self.text, self.pair)[token.segment][token.start : token.end] if token.start is not None else ""
@@ -92,6 +97,10 @@ class TokenizedText:
     def by_words(self) -> TokenizedText:
         """The same text with one token per word; special tokens stay. The ``groups`` of this text map back to its
         tokens."""
+        return self._by_words
+
+    @cached_property
+    def _by_words(self) -> TokenizedText:
         return replace(self, tokens=tuple(self._word(g) for g in self.groups), unit="words")
 
     def without_special(self) -> TokenizedText:

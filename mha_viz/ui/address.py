@@ -1,15 +1,19 @@
 """The URL is the state of a page: what it may contain, and what it contains now.
 
-Reading never raises: values that are out of range or unknown are ignored and named in ``complaints``.
+A run of a page reads it once (:func:`held`); no other module reads or writes it. Reading never raises: values that are
+out of range or unknown are ignored and named in ``complaints``.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate, islice
 from typing import Literal, NamedTuple, cast
 from urllib.parse import quote
@@ -20,11 +24,13 @@ from mha_viz.analysis.removal import ORDERS
 from mha_viz.attention import Head
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES
-from mha_viz.errors import UnknownHead
+from mha_viz.errors import CorpusError, UnknownHead
+from mha_viz.files.assets import asset
 from mha_viz.heads import from_link
 from mha_viz.request import CROSS, METHODS, PARTS
 from mha_viz.text import clean
 from mha_viz.ui import lesson, tray
+from mha_viz.ui.annotated import Annotated, annotated, bare, words_of
 
 # The most bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8
 # kB.
@@ -121,9 +127,87 @@ class Address:
     complaints: tuple[str, ...] = field(default=())
 
 
+@cache
+def examples() -> tuple[dict[str, str], ...]:
+    """The example sentences: text, look (what to look for), pair (if any), and head and pin for the default model."""
+    return tuple(json.loads(asset("examples.json").read_text("utf-8")))
+
+
+class Url:
+    """The parameters of a URL, each with one value and as long as is read, the address in them, and the text."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self.parameters = bounded(given)
+
+    @cached_property
+    def where(self) -> Address:
+        """What the URL asks for, parsed when it is first used."""
+        return _address(self.parameters)
+
+    @cached_property
+    def text(self) -> str:
+        """The text, or the first example if the URL has none."""
+        return examples()[0]["text"] if self.where.text is None else self.where.text
+
+    @cached_property
+    def gold(self) -> Annotated | None:
+        """The annotation of the text, if it has any and it can be read."""
+        with suppress(CorpusError):
+            return None if self.where.pair else annotated(self.text)
+        return None
+
+    @property
+    def sentence(self) -> str:
+        """The text as a sentence: of pasted CoNLL-U, its words."""
+        return self.gold.text if self.gold and self.gold.pasted else self.text
+
+    def to_pin(self, shown: str) -> str:
+        """The text to store with a compared head, so that it is read again as the same words: for CoNLL-U, the
+        annotation rather than ``shown``."""
+        words = words_of(self.text) if shown == self.sentence and not self.where.pair else None
+        return bare(words) if words and words != words_of(shown) else shown
+
+
+_held: ContextVar[Url] = ContextVar("url_of_this_run")
+
+
+@contextmanager
+def held() -> Iterator[list[str]]:
+    """Read the URL once for all that runs in the block, and cut it to the part that is read. Yields the names of the
+    parameters that were cut, except for the two sentences, whose cut the page reports."""
+    given = _given()
+    asked = Url(given)
+    if asked.parameters != given:
+        st.query_params.from_dict(asked.parameters)  # all together, because each single change would send the whole URL
+    counted = ("text", "pair", "typed")
+    token = _held.set(asked)
+    try:
+        yield [n for n in given if len(asked.parameters.get(n, "")) < len(given[n]) and n not in counted]
+    finally:
+        _held.reset(token)
+
+
+def _given() -> dict[str, str]:
+    given = st.query_params
+    return given.to_dict() | {name: ".".join(given.get_all(name)) for name in MANY if name in given}
+
+
+def url() -> Url:
+    """The URL as the run of the page holds it; in a callback or a part that runs by itself, as it is now."""
+    return _held.get(None) or Url(_given())
+
+
+def now() -> dict[str, str]:
+    """The parameters of the URL, each with one value."""
+    return dict(url().parameters)
+
+
 def read(parameters: Mapping[str, str]) -> Address:
     """The address in a URL's parameters."""
-    parameters = bounded(parameters)
+    return Url(parameters).where
+
+
+def _address(parameters: Mapping[str, str]) -> Address:
     good, odd = _matching(parameters, VIEW)
     off, how = from_link(parameters.get("off", "")), parameters.get("how", METHODS[0])
     case = _case(parameters.get("case"))
@@ -197,17 +281,6 @@ def bounded(parameters: Mapping[str, str]) -> dict[str, str]:
     return short
 
 
-def shorten() -> list[str]:
-    """Cut the URL to the part that is read, so that all modules see the same. Returns the names of the parameters that
-    were cut, except for the two sentences, whose cut the page reports."""
-    given = now()
-    short = bounded(given)
-    if short != given:
-        st.query_params.from_dict(short)  # all together, because each single change would send the whole URL
-    counted = ("text", "pair", "typed")
-    return [name for name in given if len(short.get(name, "")) < len(given[name]) and name not in counted]
-
-
 def fits(text: str, pair: str) -> tuple[str, str]:
     """The beginnings of both sentences that fit into a link with the compared heads; a short one leaves its room to the
     other."""
@@ -219,7 +292,7 @@ def fits(text: str, pair: str) -> tuple[str, str]:
 
 def room_for(*names: str) -> int:
     """The bytes that are left for these parameters in the link of this page, beside its other long ones."""
-    return MAX_ENCODED - _length(st.query_params.to_dict(), [name for name in LONG if name not in names])
+    return MAX_ENCODED - _length(url().parameters, [name for name in LONG if name not in names])
 
 
 def _length(parameters: Mapping[str, str], names: Sequence[str]) -> int:
@@ -256,15 +329,9 @@ def pair_of(value: str | None, count: int) -> tuple[int, int] | None:
     return two if two and max(two) < count and two[0] != two[1] else None
 
 
-def now() -> dict[str, str]:
-    """The parameters of the URL, each with one value."""
-    given = st.query_params
-    return given.to_dict() | {name: ".".join(given.get_all(name)) for name in MANY if name in given}
-
-
 def in_class() -> bool:
     """True if the page is in the view for a class."""
-    return st.query_params.get(CLASS) == "1"
+    return url().parameters.get(CLASS) == "1"
 
 
 def go(**changes: str | None) -> None:
@@ -274,7 +341,14 @@ def go(**changes: str | None) -> None:
     after = {name: value for name, value in {**before, **changes}.items() if value is not None}
     if _length(after, ["tray"]) > max(_length(before, ["tray"]), MAX_ENCODED - _length(after, LONG[:-1])):
         raise tray.too_long()
-    st.query_params.from_dict(after)
+    open_at(after)
+
+
+def open_at(parameters: Mapping[str, str]) -> None:
+    """Set all parameters of the URL as one step of the browser's history."""
+    st.query_params.from_dict(parameters)
+    if _held.get(None):
+        _held.set(Url(parameters))
 
 
 def _head(name: str | None) -> Head | None:

@@ -14,7 +14,8 @@ from mha_viz.request import COSINE, MASK, Question, Request
 from mha_viz.text import clean
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import MAX_WORD, Address
-from mha_viz.ui.parts import complain, complain_later, guarded, remark
+from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.parts import complain, remark
 
 WAITING = "Asking the model…"
 
@@ -48,52 +49,35 @@ def controls(of: Question | None, where: Address) -> None:
             _places(of)
         if where.word or (of is not None and of.kind != COSINE):
             word, place = (of.word, of.place) if of is not None else (where.word, 0)
-            key = f"word_{word}_{place}"
-            st.text_input(
-                "Word to follow", word, key=key, max_chars=MAX_WORD, width=180, on_change=_on_word, args=(key,)
-            )
-        second = where.second or ""
-        key = f"second_{second}"
-        st.text_input(
-            "Second text, to measure how similar the two are",
-            second,
-            key=key,
-            max_chars=2_000,
-            on_change=on_second,
-            args=(key,),
-        )
+            key = f"word_{place}"
+            bound(st.text_input, "Word to follow", "word", word, change=_word, key=key, max_chars=MAX_WORD, width=180)
+        bound(
+            st.text_input, "Second text, to measure how similar the two are", "second", where.second or "",
+            change=second_text, key="second_text", keeps=True, max_chars=2_000,
+        )  # fmt: skip
 
 
 def _places(of: Question) -> None:
-    key = f"place_{of.place}"
-    st.selectbox(
+    bound(
+        st.selectbox,
         "Masked token",
+        "place",
+        of.place,
         of.places,
-        index=of.places.index(of.place),
+        change=lambda place: {"place": str(place), "word": None, "want": None},
         format_func=lambda place: f"number {of.places.index(place) + 1} of {len(of.places)}",
-        key=key,
         width=160,
-        on_change=_on_place,
-        args=(key,),
     )
 
 
-@guarded()
-def _on_place(key: str) -> None:
-    address.go(place=str(int(st.session_state[key])), word=None, want=None)
+def _word(typed: str) -> Changes:
+    return {"word": clean(typed)[:MAX_WORD].strip() or None}
 
 
-@guarded()
-def _on_word(key: str) -> None:
-    address.go(word=clean(st.session_state[key])[:MAX_WORD].strip() or None)
-
-
-@guarded()
-def on_second(key: str, **changes: str | None) -> None:
-    """A second text was typed into the field with this key; sets it in the URL together with ``changes``."""
-    second = clean(st.session_state[key])
+def second_text(typed: str) -> Changes:
+    """What a second text sets in the URL. Raises TextError if it does not fit into a link."""
+    second = clean(typed)
     if len(quote(second)) > address.room_for("second"):
         remedy = "Shorten one of them, or remove a compared head with a long text."
-        complain_later(TextError("This sentence and the first are together too long for the page’s link.", remedy))
-        return
-    address.go(second=second, **changes)
+        raise TextError("This sentence and the first are together too long for the page’s link.", remedy)
+    return {"second": second}

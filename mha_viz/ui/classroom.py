@@ -114,7 +114,7 @@ def _with_lesson(views: Lesson, number: int) -> dict[str, str]:
 
 @guarded()
 def _open(parameters: dict[str, str]) -> None:
-    st.query_params.from_dict(parameters)
+    address.open_at(parameters)
 
 
 def _page(pages: Sequence[Any], name: str) -> Any:
@@ -154,7 +154,7 @@ def _builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
 
 @guarded()
 def _add(page: str) -> None:
-    views, _ = lesson.read(st.query_params.get(PARAMETER))
+    views, _ = lesson.read(address.now().get(PARAMETER))
     seen = {**(_full() if page in WITH_A_TEXT else {}), **address.now()}
     more = lesson.add(views, page, seen, str(st.session_state.get("lesson_remark", "")))
     address.go(**{PARAMETER: lesson.write(more), NUMBER: str(len(more)), **dict.fromkeys(_old(address.now()))})
@@ -163,13 +163,13 @@ def _add(page: str) -> None:
 
 @guarded()
 def _remove(number: int) -> None:
-    views, _ = lesson.read(st.query_params.get(PARAMETER))
+    views, _ = lesson.read(address.now().get(PARAMETER))
     left = lesson.write(lesson.remove(views, number))
     address.go(**{PARAMETER: left, NUMBER: None, **dict.fromkeys(_old(address.now()))})
 
 
 def _full() -> dict[str, str]:
-    return request.full(request.page_request())
+    return request.full(address.url())
 
 
 # ---- The QR code ----------------------------------------------------------------------------------------------

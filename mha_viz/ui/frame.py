@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from html import escape
@@ -37,7 +38,11 @@ def show() -> None:
     process.prepare()  # without one, as under `streamlit run app.py`
     warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
     st.set_page_config(page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
-    cut_short = address.shorten()
+    with address.held() as cut_short:
+        _show(cut_short)
+
+
+def _show(cut_short: Sequence[str]) -> None:
     every_page = pages()
     here = st.navigation(every_page, position="hidden")
     navigation.depart(here)
@@ -81,7 +86,7 @@ def on_script_error(error: Exception) -> bool:
 
 def _subject() -> list[str]:
     """What the URL asks for, in the words of a page title; a page that can be more specific sets its own."""
-    where = address.read(address.now())
+    where = address.url().where
     subject = [str(where.head)] if where.head else []
     if where.model:
         with suppress(MhaVizError):
@@ -133,7 +138,7 @@ def _share(here: Any) -> None:
     """The “Copy link” button of a page without a sentence field."""
     if here.url_path not in SAVED or address.in_class():
         return
-    full = request.full(request.page_request()) if here.url_path in ("compare", "roles") else {}
+    full = request.full(address.url()) if here.url_path in ("compare", "roles") else {}
     share({"model": full["model"]} if here.url_path == "roles" else full, SAVED[here.url_path])
 
 

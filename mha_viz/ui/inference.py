@@ -211,13 +211,13 @@ def download(model: catalog.Model) -> None:
         complain(failure)
         with st.container(horizontal=True):
             st.button("Try again", key="try_again", on_click=office().forget_failure, args=(model,))
-            _way_back(address.read(address.now()))
+            _way_back(address.url().where)
         return
     try:
         job = downloads.start(model)
     except MhaVizError as error:
         complain(error)
-        _way_back(address.read(address.now()))
+        _way_back(address.url().where)
         return
     _progress(job, model)
 
@@ -249,7 +249,7 @@ def _progress(job: Job, model: catalog.Model) -> None:
 def _cancel(job: Job) -> None:
     job.let_go()
     st.session_state[CANCELLED] = True
-    _go_back(address.read(st.query_params.to_dict()).before)
+    _go_back(address.url().where.before)
 
 
 def _way_back(where: Address) -> None:
@@ -298,7 +298,7 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
 def say_unknown(attention: Attention) -> None:
     """Say which words the tokenizer has no piece for: the model reads [UNK] in their place."""
     texts = (attention.queries, attention.keys) if attention.is_cross else (attention.text,)
-    words = [t for text in texts for t in text.by_words().tokens if not t.special]
+    words = [t for text in texts for t in text.by_words().without_special().tokens]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
     if unknown and all(not t.known for t in words):
         remark("The tokenizer knows none of these words; the model reads only [UNK], so these links say little.")
@@ -318,10 +318,11 @@ def split_words(attention: Attention) -> str:
     if two_stacks.is_part(attention):  # a target may be in any language
         return ""
     text = attention.text
+    words = text.by_words()
     counts = {
         word.text.casefold(): len(group)
-        for word, group in zip(text.by_words().tokens, text.groups, strict=True)
-        if not word.special and any(character.isalpha() for character in word.text)
+        for word, special, group in zip(words.tokens, words.special, text.groups, strict=True)
+        if not special and any(character.isalpha() for character in word.text)
     }
     split = sum(count > 1 for count in counts.values())
     if len(counts) < LEAST_WORDS or split < IN_PIECES * len(counts) or ENGLISH & counts.keys():
@@ -342,5 +343,5 @@ def _offer_multilingual(attention: Attention) -> None:
 
 @guarded()
 def _read_multilingual() -> None:
-    before = shown_model(address.read(st.query_params.to_dict()))
+    before = shown_model(address.url().where)
     address.go(model=MULTILINGUAL, before=before, **dict.fromkeys(address.OF_THIS_MODEL))

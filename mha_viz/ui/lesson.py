@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from mha_viz.errors import LessonFull
-from mha_viz.files.assets import page_files, page_name
+from mha_viz.files.assets import page_files
 from mha_viz.text import clean
 
 PARAMETER, NUMBER, OLD_NUMBER = "lesson", "view", "part"
@@ -77,7 +77,7 @@ def _entries(value: str) -> list[Any] | None:
 def _view(entry: Any) -> LessonView | None:
     with suppress(ValueError, TypeError):
         page, query, remark = entry
-        if page in map(page_name, page_files()) and isinstance(query, str) and isinstance(remark, str):
+        if page in page_files() and isinstance(query, str) and isinstance(remark, str):
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
             return LessonView(page, _of_this_page(page, dict(pairs)), clean(remark)[:MAX_REMARK])
     return None

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import streamlit as st
 
-from mha_viz.files.assets import page_files, page_name
+from mha_viz.files.assets import page_files
 
 LEAVING = "leaving"  # in the session, and the key of the link
 
 
 def pages() -> list[st.Page]:
     """One page per file of ``pages/``, in the order of their numbers; the file's name is the URL path."""
-    return [_page(file) for file in page_files()]
+    first = next(iter(page_files()))
+    return [_page(name, file, name == first) for name, file in page_files().items()]
 
 
 def page(name: str) -> st.Page:
     """The page called ``name``, as in its file's name."""
-    return next(_page(file) for file in page_files() if page_name(file) == name.replace(" ", "_"))
+    path = name.replace(" ", "_")
+    return _page(path, page_files()[path], path == next(iter(page_files())))
 
 
 def leave(name: str, parameters: Mapping[str, str]) -> None:
@@ -39,6 +41,5 @@ def depart(here: st.Page) -> None:
             st.page_link(page(name), label=name, query_params=parameters)
 
 
-def _page(file: Path) -> st.Page:
-    name = page_name(file)
-    return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=file == page_files()[0])
+def _page(name: str, file: Path, is_first: bool = False) -> st.Page:
+    return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=is_first)

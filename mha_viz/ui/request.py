@@ -2,70 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
-
-import streamlit as st
 
 from mha_viz.attention import Attention
 from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.errors import CorpusError, MhaVizError
+from mha_viz.errors import MhaVizError
 from mha_viz.figures.packet import Start
-from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, inference, tour
-from mha_viz.ui.address import Address
-from mha_viz.ui.annotated import Annotated, annotated, bare, words_of
+from mha_viz.ui.address import Url, examples
 from mha_viz.ui.cache import ready
 from mha_viz.ui.components.sentence import sentence
 from mha_viz.ui.parts import guarded, message, sent, whole
 
-
-@dataclass(frozen=True)
-class PageRequest:
-    """What the URL asks for (``where``), with the first example if it has no text."""
-
-    text: str
-    where: Address
-
-    @property
-    def sentence(self) -> str:
-        """The text as a sentence: of pasted CoNLL-U, its words."""
-        annotation = self.gold()
-        return annotation.text if annotation and annotation.pasted else self.text
-
-    def to_pin(self, shown: str) -> str:
-        """The text to store with a compared head, so that it is read again as the same words: for CoNLL-U, the
-        annotation rather than ``shown``."""
-        words = words_of(self.text) if shown == self.sentence and not self.where.pair else None
-        return bare(words) if words and words != words_of(shown) else shown
-
-    def gold(self) -> Annotated | None:
-        """The annotation of the text, if it has any and it can be read."""
-        with suppress(CorpusError):
-            return None if self.where.pair else annotated(self.text)
-        return None
-
-
-def page_request() -> PageRequest:
-    """The current request of the URL."""
-    where = address.read(st.query_params.to_dict())
-    return PageRequest(examples()[0]["text"] if where.text is None else where.text, where)
-
-
-@cache
-def examples() -> tuple[dict[str, str], ...]:
-    """The example sentences: text, look (what to look for), pair (if any), and head and pin for the default model."""
-    return tuple(json.loads(asset("examples.json").read_text("utf-8")))
-
-
 # ---- Input --------------------------------------------------------------------------------------------
 
 
-def ask(what: PageRequest, intro: str = "") -> None:
+def ask(what: Url, intro: str = "") -> None:
     """The sentence in large type below ``intro``, with examples and model menu. What to look for names heads of the
     default model."""
     model = what.where.model or catalog.default().name
@@ -88,7 +42,7 @@ def ask(what: PageRequest, intro: str = "") -> None:
     sentence(content, "sentence", _on_read, _on_example, _on_model)
 
 
-def _look(what: PageRequest, model: str) -> dict[str, object]:
+def _look(what: Url, model: str) -> dict[str, object]:
     """What to look for in an example; if another head is open, also a button to the example's own. Empty during the
     tour, which has its own explanations."""
     example = _example(what)
@@ -108,7 +62,7 @@ def _look_and_answer(example: dict[str, str]) -> tuple[str, str]:
     return (f"{question}?", rest) if mark and address.in_class() else (example["look"], "")
 
 
-def full(what: PageRequest) -> dict[str, str]:
+def full(what: Url) -> dict[str, str]:
     """The parameters that a link needs in addition to the URL to show the same where the defaults differ."""
     model = inference.shown_model(what.where) or catalog.default().name
     return {"text": what.text, "model": model} | open_on_first_view()
@@ -121,7 +75,7 @@ def _label(name: str) -> str:
     return name
 
 
-def _example(what: PageRequest) -> dict[str, str]:
+def _example(what: Url) -> dict[str, str]:
     """The example with the shown text, or an empty dictionary."""
     typed = (what.text, what.where.pair)
     return next((e for e in examples() if (e["text"], e.get("pair", "")) == typed), {})
@@ -130,7 +84,7 @@ def _example(what: PageRequest) -> dict[str, str]:
 @guarded()
 def _on_read() -> None:
     typed = message("sentence", "read")
-    text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), page_request()
+    text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), address.url()
     same = text == what.sentence and not pair.strip()  # CoNLL-U stays unchanged as long as its words are not edited
     _read_next(what.text if same else text, pair)
 
@@ -161,12 +115,12 @@ def _on_model() -> None:
         if ready(catalog.resolve(name)):
             address.go(model=chosen, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
             return
-    address.go(model=chosen, before=inference.shown_model(page_request().where))
+    address.go(model=chosen, before=inference.shown_model(address.url().where))
 
 
 def open_on_first_view() -> dict[str, str]:
     """What the Explore page opens without parameters in the URL: the head, and the token held in it."""
-    what = page_request()
+    what = address.url()
     if what.where.head or what.where.case or QUANTITIES[what.where.quantity].of_layers:
         return {}
     with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
@@ -175,7 +129,7 @@ def open_on_first_view() -> dict[str, str]:
     return {}
 
 
-def opened_first(what: PageRequest, attention: Attention) -> Start:
+def opened_first(what: Url, attention: Attention) -> Start:
     """What is open if the URL names no head."""
     if QUANTITIES[attention.quantity].of_layers:  # one map per layer; the last one covers all layers
         return Start(f"L{attention.layers - 1}H0")
@@ -187,13 +141,13 @@ def opened_first(what: PageRequest, attention: Attention) -> Start:
     return _opened_first(what, attention.model)
 
 
-def _opened_first(what: PageRequest, model: str) -> Start:
+def _opened_first(what: Url, model: str) -> Start:
     if model != catalog.DEFAULT:
         return Start()
     example = _example(what)
     return Start(example.get("head", "L3H1"), None if hides_an_answer(what, model) else example.get("pin"))
 
 
-def hides_an_answer(what: PageRequest, model: str) -> bool:
+def hides_an_answer(what: Url, model: str) -> bool:
     """Whether the page asks a class a question whose answer is hidden, so that nothing else may say it."""
     return bool(_look(what, model)["answer"])

@@ -19,12 +19,12 @@ from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.text import clean
 from mha_viz.ui import address, head_search, navigation, two_stacks
+from mha_viz.ui.address import Url
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.search import search
 from mha_viz.ui.head_search import Group, HeadAnswer
 from mha_viz.ui.parts import guarded, message, sent, whole
-from mha_viz.ui.request import PageRequest, page_request
 from mha_viz.ui.studies import given, studies
 
 KEY = "search"
@@ -98,7 +98,7 @@ def _group(group: Group, here: str) -> dict[str, Any]:
 def answer_groups(typed: str) -> list[Group]:
     """What the model on the page has for the query, the most certain kind of answer first. Raises what the model
     raises, and Busy."""
-    what = page_request()
+    what = address.url()
     model = catalog.resolve(what.where.model) if what.where.model else catalog.default()
     findings = studies().roles(model)
     heads = head_search.named(typed)
@@ -126,7 +126,7 @@ def _tables(model: catalog.Model) -> Callable[[str], Any]:
     return table
 
 
-def _linked(typed: str, model: catalog.Model, what: PageRequest) -> Group | None:
+def _linked(typed: str, model: catalog.Model, what: Url) -> Group | None:
     words = head_search.two_words(typed)
     text = f"{what.sentence} {what.where.pair}".casefold()
     if words is None or not (two_stacks.has_two(model) or all(word in text for word in words)):
@@ -134,7 +134,7 @@ def _linked(typed: str, model: catalog.Model, what: PageRequest) -> Group | None
     return head_search.between_words(words, _reading(model, what))
 
 
-def _reading(model: catalog.Model, what: PageRequest) -> Attention:
+def _reading(model: catalog.Model, what: Url) -> Attention:
     request = Request(model.name, what.text, what.where.pair)
     if not (office().has_reading(request) or ready(model)):
         request = replace(request, model=catalog.default().name)  # whose picture is shown meanwhile

@@ -53,7 +53,7 @@ def step_number(parameters: Mapping[str, Any]) -> int | None:
 
 def link(pages: Sequence[Any], here: Any) -> None:
     """The link to the tour; a visitor whose URL has no parameters gets it as an invitation."""
-    url = st.query_params.to_dict()
+    url = address.now()
     if step_number(url) is None:
         with st.container(key="tour_way", width="content"):
             _to(pages, here, 1, "Tour" if url else ":primary[New here?] :primary[A tour in six steps]", "first")
@@ -62,7 +62,7 @@ def link(pages: Sequence[Any], here: Any) -> None:
 def show(pages: Sequence[Any], here: Any) -> None:
     """The step in the URL, with buttons for the next and the previous step and for leaving; on another page, the way
     back to the step's page."""
-    url = st.query_params.to_dict()
+    url = address.now()
     at = step_number(url)
     if at is None:
         return
@@ -108,7 +108,7 @@ def _to(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:
     """A control that leads to a step: a link if the step is on another page, a button if it is on this one. A link to
     the open page would leave the address bar unchanged, and a button that switches pages would add two entries to the
     browser's history."""
-    staying = {name: value for name, value in st.query_params.to_dict().items() if name in STAYING}
+    staying = {name: value for name, value in address.now().items() if name in STAYING}
     parameters = {**staying, **steps()[at - 1].parameters, PARAMETER: str(at)}
     if here.title == _page(pages, at).title:
         st.button(label, key=f"tour_{key}", type="tertiary", on_click=_on, args=(parameters,))
@@ -118,7 +118,7 @@ def _to(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:
 
 @guarded()
 def _on(parameters: dict[str, str]) -> None:
-    st.query_params.from_dict(parameters)
+    address.open_at(parameters)
 
 
 def _page(pages: Sequence[Any], at: int) -> Any:

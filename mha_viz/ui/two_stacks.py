@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from urllib.parse import quote
 
 import streamlit as st
@@ -17,7 +18,8 @@ from mha_viz.request import CROSS, ENCODER, PARTS, Request
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import Address
-from mha_viz.ui.parts import complain, complain_later, guarded, remark
+from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.parts import complain, remark
 
 MOST_TYPED = 2_000  # characters of a target
 WHY = {
@@ -56,28 +58,16 @@ def controls(where: Address) -> None:
         if not has_two(model_of(where)):
             return
         with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
-            key = f"part_{where.part}"  # with the value in its key, so that Back changes both
-            st.segmented_control(
-                "Attention of",
-                PARTS,
-                default=where.part,
-                required=True,
-                key=key,
+            part = partial(_part, where.part)
+            bound(
+                st.segmented_control, "Attention of", "part", where.part, PARTS, change=part, required=True,
                 width="content",
-                on_change=_on_part,
-                args=(key, where.part),
-            )
+            )  # fmt: skip
             if where.part != ENCODER:
-                key = f"target_{where.target}"
-                st.text_input(
-                    "Target",
-                    where.target,
-                    key=key,
-                    max_chars=MOST_TYPED,
+                bound(
+                    st.text_input, "Target", "target", where.target, change=_target, keeps=True, max_chars=MOST_TYPED,
                     placeholder="Empty: the model writes it, up to 64 tokens",
-                    on_change=_on_target,
-                    args=(key,),
-                )
+                )  # fmt: skip
 
 
 def model_of(where: Address) -> catalog.Model:
@@ -85,24 +75,18 @@ def model_of(where: Address) -> catalog.Model:
     return catalog.resolve(where.model) if where.model else catalog.default()
 
 
-@guarded()
-def _on_part(key: str, before: str) -> None:
-    part = st.session_state[key]
-    if part not in PARTS:
-        return
+def _part(before: str, part: str) -> Changes:
     of_a_stack = ("head", "on") if ENCODER in (part, before) else ()  # the encoder has other heads than the decoder
     changes = dict.fromkeys((*address.OF_THESE_TOKENS, "case", *of_a_stack))
-    address.go(part=None if part == CROSS else part, **changes)
+    return {"part": None if part == CROSS else part, **changes}
 
 
-@guarded()
-def _on_target(key: str) -> None:
-    target = clean(str(st.session_state[key])[:MOST_TYPED]).strip()
+def _target(typed: str) -> Changes:
+    target = clean(str(typed)[:MOST_TYPED]).strip()
     if len(quote(target)) > address.room_for("target"):
         remedy = "Shorten one of them, or remove a compared head with a long text."
-        complain_later(TextError("Source and target are together too long for the page’s link.", remedy))
-        return
-    address.go(target=target or None, **dict.fromkeys((*address.OF_THESE_TOKENS, "case")))
+        raise TextError("Source and target are together too long for the page’s link.", remedy)
+    return {"target": target or None, **dict.fromkeys((*address.OF_THESE_TOKENS, "case"))}
 
 
 # ---- What is said ---------------------------------------------------------------------------------------

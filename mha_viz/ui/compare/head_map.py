@@ -13,7 +13,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
 from mha_viz.request import Request
-from mha_viz.ui import address, navigation, request, style, tray
+from mha_viz.ui import address, navigation, style, tray
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
@@ -106,7 +106,7 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
     st.markdown(f"**{title}**")
     for i in listed:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
-            parameters = {**st.query_params.to_dict(), "head": str(heads[i])}
+            parameters = {**address.now(), "head": str(heads[i])}
             st.page_link(navigation.page("explore"), label=f"{both(heads[i])}  {nats[i]:.3f}", query_params=parameters)
             st.button(
                 "+",
@@ -120,9 +120,9 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
 @guarded()
 def _pin(attention: Attention, head: Head) -> None:
     text, answered = attention.queries, request_of(attention)
-    pins, _ = tray.read(st.query_params.get("tray"))
+    pins, _ = tray.read(address.now().get("tray"))
     if answered is None or not answered.part:
-        answered = Request(attention.model, request.page_request().to_pin(text.text), text.pair)
+        answered = Request(attention.model, address.url().to_pin(text.text), text.pair)
     try:
         address.go(tray=tray.write(tray.add(pins, Pin(answered, head))))
     except MhaVizError as error:

@@ -21,13 +21,13 @@ from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.request import PARTS, Request
 from mha_viz.ui import address, inference, navigation, request, takeaway, tray, two_stacks
-from mha_viz.ui.address import Address
-from mha_viz.ui.asking import on_second
+from mha_viz.ui.address import Address, Url
+from mha_viz.ui.asking import second_text
+from mha_viz.ui.bound import bound
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.compare import head_map, publish, quantity
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
-from mha_viz.ui.request import PageRequest
 from mha_viz.ui.takeaway import PageChart
 from mha_viz.ui.tray import Pin, Tray
 
@@ -46,7 +46,7 @@ OF_WEIGHTS = ("similar", "map", "models", "off")  # need divergences of rows, or
 MINIMAL_PAIR = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
 
 
-def show(what: PageRequest) -> None:
+def show(what: Url) -> None:
     """The choice of what to compare, and the comparison."""
     say_complaint()
     pins, whole = tray.read(what.where.tray)
@@ -89,33 +89,21 @@ def _about(attention: Attention, head: Head | None = None) -> None:
         )
         if head:
             label = ":primary[Change sentence or head on Explore]"
-            st.page_link(navigation.page("explore"), label=label, query_params=st.query_params.to_dict())
+            st.page_link(navigation.page("explore"), label=label, query_params=address.now())
     inference.say_unknown(attention)
 
 
 def _choice(pins: Tray) -> str:
     """What the page shows: the compared heads once there are any, until then the heads most similar to one."""
     labels = SHOWS | {"tray": f"Compared heads ({len(pins)})"}
-    wanted_view = st.query_params.get("show")
+    wanted_view = address.now().get("show")
     current = wanted_view if wanted_view in SHOWS else "tray" if pins else "similar"
-    st.session_state["show"] = current  # with the URL's value in its key, so that Back and links move the control too
-    st.segmented_control(
-        "What to compare",
-        list(SHOWS),
-        format_func=labels.__getitem__,
-        key="show",
-        required=True,
-        on_change=_on_choice,
-        label_visibility="collapsed",
-        wrap=True,
-    )
+    bound(
+        st.segmented_control, "What to compare", "show", current, list(SHOWS),
+        change=lambda chosen: {"show": chosen, **_fresh(chosen)},
+        format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True,
+    )  # fmt: skip
     return current
-
-
-@guarded()
-def _on_choice() -> None:
-    chosen = st.session_state["show"]
-    address.go(show=chosen, **_fresh(chosen))
 
 
 def _fresh(shown: str) -> dict[str, str | None]:
@@ -133,7 +121,7 @@ def _tray(pins: Tray, where: Address) -> None:
             "heads of any layer, sentence and model are shown side by side."
         )
         label = ":primary[Choose heads on Explore]"
-        st.page_link(navigation.page("explore"), label=label, query_params=st.query_params.to_dict())
+        st.page_link(navigation.page("explore"), label=label, query_params=address.now())
         return
     if QUANTITIES[where.quantity].with_all_heads and any(pin.request.off for pin in pins):
         inference.say_all_on(where)
@@ -170,14 +158,14 @@ def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
 
 @guarded()
 def _on_remove(number: int) -> None:
-    pins, _ = tray.read(st.query_params.get("tray"))
+    pins, _ = tray.read(address.now().get("tray"))
     address.go(tray=tray.write(tray.remove(pins, number)))
 
 
 def _missing(model: catalog.Model, who: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         remark(f"{who} {model.label}, which is not on this machine yet.")
-        parameters = {**st.query_params.to_dict(), "model": model.name}
+        parameters = {**address.now(), "model": model.name}
         st.page_link(navigation.page("explore"), label="Download it on the Explore page", query_params=parameters)
 
 
@@ -189,7 +177,7 @@ def _on_edit() -> None:
         if event.get("action") == "open":
             navigation.leave("explore", _kept_on_explore() | _place(_pin(event)))
             return
-        pins, _ = tray.read(st.query_params.get("tray"))
+        pins, _ = tray.read(address.now().get("tray"))
         view = event.get("view")
         moved = address.accepted(view, address.COMPARED) if isinstance(view, dict) else {}
         address.go(tray=tray.write(_edited(pins, event)), **moved)
@@ -204,7 +192,7 @@ def _pin(event: dict[str, object]) -> Pin:
     if part in PARTS:
         return Pin(Request(model, text, pair, target=target, part=part), Head.parse(head))
     off, how = address.off_in_message(event)
-    text = request.page_request().to_pin(text)
+    text = address.url().to_pin(text)
     return Pin(Request(model, text, pair, off=off, method=how), Head.parse(head))
 
 
@@ -213,7 +201,7 @@ def _kept_on_explore() -> dict[str, str]:
     names = {"tray", *address.VIEW} - set(address.OF_THIS_MODEL)
     if st.session_state["show"] in OF_WEIGHTS:
         names -= {"shown"}
-    return {name: value for name, value in st.query_params.to_dict().items() if name in names}
+    return {name: value for name, value in address.now().items() if name in names}
 
 
 def _place(pin: Pin) -> dict[str, str]:
@@ -247,7 +235,7 @@ def _on_view() -> None:
 # ---- Ready-made comparisons -----------------------------------------------------------------------------
 
 
-def _head(attention: Attention, what: PageRequest) -> Head:
+def _head(attention: Attention, what: Url) -> Head:
     """The head that the URL names, or else the one that opens first on the Explore page for this text."""
     wanted_head = what.where.head
     if wanted_head and wanted_head.layer < attention.layers and wanted_head.head < attention.heads:
@@ -255,7 +243,7 @@ def _head(attention: Attention, what: PageRequest) -> Head:
     return Head.parse(request.opened_first(what, attention).head)
 
 
-def _layer(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
+def _layer(attention: Attention, head: Head, what: Url) -> list[Panel]:
     heads = min(attention.heads, MOST)
     st.markdown(
         f"{'The' if heads == attention.heads else 'The first'} {heads} heads of layer {head.layer}, on one scale."
@@ -263,7 +251,7 @@ def _layer(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     return [Panel(attention, Head(head.layer, i)) for i in range(heads)]
 
 
-def _similar(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
+def _similar(attention: Attention, head: Head, what: Url) -> list[Panel]:
     with st.spinner("Comparing every pair of heads…"):
         similar = office().similar(attention, head, SIMILAR)
     st.markdown(
@@ -274,20 +262,15 @@ def _similar(attention: Attention, head: Head, what: PageRequest) -> list[Panel]
     return [Panel(attention, head), *named]
 
 
-def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
+def _word(attention: Attention, head: Head, what: Url) -> list[Panel]:
     """The sentence, and the same sentence with a word replaced, which is edited in place."""
     second = what.where.second
     if second is None:
         second = what.text.replace(*MINIMAL_PAIR[1:]) if what.text == MINIMAL_PAIR[0] else what.text
-    st.session_state["second"] = second
-    st.text_input(
-        "Change a word, then press Enter",
-        key="second",
-        max_chars=2_000,
-        on_change=on_second,
-        args=("second",),
-        kwargs=_fresh("word"),
-    )
+    bound(
+        st.text_input, "Change a word, then press Enter", "second", second,
+        change=lambda typed: {**second_text(typed), **_fresh("word")}, max_chars=2_000,
+    )  # fmt: skip
     panels = [Panel(attention, head)]
     if second.strip() and second != what.text:
         where = replace(what.where, second=None, off=())  # here the second sentence is the text
@@ -297,7 +280,7 @@ def _word(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     return panels
 
 
-def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
+def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
     """The head in the whole model, and with the heads of the URL switched off."""
     if two_stacks.is_part(attention):
         remark("Heads can be switched off only in models with one stack of layers.")
@@ -314,7 +297,7 @@ def _without(attention: Attention, head: Head, what: PageRequest) -> list[Panel]
     return [Panel(attention, head), Panel(without, head, "without")]
 
 
-def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
+def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
     """The sentence in another model, with the head there whose attention between words is most similar."""
     current_model = two_stacks.model_of(what.where)
     others = [m for m in catalog.offered() if m.name != current_model.name]
@@ -325,9 +308,11 @@ def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     here = [m.name for m in others if ready(m)]
     wanted_model = what.where.second_model
     current = wanted_model if wanted_model in names else (here or names)[0]
-    st.session_state["with"] = current
     labels = {m.name: m.label for m in others}  # menus render no Markdown
-    st.selectbox("Compare with", names, format_func=labels.__getitem__, key="with", on_change=_on_model, width=340)
+    bound(
+        st.selectbox, "Compare with", "with", current, names, change=lambda name: {"with": name, **_fresh("models")},
+        format_func=labels.__getitem__, width=340,
+    )  # fmt: skip
     model = catalog.resolve(current)
     if not ready(model):
         _missing(model, "This comparison needs")
@@ -342,18 +327,13 @@ def _models(attention: Attention, head: Head, what: PageRequest) -> list[Panel]:
     return [Panel(attention, head), Panel(other, similar)]
 
 
-@guarded()
-def _on_model() -> None:
-    address.go(**{"with": st.session_state["with"]}, **_fresh("models"))
-
-
 def _draw(
     panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "", charts: Sequence[PageChart] = ()
 ) -> None:
     """Draw the panels side by side, with a download that also holds the page's ``charts``. ``places``: the place of
     each panel among the compared heads; the others can be added. ``diff``: the two that open with their difference."""
     component(office().panels(panels, places, diff), "compare", _on_view, _on_edit)
-    parameters = st.query_params.to_dict()
+    parameters = address.now()
     view, pin_of = shown_as(parameters, panels)
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))
     kind: As = "links" if parameters.get("as") == "links" else "heatmap"

@@ -8,7 +8,8 @@ from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.ui import address, asking
 from mha_viz.ui.address import Address
-from mha_viz.ui.parts import guarded, remark
+from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.parts import remark
 
 
 def control(where: Address, is_of_weights: bool, has_second: bool) -> None:
@@ -19,24 +20,15 @@ def control(where: Address, is_of_weights: bool, has_second: bool) -> None:
             drawn_so = "Compared heads, a whole layer and a replaced word can be drawn as"
             remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.quantity].label}.")
         return
-    key = f"shown_{where.quantity}"
-    st.selectbox(
-        "Shown",
-        list(QUANTITIES),
-        index=list(QUANTITIES).index(where.quantity),
-        format_func=lambda name: QUANTITIES[name].label,
-        key=key,
-        width=220,
-        on_change=_on_quantity,
-        args=(key,),
-    )
+    bound(
+        st.selectbox, "Shown", "shown", where.quantity, list(QUANTITIES), change=_quantity,
+        format_func=lambda name: QUANTITIES[name].label, width=220,
+    )  # fmt: skip
     if QUANTITIES[where.quantity].of_answer and has_second:
         asking.controls(None, where)
     if where.quantity != DEFAULTS["shown"]:
         remark(QUANTITIES[where.quantity].about)
 
 
-@guarded()
-def _on_quantity(key: str) -> None:
-    chosen = st.session_state[key]
-    address.go(shown=None if chosen == DEFAULTS["shown"] else chosen, scale=address.scale_of(chosen))
+def _quantity(chosen: str) -> Changes:
+    return {"shown": None if chosen == DEFAULTS["shown"] else chosen, "scale": address.scale_of(chosen)}

@@ -18,10 +18,10 @@ from mha_viz.numerals import decimal
 from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.ui import inference
+from mha_viz.ui.address import Url
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import remark, theme
-from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import lasting
 from mha_viz.ui.takeaway import PageChart
 
@@ -29,15 +29,15 @@ MOST = 50  # the most lines that are read
 MEASURED = 256  # readings whose measures are cached
 
 
-def lines(what: PageRequest) -> tuple[str, ...]:
+def lines(what: Url) -> tuple[str, ...]:
     """The sentences of the text, one per line; none if it is a single line, a pair, or has gold annotation."""
-    if what.where.pair or what.gold() is not None:
+    if what.where.pair or what.gold is not None:
         return ()
     typed = tuple(line.strip() for line in what.text.splitlines() if line.strip())
     return typed if len(typed) > 1 else ()
 
 
-def show(what: PageRequest, model_name: str) -> list[PageChart]:
+def show(what: Url, model_name: str) -> list[PageChart]:
     """Show the averages in an expander, for a text of several lines. Returns the charts that are shown."""
     sentences = lines(what)
     if not sentences:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mha_viz.analysis.active import active
@@ -18,9 +18,11 @@ from mha_viz.numerals import counted
 from mha_viz.ui import two_stacks
 from mha_viz.ui.cache import office
 from mha_viz.ui.explore.gold import block_of_words
+from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import studies
 
 LINKING = ("syntax", "coreference")
+MODELS = 8  # whose roles are cached in words
 HERE, LINK, REST = "active here", "strong link in this sentence", "not triggered here"
 WHY = {
     HERE: "Active here: it meets the criterion on this text alone.",
@@ -63,22 +65,29 @@ def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Senten
     """The roles as a list; those of one head begin with the one that people look for most."""
     if not findings:
         return []
-    findings = tuple(most_sought_first(findings))
-    hits = _hits(findings, attention, gold)
+    roles = _in_words(tuple(findings), attention.heads)
+    hits = _hits([*roles], attention, gold)
     badges = []
-    for finding, shows in zip(findings, active(findings, attention), strict=True):
+    for (finding, words), shows in zip(roles.items(), active([*roles], attention), strict=True):
         state, why = _state_with_reason(finding, shows, hits)
-        badges.append(
-            {
-                "head": finding.head.place(attention.heads),
-                "role": finding.role,
-                "name": plain_name(finding),
-                "words": f"{described(finding)}. {why}",
-                "active": state != REST,
-                "standing": f"{standing(finding)}, {state}",
-            }
-        )
+        here = {"words": f"{words['words']}. {why}", "standing": f"{words['standing']}, {state}"}
+        badges.append({**words, **here, "active": state != REST})
     return badges
+
+
+@lasting(MODELS)
+def _in_words(findings: tuple[Finding, ...], heads: int) -> Mapping[Finding, Mapping[str, object]]:
+    """What is said of each role in any text, in the order of :func:`most_sought_first`; ``heads``: of a layer."""
+    return {
+        finding: {
+            "head": finding.head.place(heads),
+            "role": finding.role,
+            "name": plain_name(finding),
+            "words": described(finding),
+            "standing": standing(finding),
+        }
+        for finding in most_sought_first(findings)
+    }
 
 
 def _state_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:

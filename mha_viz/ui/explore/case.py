@@ -12,6 +12,7 @@ from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Attention
 from mha_viz.figures.arcs import Span
 from mha_viz.figures.caption import both
+from mha_viz.ui import address
 from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import Annotated
 from mha_viz.ui.explore import gold
@@ -31,7 +32,7 @@ def show(annotation: Annotated | None, attention: Attention, case: CaseInLink | 
     """Show the arcs at the word of a case; nothing without a case, or for a role without gold annotation."""
     if annotation is None or case is None or attention.quantity != "weight":
         return
-    relation, _, way = st.query_params.get("gold", "").partition(".")
+    relation, _, way = address.now().get("gold", "").partition(".")
     if not relation or case.head not in attention.every_head() or not gold.was_read(annotation, attention):
         return
     way = way if way in DIRECTIONS else DIRECTIONS[0]

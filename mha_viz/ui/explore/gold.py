@@ -95,7 +95,7 @@ def answers(sentence: Sentence, attention: Attention, head: Head, relation: str,
 def _ways(attention: Attention, head: Head) -> dict[str, str]:
     """Relations with the direction in which they are read: first that of the link to a case, then those of the head's
     roles, strongest first. Coreference has no direction: an empty string."""
-    relation, _, direction = st.query_params.get("gold", "").partition(".")
+    relation, _, direction = address.now().get("gold", "").partition(".")
     ways = {relation: direction if direction in DIRECTIONS else DIRECTIONS[0]} if relation else {}
     for finding in _known_for(attention, head):
         name, _, direction = finding.detail.partition(" ")

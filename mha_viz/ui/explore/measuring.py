@@ -5,9 +5,9 @@ from __future__ import annotations
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.numerals import done
+from mha_viz.ui import address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, guarded, plain
-from mha_viz.ui.request import page_request
 from mha_viz.ui.studies import sentences_given, studies
 from mha_viz.ui.study_progress import progress
 
@@ -29,5 +29,5 @@ def show(name: str) -> None:
 @guarded()
 def start() -> None:
     """Measure the model on the page, or join the study under way."""
-    where = page_request().where
+    where = address.url().where
     studies().start(catalog.resolve(where.model) if where.model else catalog.default(), sentences_given())

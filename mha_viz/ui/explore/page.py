@@ -16,7 +16,7 @@ from mha_viz.figures.packet import RankedLink, Start, belongs_to, is_coarse
 from mha_viz.models import catalog
 from mha_viz.request import Request
 from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray, two_stacks
-from mha_viz.ui.address import Address
+from mha_viz.ui.address import Address, Url
 from mha_viz.ui.annotated import Annotated, annotated
 from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.explorer import explorer
@@ -34,13 +34,13 @@ from mha_viz.ui.parts import (
     say_complaint,
     sent,
 )
-from mha_viz.ui.request import PageRequest, hides_an_answer, opened_first, page_request
+from mha_viz.ui.request import hides_an_answer, opened_first
 from mha_viz.ui.tray import Pin
 
 DRAWN = "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
 
 
-def introduction(what: PageRequest) -> str:
+def introduction(what: Url) -> str:
     """What the page shows, for the model on screen."""
     try:
         name = inference.shown_model(what.where)
@@ -54,7 +54,7 @@ def introduction(what: PageRequest) -> str:
     return f"{heads} Each square below shows where one head looks in your sentence."
 
 
-def draw(what: PageRequest, attention: Attention) -> None:
+def draw(what: Url, attention: Attention) -> None:
     """Draw a reading, with remarks on what could not be read or followed."""
     where = what.where
     begin = opened_first(what, attention)
@@ -74,13 +74,13 @@ def draw(what: PageRequest, attention: Attention) -> None:
     is_part = two_stacks.is_part(attention)
     two_stacks.say(attention)
     _say_coarse(attention)
-    annotation = None if is_part else what.gold()
+    annotation = None if is_part else what.gold
     if not is_part:
         measuring.show(attention.model)
     case.show(annotation, attention, where.case)
     if QUANTITIES[where.quantity].of_answer:
         _ask(attention, where)
-    step, opened = st.query_params.get(tour.PARAMETER, "")[:20], st.session_state.get(search_field.OPENED, 0)
+    step, opened = address.now().get(tour.PARAMETER, "")[:20], st.session_state.get(search_field.OPENED, 0)
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
     explorer(
         office().packet(attention, wanted, link, begin),
@@ -94,7 +94,7 @@ def draw(what: PageRequest, attention: Attention) -> None:
     say_complaint()
     _beside_gold(what, attention, annotation, wanted[0])
     shown = [] if is_part else averages.show(what, attention.model)
-    takeaway.of_reading(attention, wanted, takeaway.view_of(st.query_params.to_dict(), _pin(begin, where), n), shown)
+    takeaway.of_reading(attention, wanted, takeaway.view_of(address.now(), _pin(begin, where), n), shown)
 
 
 def link_to_tasks() -> None:
@@ -112,7 +112,7 @@ def _say_coarse(attention: Attention) -> None:
         )
 
 
-def _beside_gold(what: PageRequest, attention: Attention, annotation: Annotated | None, head: Head) -> None:
+def _beside_gold(what: Url, attention: Attention, annotation: Annotated | None, head: Head) -> None:
     """Compare the open head with the gold annotation, if there is any; otherwise show what the words suggest."""
     if attention.quantity != WEIGHT:
         remark(f"{QUANTITIES[attention.quantity].about} Roles were measured on weights and are not shown here.")
@@ -134,7 +134,7 @@ def _ask(attention: Attention, where: Address) -> None:
             remark(f"Each number says what a link adds to {question.score}, to first order.")
 
 
-def _say_pasted(what: PageRequest) -> None:
+def _say_pasted(what: Url) -> None:
     """Say why pasted CoNLL-U could not be read, if so."""
     try:
         annotated(what.text)
@@ -163,18 +163,18 @@ def _existing_heads(attention: Attention, heads: tuple[Head, ...]) -> tuple[tupl
 def _on_view() -> None:
     """The user changed the view. A message about the view of an earlier text is ignored."""
     view = message("explorer", "view")
-    what = page_request()
+    what = address.url()
     if _is_drawn(view, what):
         changes = address.accepted(view)
         address.go(**changes | _other_quantity(what.where, changes.get("shown")))
 
 
-def _is_drawn(event: Mapping[str, object], what: PageRequest) -> bool:
+def _is_drawn(event: Mapping[str, object], what: Url) -> bool:
     """Whether a message is about what is requested now, and not about an earlier text."""
     return st.session_state.get(DRAWN) == (_requested(what), event.get("of"))
 
 
-def _requested(what: PageRequest) -> tuple[str, ...]:
+def _requested(what: Url) -> tuple[str, ...]:
     """The parts of the request that decide which tokens there are, and which heads an encoder–decoder has."""
     return what.text, what.where.pair, what.where.target, what.where.part
 
@@ -194,7 +194,7 @@ def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
 def _on_tray() -> None:
     """Add the head of the reading on screen to the compared heads."""
     event = message("explorer", "tray")
-    what = page_request()
+    what = address.url()
     if DRAWN in st.session_state and not _is_drawn(event, what):  # a browser may draw before its session has
         st.toast("The sentence has changed. Press **+ Compare** again once it is drawn.")
         return

@@ -7,12 +7,12 @@ import streamlit as st
 
 from mha_viz.attention import Attention
 from mha_viz.ui import inference, style
-from mha_viz.ui.request import PageRequest
+from mha_viz.ui.address import Url
 
 _SHAPE = '<div class="mha-skeleton" aria-hidden="true"><i></i><i></i></div>'
 
 
-def requested_reading(what: PageRequest) -> Attention | None:
+def requested_reading(what: Url) -> Attention | None:
     """The reading that the page shows, as :func:`inference.read_shown`, with the placeholder until it is drawn."""
     style.apply("skeleton")
     shape = st.empty()

@@ -71,7 +71,7 @@ def is_like_the_paper_s(trace: Trace) -> bool:
 def _settings_in_url() -> tuple[int, int, int]:
     """d_model, h and n from the URL, or else from the paper."""
     number = r"(-?\d{1,15})"
-    match = re.fullmatch(f"{number},{number},{number}", st.query_params.get("costs", ""), re.ASCII)
+    match = re.fullmatch(f"{number},{number},{number}", address.now().get("costs", ""), re.ASCII)
     if not match:
         return FIRST
     d_model, heads, n = map(int, match.groups())

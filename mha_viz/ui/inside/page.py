@@ -17,6 +17,7 @@ from mha_viz.quotes import shortened
 from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.ui import address, inference, request, style, takeaway, two_stacks
+from mha_viz.ui.address import Url
 from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.components.pointed import follow
@@ -36,13 +37,12 @@ from mha_viz.ui.parts import (
     theme,
     whole,
 )
-from mha_viz.ui.request import PageRequest
 from mha_viz.ui.takeaway import PageChart
 
 COST = "cost"  # no step is open: the calculator follows the map directly
 
 
-def show(what: PageRequest) -> None:
+def show(what: Url) -> None:
     """Show the page for the request in the URL."""
     style.apply("inside")
     say_complaint()
@@ -70,7 +70,7 @@ def show(what: PageRequest) -> None:
         takeaway.of_charts([*charts, *costs])
 
 
-def _inside(what: PageRequest, trace: Trace, attention: Attention, head: Head) -> list[PageChart]:
+def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[PageChart]:
     """Show the map of the block and the open step. Returns the step's charts."""
     query, key = _pair(what, attention, head)
     _choices(attention, head, query, key)
@@ -107,7 +107,7 @@ def _about(attention: Attention, head: Head, query: int, key: int) -> str:
     return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
 
 
-def _traced(what: PageRequest, attention: Attention, layer: int) -> Trace:
+def _traced(what: Url, attention: Attention, layer: int) -> Trace:
     """The trace of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
     future = office().cached(verbs.trace, Request(model.name, what.text, what.where.pair), layer)
@@ -117,7 +117,7 @@ def _traced(what: PageRequest, attention: Attention, layer: int) -> Trace:
 # ---- What is asked for ----------------------------------------------------------------------------------
 
 
-def _head(what: PageRequest, attention: Attention) -> Head:
+def _head(what: Url, attention: Attention) -> Head:
     """The head in the URL, or else the one that Explore begins with."""
     first = Head.parse(request.opened_first(what, attention).head)
     wanted = what.where.head or first
@@ -131,10 +131,10 @@ def _head(what: PageRequest, attention: Attention) -> Head:
     return wanted
 
 
-def _pair(what: PageRequest, attention: Attention, head: Head) -> tuple[int, int]:
+def _pair(what: Url, attention: Attention, head: Head) -> tuple[int, int]:
     """Query and key: those of the URL, or else those that Explore holds or begins with, or else the head's strongest
     link."""
-    n, given = len(attention.text), st.query_params
+    n, given = len(attention.text), address.now()
     odd = [f"{name}={given[name][:20]}" for name in ("q", "k") if name in given and _token(given[name], n) is None]
     if odd:
         remark(f"This link names tokens that do not exist ({', '.join(odd)}); the strongest link is shown instead.")
@@ -148,7 +148,7 @@ def _pair(what: PageRequest, attention: Attention, head: Head) -> tuple[int, int
 def strongest(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
     """The pair of ordinary tokens with the largest weight, keeping ``query`` or ``key`` if given; two different tokens
     if the text has two."""
-    ordinary = np.array([not token.special for token in attention.text.tokens])
+    ordinary = np.logical_not(attention.text.special)
     weights = attention[head] * (ordinary[:, None] & ordinary[None, :]) + 1e-9
     weights = weights * np.where(np.eye(len(weights)), 1e-4, 1)
     if query is not None:
@@ -168,12 +168,12 @@ def _first_given(first: int | None, second: int | None) -> int | None:
 
 
 def _step(trace: Trace) -> str:
-    wanted_step = st.query_params.get("step", "")
+    wanted_step = address.now().get("step", "")
     return wanted_step if wanted_step in (*steps_of(trace), COST) else next(iter(STEPS))
 
 
 def _divided() -> bool:
-    return st.query_params.get("divide") != "no"
+    return address.now().get("divide") != "no"
 
 
 # ---- Controls -------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from mha_viz.analysis.distance import entropy
 from mha_viz.attention.trace import Trace
 from mha_viz.figures import inside as draw
 from mha_viz.numerals import decimal, percent, small
-from mha_viz.ui import address
+from mha_viz.ui.bound import bound
 from mha_viz.ui.inside.by_hand import row_table, softmax_table
 from mha_viz.ui.inside.step_parts import ALL_HEADS, ONE_HEAD, OpenStep, chart, halves, say_left_out, shapes
-from mha_viz.ui.parts import guarded, remark
+from mha_viz.ui.parts import remark
 from mha_viz.ui.takeaway import PageChart
 
 
@@ -181,13 +181,11 @@ def _saturation(o: OpenStep) -> str:
 
 
 def _switch(o: OpenStep) -> None:
-    st.session_state["inside_undivided"] = not o.divided
-    st.toggle(r"Without the division by $\sqrt{d_k}$", key="inside_undivided", on_change=_on_switch)
-
-
-@guarded()
-def _on_switch() -> None:
-    address.go(divide="no" if st.session_state["inside_undivided"] else None)
+    label = r"Without the division by $\sqrt{d_k}$"
+    bound(
+        st.toggle, label, "divide", not o.divided, change=lambda on: {"divide": "no" if on else None},
+        key="inside_undivided",
+    )  # fmt: skip
 
 
 def mask(o: OpenStep) -> Any:

@@ -7,7 +7,8 @@ import streamlit as st
 from mha_viz.training.lab import EXPERIMENTS, compared
 from mha_viz.training.record import Result
 from mha_viz.ui import address
-from mha_viz.ui.parts import formulas, guarded, plain
+from mha_viz.ui.bound import bound
+from mha_viz.ui.parts import formulas, plain
 
 PARAMETER = "guess"
 SKIP = "skip"
@@ -16,23 +17,23 @@ PAST = ("run", "step", "arm", "tour")  # a link with one of these shows a result
 
 def is_answered() -> bool:
     """True if the visitor has answered, or has opened a link that shows a result."""
-    return any(name in st.query_params for name in (PARAMETER, *PAST))
+    return any(name in address.now() for name in (PARAMETER, *PAST))
 
 
 def ask(experiment: str) -> None:
     """Ask what will happen. No option is preselected."""
     row = EXPERIMENTS[experiment]
     guess = _guess(experiment)
-    key = f"lab_guess_{experiment}"
-    st.session_state[key] = guess  # with the URL's value in its key
-    st.radio(
+    bound(
+        st.radio,
         f"**What do you expect?** {formulas(row.prediction)}",
+        PARAMETER,
+        guess,
         list(row.options),
+        change=lambda chosen: {PARAMETER: chosen or SKIP},
+        key=f"lab_guess_{experiment}",
         index=None,
-        key=key,
         format_func=lambda option: _capital(row.options[option]),
-        on_change=_on_guess,
-        args=(key,),
     )
     if not is_answered():
         st.button("Skip: show the run", key="lab_skip", on_click=address.go, kwargs={PARAMETER: SKIP})
@@ -46,14 +47,9 @@ def show_outcome(result: Result) -> None:
 
 
 def _guess(experiment: str) -> str | None:
-    guess = st.query_params.get(PARAMETER, "")
+    guess = address.now().get(PARAMETER, "")
     return guess if guess in EXPERIMENTS[experiment].options else None
 
 
 def _capital(clause: str) -> str:
     return clause[:1].upper() + clause[1:]
-
-
-@guarded()
-def _on_guess(key: str) -> None:
-    address.go(**{PARAMETER: st.session_state[key] or SKIP})

@@ -11,10 +11,11 @@ from mha_viz.training import lab
 from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.training.record import Result, Settings
 from mha_viz.ui import address, classroom, navigation, style
+from mha_viz.ui.bound import Changes, bound
 from mha_viz.ui.lab import expected, result, settings
 from mha_viz.ui.lab.link import read
 from mha_viz.ui.lab.trainings import trainings
-from mha_viz.ui.parts import complain, entitle, formulas, guarded, remark, say_complaint, theme
+from mha_viz.ui.parts import complain, entitle, formulas, remark, say_complaint, theme
 
 LANGUAGE = (
     "Each experiment trains a single attention layer from scratch on a made-up language. A word is a letter with a "
@@ -32,8 +33,8 @@ def show() -> None:
     """Show the page for the request in the URL."""
     style.apply("lab")
     say_complaint()
-    experiment = lab.experiment_named(st.query_params.get("experiment"))
-    linked_settings = read(experiment, st.query_params.get("run"))
+    experiment = lab.experiment_named(address.now().get("experiment"))
+    linked_settings = read(experiment, address.now().get("run"))
     _menu(experiment)
     entitle("Why heads differ", EXPERIMENTS[experiment].short)
     left, right = st.columns([7, 4], gap="large")
@@ -65,22 +66,23 @@ def _toys() -> None:
 def _menu(experiment: str) -> None:
     st.markdown("## Why heads differ")
     st.markdown(LANGUAGE, width=900)
-    st.session_state["lab_experiment"] = experiment  # so that Back and links move the controls too
-    st.pills(
+    bound(
+        st.pills,
         "Experiment",
+        "experiment",
+        experiment,
         list(EXPERIMENTS),
+        change=_experiment,
         key="lab_experiment",
         format_func=lambda name: f"{[*EXPERIMENTS].index(name) + 1} · {formulas(EXPERIMENTS[name].short)}",
-        on_change=_on_experiment,
         label_visibility="collapsed",
     )
 
 
-@guarded()
-def _on_experiment() -> None:
-    chosen = st.session_state["lab_experiment"]
-    if chosen is not None:  # a second click on the same one must not deselect it
-        address.go(experiment=chosen, **dict.fromkeys((*settings.OF_THIS_RUN, expected.PARAMETER)))
+def _experiment(chosen: str | None) -> Changes | None:
+    if chosen is None:  # a second click on the same one must not deselect it
+        return None
+    return {"experiment": chosen, **dict.fromkeys((*settings.OF_THIS_RUN, expected.PARAMETER))}
 
 
 def _answer(experiment: str, run: Result | None) -> None:
@@ -97,7 +99,7 @@ def _answer(experiment: str, run: Result | None) -> None:
 def _wanted(linked_settings: Settings) -> Result | None:
     """The result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
-    if "run" in st.query_params:
+    if "run" in address.now():
         done = trainings().result(linked_settings)
         if done is not None:
             return done

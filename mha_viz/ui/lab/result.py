@@ -131,7 +131,7 @@ def _arm(result: Result) -> TrainingRun:
     if len(result.runs) == 1:
         return result.runs[0]
     usual = EXPERIMENTS[result.settings.experiment].shown
-    number = st.query_params.get("arm", "")
+    number = address.now().get("arm", "")
     names = _names(result)
     first = int(number) if number in map(str, range(len(names))) else usual
     key = f"lab_arm_{result.settings.experiment}_{'|'.join(names)}"
@@ -152,7 +152,7 @@ def _on_arm(names: Sequence[str], experiment: str) -> None:
 def _moment(arm: TrainingRun) -> int:
     """The number of the recorded step in view: the one in the URL, or else the first, before training."""
     steps = [str(int(step)) for step in arm.steps]
-    step = st.query_params.get("step", "")
+    step = address.now().get("step", "")
     return steps.index(step) if step in steps else 0
 
 

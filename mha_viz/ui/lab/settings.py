@@ -57,7 +57,7 @@ def show(experiment: str, linked_settings: Settings) -> None:
 def _follow(experiment: str, linked_settings: Settings) -> None:
     """Put the settings of the URL into the controls if the URL has changed; otherwise the controls keep their
     values."""
-    stamp = (experiment, st.query_params.get("run"))
+    stamp = (experiment, address.now().get("run"))
     followed = st.session_state.get("lab_followed") == stamp
     st.session_state["lab_followed"] = stamp
     for name in EXPERIMENTS[experiment].asks:

@@ -20,8 +20,9 @@ from mha_viz.files.assets import asset
 from mha_viz.numerals import decimal
 from mha_viz.request import Request
 from mha_viz.ui import address, classroom, inference, navigation
+from mha_viz.ui.bound import bound
 from mha_viz.ui.components.player import player
-from mha_viz.ui.parts import guarded, plain, theme
+from mha_viz.ui.parts import plain, theme
 
 TASK, ANSWER = "task", "answer"  # parameters of the URL
 MODEL = "minilm"
@@ -57,16 +58,14 @@ def show() -> None:
     st.markdown("## Small tasks")
     st.markdown("Each shows four real heads on one sentence. The answer is measured on that sentence.")
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
-    wanted_task = st.query_params.get(TASK)
-    st.session_state["small_task"] = wanted_task if wanted_task in numbers else None  # with the URL's value in its key
-    st.pills("Task", numbers, key="small_task", on_change=_on_task, label_visibility="collapsed")
+    wanted_task = address.now().get(TASK)
+    shown_task = wanted_task if wanted_task in numbers else None
+    bound(
+        st.pills, "Task", TASK, shown_task, numbers, change=lambda task: {TASK: task, ANSWER: None},
+        key="small_task", label_visibility="collapsed",
+    )  # fmt: skip
     if wanted_task in numbers:
         _open(small_tasks()[int(wanted_task) - 1])
-
-
-@guarded()
-def _on_task() -> None:
-    address.go(**{TASK: st.session_state["small_task"], ANSWER: None})
 
 
 def _open(task: SmallTask) -> None:
@@ -78,10 +77,10 @@ def _open(task: SmallTask) -> None:
         st.markdown(f"### {plain(task.task)}")
     st.markdown(f"*{plain(task.text)}*")
     player({**frames(_recording(task, words), 0, theme())}, "small_task_maps", lambda: None)
-    wanted_answer = st.query_params.get(ANSWER)
-    st.session_state["small_answer"] = wanted_answer if wanted_answer in task.heads else None
-    st.radio(
-        "Your answer", task.heads, index=None, key="small_answer", horizontal=True, on_change=_on_answer,
+    wanted_answer = address.now().get(ANSWER)
+    shown_answer = wanted_answer if wanted_answer in task.heads else None
+    bound(
+        st.radio, "Your answer", ANSWER, shown_answer, task.heads, key="small_answer", index=None, horizontal=True,
         format_func=lambda name: both(Head.parse(name)),
     )  # fmt: skip
     if wanted_answer in task.heads:
@@ -91,11 +90,6 @@ def _open(task: SmallTask) -> None:
         for name in task.heads:
             parameters = {"text": task.text, "model": MODEL, "head": name}
             st.page_link(navigation.page("explore"), label=f":primary[{name} in Explore]", query_params=parameters)
-
-
-@guarded()
-def _on_answer() -> None:
-    address.go(**{ANSWER: st.session_state["small_answer"]})
 
 
 def _recording(task: SmallTask, words: Attention) -> Recording:
@@ -158,7 +152,7 @@ def _link(words: Attention, task: SmallTask) -> Numbers:
 
 
 def _ordinary(words: Attention) -> list[int]:
-    return [place for place, token in enumerate(words.queries.tokens) if not token.special]
+    return [place for place, special in enumerate(words.queries.special) if not special]
 
 
 MEASURES: Mapping[str, TaskMeasure] = MappingProxyType(

@@ -22,6 +22,7 @@ from mha_viz.numerals import counted, percent, weight
 from mha_viz.training import toy_maps
 from mha_viz.ui import address, navigation, style
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.bound import bound
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.components.player import player
 from mha_viz.ui.parts import complain, guarded, sent, theme, whole
@@ -85,15 +86,10 @@ def show() -> None:
         "From: the first saved step from which the best head stays 10 points or more above the baseline. The "
         "second model comes as these numbers and maps alone; other pages show the first."
     )
-    st.session_state["learning_trained"] = trained()
-    st.segmented_control(
-        "Trained on",
-        list(TRAININGS),
-        format_func=TRAININGS.__getitem__,
-        key="learning_trained",
-        on_change=_on_trained,
-        required=True,
-    )
+    bound(
+        st.segmented_control, "Trained on", TRAINING, trained(), list(TRAININGS), default=MODEL,
+        key="learning_trained", format_func=TRAININGS.__getitem__, required=True,
+    )  # fmt: skip
     _at_a_step(theme(), navigation.page("explore"))
     if any(row.name == CAUSAL for row in catalog.offered()):
         st.button(
@@ -140,7 +136,7 @@ def charts() -> list[PageChart]:
 def step_in_view(toy: str = MODEL) -> int:
     """The training step in the URL; the first saved one unless the URL names another saved one."""
     saved_steps = snapshots.steps(asset(toy))
-    wanted_step = st.query_params.get(PARAMETER, "")
+    wanted_step = address.now().get(PARAMETER, "")
     return int(wanted_step) if wanted_step in map(str, saved_steps) else saved_steps[0]
 
 
@@ -160,14 +156,8 @@ def _on_step(toy: str) -> None:
 
 def trained() -> str:
     """The training that the URL asks for, one of TRAININGS."""
-    wanted = st.query_params.get(TRAINING, "")
+    wanted = address.now().get(TRAINING, "")
     return wanted if wanted in TRAININGS else MODEL
-
-
-@guarded()
-def _on_trained() -> None:
-    chosen = st.session_state["learning_trained"]
-    address.go(**{TRAINING: None if chosen == MODEL else chosen})
 
 
 def _both_trainings() -> list[str]:

@@ -9,7 +9,7 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.ui import inference, takeaway, two_stacks
+from mha_viz.ui import address, inference, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import ready
@@ -30,7 +30,7 @@ def show(where: Address) -> None:
         model = catalog.default()
     left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
     with right:
-        corpus = _choices(model, st.query_params.get("corpus"))
+        corpus = _choices(model, address.now().get("corpus"))
     with left:
         if not ready(model):
             return inference.download(model)

@@ -19,12 +19,13 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
 from mha_viz.request import COSINE, MASK, Question, Request
-from mha_viz.ui import address, inference
+from mha_viz.ui import inference
 from mha_viz.ui.asking import WAITING
+from mha_viz.ui.bound import bound
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.parts import complain, formulas, guarded, plain, theme
+from mha_viz.ui.parts import complain, formulas, plain, theme
 from mha_viz.ui.takeaway import PageChart
 
 if TYPE_CHECKING:
@@ -90,25 +91,11 @@ def effect_control(question: Question | None, effect: str) -> str:
     """The quantity on which effects are measured: a control if there is a question, else the sentence vector."""
     if question is None:
         return "sentence"
-    key = f"effect_{effect}"
-    st.segmented_control(
-        "Effect on",
-        list(ON),
-        default=effect,
-        format_func=ON.__getitem__,
-        key=key,
-        required=True,
-        wrap=True,
-        on_change=_on_effect,
-        args=(key,),
-    )
+    bound(
+        st.segmented_control, "Effect on", "effect", effect, list(ON), default="answer",
+        format_func=ON.__getitem__, required=True, wrap=True,
+    )  # fmt: skip
     return effect
-
-
-@guarded()
-def _on_effect(key: str) -> None:
-    chosen = st.session_state[key]
-    address.go(effect=None if chosen == "answer" else chosen)
 
 
 def unit(question: Question | None, effect: str) -> str:

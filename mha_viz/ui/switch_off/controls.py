@@ -13,6 +13,7 @@ from mha_viz.figures.caption import both
 from mha_viz.heads import MOST_IN_LINK, in_link
 from mha_viz.request import METHODS
 from mha_viz.ui import address
+from mha_viz.ui.bound import bound
 from mha_viz.ui.parts import guarded, picked_head
 
 ABOUT = {
@@ -27,17 +28,10 @@ def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
     names = [str(head) for head in off]
     key = f"off_{'.'.join(names)}"  # with the URL's value in its key
     _heads(attention, names, key)
-    st.segmented_control(
-        "Output of a head that is switched off",
-        METHODS,
-        default=how,
-        key=f"how_{how}",
-        required=True,
-        wrap=True,
-        on_change=_on_way,
-        args=(f"how_{how}",),
-        help=" ".join(ABOUT.values()),
-    )
+    bound(
+        st.segmented_control, "Output of a head that is switched off", "how", how, METHODS, default=METHODS[0],
+        help=" ".join(ABOUT.values()), required=True, wrap=True,
+    )  # fmt: skip
     with st.container(horizontal=True):
         _layer(attention, f"layer_{key}")
         count = len(off) or 1
@@ -92,12 +86,6 @@ def _on_chosen(key: str) -> None:
 
 
 @guarded()
-def _on_way(key: str) -> None:
-    way = st.session_state[key]
-    address.go(how=None if way == METHODS[0] else way)
-
-
-@guarded()
 def _on_layer(key: str, layers: int, heads: int) -> None:
     name = st.session_state[key]
     if name in [f"L{layer}" for layer in range(layers)]:
@@ -135,4 +123,4 @@ def _turn(chart: str) -> None:
 
 
 def _off_now() -> tuple[Head, ...]:
-    return address.read(st.query_params.to_dict()).off
+    return address.url().where.off

@@ -24,13 +24,12 @@ from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import Question, Request
 from mha_viz.ui import address, asking, inference, navigation, style, takeaway, two_stacks
-from mha_viz.ui.address import Address
+from mha_viz.ui.address import Address, Url
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.jobs import Desk, Job, Rules
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
-from mha_viz.ui.request import PageRequest
 from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import StudyOrder, ordered
 from mha_viz.ui.switch_off import answering, ranked, removal, together
@@ -46,7 +45,7 @@ CAUTION = (
 )
 
 
-def show(what: PageRequest) -> None:
+def show(what: Url) -> None:
     """Show the page for the request in the URL. Pasted CoNLL-U is read as the sentence it contains."""
     say_complaint()
     style.apply("switch_off")

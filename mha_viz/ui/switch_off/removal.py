@@ -22,10 +22,11 @@ from mha_viz.reader import verbs
 from mha_viz.request import COSINE, Question, Request
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import Address
+from mha_viz.ui.bound import bound
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.jobs import Desk, Job, Rules
-from mha_viz.ui.parts import guarded, plain, theme
+from mha_viz.ui.parts import plain, theme
 from mha_viz.ui.shelves import Once
 from mha_viz.ui.study_progress import StudyOrder, ordered
 from mha_viz.ui.switch_off.answering import answer_of, unit
@@ -75,23 +76,10 @@ def _table(curve: Removal, about: str) -> Table:
 
 
 def _orders(chosen: str) -> None:
-    key = f"order_{chosen}"
-    st.segmented_control(
-        "Order",
-        ORDERS,
-        default=chosen or None,
-        format_func=LABELS.__getitem__,
-        key=key,
-        label_visibility="collapsed",
-        wrap=True,
-        on_change=_on_order,
-        args=(key,),
-    )
-
-
-@guarded()
-def _on_order(key: str) -> None:
-    address.go(order=st.session_state[key])
+    bound(
+        st.segmented_control, "Order", "order", chosen or None, ORDERS,
+        format_func=LABELS.__getitem__, label_visibility="collapsed", wrap=True,
+    )  # fmt: skip
 
 
 def _sentence(curve: Removal, question: Question | None) -> str:
@@ -155,17 +143,7 @@ def show_switch(attention: Attention, request: Request, where: Address) -> None:
     answer = answer_of(request)
     others = [word for word in answer.words if word != answer.best[0]]
     wanted = where.want if where.want in others else None
-    key = f"want_{wanted}"
-    st.selectbox(
-        "Word",
-        others,
-        index=None if wanted is None else others.index(wanted),
-        placeholder="Choose a word",
-        key=key,
-        width=240,
-        on_change=_on_want,
-        args=(key,),
-    )
+    bound(st.selectbox, "Word", "want", wanted, others, index=None, placeholder="Choose a word", width=240)
     if wanted is None:
         return
     place = question.place if question.places else None
@@ -206,8 +184,3 @@ def _say_switch(switched: Switch, wanted: str) -> None:
     if switched.heads:
         off = in_link(switched.heads)
         st.button("Switch these off", key="switch_these", on_click=address.go, kwargs={"off": off})
-
-
-@guarded()
-def _on_want(key: str) -> None:
-    address.go(want=st.session_state[key])

@@ -1,0 +1,52 @@
+"""Controls that are bound to the URL: they show what it says, and what is chosen in them is written into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import streamlit as st
+
+from mha_viz.ui import address
+from mha_viz.ui.parts import guarded
+
+Changes: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
+
+
+def bound(
+    widget: Callable[..., Any],
+    label: str,
+    name: str,
+    value: Any,
+    options: Sequence[Any] | None = None,
+    *,
+    default: Any = None,
+    change: Callable[[Any], Changes | None] | None = None,
+    key: str = "",
+    keeps: bool = False,
+    **look: Any,
+) -> Any:
+    """A control for the parameter ``name`` of the URL, which has this ``value`` there; Back and links move it too.
+
+    What is chosen, one of the ``options`` if there are any, is one step of the browser's history: ``change`` gives the
+    parameters that it sets, None for no change; by default ``name`` alone, or nothing for the ``default``. Errors that
+    ``change`` raises are shown. ``keeps``: what was typed stays in the control if it was refused. ``key``: of the
+    control, by default ``name``. Returns the value of the control.
+    """
+    key = (key or name) + (f"_{value}" if keeps else "")
+    if not (keeps and key in st.session_state):
+        st.session_state[key] = value
+    choices = {} if options is None else {"options": options}
+    return widget(label, **choices, key=key, on_change=_changed, args=(key, name, options, default, change), **look)
+
+
+@guarded()
+def _changed(
+    key: str, name: str, options: Sequence[Any] | None, default: Any, change: Callable[[Any], Changes | None] | None
+) -> None:
+    chosen = st.session_state[key]
+    if options is not None and chosen is not None and chosen not in options:  # sent by a client other than the page
+        return
+    changes = change(chosen) if change else {name: None if chosen in (None, default) else str(chosen)}
+    if changes is not None:
+        address.go(**changes)

@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 3_750,
     "text": 530,
     "training": 2_190,
-    "ui": 12_150,
+    "ui": 12_130,
     "": 860,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -253,7 +253,7 @@ def test_a_click_after_a_filter_works_and_keeps_the_filter(looked_for: str) -> N
     page = LOOKED_FOR[looked_for]()
     before = page.url
     assert before, "the URL says what is looked for"
-    page.at.segmented_control(key="roles_corpus_gold").set_value("file").run()
+    page.at.segmented_control(key="roles_corpus").set_value("file").run()
     page.check()
     assert page.url == {**before, "corpus": "file"}
 
@@ -275,7 +275,7 @@ def test_a_cell_of_the_map_opens_the_card_of_its_head_in_place() -> None:
 
 def test_another_model_is_chosen_while_a_relation_is_looked_for() -> None:
     page = visit(relation="mod", head="L1H0")
-    page.at.selectbox(key="roles_model_minilm").set_value("toy").run()
+    page.at.selectbox(key="roles_model").set_value("toy").run()
     page.check()
     assert page.url == {"relation": "mod", "model": "toy"}
 
@@ -430,7 +430,7 @@ def test_back_changes_the_choice_and_the_page_together() -> None:
     page = visit(corpus="grammar")
     page.at.query_params.clear()
     page.at.run()
-    assert page.at.segmented_control(key="roles_corpus_gold").value == "gold"
+    assert page.at.segmented_control(key="roles_corpus").value == "gold"
     assert "UD English EWT" in page.said
 
 
@@ -721,7 +721,7 @@ def test_a_model_is_compared_only_with_those_measured_on_the_same_corpus() -> No
     assert "No other model has been measured on this corpus yet" in seen().said
     toy = seen(model="toy")
     assert "No other model has been measured on this corpus yet" in toy.said
-    assert toy.at.segmented_control(key="roles_corpus_gold").options == ["built-in sentences", "your own file"]
+    assert toy.at.segmented_control(key="roles_corpus").options == ["built-in sentences", "your own file"]
     assert "and how hard they are" in " ".join(box.label for box in toy.at.expander)
 
 

@@ -156,7 +156,7 @@ class Url:
             return None if self.where.pair else annotated(self.text)
         return None
 
-    @property
+    @cached_property
     def sentence(self) -> str:
         """The text as a sentence: of pasted CoNLL-U, its words."""
         return self.gold.text if self.gold and self.gold.pasted else self.text

@@ -22,6 +22,7 @@ def bound(
     *,
     default: Any = None,
     change: Callable[[Any], Changes | None] | None = None,
+    go: Callable[..., None] = address.go,
     key: str = "",
     keeps: bool = False,
     **look: Any,
@@ -29,24 +30,28 @@ def bound(
     """A control for the parameter ``name`` of the URL, which has this ``value`` there; Back and links move it too.
 
     What is chosen, one of the ``options`` if there are any, is one step of the browser's history: ``change`` gives the
-    parameters that it sets, None for no change; by default ``name`` alone, or nothing for the ``default``. Errors that
-    ``change`` raises are shown. ``keeps``: what was typed stays in the control if it was refused. ``key``: of the
+    parameters that ``go`` sets, None for no change; by default ``name`` alone, or nothing for the ``default``. Errors
+    that ``change`` raises are shown. ``keeps``: what was typed stays in the control if it was refused. ``key``: of the
     control, by default ``name``. Returns the value of the control.
     """
     key = (key or name) + (f"_{value}" if keeps else "")
     if not (keeps and key in st.session_state):
         st.session_state[key] = value
+
+    def write(chosen: Any) -> Changes:
+        return {name: None if chosen in (None, default) else str(chosen)}
+
     choices = {} if options is None else {"options": options}
-    return widget(label, **choices, key=key, on_change=_changed, args=(key, name, options, default, change), **look)
+    return widget(label, **choices, key=key, on_change=_changed, args=(key, options, go, change or write), **look)
 
 
 @guarded()
 def _changed(
-    key: str, name: str, options: Sequence[Any] | None, default: Any, change: Callable[[Any], Changes | None] | None
+    key: str, options: Sequence[Any] | None, go: Callable[..., None], change: Callable[[Any], Changes | None]
 ) -> None:
     chosen = st.session_state[key]
     if options is not None and chosen is not None and chosen not in options:  # sent by a client other than the page
         return
-    changes = change(chosen) if change else {name: None if chosen in (None, default) else str(chosen)}
+    changes = change(chosen)
     if changes is not None:
-        address.go(**changes)
+        go(**changes)

@@ -22,7 +22,7 @@ from mha_viz.ui.parts import guarded, message, sent, whole
 def ask(what: Url, intro: str = "") -> None:
     """The sentence in large type below ``intro``, with examples and model menu. What to look for names heads of the
     default model."""
-    model = what.where.model or catalog.default().name
+    model, in_class = what.where.model or catalog.default().name, address.in_class()
     content = {
         "text": what.sentence,
         "pair": what.where.pair,
@@ -30,13 +30,13 @@ def ask(what: Url, intro: str = "") -> None:
         "intro": intro,
         "full": full(what),
         "file": "html" if intro else "figures",
-        "plain": address.in_class(),
+        "plain": in_class,
         "model": model,
         "label": _label(model),
         "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
         "open": not catalog.hosted(),
         "examples": [
-            {"text": e["text"], "pair": e.get("pair", ""), "look": _look_and_answer(e)[0]} for e in examples()
+            {"text": e["text"], "pair": e.get("pair", ""), "look": _look_and_answer(e, in_class)[0]} for e in examples()
         ],
     }
     sentence(content, "sentence", _on_read, _on_example, _on_model)
@@ -51,15 +51,15 @@ def _look(what: Url, model: str) -> dict[str, object]:
     head = example.get("head", "")
     elsewhere = bool(what.where.head) and str(what.where.head) != head
     opens = {"index": examples().index(example), "head": head} if elsewhere and head else None
-    look, answer = _look_and_answer(example)
+    look, answer = _look_and_answer(example, address.in_class())
     return {"look": look, "answer": answer, "opens": opens}
 
 
-def _look_and_answer(example: dict[str, str]) -> tuple[str, str]:
+def _look_and_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
     """What to look for in an example. For a class, what follows its question is apart: the answer, hidden until asked
     for."""
     question, mark, rest = example["look"].partition("? ")
-    return (f"{question}?", rest) if mark and address.in_class() else (example["look"], "")
+    return (f"{question}?", rest) if mark and in_class else (example["look"], "")
 
 
 def full(what: Url) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
@@ -17,6 +17,7 @@ from mha_viz.training.record import Result, Settings, TrainingRun
 from mha_viz.training.statements import Statement
 from mha_viz.training.tasks import RELATIONS
 from mha_viz.ui import address, classroom
+from mha_viz.ui.bound import bound
 from mha_viz.ui.components.player import player
 from mha_viz.ui.lab import curves, downloads
 from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark, sent, whole
@@ -134,19 +135,12 @@ def _arm(result: Result) -> TrainingRun:
     number = address.now().get("arm", "")
     names = _names(result)
     first = int(number) if number in map(str, range(len(names))) else usual
-    key = f"lab_arm_{result.settings.experiment}_{'|'.join(names)}"
-    st.session_state[key] = names[first]
-    chosen = st.segmented_control(
-        "Heads of", names, key=key, wrap=True,
-        on_change=_on_arm, args=(names, result.settings.experiment),
+    chosen = bound(
+        st.segmented_control, "Heads of", "arm", names[first], names,
+        change=lambda name: {"arm": None if name is None else str(names.index(name))},
+        key=f"lab_arm_{result.settings.experiment}_{'|'.join(names)}", wrap=True,
     )  # fmt: skip
     return result.runs[names.index(chosen) if chosen in names else first]
-
-
-@guarded()
-def _on_arm(names: Sequence[str], experiment: str) -> None:
-    chosen = st.session_state[f"lab_arm_{experiment}_{'|'.join(names)}"]
-    address.go(arm=str(names.index(chosen)) if chosen in names else None)
 
 
 def _moment(arm: TrainingRun) -> int:

@@ -11,6 +11,7 @@ from mha_viz.figures.role_words import COLOURS
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address
+from mha_viz.ui.bound import Changes
 from mha_viz.ui.parts import guarded
 
 LONGEST = 60  # the most characters of the typed text
@@ -49,8 +50,13 @@ def go(**changes: str | None) -> None:
 @guarded()
 def open_model(name: str) -> None:
     """Show another model."""
-    usual = name == catalog.default().name
-    go(model=None if usual else name, corpus=None, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+    go(**of_model(name))
+
+
+def of_model(name: str) -> Changes:
+    """The parameters that change together with the model."""
+    other = None if name == catalog.default().name else name
+    return {"model": other, "corpus": None, "before": None, **dict.fromkeys(address.OF_THIS_MODEL)}
 
 
 def _written(state: Mapping[Any, Any]) -> dict[str, str | None]:

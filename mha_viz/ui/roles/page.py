@@ -12,6 +12,7 @@ from mha_viz.models import catalog
 from mha_viz.ui import address, inference, takeaway, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.bound import bound
 from mha_viz.ui.cache import ready
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint
 from mha_viz.ui.roles import charts, filters, folder, head_card, headline, learning, relations, repeated, replications
@@ -90,41 +91,20 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     if model.name not in folder.models():
         offered.remove(folder.CHOICE)
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
-    st.selectbox(
-        "Model",
-        names,
-        index=names.index(model.name),
-        key=f"roles_model_{model.name}",
+    bound(
+        st.selectbox, "Model", "model", model.name, names, change=filters.of_model, go=filters.go, key="roles_model",
         format_func=lambda name: next((m.label for m in catalog.offered() if m.name == name), name),
-        on_change=_on_model,
-        args=(f"roles_model_{model.name}",),
-    )
-    st.segmented_control(
-        "Measured on",
-        offered,
-        default=chosen if chosen in offered else UPLOAD,
-        key=f"roles_corpus_{chosen}",  # with the URL's value in its key, so that Back changes both
+    )  # fmt: skip
+    bound(
+        st.segmented_control, "Measured on", "corpus", chosen if chosen in offered else UPLOAD, offered,
+        go=filters.go, key="roles_corpus", required=True, wrap=True,
         format_func=lambda name: CORPORA[GRAMMAR if grammar_shipped and name == GOLD else name],
-        required=True,
-        wrap=True,
-        on_change=_on_corpus,
-        args=(f"roles_corpus_{chosen}",),
-    )
+    )  # fmt: skip
     if chosen == folder.CHOICE:
         folder.show_steps(model.name)
     if chosen not in CORPORA:
         st.button("Another file", key="another_file", on_click=_on_file)
     return chosen
-
-
-@guarded()
-def _on_model(key: str) -> None:
-    filters.open_model(st.session_state[key])
-
-
-@guarded()
-def _on_corpus(key: str) -> None:
-    filters.go(corpus=st.session_state[key])
 
 
 @guarded()

@@ -27,6 +27,7 @@ from mha_viz.version import __version__
 
 if TYPE_CHECKING:
     from mha_viz.analysis.established import establish
+    from mha_viz.analysis.recipe_tables import Recipes, open_recipes
     from mha_viz.analysis.replication import replicate
     from mha_viz.attention.rollout import rollout
     from mha_viz.corpus.sources import iterate, open_corpus
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.profiling import Profile, open_profile, profile
+    from mha_viz.study.recipes import recipes
     from mha_viz.study.search import search
     from mha_viz.study.several import profiles, side_by_side
     from mha_viz.study.used_roles import used_roles
@@ -58,6 +60,7 @@ __all__ = [
     "MhaVizError",
     "MissingGlyphWarning",
     "Profile",
+    "Recipes",
     "Sentence",
     "Size",
     "Tap",
@@ -76,9 +79,11 @@ __all__ = [
     "open_attention",
     "open_corpus",
     "open_profile",
+    "open_recipes",
     "profile",
     "profiles",
     "publish",
+    "recipes",
     "replicate",
     "rollout",
     "search",
@@ -94,6 +99,7 @@ _HOMES = MappingProxyType(
         "Encoder": "mha_viz.models.encoder",
         "Figure": "mha_viz.figure",
         "Profile": "mha_viz.study.profiling",
+        "Recipes": "mha_viz.analysis.recipe_tables",
         "Sentence": "mha_viz.corpus.treebank",
         "Size": "mha_viz.figures.layout",
         "Tap": "mha_viz.models.capture",
@@ -110,9 +116,11 @@ _HOMES = MappingProxyType(
         "open_attention": "mha_viz.exports",
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
+        "open_recipes": "mha_viz.analysis.recipe_tables",
         "profile": "mha_viz.study.profiling",
         "profiles": "mha_viz.study.several",
         "publish": "mha_viz.figure",
+        "recipes": "mha_viz.study.recipes",
         "replicate": "mha_viz.analysis.replication",
         "rollout": "mha_viz.attention.rollout",
         "search": "mha_viz.study.search",

@@ -27,6 +27,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "heads": (lambda toy, _: mv.without(toy, 3, "the dog"), "is int, not a list of heads"),
     "a published page": (lambda toy, folder: mv.publish([(toy.encode(TEXT), "L0H1")], folder / "x.pdf"), ".html"),
     "a path": (lambda toy, _: toy.encode(TEXT).save(3), "is int, not a path"),
+    "a folder of recipes": (lambda toy, _: mv.open_recipes(3), "is int, not a path"),
     "a folder": (lambda toy, _: mv.open_profile(3), "is int, not a path"),
 }
 

@@ -17,10 +17,10 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 3_730,
+    "analysis": 4_370,
     "attention": 1_370,
     "browser": 260,
-    "cli": 2_490,
+    "cli": 2_570,
     "corpus": 1_980,
     "drawing": 640,
     "exports": 1_900,
@@ -31,7 +31,7 @@ LINES: Mapping[str, int] = {
     "process": 640,
     "reader": 540,
     "serving": 1_440,
-    "study": 3_750,
+    "study": 3_970,
     "text": 530,
     "training": 2_190,
     "ui": 12_130,

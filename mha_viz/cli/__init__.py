@@ -24,6 +24,7 @@ from mha_viz.cli import (
     listing,
     profile,
     publish,
+    recipes,
     replicate,
     search,
     serve,
@@ -60,6 +61,8 @@ EXAMPLES = """examples:
   mha-viz replicate minilm treebank.conllu
   mha-viz replicate profile/ third.conllu --out outcomes.csv
   mha-viz replicate profile/ third.conllu --format csv | head
+  mha-viz recipes treebank.conllu --score other.conllu --out recipes/
+  mha-viz recipes sentences.txt --model gpt2 --out recipes/
   mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
   mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
   mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
@@ -145,6 +148,8 @@ def _parser() -> Parser:
     profile.options(command("profile", profile.run, summary))
     summary = "Measure whether the roles of a profile hold on another corpus, and print a table."
     replicate.options(command("replicate", replicate.run, summary))
+    summary = "Describe every head by a few named rules, with shares and how much of its attention they explain."
+    recipes.options(command("recipes", recipes.run, summary))
     summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."
     search.options(command("search", search.run, summary))
     summary = "Measure what switching heads off does over a corpus, compared with other heads of their layers."

@@ -1,0 +1,86 @@
+"""The recipes of the heads of a model as tables, and their folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mha_viz.attention import AnyHead, Head
+from mha_viz.errors import CorpusError, ExportError, check_kind
+from mha_viz.files import make_folder, whole_file
+from mha_viz.files.tables import as_csv, from_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FACTS = "recipes.json"  # written last: a folder without it is incomplete
+HEADINGS: Mapping[str, tuple[str, ...]] = {
+    "recipes": ("layer", "head", "query_class", "rule", "share"),
+    "explained": ("layer", "head", "fitted", "held_out", "other", "even", "best_rule", "untrained", "iou"),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recipes:
+    """``facts``: the model, the corpora and what was read of them; ``tables``: "recipes", the rules of each head with
+    their shares, largest first, and "explained", how much of its attention they explain."""
+
+    facts: Mapping[str, Any]
+    tables: Mapping[str, pd.DataFrame]
+
+    def head(self, head: AnyHead) -> dict[str, pd.DataFrame]:
+        """The rows of one head by table: by ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises UnknownHead."""
+        layer, number = Head.among(head, int(self.facts["layers"]), int(self.facts["heads"]), str(self.facts["model"]))
+        return {
+            name: table[(table["layer"] == layer) & (table["head"] == number)] for name, table in self.tables.items()
+        }
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write ``recipes.csv``, ``explained.csv`` and ``recipes.json`` to a folder, from which
+        ``mha_viz.open_recipes`` reads them, and return its path. Raises ExportError."""
+        place = Path(folder)
+        make_folder(place)
+        texts = {f"{name}.csv": as_csv(table) for name, table in self.tables.items()}
+        texts[FACTS] = json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n"
+        try:
+            (place / FACTS).unlink(missing_ok=True)
+            for name, text in texts.items():
+                with whole_file(place / name) as file:
+                    file.write(text.encode())
+        except OSError as error:
+            problem = f"{place} cannot be written: {error.strerror or error}."
+            raise ExportError(problem, "Choose another folder.") from error
+        return place
+
+    def __repr__(self) -> str:
+        return f"Recipes({self.facts['model']} on {self.facts['corpus']}, {len(self.tables['explained'])} heads)"
+
+
+def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
+    """The recipes that ``Recipes.save`` or ``mha-viz recipes`` wrote to a folder. Raises CorpusError if there are none
+    or they are damaged."""
+    check_kind(folder, (str, os.PathLike), "a path", "Give the folder that mha-viz recipes has written.")
+    import pandas as pd
+
+    place = Path(folder)
+    try:
+        facts = json.loads((place / FACTS).read_text("utf-8"))
+        tables = {
+            name: from_csv(pd.read_csv(io.StringIO((place / f"{name}.csv").read_text("utf-8")), keep_default_na=True))
+            for name in HEADINGS
+        }
+        if not {"model", "corpus", "layers", "heads"} <= {*facts}:
+            raise ValueError(f"{FACTS} lacks entries")
+        for name, table in tables.items():
+            if tuple(table.columns) != HEADINGS[name]:
+                raise ValueError(f"the headings of {name}.csv are others")
+    except (OSError, ValueError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        problem = f"{str(place)[:200]} holds no recipes that can be read: {reason}."
+        raise CorpusError(problem, "Measure them again with mha-viz recipes.") from error
+    return Recipes(facts, tables)

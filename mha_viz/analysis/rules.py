@@ -1,0 +1,332 @@
+"""Rules that heads may follow: each says, for every token of a text, which tokens are looked at.
+
+``RULES`` has a row for each: its name in words, its kind, the annotation that it needs, and the function that marks its
+targets. :func:`matrices` spreads them evenly over the targets of each token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.text import WordPieces, is_punctuation
+
+Marks = npt.NDArray[np.bool_]  # [query, key]: the targets of each token; or of words, or [token]
+Places = npt.NDArray[np.intp]
+
+FURTHEST = 3  # tokens that a rule of position looks back or ahead
+NEARBY = (2, 5)  # tokens on either side that a rule of position takes together
+ANY = 1 << 30
+CLS, SEP, PUNCTUATION, FUNCTION, CONTENT = CLASSES = ("[CLS]", "[SEP]", "punctuation", "function", "content")
+CONTENT_TAGS = frozenset({"NOUN", "PROPN", "VERB", "ADJ", "ADV", "NUM", "INTJ"})
+FUNCTION_TAGS = frozenset({"ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "SCONJ"})
+STOPS = frozenset(".!?…。！？")
+EVERYWHERE = "everywhere"
+NO_ANNOTATION, TAGS, TREES, CHAINS = NEEDS = ("", "parts of speech", "trees", "chains")
+TAG_NAMES = {
+    "ADJ": "adjectives",
+    "ADP": "prepositions",
+    "ADV": "adverbs",
+    "AUX": "auxiliaries",
+    "CCONJ": "coordinating conjunctions",
+    "DET": "determiners",
+    "INTJ": "interjections",
+    "NOUN": "nouns",
+    "NUM": "numerals",
+    "PART": "particles",
+    "PRON": "pronouns",
+    "PROPN": "proper nouns",
+    "SCONJ": "subordinating conjunctions",
+    "SYM": "symbols",
+    "VERB": "verbs",
+    "X": "other words",
+}
+RELATIONS = (  # of Universal Dependencies, without subtypes
+    *(
+        "acl",
+        "advcl",
+        "advmod",
+        "amod",
+        "appos",
+        "aux",
+        "case",
+        "cc",
+        "ccomp",
+        "clf",
+        "compound",
+        "conj",
+        "cop",
+        "csubj",
+    ),
+    *("dep", "det", "discourse", "dislocated", "expl", "fixed", "flat", "goeswith", "iobj", "list", "mark"),
+    *("nmod", "nsubj", "nummod", "obj", "obl", "orphan", "parataxis", "punct", "reparandum", "vocative", "xcomp"),
+)
+
+
+@dataclass(frozen=True)
+class RuleText:
+    """A sentence as rules see it: its words with what is annotated, and the pieces of the model. ``causal``: tokens see
+    none after them."""
+
+    sentence: Sentence
+    pieces: WordPieces
+    causal: bool = False
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @cached_property
+    def word(self) -> Places:
+        """[token]: the number of its word, −1 for special tokens."""
+        return np.array([-1 if word is None else word for word in self.pieces.words], np.intp)
+
+    @cached_property
+    def ordinary(self) -> Marks:
+        """[token]: False for special tokens."""
+        return self.word >= 0
+
+    @cached_property
+    def forms(self) -> tuple[str, ...]:
+        """The words without differences of case."""
+        return tuple(form.casefold() for form in self.pieces.forms)
+
+    @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """The part of speech of each word; empty where it is not annotated."""
+        return tuple(word.upos.strip("_") for word in self.sentence.words)
+
+    @cached_property
+    def visible(self) -> Marks:
+        """[query, key]: which tokens each one may look at."""
+        everything = np.ones((len(self), len(self)), bool)
+        return np.tril(everything) if self.causal else everything
+
+    @cached_property
+    def classes(self) -> Places:
+        """[token]: the place of its class in CLASSES. The first of the special tokens at the beginning is [CLS], any
+        other is [SEP]. A word is punctuation by its form, a function word by its part of speech, and content if neither
+        is known."""
+        kinds = [self._class(number) for number in range(len(self.forms))]
+        return np.array(
+            [
+                kinds[word] if word >= 0 else CLASSES.index(CLS if place == 0 else SEP)
+                for place, word in enumerate(self.word)
+            ],
+            np.intp,
+        )
+
+    def _class(self, number: int) -> int:
+        if is_punctuation(self.forms[number]):
+            return CLASSES.index(PUNCTUATION)
+        return CLASSES.index(FUNCTION if self.tags[number] in FUNCTION_TAGS else CONTENT)
+
+    @cached_property
+    def heads(self) -> Places:
+        """[word]: its head in the tree, −1 for the root and for words without one."""
+        return np.array([-1 if word.head is None else word.head for word in self.sentence.words], np.intp)
+
+    @cached_property
+    def below(self) -> Marks:
+        """[word, word]: whether the second is the head of the first."""
+        below: Marks = self.heads[:, None] == np.arange(len(self.heads))
+        return below
+
+    def of_words(self, marks: Marks) -> Marks:
+        """[query, key] of tokens from [word, word]: every piece of a word looks at all pieces of its targets."""
+        if not len(marks):
+            return np.zeros((len(self), len(self)), bool)
+        among = self.ordinary[:, None] & self.ordinary
+        spread: Marks = marks[self.word[:, None], self.word] & among
+        return spread
+
+    def at_words(self, chosen: Iterable[bool]) -> Marks:
+        """[query, key]: every token looks at the chosen words, given as one value for each."""
+        marked = np.array([*chosen, False])  # the last is for special tokens, whose word is −1
+        return np.broadcast_to(marked[self.word], (len(self), len(self)))
+
+
+Targets = Callable[[RuleText], Marks]
+
+
+class AttentionRule(NamedTuple):
+    """A rule: its name in words; its kind; what has to be annotated, one of NEEDS; and the tokens that it looks at,
+    [query, key], of which those that are not visible are dropped."""
+
+    name: str
+    kind: str
+    needs: str
+    targets: Targets
+
+
+def _offset(by: int) -> AttentionRule:
+    far = abs(by)
+    side = "before" if by < 0 else "after"
+    name = "the same token" if not by else f"the token {side}" if far == 1 else f"{far} tokens {side}"
+    return AttentionRule(name, "position", NO_ANNOTATION, lambda text: np.eye(len(text), k=by, dtype=bool))
+
+
+def _within(name: str, first: int, last: int) -> AttentionRule:
+    """The ordinary tokens from one distance to another, without the token itself."""
+
+    def targets(text: RuleText) -> Marks:
+        far = np.arange(len(text)) - np.arange(len(text))[:, None]
+        marks: Marks = (far >= first) & (far <= last) & (far != 0) & text.ordinary
+        return marks
+
+    return AttentionRule(name, "position", NO_ANNOTATION, targets)
+
+
+def _first(text: RuleText) -> Marks:
+    return text.at_words(number == 0 for number in range(len(text.forms)))
+
+
+def _own_word(text: RuleText) -> Marks:
+    return text.of_words(np.eye(len(text.forms), dtype=bool)) & ~np.eye(len(text), dtype=bool)
+
+
+def _same(values: Sequence[str]) -> Marks:
+    """[word, word]: other words with the same value; an empty one is like no other."""
+    each = np.array(values, object)
+    marks: Marks = (each[:, None] == each) & (each != "") & ~np.eye(len(each), dtype=bool)
+    return marks
+
+
+def _special(place: int) -> Targets:
+    """The special token at the beginning, or those at other places."""
+
+    def targets(text: RuleText) -> Marks:
+        return np.broadcast_to(text.classes == place, (len(text), len(text)))
+
+    return targets
+
+
+def _last_stop(text: RuleText) -> Marks:
+    stops = [number for number, form in enumerate(text.forms) if form and not set(form) - STOPS]
+    return text.at_words(number in stops[-1:] for number in range(len(text.forms)))
+
+
+def _followed(text: RuleText) -> Marks:
+    """For each token, the one after its last earlier occurrence."""
+    marks = np.zeros((len(text), len(text)), bool)
+    last: dict[int, int] = {}
+    for place, piece in enumerate(text.pieces.ids):
+        if piece in last:
+            marks[place, last[piece] + 1] = True
+        last[piece] = place
+    return marks if text.causal else np.zeros_like(marks)
+
+
+def _of_form(name: str, holds: Callable[[str], bool]) -> AttentionRule:
+    return AttentionRule(name, "form", NO_ANNOTATION, lambda text: text.at_words(map(holds, text.forms)))
+
+
+def _of_tags(name: str, tags: frozenset[str]) -> AttentionRule:
+    return AttentionRule(name, "part of speech", TAGS, lambda text: text.at_words(tag in tags for tag in text.tags))
+
+
+def _nearest(what: str, tags: frozenset[str], side: str) -> AttentionRule:
+    def targets(text: RuleText) -> Marks:
+        of_kind = np.array([tag in tags for tag in text.tags], bool)
+        marks = np.zeros((len(of_kind), len(of_kind)), bool)
+        places = np.flatnonzero(of_kind)
+        for word in range(len(of_kind)):
+            there = places[places < word][-1:] if side == "before" else places[places > word][:1]
+            marks[word, there] = True
+        return text.of_words(marks)
+
+    return AttentionRule(f"the nearest {what} {side}", "part of speech", TAGS, targets)
+
+
+def _siblings(text: RuleText) -> Marks:
+    marks = (text.heads[:, None] == text.heads) & (text.heads >= 0)[:, None] & ~np.eye(len(text.heads), dtype=bool)
+    return text.of_words(marks)
+
+
+def _by_relation(relation: str) -> tuple[AttentionRule, AttentionRule]:
+    def named(text: RuleText) -> Marks:
+        """[word, word]: a dependent of this relation and its head."""
+        marks: Marks = text.below & np.array([word.base == relation for word in text.sentence.words], bool)[:, None]
+        return marks
+
+    return (
+        AttentionRule(f"its head, as {relation}", "syntax", TREES, lambda text: text.of_words(named(text))),
+        AttentionRule(f"its {relation}", "syntax", TREES, lambda text: text.of_words(named(text).T)),
+    )
+
+
+def _mentions(text: RuleText) -> Marks:
+    """[word, word]: the head words of mentions of one chain."""
+    marks = np.zeros((len(text.forms), len(text.forms)), bool)
+    chains: dict[str, list[int]] = {}
+    for mention in text.sentence.mentions:
+        chains.setdefault(mention.chain, []).append(mention.word)
+    for words in chains.values():
+        marks[np.ix_(words, words)] = True
+    return marks & ~np.eye(len(marks), dtype=bool)
+
+
+def _antecedent(text: RuleText) -> Marks:
+    before = np.tril(_mentions(text))
+    nearest = np.zeros_like(before)
+    for word in np.flatnonzero(before.any(axis=1)):
+        nearest[word, np.flatnonzero(before[word])[-1]] = True
+    return text.of_words(nearest)
+
+
+VERBS, NOUNS = frozenset({"VERB"}), frozenset({"NOUN", "PROPN"})
+NEAR = (("noun", NOUNS), ("verb", VERBS), ("content word", CONTENT_TAGS))
+
+RULES: tuple[AttentionRule, ...] = (
+    *(_offset(by) for by in sorted(range(-FURTHEST, FURTHEST + 1), key=lambda by: (abs(by), by))),
+    *(_within(f"the {far} tokens on either side", -far, far) for far in NEARBY),
+    _within(f"the {NEARBY[1]} tokens before", -NEARBY[1], -1),
+    _within(f"the {NEARBY[1]} tokens after", 1, NEARBY[1]),
+    _within("all tokens before", -ANY, -1),
+    _within("all tokens after", 1, ANY),
+    AttentionRule("[CLS]", "special", NO_ANNOTATION, _special(CLASSES.index(CLS))),
+    AttentionRule("[SEP]", "special", NO_ANNOTATION, _special(CLASSES.index(SEP))),
+    _of_form("punctuation", is_punctuation),
+    _of_form("commas", lambda form: form in (",", "，", "、")),
+    AttentionRule("the last full stop", "form", NO_ANNOTATION, _last_stop),
+    AttentionRule("the first word", "position", NO_ANNOTATION, _first),
+    AttentionRule("the rest of its own word", "form", NO_ANNOTATION, _own_word),
+    AttentionRule("the same form elsewhere", "form", NO_ANNOTATION, lambda text: text.of_words(_same(text.forms))),
+    AttentionRule(
+        "all words", "even", NO_ANNOTATION, lambda text: np.broadcast_to(text.ordinary, (len(text), len(text)))
+    ),
+    AttentionRule(EVERYWHERE, "even", NO_ANNOTATION, lambda text: np.ones((len(text), len(text)), bool)),
+    AttentionRule("what followed this token last time", "form", NO_ANNOTATION, _followed),
+    *(_of_tags(name, frozenset({tag})) for tag, name in TAG_NAMES.items()),
+    _of_tags("content words", CONTENT_TAGS),
+    _of_tags("function words", FUNCTION_TAGS),
+    *(_nearest(what, tags, side) for what, tags in NEAR for side in ("before", "after")),
+    AttentionRule("the same part of speech", "part of speech", TAGS, lambda text: text.of_words(_same(text.tags))),
+    AttentionRule("its head", "syntax", TREES, lambda text: text.of_words(text.below)),
+    AttentionRule("its dependents", "syntax", TREES, lambda text: text.of_words(text.below.T)),
+    AttentionRule("its siblings", "syntax", TREES, _siblings),
+    *(rule for relation in RELATIONS for rule in _by_relation(relation)),
+    AttentionRule("its antecedent", "coreference", CHAINS, _antecedent),
+    AttentionRule("its other mentions", "coreference", CHAINS, lambda text: text.of_words(_mentions(text))),
+)
+NAMES = tuple(rule.name for rule in RULES)
+EVEN = NAMES.index(EVERYWHERE)
+
+
+def matrix(rule: AttentionRule, text: RuleText) -> npt.NDArray[np.float64]:
+    """R[query, key]: the visible targets of each token, with equal shares that sum to 1; a row of zeros where the rule
+    does not apply."""
+    marks = rule.targets(text) & text.visible
+    counts = marks.sum(axis=1, keepdims=True)
+    shares: npt.NDArray[np.float64] = marks / np.maximum(counts, 1)
+    return shares
+
+
+def matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> npt.NDArray[np.float64]:
+    """[rule, query, key]: :func:`matrix` of the rules with these numbers in RULES."""
+    return np.stack([matrix(RULES[number], text) for number in numbers])

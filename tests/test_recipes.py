@@ -1,0 +1,345 @@
+"""Recipes of heads: rules on sentences annotated by hand, the fit and the explained share against loops, a mixture that
+is found again, and the tables of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import mha_viz as mv
+from mha_viz.analysis import recipes as fitting
+from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
+from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix
+from mha_viz.cli import main
+from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
+from mha_viz.errors import Cancelled, CorpusError, SettingError
+from mha_viz.models.encoder import Encoder
+from mha_viz.study import recipes as study
+from mha_viz.text import WordPieces
+from tests.cli_runs import assert_one_line
+
+Numbers = npt.NDArray[np.float64]
+Tiny = Callable[[str], Encoder]
+
+SENTENCE = Sentence(
+    (
+        Word("Dogs", "NOUN", 1, "nsubj"),
+        Word("chased", "VERB", None, "root"),
+        Word("the", "DET", 3, "det"),
+        Word("dogs", "NOUN", 1, "obj"),
+        Word(",", "PUNCT", 5, "punct"),
+        Word("barking", "VERB", 1, "advcl"),
+        Word(".", "PUNCT", 1, "punct"),
+    ),
+    (Mention("1", 0, 1, 0), Mention("1", 2, 4, 3)),
+)
+# The pieces are [CLS] Dogs chas ##ed the dogs , barking . [SEP]
+WORDS = (None, 0, 1, 1, 2, 3, 4, 5, 6, None)
+TARGETS = {  # for a rule: the targets of some tokens; those that are not named have none
+    "the token before": {0: [], 1: [0], 9: [8]},
+    "2 tokens after": {0: [2], 8: []},
+    "the 2 tokens on either side": {0: [1, 2], 4: [2, 3, 5, 6]},
+    "all tokens before": {0: [], 3: [1, 2]},
+    "[CLS]": {0: [0], 5: [0]},
+    "[SEP]": {0: [9], 5: [9]},
+    "punctuation": {3: [6, 8]},
+    "commas": {3: [6]},
+    "the last full stop": {3: [8]},
+    "the first word": {3: [1]},
+    "the rest of its own word": {1: [], 2: [3], 3: [2], 9: []},
+    "the same form elsewhere": {0: [], 1: [5], 5: [1], 7: []},
+    "all words": {0: [1, 2, 3, 4, 5, 6, 7, 8]},
+    "verbs": {9: [2, 3, 7]},
+    "content words": {0: [1, 2, 3, 5, 7]},
+    "function words": {0: [4]},
+    "the nearest noun before": {0: [], 1: [], 4: [1], 7: [5]},
+    "the nearest verb after": {1: [2, 3], 2: [7], 7: []},
+    "the nearest content word before": {2: [1], 5: [2, 3], 8: [7]},
+    "the same part of speech": {1: [5], 2: [7], 4: []},
+    "its head": {1: [2, 3], 2: [], 4: [5], 6: [7], 9: []},
+    "its dependents": {2: [1, 5, 7, 8], 3: [1, 5, 7, 8], 5: [4], 1: []},
+    "its siblings": {1: [5, 7, 8], 2: [], 4: []},
+    "its head, as nsubj": {1: [2, 3], 5: []},
+    "its obj": {2: [5], 1: []},
+    "its antecedent": {1: [], 5: [1]},
+    "its other mentions": {1: [5], 5: [1], 4: []},
+    "what followed this token last time": {5: []},
+    "everywhere": {4: list(range(10))},
+}
+
+
+def text_of(words: tuple[int | None, ...], sentence: Sentence, causal: bool = False) -> RuleText:
+    """A sentence cut into pieces by hand, whose ids are those of its words."""
+    n = len(words)
+    ids = tuple(
+        -1 if word is None else [*map(str.casefold, sentence.forms)].index(sentence.forms[word].casefold())
+        for word in words
+    )
+    pieces = WordPieces(sentence.forms, ("x",) * n, ids, (0,) * n, words, ((0, 0),) * n, (True,) * n)
+    return RuleText(sentence, pieces, causal)
+
+
+TEXT = text_of(WORDS, SENTENCE)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_rule_looks_at_its_targets(name: str) -> None:
+    shares = matrix(RULES[NAMES.index(name)], TEXT)
+    for query, keys in TARGETS[name].items():
+        expected = np.zeros(len(TEXT))
+        expected[keys] = 1 / len(keys) if keys else 0
+        assert shares[query] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_rule_gives_shares_of_visible_tokens(causal: bool) -> None:
+    text = text_of(WORDS, SENTENCE, causal)
+    for rule in RULES:
+        shares = matrix(rule, text)
+        assert set(shares.sum(axis=1).round(12)) <= {0, 1}
+        assert not shares[~text.visible].any()
+
+
+def test_what_followed_last_time_is_for_causal_models() -> None:
+    sentence = Sentence((Word("a"), Word("b"), Word("a"), Word("c"), Word("a")))
+    rule = RULES[NAMES.index("what followed this token last time")]
+    shares = matrix(rule, text_of((0, 1, 2, 3, 4), sentence, causal=True))
+    assert [np.flatnonzero(row).tolist() for row in shares] == [[], [], [1], [], [3]]
+    assert not matrix(rule, text_of((0, 1, 2, 3, 4), sentence)).any()
+
+
+def test_query_words_have_classes() -> None:
+    kinds = "[CLS] content content content function content punctuation content punctuation [SEP]"
+    assert [CLASSES[number] for number in TEXT.classes] == kinds.split()
+
+
+def test_names_are_different() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+
+
+def planted(shares: dict[str, float], texts: int = 6) -> list[tuple[RuleText, npt.NDArray[np.float32]]]:
+    """Texts of different order with attention [1, query, key] that is a mixture of rules."""
+    every = np.zeros((len(CLASSES), 1, len(RULES)))
+    for name, share in shares.items():
+        every[:, 0, NAMES.index(name)] = share
+    words = SENTENCE.words
+    read = []
+    for turn in range(texts):
+        turned = tuple(
+            word._replace(head=None if word.head is None else (word.head - turn) % len(words))
+            for word in (*words[turn:], *words[:turn])
+        )
+        text = text_of((None, *range(len(words)), None), Sentence(turned))
+        read.append((text, fitting.prediction(every, text).astype(np.float32)))
+    return read
+
+
+def by_loops(rows: fitting.RuleRows, shares: dict[int, float], steps: int) -> dict[int, float]:
+    """The fit, cell by cell."""
+    ends = [*rows.starts[1:], rows.rules.shape[1]]
+    for _ in range(steps):
+        taken, expected = dict.fromkeys(shares, 0.0), dict.fromkeys(shares, 0.0)
+        for row, (start, end) in enumerate(zip(rows.starts, ends, strict=True)):
+            total = sum(share for rule, share in shares.items() if rows.applies[rule, row])
+            for rule in shares:
+                expected[rule] += rows.applies[rule, row] / total
+            for cell in range(start, end):
+                mixed = sum(share * rows.rules[rule, cell] for rule, share in shares.items())
+                for rule, share in shares.items():
+                    taken[rule] += rows.weights[0, cell] * share * rows.rules[rule, cell] / mixed
+        new = {rule: taken[rule] / expected[rule] for rule in shares}
+        shares = {rule: share / sum(new.values()) for rule, share in new.items()}
+    return shares
+
+
+def test_the_fit_is_that_of_a_loop() -> None:
+    random = np.random.default_rng(0)
+    read = [(text, random.dirichlet(np.ones(len(text)), (1, len(text)))) for text, _ in planted({"everywhere": 1}, 3)]
+    rows = fitting.joined(fitting.rows_by_class((text, weights.astype(np.float32)) for text, weights in read))
+    begun = {EVEN: 0.4, NAMES.index("its head"): 0.3, NAMES.index("the token after"): 0.3}
+    start = np.zeros(len(RULES))
+    start[[*begun]] = [*begun.values()]
+    result = fitting.fitted(rows, 0, start, steps=3)
+    assert {rule: result[rule] for rule in begun} == pytest.approx(by_loops(rows, begun, 3))
+    assert result.sum() == pytest.approx(1)
+
+
+def test_the_explained_share_by_hand() -> None:
+    sentence = Sentence((Word("a"), Word("b")))
+    text = text_of((0, 1), sentence)
+    weights = np.array([[[0.9, 0.1], [0.5, 0.5]]], np.float32)
+    before = fitting.alone(np.array([NAMES.index("the token before")]))
+    # The first token has none before it and looks everywhere: 0.5 + 0.1. The second looks at the first: 0.5.
+    assert fitting.prediction(before, text)[0].tolist() == [[0.5, 0.5], [1, 0]]
+    rows = fitting.rows_by_class([(text, weights)])
+    assert fitting.explained(rows, before) == pytest.approx([(0.6 + 0.5) / 2])
+
+
+def test_a_planted_mixture_is_found_again() -> None:
+    mixture = {"its head": 0.5, "the token before": 0.3, "everywhere": 0.2}
+    rows = [fitting.joined(fitting.rows_by_class(planted(mixture)))]
+    shares = fitting.chosen(rows)[0, 0]
+    assert {NAMES[rule]: shares[rule] for rule in np.flatnonzero(shares > 0.01)} == pytest.approx(mixture, abs=0.02)
+    assert fitting.explained(rows, shares[None, None]) == pytest.approx([1], abs=0.01)
+
+
+def test_classes_have_shares_of_their_own_where_that_gains() -> None:
+    read = planted({"its head": 1.0})
+    even = planted({"[SEP]": 1.0})
+    for (text, weights), (_, other) in zip(read, even, strict=True):
+        at = text.classes == CLASSES.index("punctuation")
+        weights[:, at] = other[:, at]
+    rows = fitting.rows_by_class(read)
+    found = fitting.choice(rows, rows)
+    assert found.by_class.tolist() == [True]
+    assert found.shares[CLASSES.index("punctuation"), 0, NAMES.index("[SEP]")] > 0.9
+    assert found.shares[CLASSES.index("content"), 0, NAMES.index("its head")] > 0.8
+    assert fitting.choice(even_rows := fitting.rows_by_class(even), even_rows).by_class.tolist() == [False]
+
+
+def test_rows_and_texts_are_predicted_alike() -> None:
+    (text, weights), *_ = planted({"its head": 0.6, "its siblings": 0.4})
+    shares = fitting.alone(np.array([NAMES.index("its dependents")]))
+    by_text = np.minimum(weights, fitting.prediction(shares, text)).sum() / len(text)
+    assert fitting.explained(fitting.rows_by_class([(text, weights)]), shares) == pytest.approx([by_text])
+
+
+@pytest.fixture(scope="module")
+def measured() -> Recipes:
+    return mv.recipes("grammar", "toy", most=24)
+
+
+def test_tables_of_the_toy(measured: Recipes) -> None:
+    tables = measured.tables
+    assert {name: tuple(table.columns) for name, table in tables.items()} == HEADINGS
+    sums = tables["recipes"].groupby(["layer", "head", "query_class"])["share"].sum()
+    assert sums.to_numpy() == pytest.approx(1)
+    rules = tables["recipes"].groupby(["layer", "head"])["rule"].nunique()
+    assert rules.max() <= fitting.MOST_RULES
+    explained = tables["explained"]
+    assert (explained["fitted"] > explained["even"]).all()
+    assert explained["other"].isna().all()
+    assert explained[["held_out", "even", "best_rule", "untrained", "iou"]].apply(lambda c: c.between(0, 1).all()).all()
+    assert "the token" in " ".join(measured.head("L1H0")["recipes"]["rule"])
+
+
+def test_the_explained_share_is_that_of_a_loop(measured: Recipes) -> None:
+    """Of head L0H3, from the tables, over the odd sentences."""
+    toy, table = mv.load("toy"), measured.head("L0H3")["recipes"]
+    shares = np.zeros((len(CLASSES), 1, len(RULES)))
+    for name, rule, share in zip(table["query_class"], table["rule"], table["share"], strict=True):
+        classes = slice(None) if name == "all" else CLASSES.index(name)
+        shares[classes, 0, NAMES.index(rule)] = share
+    total = rows = 0.0
+    for sentence in [*mv.iterate("grammar")][1:24:2]:
+        text = RuleText(sentence, toy.read_words(sentence.forms))
+        weights = toy.encode_words(sentence.forms).weights[0, 3]
+        total += np.minimum(weights, fitting.prediction(shares, text)[0]).sum()
+        rows += len(text)
+    assert measured.head("L0H3")["explained"]["held_out"].item() == pytest.approx(total / rows, abs=1e-6)
+
+
+def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -> None:
+    read = mv.open_recipes(measured.save(tmp_path / "recipes"))
+    assert read.facts == measured.facts
+    for name, table in measured.tables.items():
+        assert read.tables[name].to_csv(float_format="%.6g") == table.to_csv(float_format="%.6g")
+
+
+def test_a_damaged_folder_is_refused(measured: Recipes, tmp_path: Path) -> None:
+    measured.save(tmp_path)
+    (tmp_path / "explained.csv").write_text("layer\n0\n")
+    with pytest.raises(CorpusError, match="holds no recipes"):
+        mv.open_recipes(tmp_path)
+    with pytest.raises(CorpusError, match="holds no recipes"):
+        mv.open_recipes(tmp_path / "none")
+
+
+def plain(*sentences: str) -> Corpus:
+    """Sentences without annotation."""
+    words = [Sentence(tuple(map(Word, sentence.split(" ")))) for sentence in sentences]
+    return Corpus("plain", tuple(words), str(hash(sentences)))
+
+
+def test_plain_text_and_a_causal_model(tiny: Tiny) -> None:
+    corpus = plain(*["the dog saw the dog and the girl saw the dog"] * 4)
+    result = mv.recipes(corpus, tiny("gpt2"))
+    needs = {rule.name: rule.needs for rule in RULES}
+    assert {needs[rule] for rule in result.tables["recipes"]["rule"]} == {""}
+    assert result.tables["explained"]["held_out"].between(0, 1).all()
+
+
+def test_the_repeater_looks_at_what_followed() -> None:
+    words = mv.load("repeater").vocabulary.convert_ids_to_tokens(list(range(20, 32)))
+    random = np.random.default_rng(0)
+    drawn = [[words[i] for i in random.permutation(len(words))] for _ in range(8)]
+    result = mv.recipes(plain(*(" ".join(half * 2) for half in drawn)), "repeater")
+    table = result.tables["recipes"]
+    assert table[table["rule"] == "what followed this token last time"]["share"].max() > 0.5
+
+
+@pytest.mark.parametrize("text", ["x", "🙂", "🙂🙂 é́ ﷽", "a " * 40 + "a", "‮abc . , !"])
+def test_hostile_texts(text: str, tiny: Tiny) -> None:
+    result = mv.recipes(plain(text, text + " b", "c d"), tiny("bert"))
+    assert np.isfinite(result.tables["explained"]["fitted"]).all()
+
+
+def test_one_sentence_is_enough_for_a_recipe_and_leaves_the_rest_empty(tiny: Tiny) -> None:
+    result = mv.recipes(plain("the dog"), tiny("bert"))
+    assert result.tables["explained"]["held_out"].isna().all()
+
+
+def test_batches_change_nothing(measured: Recipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "batches", lambda pieces, todo, heads: [(number,) for number in reversed(todo)])
+    again = mv.recipes("grammar", "toy", most=24)
+    for name, table in measured.tables.items():
+        assert again.tables[name].to_csv(float_format="%.5g") == table.to_csv(float_format="%.5g")
+
+
+def test_errors_are_in_words(measured: Recipes) -> None:
+    with pytest.raises(CorpusError, match="plain has no trees"):
+        mv.recipes("grammar", "toy", score=plain("the dog"))
+    with pytest.raises(CorpusError, match="the same corpus"):
+        mv.recipes("grammar", "toy", score="grammar")
+    with pytest.raises(CorpusError, match="Nothing of plain"):
+        mv.recipes(plain(), "toy")
+    with pytest.raises(SettingError, match="number of sentences"):
+        mv.recipes("grammar", "toy", most=1)
+
+
+def test_a_study_can_be_watched_and_stopped() -> None:
+    seen: list[float] = []
+    mv.recipes(plain("the dog saw", "the girl ran"), "toy", progress=lambda so_far: seen.append(so_far.fraction))
+    assert seen == sorted(seen)
+    assert seen[-1] == 1
+    with pytest.raises(Cancelled):
+        mv.recipes("grammar", "toy", most=10, cancelled=lambda: True)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the dog saw the girl .\nthe girl saw the dog .\nthe dog ran .\nthe girl ran .\n")
+    out = tmp_path / "out"
+    assert main(["recipes", str(text), "--model", "toy", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert "toy on text.txt, scored on its odd sentences: " in shown[0]
+    assert len(shown) == 9
+    assert "L0H0" in shown[1]
+    assert " explained, " in shown[1]
+    assert sorted(path.name for path in out.iterdir()) == ["explained.csv", "recipes.csv", "recipes.json"]
+    assert len(mv.open_recipes(out).tables["explained"]) == 8
+
+
+def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, sentence in (("a.txt", "the dog ran ."), ("b.txt", "the girl saw the dog .")):
+        (tmp_path / name).write_text(f"{sentence}\n" * 4)
+    files = [str(tmp_path / name) for name in ("a.txt", "b.txt")]
+    assert main(["recipes", files[0], "--score", files[1], "--model", "toy", "--out", str(tmp_path / "out")]) == 0
+    assert "scored on b.txt" in capsys.readouterr().out
+    assert mv.open_recipes(tmp_path / "out").tables["explained"]["other"].between(0, 1).all()
+    assert main(["recipes", "none.txt", "--model", "toy", "--out", str(tmp_path / "out")]) != 0
+    assert_one_line(capsys.readouterr().err, "none.txt")

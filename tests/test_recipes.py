@@ -288,6 +288,12 @@ def test_hostile_texts(text: str, tiny: Tiny) -> None:
     assert np.isfinite(result.tables["explained"]["fitted"]).all()
 
 
+def test_long_sentences_are_left_out(monkeypatch: pytest.MonkeyPatch, tiny: Tiny) -> None:
+    monkeypatch.setattr(study, "LONGEST", 8)
+    result = mv.recipes(plain("the dog", "the girl", "the dog saw the girl and the dog"), tiny("bert"))
+    assert result.facts["corpus_sentences"] == 2
+
+
 def test_one_sentence_is_enough_for_a_recipe_and_leaves_the_rest_empty(tiny: Tiny) -> None:
     result = mv.recipes(plain("the dog"), tiny("bert"))
     assert result.tables["explained"]["held_out"].isna().all()

@@ -25,6 +25,7 @@ from mha_viz.study.run import SEED, Progress
 
 MOST = 300  # sentences that are read of each corpus
 MOST_READ = 100_000
+LONGEST = 256  # pieces of a sentence; all rules for one of these take 70 MB
 CELLS = 30_000_000  # weights of all heads, and of all rules, to which a fit is made at once
 ALL = "all"  # in place of a class of query word
 
@@ -44,7 +45,7 @@ def recipes(
     Rules and shares are chosen on the sentences of ``corpus`` with an even number and measured on the others, and on
     the corpus ``score``, if it is given. Rules that need annotation are left out where a corpus has none; plain text is
     enough for the others. ``corpus``, ``model`` and ``device`` are as for ``profile``; ``most``: how many sentences are
-    read of each corpus. ``progress`` is called as the work goes on.
+    read of each corpus; those of more than 256 pieces are left out. ``progress`` is called as the work goes on.
 
     Raises CorpusError, also where ``score`` lacks the annotation that the recipes need; SettingError; ModelError's
     family; Cancelled soon after ``cancelled`` returns True.
@@ -200,12 +201,12 @@ def _even(heads: int) -> Numbers:
 
 
 def _texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
-    """The first sentences that the model can read."""
+    """The first sentences that the model can read, without the longest."""
     texts = []
     for sentence in corpus.sentences[:most]:
         with suppress(TextError):  # too long, or a word that the tokenizer drops
             texts.append(RuleText(sentence, encoder.read_words(sentence.forms), bool(encoder.causal)))
-    return texts
+    return [text for text in texts if len(text) <= LONGEST]
 
 
 def _with_sentences(source: Source) -> Corpus:

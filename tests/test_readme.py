@@ -1,5 +1,5 @@
-"""The Python in the README and in the pages that go on from it runs, and its comments state the results; its commands run, or name a test that runs
-them."""
+"""The Python in the README and in the pages that go on from it runs, and its comments state the results; the commands
+run, or name a test that runs them."""
 
 from __future__ import annotations
 

@@ -176,13 +176,13 @@ def held() -> Iterator[list[str]]:
     """Read the URL once for all that runs in the block, and cut it to the part that is read. Yields the names of the
     parameters that were cut, except for the two sentences, whose cut the page reports."""
     given = _given()
-    asked = Url(given)
-    if asked.parameters != given:
-        st.query_params.from_dict(asked.parameters)  # all together, because each single change would send the whole URL
+    current = Url(given)
+    if current.parameters != given:
+        st.query_params.from_dict(current.parameters)  # all together, because each single change would send the whole URL
     counted = ("text", "pair", "typed")
-    token = _held.set(asked)
+    token = _held.set(current)
     try:
-        yield [n for n in given if len(asked.parameters.get(n, "")) < len(given[n]) and n not in counted]
+        yield [n for n in given if len(current.parameters.get(n, "")) < len(given[n]) and n not in counted]
     finally:
         _held.reset(token)
 

@@ -178,7 +178,7 @@ def held() -> Iterator[list[str]]:
     given = _given()
     current = Url(given)
     if current.parameters != given:
-        st.query_params.from_dict(current.parameters)  # all together, because each single change would send the whole URL
+        st.query_params.from_dict(current.parameters)  # all together: each single change would send the whole URL
     counted = ("text", "pair", "typed")
     token = _held.set(current)
     try:

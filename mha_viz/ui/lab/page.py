@@ -11,9 +11,8 @@ from mha_viz.training import record
 from mha_viz.training.look import is_seen_in_play, look
 from mha_viz.training.record import EXPERIMENTS, Result, Settings
 from mha_viz.ui import address, classroom, navigation, style
-from mha_viz.ui.lab import expected, result, settings
+from mha_viz.ui.lab import expected, result, settings, trainings
 from mha_viz.ui.lab.link import read
-from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.lab.words import LANGUAGE, WORDS
 from mha_viz.ui.parts import complain, entitle, formulas, guarded, remark, say_complaint, theme
 
@@ -93,10 +92,10 @@ def _wanted(linked_settings: Settings) -> Result | None:
     """The result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
     if "run" in st.query_params:
-        done = trainings().result(linked_settings)
+        done = trainings.result(linked_settings)
         if done is not None:
             return done
-        waiting = trainings().under_way(linked_settings) is not None
+        waiting = trainings.under_way(linked_settings) is not None
         if linked_settings != default and not waiting and not record.faults(linked_settings):
             remark(
                 f"This server has not run {result.in_words(linked_settings)}. Below is the saved default run; press "

@@ -308,12 +308,10 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Where heads point in the built-in sentences takes seconds to compute and stays cached.
     """
     from mha_viz.files.assets import HOME
-    from mha_viz.ui.studies import studies
+    from tests.new_server import new_server
 
     monkeypatch.setenv(HOME, str(tmp_path / "home"))
-    pointers = studies()._pointers
-    studies.clear()
-    studies()._pointers = pointers
+    new_server("pointers")
     return tmp_path / "home"
 
 

@@ -22,7 +22,7 @@ from mha_viz.models.hub import fetch, local_folder
 from mha_viz.reader import Reader, verbs
 from mha_viz.request import Request
 from mha_viz.ui import downloads, jobs
-from mha_viz.ui.jobs import Job
+from mha_viz.ui.jobs import DESKS, KINDS, Job
 from tests.copies import Copy, readers_are_copies
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.page_session import PageSession, press
@@ -84,13 +84,13 @@ class Visitors:
 def visitors(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
     asking = Visitors()
     monkeypatch.setattr(jobs, "visitor", lambda: asking.who)
-    downloads._desk.clear()
+    DESKS["download"].clear()
     yield asking
     for job in asking.jobs:
         for who in ("ann", "bob", "eve"):
             asking.cancel(job, who)
         assert job.wait(PATIENCE)
-    downloads._desk.clear()
+    DESKS["download"].clear()
 
 
 @pytest.mark.usefixtures("strangers")
@@ -140,10 +140,10 @@ def test_what_nobody_looks_at_stops(hub: FakeHub, visitors: Visitors, clock: Clo
     job = visitors.start("someone/tiny")
     assert hub.stalled.acquire(timeout=PATIENCE)
     for _ in range(3):
-        clock.now += downloads.FORGOTTEN - 1
+        clock.now += KINDS["download"].forgotten - 1
         job.look()
         assert not job.stopped()
-    clock.now += downloads.FORGOTTEN + 1
+    clock.now += KINDS["download"].forgotten + 1
     assert job.wait(PATIENCE)
     assert isinstance(job.error, Cancelled)
     assert local_folder(TINY) is None
@@ -153,7 +153,7 @@ def test_on_ones_own_machine_a_forgotten_download_ends_well(hub: FakeHub, visito
     hub.add("someone/tiny", Repository(tiny_bert_files(), held=True))
     job = visitors.start("someone/tiny")
     assert hub.stalled.acquire(timeout=PATIENCE)
-    clock.now += 10 * downloads.FORGOTTEN
+    clock.now += 10 * KINDS["download"].forgotten
     hub.go_on.set()
     assert job.wait(PATIENCE)
     assert job.error is None

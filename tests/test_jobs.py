@@ -19,11 +19,16 @@ class Visitors:
     def __init__(self) -> None:
         self.who = "ann"
         self.tab = "1"
-        self.forgotten = 600.0
         self.end = threading.Event()
         self.begun: list[str] = []
-        self.rules = Rules("training", "trainings", "Stop it first.", places=3, forgotten=lambda: self.forgotten)
-        self.desk: Desk[str] = Desk(self.rules)
+        self.rules = Rules("training", "trainings", "Stop it first.", places=3, forgotten=600.0)
+        self.desk: Desk[str, None] = Desk(self.rules)
+
+    def forget(self, seconds: float) -> None:
+        """From now on visitors count as gone after so many seconds."""
+        self.rules = self.rules._replace(forgotten=seconds)
+        for rules_of in (self.desk, *(order.job for order in self.desk._orders)):
+            rules_of._rules = self.rules
 
     def order(self, key: str, who: str) -> Job:
         self.who = who
@@ -126,11 +131,11 @@ def test_a_place_is_free_again_when_the_order_is_done(visitors: Visitors) -> Non
 def test_what_nobody_looks_at_stops_and_is_not_joined_any_more(visitors: Visitors) -> None:
     first = visitors.order("a", "ann")
     until(lambda: visitors.begun == ["a"])
-    visitors.forgotten = 0.0
+    visitors.forget(0.0)
     until(lambda: first.finished)
     assert isinstance(first.error, Cancelled)
     assert visitors.desk.failed("a") is first
-    visitors.forgotten = 600.0
+    visitors.forget(600.0)
     assert first.stopped(), "a late look brings nothing back to life"
     assert visitors.order("a", "ann") is not first
 
@@ -182,9 +187,9 @@ def test_waiting_orders_that_everybody_left_take_no_place(visitors: Visitors) ->
     running = visitors.order("long", "bob")
     until(lambda: visitors.begun == ["long"])
     left = [visitors.order(who, who) for who in ("ann", "eve")]
-    visitors.forgotten = 0.0
+    visitors.forget(0.0)
     assert all(job.stopped() for job in (running, *left))
-    visitors.forgotten = 600.0
+    visitors.forget(600.0)
     assert visitors.order("d", "dan").owner == "dan"
     assert all(job.finished for job in left)
 
@@ -200,7 +205,7 @@ def test_a_desk_does_not_keep_its_process_alive(visitors: Visitors) -> None:
 
 
 def test_what_is_left_is_estimated_from_what_is_done() -> None:
-    job = Job(Rules("training", "trainings", "Stop it first.", places=1, forgotten=lambda: 600.0), "run")
+    job = Job(Rules("training", "trainings", "Stop it first.", places=1, forgotten=600.0), "run")
     assert job.seconds_left is None
     job.begin()
     assert job.seconds_left is None

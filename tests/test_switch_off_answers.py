@@ -32,8 +32,7 @@ from mha_viz.study.removal import removal, smallest_switch
 from mha_viz.ui import takeaway
 from mha_viz.ui.address import read
 from mha_viz.ui.cache import Office
-from mha_viz.ui.jobs import Job
-from mha_viz.ui.switch_off.ranked import RANDOM
+from mha_viz.ui.jobs import KINDS, Job
 from mha_viz.ui.takeaway import Offer, PageChart
 from tests import lanes, tiny_models
 from tests.page_session import PageSession, press
@@ -229,7 +228,7 @@ def test_the_comparison_with_random_directions_can_be_stopped_and_goes_on(monkey
     usual_wait, usual, stopped = Job.wait, Office.ask, Event()
 
     def wait(job: Job, seconds: float) -> bool:
-        if job._rules is not RANDOM or stopped.is_set():
+        if job._rules is not KINDS["at_random"] or stopped.is_set():
             return usual_wait(job, seconds)
         job.let_go()
         stopped.set()

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
-from mha_viz.analysis.effects import Effects, Numbers, Together
-from mha_viz.analysis.removal import Removal, Switch
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import TYPED
 from mha_viz.attention.trace import Parameters, Trace
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
 READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
-QUESTIONS = 500  # answers about how many heads can go
 FAILURES = 64  # models that could not be loaded, with the reason…
 FAILURE_SECONDS = 60.0  # …for this long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
@@ -75,11 +72,7 @@ class Office:
         self._parameters: Shelf[tuple[str, int], Parameters] = Shelf(
             TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
         )
-        self.effects: Shelf[Key, Effects] = Shelf(PACKET_BYTES, lambda whole: sum(array.nbytes for array in whole))
-        self.together: Shelf[Key, Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
-        self.at_random: Shelf[Key, Numbers] = Shelf(PACKET_BYTES, lambda values: values.nbytes)
         self._answers: Shelf[Key, Any] = Shelf(PACKET_BYTES, size_of)
-        self.removals: Shelf[Key, Removal | Switch] = Shelf(QUESTIONS, lambda _: 1)
         self._warming = False
         self._begin()
 

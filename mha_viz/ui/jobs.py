@@ -1,4 +1,5 @@
-"""Work that visitors order and then poll: who waits for it, who ordered it, and when it stops.
+"""Work that visitors order and then poll: who waits for it, who ordered it, when it stops, and its results, which all
+visitors share. A new kind of work is a row of KINDS.
 
 One visitor has one place at a desk, in however many tabs, and may join what others have ordered. Work that no tab polls
 stops after a while; a page that runs again rejoins its work. The threads of a desk end with the process, whatever they
@@ -8,36 +9,95 @@ are waiting for.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Hashable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from mha_viz.errors import Busy, Cancelled, Failed, MhaVizError
+from mha_viz.errors import Busy, Cancelled, Failed, MhaVizError, RunFailed, StudyFailed
 from mha_viz.models import catalog
-from mha_viz.ui.shelves import Shelf
+from mha_viz.process.messages import size_of
+from mha_viz.process.steps import Steps, completed
+from mha_viz.ui import profiles
+from mha_viz.ui.shelves import Once, Shelf
 from mha_viz.ui.visitors import NOBODY, session, visitor
 
 _LOG = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
 
 
 class Rules(NamedTuple):
     """The rules of one desk: ``one`` and ``many`` name what is ordered there in singular and plural, ``stop`` says what
-    a visitor can do about their own order; at most ``apiece`` orders per visitor; ``places`` orders may wait or run,
-    ``workers`` of them at once; a visitor who has not polled for ``forgotten`` seconds counts as gone. ``one_per_tab``:
-    a tab that orders another leaves its previous order, for pages that order by themselves. ``failure`` is the error of
-    an order that failed unexpectedly."""
+    a visitor can do about their own order; ``places`` orders may wait or run, ``workers`` of them at once. A visitor
+    who has not polled for ``forgotten`` seconds counts as gone; on one's own machine, where other pages may be open
+    meanwhile, for ``at_home`` seconds, if that is not 0. ``several_at_home``: a visitor there may have more orders than
+    one. ``one_per_tab``: a tab that orders another leaves its previous order, for pages that order by themselves.
+    ``failure`` is the error of an order that failed unexpectedly. Results of at most ``cached`` bytes, by ``size``, are
+    cached, and of ``at_rest`` bytes when all visitors have left."""
 
     one: str
     many: str
     stop: str = "Stop it, or wait until it is done."
     places: int = 16
-    forgotten: Callable[[], float] = lambda: 10.0
+    forgotten: float = 10.0
+    at_home: float = 0.0
     workers: int = 1
     failure: type[Failed] = Failed
-    apiece: Callable[[], int] = lambda: 1
+    several_at_home: bool = False
     one_per_tab: bool = False
+    cached: int = 16_000_000
+    at_rest: int = 0
+    size: Callable[[Any], int] = size_of
+
+    def longest_silence(self) -> float:
+        """After how many seconds without polling a visitor counts as gone."""
+        return self.forgotten if catalog.hosted() else self.at_home or self.forgotten
+
+
+HIDDEN = 75.0  # a hidden tab polls once a minute
+# By kind of work. Downloads run to their end on one's own machine.
+KINDS: Mapping[str, Rules] = MappingProxyType(
+    {
+        "download": Rules(
+            "download", "downloads", "Wait until it is finished, or cancel it.",
+            places=8, forgotten=90.0, at_home=math.inf, workers=2, several_at_home=True,
+        ),
+        "file": Rules(
+            "file", "files", "Wait until it is read, then choose this one again.",
+            forgotten=5.0, workers=2, one_per_tab=True, cached=60_000_000,
+        ),
+        "study": Rules(
+            "study", "studies", "Stop it on the Roles page, or wait until it is done.",
+            places=8, forgotten=HIDDEN, at_home=600.0, failure=StudyFailed, cached=200_000_000, size=profiles.size,
+        ),
+        "pointers": Rules(
+            "reading of the built-in sentences", "readings of the built-in sentences",
+            "Stop it in the card of its head, or wait until it is done.", one_per_tab=True, cached=200_000_000,
+        ),
+        "search": Rules(
+            "search", "searches", "Stop it in the card of its head, or wait until it is done.",
+            places=8, forgotten=HIDDEN, at_home=600.0, cached=20_000_000,
+        ),
+        "repeats": Rules(
+            "measurement of a causal model", "measurements of causal models",
+            "Stop it on the Roles page, or wait until it is done.", places=8, forgotten=20.0, one_per_tab=True,
+        ),
+        "training": Rules(
+            "training", "trainings", "Stop it first, or wait until it is done; another of your tabs may show it.",
+            places=6, forgotten=5.0, failure=RunFailed, cached=64 * 1024 * 1024, at_rest=8 * 1024 * 1024,
+        ),
+        "each_head": Rules("study of effects", "studies of effects", one_per_tab=True),
+        "at_random": Rules(
+            "comparison with random directions", "comparisons with random directions", one_per_tab=True
+        ),
+        "removal": Rules("removal of heads", "removals of heads", one_per_tab=True),
+        "together": Rules("study of heads together", "studies of heads together", one_per_tab=True),
+    }
+)  # fmt: skip
 
 
 class Job:
@@ -122,7 +182,7 @@ class Job:
             raise Cancelled("The computation was stopped: no open page was waiting for it.", "Open the page again.")
 
     def _waiting_visitors(self) -> set[str]:
-        now, longest = time.monotonic(), self._rules.forgotten()
+        now, longest = time.monotonic(), self._rules.longest_silence()
         return {who for (who, _), seen in list(self._seen.items()) if now - seen < longest}
 
     def belongs_to(self, who: str) -> bool:
@@ -135,27 +195,41 @@ class Job:
         self._over.set()
 
 
-class _Order(NamedTuple, Generic[K]):
+def in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
+    """The work of a job that is done in steps, between which it can be stopped."""
+
+    def work(job: Job) -> R:
+        def tell(done: float) -> None:
+            job.tell(done)
+            job.check()
+
+        job.check()
+        return completed(steps(), tell)
+
+    return work
+
+
+class _Order(NamedTuple, Generic[K, R]):
     key: K
     job: Job
-    work: Callable[[Job], None]
+    work: Callable[[Job], R]
 
 
-class Desk(Generic[K]):
-    """Orders by key, first come, first served, as many at a time as there are workers. An order that is stopped while
-    it waits leaves the desk at once."""
+class Desk(Generic[K, R]):
+    """Orders by key, first come, first served, as many at a time as there are workers, and their ``results``. An order
+    that is stopped while it waits leaves the desk at once."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._changed = threading.Condition()  # guards the orders too
-        self._orders: list[_Order[K]] = []  # in the order of arrival, including those that run
+        self.results: Shelf[K, R] = Shelf(rules.cached, rules.size, rules.at_rest)
+        self._orders: list[_Order[K, R]] = []  # in the order of arrival, including those that run
         self._failed: Shelf[K, Job] = Shelf(rules.places, lambda _: 1)
         for _ in range(rules.workers):
             threading.Thread(target=self._serve, daemon=True, name=rules.one).start()
 
-    def order(self, key: K, name: str, work: Callable[[Job], None]) -> Job:
-        """Begin this work, or join the same work under way. ``work`` must end soon after ``job.stopped()`` and store
-        its result itself.
+    def order(self, key: K, name: str, work: Callable[[Job], R]) -> Job:
+        """Begin this work, or join the same work under way. ``work`` must end soon after ``job.stopped()``.
 
         Raises Busy if this visitor already has the allowed number of other orders, or if too many are waiting.
         """
@@ -178,7 +252,7 @@ class Desk(Generic[K]):
         rules, who = self._rules, visitor()
         live = [order.job for order in self._orders if not order.job.stopped()]
         mine = [job for job in live if job.belongs_to(who)]
-        if len(mine) >= rules.apiece():
+        if mine and not (rules.several_at_home and not catalog.hosted()):
             raise Busy(f"You already have a {rules.one} running: {mine[0].name}.", rules.stop)
         if len(live) >= rules.places:
             raise Busy(f"Too many {rules.many} are waiting on this server.", "Try again in a few minutes.")
@@ -223,7 +297,7 @@ class Desk(Generic[K]):
         while True:
             self._run(self._next())
 
-    def _next(self) -> _Order[K]:
+    def _next(self) -> _Order[K, R]:
         """The order that has waited longest, marked as begun; blocks until there is one."""
         with self._changed:
             while True:
@@ -234,10 +308,10 @@ class Desk(Generic[K]):
                     return order
                 self._changed.wait()
 
-    def _run(self, order: _Order[K]) -> None:
+    def _run(self, order: _Order[K, R]) -> None:
         error: MhaVizError | None = None
         try:
-            order.work(order.job)
+            self.results.put(order.key, order.work(order.job))
         except MhaVizError as raised:
             error = raised
         except Exception as raised:  # a fault of the program or the machine: the page reports it, the server lives on
@@ -247,7 +321,7 @@ class Desk(Generic[K]):
         with self._changed:
             self._close(order, error)
 
-    def _close(self, order: _Order[K], error: MhaVizError | None) -> None:
+    def _close(self, order: _Order[K, R], error: MhaVizError | None) -> None:
         """Remove an order from the desk."""
         if error is None:
             self._failed.drop(order.key)
@@ -256,3 +330,15 @@ class Desk(Generic[K]):
             self._failed.put(order.key, order.job)
         self._orders = [other for other in self._orders if other is not order]
         order.job.finish(error)
+
+
+def _desk_of(kind: str) -> Desk[Any, Any]:
+    return Desk(KINDS[kind])
+
+
+DESKS: Mapping[str, Once[Desk[Any, Any]]] = MappingProxyType({kind: Once(partial(_desk_of, kind)) for kind in KINDS})
+
+
+def desk(kind: str) -> Desk[Any, Any]:
+    """This process's only desk for one of KINDS."""
+    return DESKS[kind]()

@@ -12,9 +12,8 @@ from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.training.record import Result, Settings
 from mha_viz.ui import address, classroom, navigation, style
 from mha_viz.ui.bound import Changes, bound
-from mha_viz.ui.lab import expected, result, settings
+from mha_viz.ui.lab import expected, result, settings, trainings
 from mha_viz.ui.lab.link import read
-from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.parts import complain, entitle, formulas, remark, say_complaint, theme
 
 LANGUAGE = (
@@ -100,10 +99,10 @@ def _wanted(linked_settings: Settings) -> Result | None:
     """The result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
     if "run" in address.now():
-        done = trainings().result(linked_settings)
+        done = trainings.result(linked_settings)
         if done is not None:
             return done
-        waiting = trainings().under_way(linked_settings) is not None
+        waiting = trainings.under_way(linked_settings) is not None
         if linked_settings != default and not waiting and not lab.faults(linked_settings):
             remark(
                 f"This server has not run {result.in_words(linked_settings)}. Below is the saved default run; press "

@@ -16,14 +16,14 @@ from mha_viz.figures.glosses import labelled
 from mha_viz.models import catalog
 from mha_viz.numerals import done, weight
 from mha_viz.text import clean
-from mha_viz.ui import address
+from mha_viz.ui import address, searches, studies
 from mha_viz.ui.address import CaseInLink
-from mha_viz.ui.jobs import Job
+from mha_viz.ui.jobs import Job, desk
 from mha_viz.ui.parts import complain, guarded, plain, remark
 from mha_viz.ui.roles.measuring import FILES
 from mha_viz.ui.roles.readable import around, link, show_link
-from mha_viz.ui.searches import Wanted, searches, wanted
-from mha_viz.ui.studies import Evidence, sentences_given, studies
+from mha_viz.ui.searches import Wanted, wanted
+from mha_viz.ui.studies import Evidence, sentences_given
 from mha_viz.ui.study_progress import progress, stopping
 
 PARAMETER = "search"
@@ -64,7 +64,7 @@ def _source(model: catalog.Model, evidence: Evidence) -> Source:
     """The sentences to search: the visitor's own file, or else the built-in ones."""
     digest = evidence.profiles[0].facts["sha256"]
     names: dict[str, str] = st.session_state.get(FILES, {})
-    source = studies().source_measured(model, digest) if digest in names else None
+    source = studies.source_measured(model, digest) if digest in names else None
     return sentences_given() if source is None else source._replace(name=names[digest])
 
 
@@ -94,7 +94,7 @@ def _start(model: catalog.Model, source: Source, head: Head, parameter: str) -> 
     typed = {name: clean(str(st.session_state.get(_key(name, parameter)) or ""))[:LONGEST].strip() for name in FIELDS}
     after = urlencode({name: value for name, value in typed.items() if value})
     address.go(search=after or ALL)
-    searches().start(model, source, _wanted(model, source, head, read(after)))
+    searches.start(model, source, _wanted(model, source, head, read(after)))
 
 
 def _wanted(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str]) -> Wanted:
@@ -103,17 +103,17 @@ def _wanted(model: catalog.Model, source: Source, head: Head, conditions: dict[s
 
 def _outcome(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str]) -> None:
     search = _wanted(model, source, head, conditions)
-    result, job, failure = searches().result(search), searches().under_way(search), searches().failed(search)
+    desk_of_searches = desk("search")
+    result, job = desk_of_searches.results.get(search), desk_of_searches.under_way(search)
     if job is not None:
         progress(job, _progress_words)
-    elif searches().stopping(search):
-        stopping(
-            partial(searches().stopping, search), "The search is being stopped; what it found so far is shown next."
-        )
+    elif desk_of_searches.stopping(search):
+        words = "The search is being stopped; what it found so far is shown next."
+        stopping(partial(desk_of_searches.stopping, search), words)
     elif result is not None:
         _result(result, head)
-    elif failure is not None:
-        complain(failure)
+    elif (failed := desk_of_searches.failed(search)) and failed.error:
+        complain(failed.error)
 
 
 def _progress_words(job: Job) -> str:

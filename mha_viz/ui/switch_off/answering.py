@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -17,6 +17,7 @@ from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.numerals import decimal, percent
+from mha_viz.process.steps import Steps
 from mha_viz.reader import verbs
 from mha_viz.request import COSINE, MASK, Question, Request
 from mha_viz.ui import inference
@@ -26,11 +27,13 @@ from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import complain, formulas, plain, theme
+from mha_viz.ui.study_progress import Task, outcome
 from mha_viz.ui.takeaway import PageChart
 
 if TYPE_CHECKING:
     from mha_viz.reader.models import Models
 
+R = TypeVar("R")
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
@@ -61,6 +64,17 @@ def per_head(verb: Callable[[Models, Request], Numbers], request: Request) -> Nu
     what the model raises."""
     whole = Request(request.model, *request.texts, question=request.question)
     return inference.wait(office().cached(verb, whole), WAITING)
+
+
+def measured(
+    kind: str, attention: Attention, request: Request, words: str, steps: Callable[[], Steps[R]], *of: Hashable
+) -> R:
+    """The result of one of ``jobs.KINDS`` for a reading, and for ``of`` besides, from the cache or in steps that can be
+    stopped. Raises what the model raises, Busy, and Cancelled."""
+    task = Task(kind, (attention.key, request, *of), request.text[:40], words, steps)
+    if task.stored() is None:
+        inference.measure_means(request)
+    return outcome(task, f"{kind}_{hash(of)}" if of else kind)
 
 
 def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:

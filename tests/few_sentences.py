@@ -13,7 +13,7 @@ from mha_viz.reader import verbs
 from mha_viz.ui import studies as room
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office
-from mha_viz.ui.jobs import desk
+from mha_viz.ui.jobs import queue_of
 from mha_viz.ui.shelves import Shelf
 
 FEW = 50
@@ -23,7 +23,7 @@ _pointers: Shelf[str, Any] = Shelf(10**8, lambda _: 1)  # kept for all tests of 
 def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on the built-in sentences after the first ones count as unreadable."""
     monkeypatch.setattr(room, "pointed", _pointed)
-    monkeypatch.setattr(desk("pointers"), "results", _pointers)
+    monkeypatch.setattr(queue_of("pointers"), "results", _pointers)
 
 
 def _pointed(model: catalog.Model) -> Steps[tuple[Any, ...]]:

@@ -9,6 +9,6 @@ from mha_viz.ui.lab import trainings
 def new_server(*kept: str) -> None:
     """Forget everything but the jobs of these kinds, for what takes long to compute."""
     for kind in jobs.KINDS.keys() - set(kept):
-        jobs.DESKS[kind].clear()
+        jobs.QUEUES[kind].clear()
     studies.stored.clear()
     trainings.paces.clear()

@@ -22,7 +22,7 @@ from mha_viz.models.hub import fetch, local_folder
 from mha_viz.reader import Reader, verbs
 from mha_viz.request import Request
 from mha_viz.ui import downloads, jobs
-from mha_viz.ui.jobs import DESKS, KINDS, Job
+from mha_viz.ui.jobs import KINDS, QUEUES, Job
 from tests.copies import Copy, readers_are_copies
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.page_session import PageSession, press
@@ -84,13 +84,13 @@ class Visitors:
 def visitors(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
     asking = Visitors()
     monkeypatch.setattr(jobs, "visitor", lambda: asking.who)
-    DESKS["download"].clear()
+    QUEUES["download"].clear()
     yield asking
     for job in asking.jobs:
         for who in ("ann", "bob", "eve"):
             asking.cancel(job, who)
         assert job.wait(PATIENCE)
-    DESKS["download"].clear()
+    QUEUES["download"].clear()
 
 
 @pytest.mark.usefixtures("strangers")

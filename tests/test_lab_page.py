@@ -285,7 +285,7 @@ def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() ->
 )
 def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reason: str) -> None:
     settings = link.read(experiment, run)
-    jobs.desk("training").results.put(settings, replace(lab.stored(experiment), settings=settings))
+    jobs.queue_of("training").results.put(settings, replace(lab.stored(experiment), settings=settings))
     assert reason in visit(experiment=experiment, run=run).said
     page = visit(experiment=experiment)
     assert reason not in page.said
@@ -446,7 +446,7 @@ def test_progress_and_stop(runs: Runs) -> None:
 def test_two_who_ask_for_the_same_share_it_and_others_wait(runs: Runs) -> None:
     first, same, other = desk.start(of_seed(1)), desk.start(of_seed(1)), desk.start(of_seed(2))
     assert first is same
-    assert (jobs.desk("training").before(first), jobs.desk("training").before(other)) == (0, 1)
+    assert (jobs.queue_of("training").before(first), jobs.queue_of("training").before(other)) == (0, 1)
     until(lambda: len(runs.asked) == 1)
     assert runs.asked == [of_seed(1)]
     runs.end.set()

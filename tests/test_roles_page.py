@@ -113,7 +113,7 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
 
 def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "visitor", lambda: "ann")
-    jobs.desk("pointers").results.rest()
+    jobs.queue_of("pointers").results.rest()
     with office()._reader._lock:  # no batch is answered meanwhile
         job = studies_room.pointing(catalog.resolve("minilm")).begin()
         until(lambda: job.begun)
@@ -590,7 +590,7 @@ def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
     until(lambda: study.finished)
     before = studies_room.profile(model, corpus.digest)
     everybody_goes()
-    assert jobs.desk("study").results.bytes == studies_room.stored().measured.bytes == 0
+    assert jobs.queue_of("study").results.bytes == studies_room.stored().measured.bytes == 0
     after = studies_room.profile(model, corpus.digest)
     assert before is not None
     assert after is not None
@@ -609,10 +609,10 @@ def test_where_heads_point_is_kept_within_its_bound_and_given_back(
     assert pointers is not None
     assert len(pointers) == len(built_in().sentences)
     assert pointers[-1] is not None
-    assert jobs.desk("pointers").results.bytes > 0
+    assert jobs.queue_of("pointers").results.bytes > 0
     everybody_goes()
     assert studies_room.pointing(model).stored() is None
-    assert jobs.desk("pointers").results.bytes == 0
+    assert jobs.queue_of("pointers").results.bytes == 0
 
 
 def test_reading_the_built_in_sentences_can_be_stopped_and_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:

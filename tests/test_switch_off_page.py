@@ -32,7 +32,7 @@ from mha_viz.ui import inference
 from mha_viz.ui.address import read
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import Office, office
-from mha_viz.ui.jobs import Job, desk
+from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.takeaway import Offer
 from tests import lanes
 from tests.copies import readers_are_copies
@@ -176,7 +176,7 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
     page = PageSession({"text": text, "model": "toy", "how": "mean"}, PAGE)
     toy, means = means_of_the_toy()
     if "no longer available" in page.said:
-        assert not [key for key in desk("each_head").results._entries if toy.encode(text).key in key]
+        assert not [key for key in queue_of("each_head").results._entries if toy.encode(text).key in key]
         page.at.run()
         page.check()
     whole = study.effects(toy, study.Case(text, method="mean", means=means))

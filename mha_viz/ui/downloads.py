@@ -7,7 +7,7 @@ from mha_viz.models.catalog import Model
 from mha_viz.models.hub import fetch
 from mha_viz.models.refusals import explained
 from mha_viz.quotes import quoted
-from mha_viz.ui.jobs import KINDS, Job, desk
+from mha_viz.ui.jobs import KINDS, Job, queue_of
 
 KIND = "download"
 
@@ -17,12 +17,12 @@ def start(model: Model) -> Job:
 
     Raises Busy if too many are waiting, and on a public server if this visitor is already waiting for another model.
     """
-    return desk(KIND).order(model, quoted(model.name), lambda job: _fetch(model, job))
+    return queue_of(KIND).order(model, quoted(model.name), lambda job: _fetch(model, job))
 
 
 def waits(job: Job) -> bool:
     """True while other downloads are ahead of it."""
-    return desk(KIND).before(job) >= KINDS[KIND].workers
+    return queue_of(KIND).before(job) >= KINDS[KIND].workers
 
 
 def _fetch(model: Model, job: Job) -> None:

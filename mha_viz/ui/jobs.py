@@ -332,13 +332,13 @@ class Desk(Generic[K, R]):
         order.job.finish(error)
 
 
-def _desk_of(kind: str) -> Desk[Any, Any]:
+def _new_queue(kind: str) -> Desk[Any, Any]:
     return Desk(KINDS[kind])
 
 
-DESKS: Mapping[str, Once[Desk[Any, Any]]] = MappingProxyType({kind: Once(partial(_desk_of, kind)) for kind in KINDS})
+QUEUES: Mapping[str, Once[Desk[Any, Any]]] = MappingProxyType({kind: Once(partial(_new_queue, kind)) for kind in KINDS})
 
 
-def desk(kind: str) -> Desk[Any, Any]:
+def queue_of(kind: str) -> Desk[Any, Any]:
     """This process's only desk for one of KINDS."""
-    return DESKS[kind]()
+    return QUEUES[kind]()

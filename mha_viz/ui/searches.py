@@ -16,7 +16,7 @@ from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.models import catalog, hub
 from mha_viz.process import apart
 from mha_viz.ui import profiles
-from mha_viz.ui.jobs import Job, desk
+from mha_viz.ui.jobs import Job, queue_of
 
 CHILD = "mha_viz.study.search_child"
 LISTED = 20  # sentences per result
@@ -40,7 +40,7 @@ def start(model: catalog.Model, source: Source, search: Wanted) -> Job:
     """Begin a search, or join the same one; its result is as from :func:`mha_viz.analysis.links.packed`. Raises
     Busy."""
     name = f"{model.label} {search.head} in {source.name}"
-    return desk("search").order(search, name, lambda job: _search(model, source, search, job))
+    return queue_of("search").order(search, name, lambda job: _search(model, source, search, job))
 
 
 def _search(model: catalog.Model, source: Source, search: Wanted, job: Job) -> dict[str, Any]:

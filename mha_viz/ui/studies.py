@@ -35,7 +35,7 @@ from mha_viz.reader import verbs
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.cache import office
-from mha_viz.ui.jobs import Job, desk
+from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.profiles import tidy
 from mha_viz.ui.shelves import Once, Shelf, lasting
 from mha_viz.ui.study_progress import Task
@@ -158,7 +158,7 @@ stored = Once(_Stored)
 def source(data: bytes, name: str) -> Source | None:
     """What is known about this file, if it was read a moment ago. Raises the CorpusError that reading it raised."""
     key = _of_file(data, name)
-    source, failed = desk("file").results.get(key), desk("file").failed(key)
+    source, failed = queue_of("file").results.get(key), queue_of("file").failed(key)
     if source is None and failed is not None and isinstance(failed.error, CorpusError):
         raise failed.error
     return source
@@ -168,7 +168,7 @@ def read(data: bytes, name: str) -> Job:
     """Begin to read a file, or join the reading that is under way; afterwards :func:`source` returns it. Raises
     Busy."""
     key = _of_file(data, name)
-    return desk("file").order(key, name, lambda job: uploads.read_apart(data, name, job.stopped))
+    return queue_of("file").order(key, name, lambda job: uploads.read_apart(data, name, job.stopped))
 
 
 # ---- Profiles -------------------------------------------------------------------------------------------
@@ -178,10 +178,10 @@ def profile(model: catalog.Model, digest: str) -> Profile | None:
     """The profile of a model on the corpus with this digest, if it was measured."""
     key = profiles.key(model, digest)
     folder, unwritten = profiles.home() / key, stored().unwritten.get(key)
-    profile = unwritten.profile if unwritten else desk("study").results.get(key)
+    profile = unwritten.profile if unwritten else queue_of("study").results.get(key)
     if profile is None and (folder / FACTS).is_file():
         try:
-            profile = desk("study").results.put(key, read_profile(folder))
+            profile = queue_of("study").results.put(key, read_profile(folder))
         except MhaVizError:  # damaged or of an older version: measured again on request
             return None
     if profile is not None:
@@ -234,26 +234,26 @@ def start(model: catalog.Model, source: Source) -> Job:
             "Split it, or measure it on your own machine: mha-viz profile.",
         )
     key = profiles.key(model, source.digest)
-    job = desk("study").order(key, f"{model.label} on {source.name}", partial(_measure, key, model, source))
+    job = queue_of("study").order(key, f"{model.label} on {source.name}", partial(_measure, key, model, source))
     stored().measured.put(key, source._replace(name=NEUTRAL) if source.data else source)
     return job
 
 
 def under_way(model: catalog.Model, digest: str) -> Job | None:
     """The study of a model on a corpus that runs or waits now, ordered by any visitor."""
-    return desk("study").under_way(profiles.key(model, digest))
+    return queue_of("study").under_way(profiles.key(model, digest))
 
 
 def stopping(model: catalog.Model, digest: str) -> bool:
     """True from the stop of a study until its sums are saved."""
-    return desk("study").stopping(profiles.key(model, digest))
+    return queue_of("study").stopping(profiles.key(model, digest))
 
 
 def failed(model: catalog.Model, digest: str) -> tuple[MhaVizError, Source] | None:
     """Why the last study of a model on a corpus failed, if it did, and the corpus to start it again with. An
     uploaded file comes without its name, which only the visitor who uploaded it may see."""
     key = profiles.key(model, digest)
-    job, source = desk("study").failed(key), stored().measured.get(key)
+    job, source = queue_of("study").failed(key), stored().measured.get(key)
     return (job.error, source) if job and job.error and source else None
 
 

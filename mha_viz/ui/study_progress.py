@@ -10,7 +10,7 @@ import streamlit as st
 from mha_viz.errors import Cancelled
 from mha_viz.numerals import done, duration
 from mha_viz.process.steps import Steps
-from mha_viz.ui.jobs import Job, desk, in_steps
+from mha_viz.ui.jobs import Job, in_steps, queue_of
 from mha_viz.ui.parts import complain, guarded, remark
 
 SOON = 0.4  # seconds between two polls
@@ -29,17 +29,17 @@ class Task(NamedTuple, Generic[R]):
 
     def stored(self) -> R | None:
         """The result, if it is cached."""
-        result: R | None = desk(self.kind).results.get(self.key)
+        result: R | None = queue_of(self.kind).results.get(self.key)
         return result
 
     def begin(self) -> Job:
         """Begin the work, or join it. Raises Busy."""
-        return desk(self.kind).order(self.key, self.name, in_steps(self.steps))
+        return queue_of(self.kind).order(self.key, self.name, in_steps(self.steps))
 
     @property
     def left(self) -> bool:
         """True if this visitor stopped it."""
-        return desk(self.kind).left(self.key)
+        return queue_of(self.kind).left(self.key)
 
 
 def outcome(task: Task[R], widget: str = "") -> R:

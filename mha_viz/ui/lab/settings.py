@@ -16,7 +16,7 @@ from mha_viz.training import lab
 from mha_viz.training.lab import EXPERIMENTS, MOST_HEADS, WIDTHS, Field, limits
 from mha_viz.training.record import Settings
 from mha_viz.ui import address
-from mha_viz.ui.jobs import Job, desk
+from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.lab import trainings
 from mha_viz.ui.lab.link import read, written
 from mha_viz.ui.parts import complain, complain_later, formulas, guarded, remark
@@ -156,7 +156,7 @@ def _progress(training: Job) -> None:
 
 
 def _standing(training: Job) -> str:
-    first = desk(trainings.KIND).before(training)
+    first = queue_of(trainings.KIND).before(training)
     if first:
         return f"Waiting for {counted(first, 'training')} of other visitors"
     return f"Training: {done(training.fraction)}" if training.fraction else "Training is starting"

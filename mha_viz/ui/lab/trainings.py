@@ -7,7 +7,7 @@ from time import perf_counter
 from mha_viz.training import apart, estimate
 from mha_viz.training.lab import check
 from mha_viz.training.record import Result, Settings
-from mha_viz.ui.jobs import Job, desk
+from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.shelves import Once
 
 KIND = "training"
@@ -37,16 +37,16 @@ def start(settings: Settings) -> Job:
         return result
 
     name = f"experiment {settings.experiment}, {settings.steps:,} steps, seed {settings.seed}"
-    return desk(KIND).order(settings, name, work)
+    return queue_of(KIND).order(settings, name, work)
 
 
 def result(settings: Settings) -> Result | None:
     """The result with these settings, if this server has computed it lately."""
-    done: Result | None = desk(KIND).results.get(settings)
+    done: Result | None = queue_of(KIND).results.get(settings)
     return done
 
 
 def under_way(settings: Settings) -> Job | None:
     """The run with these settings that runs or waits now, unless this visitor has left it."""
-    training = desk(KIND).under_way(settings)
+    training = queue_of(KIND).under_way(settings)
     return None if training is None or training.left else training

@@ -18,7 +18,7 @@ from mha_viz.numerals import done, weight
 from mha_viz.text import clean
 from mha_viz.ui import address, searches, studies
 from mha_viz.ui.address import CaseInLink
-from mha_viz.ui.jobs import Job, desk
+from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.parts import complain, guarded, plain, remark
 from mha_viz.ui.roles.measuring import FILES
 from mha_viz.ui.roles.readable import around, link, show_link
@@ -103,16 +103,16 @@ def _wanted(model: catalog.Model, source: Source, head: Head, conditions: dict[s
 
 def _outcome(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str]) -> None:
     search = _wanted(model, source, head, conditions)
-    desk_of_searches = desk("search")
-    result, job = desk_of_searches.results.get(search), desk_of_searches.under_way(search)
+    searches_queue = queue_of("search")
+    result, job = searches_queue.results.get(search), searches_queue.under_way(search)
     if job is not None:
         progress(job, _progress_words)
-    elif desk_of_searches.stopping(search):
+    elif searches_queue.stopping(search):
         words = "The search is being stopped; what it found so far is shown next."
-        stopping(partial(desk_of_searches.stopping, search), words)
+        stopping(partial(searches_queue.stopping, search), words)
     elif result is not None:
         _result(result, head)
-    elif (failed := desk_of_searches.failed(search)) and failed.error:
+    elif (failed := searches_queue.failed(search)) and failed.error:
         complain(failed.error)
 
 

@@ -14,7 +14,7 @@ from mha_viz.numerals import counted, done
 from mha_viz.text import clean
 from mha_viz.ui import address, studies
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.jobs import Job, desk
+from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.parts import complain, guarded, plain, remark
 from mha_viz.ui.roles import folder
 from mha_viz.ui.studies import Evidence, given, sentences_given
@@ -86,7 +86,7 @@ def _start(model: catalog.Model, source: Source) -> None:
 
 
 def _progress_words(model: catalog.Model, study: Job) -> str:
-    earlier = desk("study").before(study)
+    earlier = queue_of("study").before(study)
     if earlier:
         return f"Waiting for {counted(earlier, 'study', 'studies')} of other visitors"
     return f"Reading the corpus with {plain(model.label)}: {done(study.fraction)}"

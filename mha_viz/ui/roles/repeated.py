@@ -25,7 +25,7 @@ from mha_viz.ui import navigation
 from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.jobs import desk
+from mha_viz.ui.jobs import queue_of
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.roles import filters
 from mha_viz.ui.roles.learning import MODEL, play, recorded, step_in_view
@@ -97,7 +97,7 @@ def _heads(model: catalog.Model) -> DecoderHeads | None:
     """The measurements, from memory or from a job; None until the visitor asks for them. Raises what the model
     raises."""
     task = _task(model)
-    is_asked = model.kind == "own" or desk(task.kind).under_way(task.key) is not None
+    is_asked = model.kind == "own" or queue_of(task.kind).under_way(task.key) is not None
     if task.stored() is None and (task.left or not is_asked):
         st.button("Measure these heads", key="measure_repeats", on_click=go_on, args=(task,))
         return None

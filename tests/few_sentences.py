@@ -12,12 +12,12 @@ from mha_viz.process.steps import Steps
 from mha_viz.reader import verbs
 from mha_viz.ui import studies as room
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import office
+from mha_viz.ui.caches import BoundedCache
 from mha_viz.ui.jobs import queue_of
-from mha_viz.ui.shelves import Shelf
+from mha_viz.ui.model_service import model_service
 
 FEW = 50
-_pointers: Shelf[str, Any] = Shelf(10**8, lambda _: 1)  # kept for all tests of this process
+_pointers: BoundedCache[str, Any] = BoundedCache(10**8, lambda _: 1)  # kept for all tests of this process
 
 
 def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +27,6 @@ def read_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _pointed(model: catalog.Model) -> Steps[tuple[Any, ...]]:
-    pointers = office().ask(verbs.point, model.name, 0, FEW).result()
+    pointers = model_service().ask(verbs.point, model.name, 0, FEW).result()
     yield 1.0
     return (*pointers, *[None] * (len(built_in().sentences) - FEW))

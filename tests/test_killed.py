@@ -19,7 +19,7 @@ import pytest
 
 from mha_viz.corpus import grammar, reading, uploads
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.uploads import Source
+from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import ExportError
 from mha_viz.files.assets import HOME
 from mha_viz.models import catalog
@@ -45,7 +45,7 @@ USUAL = apart.run  # in a child process
 
 
 @cache
-def treebank(sentences: int) -> Source:
+def treebank(sentences: int) -> StudyCorpus:
     return uploads.read_apart(as_conllu(grammar.corpus(sentences, 5).sentences).encode(), "treebank.conllu")
 
 

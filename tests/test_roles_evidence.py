@@ -264,7 +264,7 @@ def search(page: PageSession, **conditions: str) -> str:
         page.at.text_input(key=f"search_{name}_{before}").set_value(value)
     next(button for button in page.at.button if button.label == "Search").click().run()
     page.check()
-    until(lambda: not queue_of("search")._orders)
+    until(lambda: not queue_of("search")._entries)
     page.at.run()
     page.check()
     return page.url["search"]
@@ -305,7 +305,7 @@ def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch:
     press(page, "stop_study")
     assert "The search is being stopped" in page.said
     keep.set()
-    until(lambda: not queue_of("search")._orders)
+    until(lambda: not queue_of("search")._entries)
     page.at.run()
     page.check()
     assert "**5** of 7 links" in page.said

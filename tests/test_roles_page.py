@@ -17,7 +17,7 @@ import pytest
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.uploads import Source
+from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.role_map import role_map
@@ -26,11 +26,11 @@ from mha_viz.figures.theme import LIGHT
 from mha_viz.models import catalog
 from mha_viz.reader import Reader
 from mha_viz.text import clean
-from mha_viz.ui import cache, jobs
+from mha_viz.ui import jobs
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Job
+from mha_viz.ui.model_service import idle, model_service
 from mha_viz.ui.roles import relations, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import GIVEN, given, given_roles, sentences_given
@@ -114,7 +114,7 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
 def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "visitor", lambda: "ann")
     jobs.queue_of("pointers").results.rest()
-    with office()._reader._lock:  # no batch is answered meanwhile
+    with model_service()._reader._lock:  # no batch is answered meanwhile
         job = studies_room.pointing(catalog.resolve("minilm")).begin()
         until(lambda: job.begun)
         job.let_go()
@@ -536,7 +536,7 @@ def test_a_server_for_strangers_measures_so_many_words_and_one_study_a_visitor(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
-    large = Source("large.txt", "0" * 64, studies_room.MOST_WORDS + 1, (), b"words")
+    large = StudyCorpus("large.txt", "0" * 64, studies_room.MOST_WORDS + 1, (), b"words")
     monkeypatch.setattr(studies_room.apart, "run", waiting)
     monkeypatch.setattr(jobs, "visitor", lambda: "ann")
     new_server()
@@ -554,7 +554,7 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
-    first, second = (Source(f"{n}.txt", str(n) * 64, 2, (), b"her diagnosis") for n in (1, 2))
+    first, second = (StudyCorpus(f"{n}.txt", str(n) * 64, 2, (), b"her diagnosis") for n in (1, 2))
     monkeypatch.setattr(studies_room.apart, "run", waiting)
     monkeypatch.setattr(jobs, "visitor", lambda: "ann")
     new_server()
@@ -575,8 +575,8 @@ def everybody_goes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def leave() -> None:
         with monkeypatch.context() as meanwhile:
-            meanwhile.setattr(office(), "_reader", Reader())
-            cache.idle()
+            meanwhile.setattr(model_service(), "_reader", Reader())
+            idle()
 
     return leave
 
@@ -620,7 +620,7 @@ def test_reading_the_built_in_sentences_can_be_stopped_and_begun_again(monkeypat
     model = catalog.resolve("toy")
     monkeypatch.setattr(studies_room, "pointed", EVERY_SENTENCE)
     monkeypatch.setattr(jobs, "visitor", lambda: "ann")
-    with office()._reader._lock:  # no batch is answered meanwhile
+    with model_service()._reader._lock:  # no batch is answered meanwhile
         job = studies_room.pointing(model).begin()
         until(lambda: job.begun)
         job.let_go()
@@ -687,7 +687,7 @@ def test_a_study_that_nobody_looks_at_stops(
 def test_a_file_is_read_once_whatever_else_is_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, usual = [], uploads.read_apart
 
-    def read(*args: Any) -> Source:
+    def read(*args: Any) -> StudyCorpus:
         asked.append(args)
         return usual(*args)
 

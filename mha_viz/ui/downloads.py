@@ -17,7 +17,7 @@ def start(model: Model) -> Job:
 
     Raises Busy if too many are waiting, and on a public server if this visitor is already waiting for another model.
     """
-    return queue_of(KIND).order(model, quoted(model.name), lambda job: _fetch(model, job))
+    return queue_of(KIND).submit(model, quoted(model.name), lambda job: _fetch(model, job))
 
 
 def waits(job: Job) -> bool:

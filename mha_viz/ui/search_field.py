@@ -21,9 +21,9 @@ from mha_viz.text import clean
 from mha_viz.ui import address, head_search, navigation, studies, two_stacks
 from mha_viz.ui.address import Url
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.search import search
 from mha_viz.ui.head_search import Group, HeadAnswer
+from mha_viz.ui.model_service import model_service, ready
 from mha_viz.ui.parts import guarded, message, sent, whole
 from mha_viz.ui.studies import given
 
@@ -36,7 +36,7 @@ _QUERY, _CHOICE, _COUNT = "search_query", "search_choice", "search_count"
 
 
 @st.fragment
-def show(here: str) -> None:
+def show_search_field(here: str) -> None:
     """The search field on the page called ``here``, with the answers to the last query."""
     chosen = st.session_state.pop(_CHOICE, None)
     if isinstance(chosen, HeadAnswer):
@@ -136,9 +136,9 @@ def _linked(typed: str, model: catalog.Model, what: Url) -> Group | None:
 
 def _reading(model: catalog.Model, what: Url) -> Attention:
     request = Request(model.name, what.text, what.where.pair)
-    if not (office().has_reading(request) or ready(model)):
+    if not (model_service().has_reading(request) or ready(model)):
         request = replace(request, model=catalog.default().name)  # whose picture is shown meanwhile
-    future = office().cached(verbs.read, two_stacks.of_part(request, what.where))
+    future = model_service().cached(verbs.read, two_stacks.of_part(request, what.where))
     try:
         return future.result(PATIENCE)
     except NotYet:

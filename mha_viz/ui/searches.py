@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mha_viz.attention import Head
-from mha_viz.corpus.uploads import Source
+from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.models import catalog, hub
 from mha_viz.process import apart
@@ -36,14 +36,14 @@ def wanted(model: catalog.Model, digest: str, head: Head, conditions: tuple[str,
     return Wanted(profiles.key(model, digest), head, conditions)
 
 
-def start(model: catalog.Model, source: Source, search: Wanted) -> Job:
+def start(model: catalog.Model, source: StudyCorpus, search: Wanted) -> Job:
     """Begin a search, or join the same one; its result is as from :func:`mha_viz.analysis.links.packed`. Raises
     Busy."""
     name = f"{model.label} {search.head} in {source.name}"
-    return queue_of("search").order(search, name, lambda job: _search(model, source, search, job))
+    return queue_of("search").submit(search, name, lambda job: _search(model, source, search, job))
 
 
-def _search(model: catalog.Model, source: Source, search: Wanted, job: Job) -> dict[str, Any]:
+def _search(model: catalog.Model, source: StudyCorpus, search: Wanted, job: Job) -> dict[str, Any]:
     folder = hub.local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")

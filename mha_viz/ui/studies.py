@@ -23,7 +23,7 @@ from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpting import read_excerpts
 from mha_viz.corpus.excerpts import Span
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.corpus.uploads import NEUTRAL, Source, words
+from mha_viz.corpus.uploads import NEUTRAL, StudyCorpus, words
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
@@ -34,10 +34,10 @@ from mha_viz.quotes import series
 from mha_viz.reader import verbs
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import office
+from mha_viz.ui.caches import BoundedCache, Once, lasting
 from mha_viz.ui.jobs import Job, queue_of
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.profiles import tidy
-from mha_viz.ui.shelves import Once, Shelf, lasting
 from mha_viz.ui.study_progress import Task
 
 CHILD = "mha_viz.study.child"
@@ -121,10 +121,10 @@ def _folders(above: Path) -> list[Path]:
     return [path for path in above.iterdir() if path.is_dir()] if above.is_dir() else []
 
 
-def sentences_given() -> Source:
+def sentences_given() -> StudyCorpus:
     """The built-in sentences as a corpus to be measured."""
     corpus = built_in()
-    return Source("the built-in sentences", corpus.digest, words(corpus))
+    return StudyCorpus("the built-in sentences", corpus.digest, words(corpus))
 
 
 class Unwritten(NamedTuple):
@@ -140,11 +140,11 @@ class _Stored:
 
     def __init__(self) -> None:
         tidy()
-        self.unwritten: Shelf[str, Unwritten] = Shelf(
+        self.unwritten = BoundedCache[str, Unwritten](
             CACHE_BYTES, lambda one: profiles.size(one.profile), UNWRITTEN_BYTES
         )
-        self.measured: Shelf[str, Source] = Shelf(SOURCE_BYTES, size_of)
-        self.excerpts: Shelf[str, Mapping[Span, Sentence]] = Shelf(
+        self.measured = BoundedCache[str, StudyCorpus](SOURCE_BYTES, size_of)
+        self.excerpts = BoundedCache[str, Mapping[Span, Sentence]](
             SOURCE_BYTES, lambda sentences: 1000 + sum(BYTES_OF_WORD * len(s.words) for s in sentences.values())
         )
 
@@ -155,7 +155,7 @@ stored = Once(_Stored)
 # ---- Files ----------------------------------------------------------------------------------------------
 
 
-def source(data: bytes, name: str) -> Source | None:
+def source(data: bytes, name: str) -> StudyCorpus | None:
     """What is known about this file, if it was read a moment ago. Raises the CorpusError that reading it raised."""
     key = _of_file(data, name)
     source, failed = queue_of("file").results.get(key), queue_of("file").failed(key)
@@ -168,7 +168,7 @@ def read(data: bytes, name: str) -> Job:
     """Begin to read a file, or join the reading that is under way; afterwards :func:`source` returns it. Raises
     Busy."""
     key = _of_file(data, name)
-    return queue_of("file").order(key, name, lambda job: uploads.read_apart(data, name, job.stopped))
+    return queue_of("file").submit(key, name, lambda job: uploads.read_apart(data, name, job.stopped))
 
 
 # ---- Profiles -------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def measured_on(model: catalog.Model) -> tuple[str, ...]:
 # ---- Measuring ------------------------------------------------------------------------------------------
 
 
-def start(model: catalog.Model, source: Source) -> Job:
+def start(model: catalog.Model, source: StudyCorpus) -> Job:
     """Begin a study, or join the same one under way.
 
     Raises CorpusError for more words than a public server measures, and Busy if this visitor has another study or
@@ -234,13 +234,13 @@ def start(model: catalog.Model, source: Source) -> Job:
             "Split it, or measure it on your own machine: mha-viz profile.",
         )
     key = profiles.key(model, source.digest)
-    job = queue_of("study").order(key, f"{model.label} on {source.name}", partial(_measure, key, model, source))
+    job = queue_of("study").submit(key, f"{model.label} on {source.name}", partial(_measure, key, model, source))
     stored().measured.put(key, source._replace(name=NEUTRAL) if source.data else source)
     return job
 
 
 def under_way(model: catalog.Model, digest: str) -> Job | None:
-    """The study of a model on a corpus that runs or waits now, ordered by any visitor."""
+    """The study of a model on a corpus that runs or waits now, submitted by any visitor."""
     return queue_of("study").under_way(profiles.key(model, digest))
 
 
@@ -249,7 +249,7 @@ def stopping(model: catalog.Model, digest: str) -> bool:
     return queue_of("study").stopping(profiles.key(model, digest))
 
 
-def failed(model: catalog.Model, digest: str) -> tuple[MhaVizError, Source] | None:
+def failed(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyCorpus] | None:
     """Why the last study of a model on a corpus failed, if it did, and the corpus to start it again with. An
     uploaded file comes without its name, which only the visitor who uploaded it may see."""
     key = profiles.key(model, digest)
@@ -257,7 +257,7 @@ def failed(model: catalog.Model, digest: str) -> tuple[MhaVizError, Source] | No
     return (job.error, source) if job and job.error and source else None
 
 
-def _measure(key: str, model: catalog.Model, source: Source, job: Job) -> Profile:
+def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> Profile:
     folder = hub.local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
@@ -293,7 +293,7 @@ def excerpts(model: catalog.Model, digest: str, spans: Sequence[Span]) -> Mappin
     return sentences or {}
 
 
-def source_measured(model: catalog.Model, digest: str) -> Source | None:
+def source_measured(model: catalog.Model, digest: str) -> StudyCorpus | None:
     """An uploaded and measured file, without its name, as long as it is here; only for visitors who have that
     file."""
     source = stored().measured.get(profiles.key(model, digest))
@@ -313,7 +313,7 @@ def pointed(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
     """Read the built-in sentences, a few at a time, so that other readings wait for at most one batch."""
     sentences = ranges(0, len(built_in().sentences), AT_A_TIME)
     parts = yield from each(
-        sentences, lambda some: office().ask(verbs.point, model.name, some.start, some.stop).result()
+        sentences, lambda some: model_service().ask(verbs.point, model.name, some.start, some.stop).result()
     )
     return tuple(chain.from_iterable(parts))
 

@@ -34,7 +34,7 @@ class Task(NamedTuple, Generic[R]):
 
     def begin(self) -> Job:
         """Begin the work, or join it. Raises Busy."""
-        return queue_of(self.kind).order(self.key, self.name, in_steps(self.steps))
+        return queue_of(self.kind).submit(self.key, self.name, in_steps(self.steps))
 
     @property
     def left(self) -> bool:

@@ -16,9 +16,9 @@ from mha_viz.figures.role_words import COLOURS, described, most_sought_first, pl
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.ui import studies, two_stacks
-from mha_viz.ui.cache import office
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.explore.gold import block_of_words
-from mha_viz.ui.shelves import lasting
+from mha_viz.ui.model_service import model_service
 
 LINKING = ("syntax", "coreference")
 MODELS = 8  # whose roles are cached in words
@@ -57,7 +57,7 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, 
         measures = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
         return json.dumps({**measures, "tour": tour, "opened": opened, "quiet": quiet}).encode()
 
-    return office().badges(attention, (findings, on, measured, gold, tour, opened, quiet), make)
+    return model_service().badges(attention, (findings, on, measured, gold, tour, opened, quiet), make)
 
 
 def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ LIKELY = 0.5  # the least share of a word's attention that a suggested link need
 # ---- With gold ------------------------------------------------------------------------------------------
 
 
-def show(gold: Annotated, attention: Attention, head: Head) -> None:
+def show_gold(gold: Annotated, attention: Attention, head: Head) -> None:
     """Show the sentence with its gold arcs, and the answers of the head."""
     if not was_read(gold, attention):
         remark("The model did not read every word of this sentence, so its annotation cannot be drawn over it.")

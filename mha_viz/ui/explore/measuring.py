@@ -12,7 +12,7 @@ from mha_viz.ui.studies import sentences_given
 from mha_viz.ui.study_progress import progress
 
 
-def show(name: str) -> None:
+def show_measuring(name: str) -> None:
     """Show the progress of the study of this model over the built-in sentences, while one runs."""
     try:
         model = catalog.resolve(name)

@@ -28,7 +28,7 @@ TOYS = {  # by the name of the model
 }
 
 
-def show() -> None:
+def show_lab() -> None:
     """Show the page for the request in the URL."""
     style.apply("lab")
     say_complaint()
@@ -38,7 +38,7 @@ def show() -> None:
     entitle("Why heads differ", EXPERIMENTS[experiment].short)
     left, right = st.columns([7, 4], gap="large")
     with right:
-        settings.show(experiment, linked_settings)
+        settings.show_settings(experiment, linked_settings)
     with left:
         st.markdown(f"### {EXPERIMENTS[experiment].question}")
         expected.ask(experiment)
@@ -48,7 +48,7 @@ def show() -> None:
     with left:
         _answer(experiment, run)
     if run is not None:
-        result.show(run, theme())
+        result.show_result(run, theme())
     _toys()
 
 

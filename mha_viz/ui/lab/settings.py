@@ -31,7 +31,7 @@ LABELS: Mapping[Field, tuple[str, str]] = {
 OF_THIS_RUN = ("run", "step", "arm")
 
 
-def show(experiment: str, linked_settings: Settings) -> None:
+def show_settings(experiment: str, linked_settings: Settings) -> None:
     """Show the settings with an error message beside each, and the button that runs them."""
     running = trainings.under_way(linked_settings)
     asks = EXPERIMENTS[experiment].asks

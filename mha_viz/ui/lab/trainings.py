@@ -7,8 +7,8 @@ from time import perf_counter
 from mha_viz.training import apart, estimate
 from mha_viz.training.lab import check
 from mha_viz.training.record import Result, Settings
+from mha_viz.ui.caches import Once
 from mha_viz.ui.jobs import Job, queue_of
-from mha_viz.ui.shelves import Once
 
 KIND = "training"
 
@@ -37,7 +37,7 @@ def start(settings: Settings) -> Job:
         return result
 
     name = f"experiment {settings.experiment}, {settings.steps:,} steps, seed {settings.seed}"
-    return queue_of(KIND).order(settings, name, work)
+    return queue_of(KIND).submit(settings, name, work)
 
 
 def result(settings: Settings) -> Result | None:

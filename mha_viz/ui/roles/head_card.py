@@ -60,14 +60,14 @@ def summary(evidence: Evidence, head: Head) -> None:
     )
 
 
-def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the card of one head: its patterns, its relations, and sentences for and against them."""
     with st.container(border=True, key="head_card"):
         st.markdown(f"### {both(head)} in full")
         _patterns(evidence, head)
-        used.show(_rows(evidence, "used", head))
-        readable.show(model, evidence, head)
-        link_search.show(model, evidence, head)
+        used.show_use(_rows(evidence, "used", head))
+        readable.show_sentences(model, evidence, head)
+        link_search.show_link_search(model, evidence, head)
         relation = _relations(evidence, head)
         if relation is not None:
             _sentences(model, head, evidence.profiles[0].shape[1], *relation)

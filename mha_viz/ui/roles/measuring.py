@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from mha_viz.analysis.profile import Profile
-from mha_viz.corpus.uploads import Source
+from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.numerals import counted, done
@@ -81,7 +81,7 @@ def _offer(model: catalog.Model) -> None:
 
 
 @guarded()
-def _start(model: catalog.Model, source: Source) -> None:
+def _start(model: catalog.Model, source: StudyCorpus) -> None:
     studies.start(model, source)
 
 
@@ -115,7 +115,7 @@ def _upload(model: catalog.Model) -> None:
     )
 
 
-def _source(data: bytes, name: str) -> Source:
+def _source(data: bytes, name: str) -> StudyCorpus:
     """The content of an uploaded file, once it is read. Raises CorpusError, and Busy. A reading that no tab waits for
     stops."""
     source = studies.source(data, name)
@@ -147,7 +147,7 @@ def _earlier(model: catalog.Model) -> None:
 
 
 @guarded()
-def _start_file(model: catalog.Model, source: Source) -> None:
+def _start_file(model: catalog.Model, source: StudyCorpus) -> None:
     studies.start(model, source)
     st.session_state[FILES] = {**st.session_state.get(FILES, {}), source.digest: source.name}
     address.go(corpus=source.digest)

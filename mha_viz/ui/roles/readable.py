@@ -44,7 +44,7 @@ RULE = (
 )
 
 
-def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the recorded cases for the roles of a head."""
     shown, corpora = _examples(model, evidence, head)
     findings = by_head(evidence.findings()).get(head, [])

@@ -21,10 +21,10 @@ from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.numerals import signed
 from mha_viz.ui import studies
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
-from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence, given
 
 FEWEST = 20  # the fewest held-out cases of a relation that is listed
@@ -55,7 +55,7 @@ MENTIONS = MappingProxyType(
 )
 
 
-def show(evidence: Evidence) -> None:
+def show_relations(evidence: Evidence) -> None:
     """Show the tables of relations, coreference and GAP, as far as the corpus has gold annotation for them."""
     if evidence.table("syntax_chosen") is not None:
         _syntax(evidence)

@@ -22,14 +22,14 @@ from mha_viz.models.snapshots import steps
 from mha_viz.numerals import decimal
 from mha_viz.reader import verbs
 from mha_viz.ui import navigation
-from mha_viz.ui.cache import office
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.jobs import queue_of
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.roles import filters
 from mha_viz.ui.roles.learning import MODEL, play, recorded, step_in_view
-from mha_viz.ui.shelves import lasting
 from mha_viz.ui.study_progress import Task, go_on, outcome
 
 TOY = "repeater"
@@ -53,7 +53,7 @@ EXPLAINED = (
 )
 
 
-def show(model: catalog.Model) -> None:
+def show_repeated(model: catalog.Model) -> None:
     """Show the section for a causal model whose files are here; nothing for other models."""
     with guarded(complain):
         facts = hub.facts(model)
@@ -87,7 +87,7 @@ def measure_in_view() -> str:
 
 def _task(model: catalog.Model) -> Task[DecoderHeads]:
     def part(some: range, untrained: bool) -> Numbers:
-        return office().ask(verbs.repeats, model.name, some.start, some.stop, untrained).result()
+        return model_service().ask(verbs.repeats, model.name, some.start, some.stop, untrained).result()
 
     words = "Reading repeated random tokens"
     return Task("repeats", (model.name, model.path), model.label, words, lambda: measured(model.name, part))

@@ -23,12 +23,12 @@ from mha_viz.request import COSINE, MASK, Question, Request
 from mha_viz.ui import inference
 from mha_viz.ui.asking import WAITING
 from mha_viz.ui.bound import bound
-from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, formulas, plain, theme
 from mha_viz.ui.study_progress import Task, outcome
-from mha_viz.ui.takeaway import PageChart
 
 if TYPE_CHECKING:
     from mha_viz.reader.models import Models
@@ -37,7 +37,7 @@ R = TypeVar("R")
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
-def show(attention: Attention, request: Request, about: str) -> list[PageChart]:
+def show_answer(attention: Attention, request: Request, about: str) -> list[PageChart]:
     """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
     what the model raises."""
     answer, off = answer_of(request), request.off
@@ -56,14 +56,14 @@ def answer_of(request: Request) -> Answer:
     """The answer, from the cache or from the model. Raises what the model raises."""
     if request.off:
         inference.measure_means(request)
-    return inference.wait(office().cached(verbs.answer, request), WAITING)
+    return inference.wait(model_service().cached(verbs.answer, request), WAITING)
 
 
 def per_head(verb: Callable[[Models, Request], Numbers], request: Request) -> Numbers:
     """One number per head for the question of a request, from the cache or from the model, with all heads on. Raises
     what the model raises."""
     whole = Request(request.model, *request.texts, question=request.question)
-    return inference.wait(office().cached(verb, whole), WAITING)
+    return inference.wait(model_service().cached(verb, whole), WAITING)
 
 
 def measured(

@@ -23,15 +23,15 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import Question, Request
-from mha_viz.ui import address, asking, inference, navigation, style, takeaway, two_stacks
+from mha_viz.ui import address, asking, download_panel, inference, navigation, style, two_stacks
 from mha_viz.ui.address import Address, Url
-from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
 from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
-from mha_viz.ui.takeaway import PageChart
 
 INTRODUCTION = "Click a square to switch that head off; everything after it is recomputed without it."
 CAUTION = (
@@ -40,7 +40,7 @@ CAUTION = (
 )
 
 
-def show(what: Url) -> None:
+def show_effects(what: Url) -> None:
     """Show the page for the request in the URL. Pasted CoNLL-U is read as the sentence it contains."""
     say_complaint()
     style.apply("switch_off")
@@ -74,13 +74,13 @@ def show(what: Url) -> None:
         about, alone = (_about(attention, request.method, heads) for heads in (off, ()))
         drawn = [_effects_chart(effects, off, question, on, alone)]
         if question is not None:
-            drawn += answering.show(attention, request, about)
+            drawn += answering.show_answer(attention, request, about)
         if effect is not None:
             drawn += _changes(attention, request, effect, about)
         drawn.append(_looks(attention, each, effects, on, alone))
         drawn += _removed(attention, each, effects, what.where)
-        drawn += ranked.show(attention, each, effects, on, alone)
-        takeaway.of_charts(drawn)
+        drawn += ranked.show_ranking(attention, each, effects, on, alone)
+        download_panel.of_charts(drawn)
 
 
 def _removed(attention: Attention, request: Request, effects: Effects, where: Address) -> list[PageChart]:
@@ -88,7 +88,7 @@ def _removed(attention: Attention, request: Request, effects: Effects, where: Ad
     question = request.question
     drawn: list[PageChart] = []
     with guarded(complain):
-        drawn = removal.show(attention, request, effects, where)
+        drawn = removal.show_removal(attention, request, effects, where)
     with guarded(complain):
         removal.show_switch(attention, request, where)
     return drawn + answering.direct(attention, request, question) if question is not None else drawn
@@ -112,7 +112,7 @@ def _effects(attention: Attention, request: Request) -> Effects:
     """The effects of all heads on the text. Raises what the model raises, Busy, and Cancelled."""
 
     def part(layer: int, heads: range) -> Effects:
-        return office().ask(verbs.effects_of, request, layer, heads).result()
+        return model_service().ask(verbs.effects_of, request, layer, heads).result()
 
     steps = partial(every_effect, attention.layers, attention.heads, len(attention.text), part)
     return answering.measured("each_head", attention, request, "Switching off one head after the other", steps)
@@ -124,8 +124,8 @@ def _together(attention: Attention, request: Request) -> Together:
     steps = partial(
         together,
         len(attention.text),
-        lambda: office().ask(verbs.lost_each, request, [request.off]).result(),
-        lambda draws: office().ask(verbs.lost_at_random, request, draws).result(),
+        lambda: model_service().ask(verbs.lost_each, request, [request.off]).result(),
+        lambda draws: model_service().ask(verbs.lost_at_random, request, draws).result(),
     )
     return answering.measured("together", attention, request, "Reading the text without these heads", steps)
 

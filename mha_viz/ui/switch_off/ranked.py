@@ -18,16 +18,16 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.reader import verbs
 from mha_viz.request import COSINE, Request
-from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.download_panel import PageChart
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.switch_off import answering
 from mha_viz.ui.switch_off.answering import ON, is_all_there_is, unit
 from mha_viz.ui.switch_off.controls import on_bar
-from mha_viz.ui.takeaway import PageChart
 
 
-def show(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[PageChart]:
+def show_ranking(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[PageChart]:
     """Show the ranking once it is opened. Returns its chart."""
     drawn: list[PageChart] = []
     with st.expander("All heads, ranked, beside random directions", key="ranked", on_change="rerun") as box:
@@ -97,7 +97,7 @@ def _at_random(attention: Attention, request: Request) -> Numbers:
     place of each head. Raises what the model raises, Busy, and Cancelled."""
 
     def at_random(head: Head, draws: range) -> Numbers:
-        return office().ask(verbs.lost_at_random, replace(request, off=(head,)), draws).result()
+        return model_service().ask(verbs.lost_at_random, replace(request, off=(head,)), draws).result()
 
     steps = partial(each_at_random, attention.every_head(), len(attention.text), at_random)
     changes = answering.measured("at_random", attention, request, "Removing random directions", steps)

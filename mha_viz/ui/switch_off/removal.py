@@ -21,16 +21,16 @@ from mha_viz.request import COSINE, Question, Request
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import Address
 from mha_viz.ui.bound import bound
-from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.download_panel import PageChart
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import plain, theme
 from mha_viz.ui.switch_off.answering import answer_of, measured, unit
-from mha_viz.ui.takeaway import PageChart
 
 LABELS = {"least": "least effect first", "most": "most effect first", "random": "at random"}
 
 
-def show(attention: Attention, request: Request, effects: Effects, where: Address) -> list[PageChart]:
+def show_removal(attention: Attention, request: Request, effects: Effects, where: Address) -> list[PageChart]:
     """Show the curve of an answer while heads are removed one by one, once an order is chosen. Returns the curve as a
     chart."""
     question = request.question
@@ -87,7 +87,10 @@ def _sentence(curve: Removal, question: Question | None) -> str:
 def _curve(attention: Attention, request: Request, order: tuple[Head, ...]) -> Removal:
     """The curve of the answer. Raises what the model raises, Busy, and Cancelled."""
     steps = partial(
-        removal, order, len(attention.text), lambda variants: office().ask(verbs.lost_each, request, variants).result()
+        removal,
+        order,
+        len(attention.text),
+        lambda variants: model_service().ask(verbs.lost_each, request, variants).result(),
     )
     return measured("removal", attention, request, "Removing heads", steps, order)
 
@@ -108,7 +111,7 @@ def show_switch(attention: Attention, request: Request, where: Address) -> None:
     if wanted is None:
         return
     place = question.place if question.places else None
-    asking = office().cached(verbs.question, Request(request.model, *request.texts, place=place, word=wanted))
+    asking = model_service().cached(verbs.question, Request(request.model, *request.texts, place=place, word=wanted))
     other = inference.wait(asking, "Asking the model…")
     _say_switch(_switched(attention, request.about(other)), wanted)
 
@@ -118,7 +121,7 @@ def _switched(attention: Attention, request: Request) -> Switch:
         switch,
         attention.every_head(),
         len(attention.text),
-        lambda variants: office().ask(verbs.margins, request, variants).result(),
+        lambda variants: model_service().ask(verbs.margins, request, variants).result(),
     )
     return measured("removal", attention, request, "Looking for heads", steps, "switch")
 

@@ -2,4 +2,4 @@
 
 from mha_viz.ui import frame
 
-frame.show()
+frame.show_page()

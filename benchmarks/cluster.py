@@ -170,7 +170,7 @@ class _Merging:
 
 def _merging(encoder: Encoder, path: Path, shards: int) -> _Merging:
     """Merge the sums of one shard ``shards`` times, each time with other documents and sentences."""
-    first = tasks.measure(_order(encoder, path))
+    first = tasks.measure(_task(encoder, path))
     assert isinstance(first, Sums)
     merging = _Merging()
     for number in range(shards):
@@ -179,14 +179,14 @@ def _merging(encoder: Encoder, path: Path, shards: int) -> _Merging:
     return merging
 
 
-def _order(encoder: Encoder, path: Path) -> tasks.Order:
+def _task(encoder: Encoder, path: Path) -> tasks.PartTask:
     from mha_viz.corpus.cutting import cut
     from mha_viz.study.cluster.layout import lay_out, survey
     from mha_viz.study.plan import BATCH
 
     one = cut(str(path), 10**9)
     layout = lay_out(path.name, [one], [[survey(shard, one.kind) for shard in one.shards]])
-    return tasks.Order(layout.parts[0], tasks.WorkerModel.opened_by(encoder), tasks.Profiling(PASSES, BATCH), "")
+    return tasks.PartTask(layout.parts[0], tasks.WorkerModel.opened_by(encoder), tasks.Profiling(PASSES, BATCH), "")
 
 
 def _moved(sums: Sums, number: int) -> Sums:

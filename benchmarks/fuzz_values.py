@@ -77,7 +77,7 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
         ),
         "mha_explorer": (
             ("view", lambda: {"of": _text_on_screen(session), **any_query(random)}),
-            ("tray", lambda: {"model": random.choice(("minilm", "toy", "x")), "head": random.choice(_HEADS)}),
+            ("compare", lambda: {"model": random.choice(("minilm", "toy", "x")), "head": random.choice(_HEADS)}),
             ("card", lambda: random.choice(_HEADS)),
             ("measure", lambda: True),
         ),

@@ -25,20 +25,20 @@ def main(results: Path, quick: bool = False) -> None:
     with chromium() as browser:
         for layers, heads in SHAPES:
             for n in (*COMPARED, *ALONE):
-                with bench(browser) as desk:
-                    rows += _rows(desk, random_attention(layers, heads, n), quick)
-        with bench(browser) as desk:
-            rows += _rows(desk, random_attention(*LARGE, LARGE_N), quick)
+                with bench(browser) as workbench:
+                    rows += _rows(workbench, random_attention(layers, heads, n), quick)
+        with bench(browser) as workbench:
+            rows += _rows(workbench, random_attention(*LARGE, LARGE_N), quick)
         write(results, "grid", "The grid of all heads", "BertViz model_view", rows, named(browser))
 
 
-def _rows(desk: Bench, attention: Attention, quick: bool) -> list[Row]:
+def _rows(workbench: Bench, attention: Attention, quick: bool) -> list[Row]:
     n, is_large = len(attention.text), (attention.layers, attention.heads) == LARGE
     milliseconds, megabytes = ALONE[max(ALONE)] if is_large else ALONE.get(n, (0, 0.0))
     what = f"{attention.layers * attention.heads} heads, n = {n}"
     rows = []
     for where, warm in (("open page", random_attention(attention.layers, attention.heads, WARM)), ("new page", None)):
-        times, theirs = _measured(desk, attention, warm, 3 if quick else 9, _repetitions(attention, quick))
+        times, theirs = _measured(workbench, attention, warm, 3 if quick else 9, _repetitions(attention, quick))
         ours = Sample(tuple(t["presented"] for t in times))
         other = Sample(tuple(t["presented"] for t in theirs)) if theirs else None
         target = Target("below", milliseconds) if n in ALONE else COMPARED[n] if other else None
@@ -60,24 +60,24 @@ def _repetitions(attention: Attention, quick: bool) -> int:
 
 
 def _measured(
-    desk: Bench, attention: Attention, warm: Attention | None, ours: int, other: int
+    workbench: Bench, attention: Attention, warm: Attention | None, ours: int, other: int
 ) -> tuple[list[Times], list[Times]]:
     """Times of both, taking turns: new data in a page that shows ``warm``, or (None) a new page.
 
     The first page of this package is dropped: it warms the browser for both.
     """
-    desk.ours(attention).page.close()
+    workbench.ours(attention).page.close()
     times: list[Times] = []
     theirs: list[Times] = []
     for turn in range(max(ours, other)):
         if turn < ours:
-            page = desk.ours(warm).page if warm else None
-            shown = desk.ours(attention, page)
+            page = workbench.ours(warm).page if warm else None
+            shown = workbench.ours(attention, page)
             times.append(shown.times)
             shown.page.close()
         if turn < other:
-            page = desk.bertviz("model_view", warm).page if warm else None
-            theirs.append(_complete(desk.bertviz("model_view", attention, page), attention))
+            page = workbench.bertviz("model_view", warm).page if warm else None
+            theirs.append(_complete(workbench.bertviz("model_view", attention, page), attention))
     return times, theirs
 
 

@@ -45,20 +45,20 @@ def main(results: Path, quick: bool = False) -> None:
     with chromium() as browser:
         for n in sorted({*OPENED, *HOVERED}):
             attention = random_attention(*SHAPE, n)
-            with bench(browser) as desk:
-                rows += _fresh(desk, attention, 2 if quick else 7) if n in OPENED else []
-                rows += _open(desk, attention, 3 if quick else 9, 10 if quick else MOVES)
+            with bench(browser) as workbench:
+                rows += _fresh(workbench, attention, 2 if quick else 7) if n in OPENED else []
+                rows += _open(workbench, attention, 3 if quick else 9, 10 if quick else MOVES)
         write(results, "head", "One head opened, and hovered", "BertViz head_view", rows, named(browser))
 
 
-def _fresh(desk: Bench, attention: Attention, turns: int) -> list[Row]:
+def _fresh(workbench: Bench, attention: Attention, turns: int) -> list[Row]:
     """From data in Python to painted, each time in a new page; this package also draws all heads beside the opened
     one."""
-    desk.ours(attention).page.close()
+    workbench.ours(attention).page.close()
     ours: list[Times] = []
     theirs: list[Times] = []
     for _ in range(turns):
-        for shown, times in ((desk.ours, ours), (partial(_head_view, desk), theirs)):
+        for shown, times in ((workbench.ours, ours), (partial(_head_view, workbench), theirs)):
             opened = shown(attention)
             times.append(opened.times)
             opened.page.close()
@@ -67,17 +67,17 @@ def _fresh(desk: Bench, attention: Attention, turns: int) -> list[Row]:
     return [Row(f"new page to painted, n = {len(attention.text)}", samples[0], "ms", samples[1], beside=beside)]
 
 
-def _head_view(desk: Bench, attention: Attention) -> Opened:
+def _head_view(workbench: Bench, attention: Attention) -> Opened:
     """BertViz with the data of one layer only and one head switched on: its cheapest form."""
     layer = SHAPE[0] // 2
-    return desk.bertviz("head_view", attention, layer=layer, heads=[HEAD], include_layers=[layer])
+    return workbench.bertviz("head_view", attention, layer=layer, heads=[HEAD], include_layers=[layer])
 
 
-def _open(desk: Bench, attention: Attention, turns: int, moves: int) -> list[Row]:
+def _open(workbench: Bench, attention: Attention, turns: int, moves: int) -> list[Row]:
     """In an open page: another head's picture replaces the current one; then the pointer moves from token to token."""
     n = len(attention.text)
-    page = desk.ours(attention).page
-    other = desk.bertviz("head_view", attention, layer=0, heads=[HEAD]).page
+    page = workbench.ours(attention).page
+    other = workbench.bertviz("head_view", attention, layer=0, heads=[HEAD]).page
     rows = []
     if n in OPENED:
         ours = Sample(tuple(_ours_opened(page, 1 + turn) for turn in range(turns)))

@@ -12,7 +12,8 @@ from benchmarks.results import Row, Sample, Target, write
 from mha_viz.numerals import duration
 from mha_viz.training.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, PENALTY, RANDOM, REMOVAL
 from mha_viz.training.record import Settings
-from mha_viz.ui.lab.trainings import Trainings
+from mha_viz.ui.jobs import QUEUES
+from mha_viz.ui.lab import trainings
 
 FACTOR = 2  # the longer of the two times is at most this many times the shorter
 
@@ -35,10 +36,12 @@ def main(results: Path, quick: bool = False) -> None:
 
 def _foretold(settings: Settings) -> list[Row]:
     """A run on a new server, which has measured nothing yet, and once more with another seed."""
-    server, rows = Trainings(), []
+    rows = []
+    QUEUES[trainings.KIND].clear()
+    trainings.paces.clear()
     for which, chosen in (("first run", settings), ("next run", replace(settings, seed=2))):
-        estimated, begin = server.seconds(chosen), time.perf_counter()
-        job = server.start(chosen)
+        estimated, begin = trainings.seconds(chosen), time.perf_counter()
+        job = trainings.start(chosen)
         while not job.wait(0.1):
             job.look()
         if job.error is not None:

@@ -130,11 +130,11 @@ async def _stay(server: Watched, number: int, seconds: float, soaked: Soaked) ->
 async def _download(session: WebSession, random: Random) -> None:
     """Download the figure on screen in one of its formats."""
     await session.go("")
-    await session.set("takeaway", True)
+    await session.set("download_panel", True)
     content = await session.download(random.choice(("take.svg", "take.pdf", "take.csv", "take.html", "take.npz")))
     if len(content) < 100:
         raise RuntimeError(f"The file has {len(content)} bytes.")
-    await session.set("takeaway", False)
+    await session.set("download_panel", False)
 
 
 async def _train(session: WebSession, random: Random) -> None:

@@ -30,8 +30,8 @@ def main(results: Path, quick: bool = False) -> None:
         ours = _opened(browser, written, 3 if quick else 9)
         theirs, target = None, None
         if not quick:
-            with bench(browser) as desk:
-                shown = desk.bertviz("model_view", attention)
+            with bench(browser) as workbench:
+                shown = workbench.bertviz("model_view", attention)
                 theirs, target = Sample((shown.times["presented"],)), Target("faster", 20)
         rows.append(Row("144 heads, n = 128, opened to painted", ours, "ms", theirs, target))
         write(results, "standalone", "A page that stands alone", "BertViz model_view", rows, named(browser))

@@ -18,6 +18,7 @@ __all__ = [
     "Cancelled",
     "ClusterError",
     "ClusterMissing",
+    "ComparisonFull",
     "CorpusError",
     "CorpusMissing",
     "EmptyText",
@@ -48,7 +49,6 @@ __all__ = [
     "TextError",
     "TooLarge",
     "TooSlow",
-    "TrayFull",
     "UnknownHead",
     "UnknownModel",
 ]
@@ -182,8 +182,8 @@ class LessonFull(MhaVizError):
     """A lesson has no room for one more view."""
 
 
-class TrayFull(MhaVizError):
-    """The tray of heads to compare has no room for another."""
+class ComparisonFull(MhaVizError):
+    """The list of compared heads has no room for another."""
 
 
 class Fault(MhaVizError):

@@ -4,4 +4,4 @@ from mha_viz.ui import address, frame
 from mha_viz.ui.compare import page as compare
 
 frame.view()
-compare.show(address.url())
+compare.show_comparison(address.url())

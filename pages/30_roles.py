@@ -4,4 +4,4 @@ from mha_viz.ui import address, frame
 from mha_viz.ui.roles import page as roles
 
 frame.view()
-roles.show(address.url().where)
+roles.show_roles(address.url().where)

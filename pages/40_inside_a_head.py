@@ -6,4 +6,4 @@ from mha_viz.ui.inside import page as inside
 frame.view()
 what = address.url()
 request.ask(what)
-inside.show(what)
+inside.show_steps(what)

@@ -4,4 +4,4 @@ from mha_viz.ui import frame
 from mha_viz.ui.lab import page as lab
 
 frame.view()
-lab.show()
+lab.show_lab()

@@ -6,4 +6,4 @@ from mha_viz.ui.switch_off import page as switch_off
 frame.view()
 what = address.url()
 request.ask(what)
-switch_off.show(what)
+switch_off.show_effects(what)

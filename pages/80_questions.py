@@ -4,4 +4,4 @@ from mha_viz.ui import frame
 from mha_viz.ui.lab import questions
 
 frame.view()
-questions.show()
+questions.show_questions()

@@ -3,4 +3,4 @@
 from mha_viz.ui import about, frame
 
 frame.view()
-about.show()
+about.show_about()

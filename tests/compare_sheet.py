@@ -15,7 +15,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.panels import opened, pack
-from mha_viz.ui.cache import first_reading
+from mha_viz.ui.model_service import first_reading
 from tests.browser_tab import PATIENCE
 
 ORIGIN = "http://compare.test/"

@@ -9,7 +9,7 @@ from typing import Any
 from mha_viz.attention import Head
 from mha_viz.request import Request
 from mha_viz.ui.address import examples
-from mha_viz.ui.tray import Pin
+from mha_viz.ui.comparison import Pin
 from tests.page_session import PageSession
 
 FIRST = examples()[0]["text"]
@@ -35,7 +35,7 @@ def heads(of: PageSession) -> list[str]:
 
 
 def taken(here: PageSession) -> PageSession:
-    here.at.session_state["takeaway"] = True
+    here.at.session_state["download_panel"] = True
     here.at.run()
     here.check()
     return here

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mha_viz.attention import Attention
     from mha_viz.models.encoder import Encoder
-    from mha_viz.ui.takeaway import Offer
+    from mha_viz.ui.download_panel import Offer
     from tests.app_server import AppServer
     from tests.browser_tab import BrowserTab
     from tests.compare_sheet import Sheet
@@ -145,14 +145,14 @@ def packing() -> None:
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
     """The downloads that the next visited page offers."""
-    from mha_viz.ui import takeaway
+    from mha_viz.ui import download_panel
 
     made: list[Offer] = []
 
     def keep(offers: Sequence[Offer], everything: object = None) -> None:
         made[:] = offers
 
-    monkeypatch.setattr(takeaway, "_expander", keep)
+    monkeypatch.setattr(download_panel, "_expander", keep)
     return made
 
 
@@ -231,7 +231,7 @@ def profile(server: AppServer, browser: Browser) -> Iterator[Callable[..., Brows
 
 
 @pytest.fixture(scope="session")
-def desk(profile: Callable[..., BrowserContext]) -> BrowserContext:
+def desktop(profile: Callable[..., BrowserContext]) -> BrowserContext:
     """The default visitor's profile."""
     return profile()
 
@@ -308,12 +308,10 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Where heads point in the built-in sentences takes seconds to compute and stays cached.
     """
     from mha_viz.files.assets import HOME
-    from mha_viz.ui.studies import studies
+    from tests.new_server import new_server
 
     monkeypatch.setenv(HOME, str(tmp_path / "home"))
-    pointers = studies()._pointers
-    studies.clear()
-    studies()._pointers = pointers
+    new_server("pointers")
     return tmp_path / "home"
 
 

@@ -22,7 +22,7 @@ EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
     ("mha_sentence", "example"): (1, 0),
     ("mha_sentence", "model"): ("toy", "minilm"),
     ("mha_explorer", "view"): ({"head": "L1H1", "pin": "q2"}, {"special": "hide", "unit": "pieces"}),
-    ("mha_explorer", "tray"): ({"model": "minilm", "head": "L0H1"},),
+    ("mha_explorer", "compare"): ({"model": "minilm", "head": "L0H1"},),
     ("mha_explorer", "measure"): ({},),
     ("mha_explorer", "card"): ("L3H1",),
     ("mha_search", "query"): ("subject", "4-2", "it animal"),

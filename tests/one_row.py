@@ -107,9 +107,9 @@ def the_measure_is_found(folder: Path) -> None:
 
 def the_verb_is_found() -> None:
     """From a page, through the process with the models."""
-    from mha_viz.ui.cache import office
+    from mha_viz.ui.model_service import model_service
 
-    assert office().cached(layers_of, Request("toy", TEXT)).result() == 2
+    assert model_service().cached(layers_of, Request("toy", TEXT)).result() == 2
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from mha_viz.files.assets import HOME
 from mha_viz.models import hub
 from mha_viz.process import apart
 from mha_viz.serving.start import main
+from mha_viz.ui import jobs
 from mha_viz.ui.jobs import Job
-from mha_viz.ui.lab import trainings
 from tests.app_server import HELD
 
 _of_thread = threading.local()  # ``child``: the process that works for it
@@ -50,7 +50,8 @@ def _tell_and_wait(self: Job, fraction: float, size: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    hub.METADATA_SECONDS = hub.STALL_SECONDS = hub.SPARE_SECONDS = trainings.FORGOTTEN = 600.0
+    hub.METADATA_SECONDS = hub.STALL_SECONDS = hub.SPARE_SECONDS = 600.0
+    jobs.KINDS = {**jobs.KINDS, "training": jobs.KINDS["training"]._replace(forgotten=600.0)}
     apart._started = _started_and_noted
     Job.tell = _tell_and_wait  # type: ignore[method-assign]
     main(prog_name="tests.patient_server")

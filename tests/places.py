@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-TRAY = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"]]}'
+COMPARED = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"]]}'
 
 
 class Place(NamedTuple):
@@ -18,10 +18,10 @@ class Place(NamedTuple):
 
 PLACES = {
     "explore": Place(None),
-    "explore, in the tour": Place(None, {"tour": "1", "tray": TRAY}),
+    "explore, in the tour": Place(None, {"tour": "1", "tray": COMPARED}),
     "compare": Place("pages/20_compare.py"),
-    "compare, the tray": Place("pages/20_compare.py", {"tray": TRAY, "show": "tray"}),
-    "compare, published": Place("pages/20_compare.py", {"tray": TRAY, "show": "tray"}, "publish"),
+    "compare, the compared heads": Place("pages/20_compare.py", {"tray": COMPARED, "show": "tray"}),
+    "compare, published": Place("pages/20_compare.py", {"tray": COMPARED, "show": "tray"}, "publish"),
     "compare, a word": Place("pages/20_compare.py", {"show": "word"}),
     "compare, models": Place("pages/20_compare.py", {"show": "models", "with": "toy"}),
     "compare, the map": Place("pages/20_compare.py", {"show": "map"}),

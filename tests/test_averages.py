@@ -12,7 +12,7 @@ from mha_viz.analysis.measures import averages
 from mha_viz.analysis.metrics import measure_all
 from mha_viz.figures.layout import Size
 from mha_viz.models.encoder import Encoder
-from mha_viz.ui import takeaway
+from mha_viz.ui import download_panel
 from tests.page_session import PageSession
 
 LINES = ("The cat sat on the mat.", "It rains.", "Dogs bark loudly at night, don't they?")
@@ -37,8 +37,8 @@ def test_each_reading_counts_once_and_none_where_it_has_no_number() -> None:
 
 
 def test_the_page_gives_the_means_over_its_lines(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    charts: list[takeaway.PageChart] = []
-    monkeypatch.setattr(takeaway, "of_reading", lambda *_: charts.extend(_[3]))
+    charts: list[download_panel.PageChart] = []
+    monkeypatch.setattr(download_panel, "of_reading", lambda *_: charts.extend(_[3]))
     opened("\n".join(LINES))
     (chart,) = charts
     table = pd.read_csv(io.BytesIO(chart.offer().make(Size()).to_bytes(".csv")))

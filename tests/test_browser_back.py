@@ -155,7 +155,7 @@ ADDED = after(
 )
 DROPPED = after(button("Lesson: 1 view", exact=False), closes_after(button("Remove")))
 RENAMED = after(button("Name of panel 1", exact=False), types("Name of this panel", "first"))
-TRAY = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"], ["L2H4", 0, ""]]}'
+COMPARED = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"], ["L2H4", 0, ""]]}'
 RANKED = "[class*=st-key-wide_effects] .js-plotly-plot >> visible=true"
 # The walks: a path with its parameters, and the controls that change the address, one after another.
 WALKS: Mapping[str, Mapping[str, Act]] = {
@@ -190,7 +190,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "heatmaps": segment("links"),
         "a compared head": lambda page: page.locator(".panel button", has_text="Compare").first.click(),
     },
-    f"/compare?show=tray&tray={TRAY}": {
+    f"/compare?show=tray&tray={COMPARED}": {
         "a held word": at(".panel canvas:not(.over)", 120, 120),
         "a difference": subtract,
         "no difference": button("Close"),
@@ -254,7 +254,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
 }
 FEW = {  # of each page, what the default run tries
     "/": ("a sentence", "a held word", "special tokens", "a compared head"),
-    f"/compare?show=tray&tray={TRAY}": ("a difference", "a removed panel", "a layer", "a head on its page"),
+    f"/compare?show=tray&tray={COMPARED}": ("a difference", "a removed panel", "a layer", "a head on its page"),
     "/roles?model=toy": ("a kind", "a step"),
     "/questions": ("a task", "an answer"),
 }

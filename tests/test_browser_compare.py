@@ -14,15 +14,18 @@ from playwright.sync_api import Locator, Page, expect
 
 from mha_viz.attention import Head
 from mha_viz.request import Request
-from mha_viz.ui import tray
+from mha_viz.ui import comparison
 from mha_viz.ui.address import examples
-from mha_viz.ui.tray import Pin
+from mha_viz.ui.comparison import Pin
 from tests.browser_tab import PHONE, BrowserTab
 
 FIRST = examples()[0]["text"]
 WIDE = FIRST.replace("tired", "wide")
 OLD = FIRST.replace("tired", "old")
-TWO = tray.write([Pin(Request("minilm", FIRST), Head(3, 1)), Pin(Request("minilm", WIDE), Head(3, 1), "wide")]) or ""
+TWO = (
+    comparison.write([Pin(Request("minilm", FIRST), Head(3, 1)), Pin(Request("minilm", WIDE), Head(3, 1), "wide")])
+    or ""
+)
 
 
 def settled(page: Page) -> None:
@@ -51,7 +54,7 @@ def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> Non
     page = visitor.explore(off="L0H1", how="uniform")
     page.get_by_text("+ Compare").click()
     without = Pin(Request("minilm", FIRST, off=(Head(0, 1),), method="uniform"), Head(3, 1))
-    visitor.asked(tray=tray.write([without]))
+    visitor.asked(tray=comparison.write([without]))
     page.get_by_role("button", name="Switch on").click()
     visitor.asked(off=None)
     visitor.drawn()
@@ -61,7 +64,7 @@ def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> Non
     expect(page.locator(".one h2")).to_have_text("After layer 5, all heads together")
     page.get_by_text("+ Compare").click()
     pins = [without, *(Pin(Request("minilm", FIRST), head) for head in (Head(3, 2), Head(5, 0)))]
-    visitor.asked(tray=tray.write(pins))
+    visitor.asked(tray=comparison.write(pins))
     visitor.read("Cats sleep.")  # the compared heads outlive the text that they came from
     page.get_by_role("link", name="Compare (3)").click()
     expect(panels(page)).to_have_count(3)
@@ -76,7 +79,7 @@ def a_head_of_the_grid_is_added_by_its_key(visitor: BrowserTab, before: list[Pin
     visitor.grid.focus()
     visitor.page.keyboard.press("ArrowRight")
     visitor.page.keyboard.press("c")
-    visitor.asked(tray=tray.write([*before, Pin(Request("minilm", FIRST), Head(3, 2))]))
+    visitor.asked(tray=comparison.write([*before, Pin(Request("minilm", FIRST), Head(3, 2))]))
 
 
 # ---- One change is one entry of the history -------------------------------------------------------------
@@ -87,7 +90,7 @@ def test_each_change_of_the_compared_heads_is_undone_by_one_back_and_redone_by_o
 ) -> None:
     visitor = newcomer(new_tab=True)  # the history of a tab ends at 50 entries
     pins = [Pin(Request("minilm", FIRST), head) for head in (Head(3, 1), Head(3, 2), Head(5, 0))]
-    page = visitor.visit("/compare", tray=tray.write(pins) or "")
+    page = visitor.visit("/compare", tray=comparison.write(pins) or "")
     states = [state(visitor, "L3H1", "L3H2", "L5H0")]
     before = page.evaluate("history.length")
     changes = {
@@ -124,7 +127,7 @@ def test_a_link_is_opened_and_other_comparisons_are_chosen(visitor: BrowserTab) 
     page = visitor.visit("/compare", tray=TWO)
     two_panels_open_with_their_difference(page)
     a_word_pointed_at_is_shown_in_every_panel(page)
-    the_whole_tray_is_downloaded(page)
+    all_compared_heads_are_downloaded(page)
     a_word_is_replaced_in_place(visitor)
     a_point_of_the_map_is_chosen(visitor)
     visitor.resize(PHONE)
@@ -149,7 +152,7 @@ def a_word_pointed_at_is_shown_in_every_panel(page: Page) -> None:
     assert "it → [CLS] 0.326, animal 0.281," in panel(page, 1)
 
 
-def the_whole_tray_is_downloaded(page: Page) -> None:
+def all_compared_heads_are_downloaded(page: Page) -> None:
     page.get_by_text("Download figure and numbers").click()
     everything = page.get_by_role("button", name="All compared heads")
     everything.wait_for()

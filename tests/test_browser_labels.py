@@ -20,12 +20,12 @@ SENTENCE = "One small dog and its very old friend walked home along a long road 
 
 
 def test_words_of_a_published_file_stand_beside_their_rows(
-    desk: BrowserContext, browser: Browser, minilm: Encoder, tmp_path: Path
+    desktop: BrowserContext, browser: Browser, minilm: Encoder, tmp_path: Path
 ) -> None:
     words = SENTENCE.split()
     read = [minilm.encode(" ".join(words[-count:])) for count in (5, 12, 20)]
     file = mv.publish([(attention, "L3H1") for attention in read], tmp_path / "heads.html", special="hide")
-    page = desk.new_page()
+    page = desktop.new_page()
     page.add_init_script(f"({NOTE})()")
     page.goto(file.as_uri())
     page.wait_for_selector("html[data-painted]")

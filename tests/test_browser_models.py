@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, hub: FakeHub) -> Iterator[A
 
 
 @pytest.fixture(scope="module")
-def desk(browser: Browser, server: AppServer) -> Iterator[BrowserContext]:
+def desktop(browser: Browser, server: AppServer) -> Iterator[BrowserContext]:
     """The visitor's profile on this server; one tab stays open, so that no test has to start a new process."""
     with browser.new_context(viewport=DESKTOP) as context:
         context.new_page().goto(f"{server.url}{IDLE}")
@@ -43,21 +43,21 @@ def desk(browser: Browser, server: AppServer) -> Iterator[BrowserContext]:
 
 @pytest.fixture(scope="module")
 def first_pages(
-    desk: BrowserContext,
+    desktop: BrowserContext,
     server: AppServer,
     tiny_folder: Callable[[str], Path],
     tiny: Callable[[str], Encoder],
 ) -> None:
     """Visited before any other test visits the server."""
-    visitor = BrowserTab(desk, server.url)
+    visitor = BrowserTab(desktop, server.url)
     about_leads_to_explore_and_back(visitor)
     a_link_restores_everything(visitor, str(tiny_folder("bert")), tiny("bert"))
     visitor.leave()
 
 
 @pytest.fixture
-def visitor(desk: BrowserContext, server: AppServer, first_pages: None) -> Iterator[BrowserTab]:
-    one = BrowserTab(desk, server.url)
+def visitor(desktop: BrowserContext, server: AppServer, first_pages: None) -> Iterator[BrowserTab]:
+    one = BrowserTab(desktop, server.url)
     yield one
     one.leave()
 

@@ -114,13 +114,13 @@ def test_each_error_has_its_exit_code(
     assert capsys.readouterr().err == "mha-viz: It happened. Do this.\n"
 
 
-def test_the_table_of_exit_codes_is_in_the_help_and_in_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_of_exit_codes_is_in_the_help_and_in_the_documentation(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    shown, readme = capsys.readouterr().out, (ROOT / "README.md").read_text("utf-8")
+    shown, page = capsys.readouterr().out, (ROOT / "docs/howto/command-line.md").read_text("utf-8")
     for code, meaning in exit_codes.MEANINGS.items():
         assert re.search(rf"^  {code} +{re.escape(meaning)}$", shown, re.MULTILINE)
-        assert f"| {code} | {meaning} |" in readme
+        assert f"| {code} | {meaning} |" in page
 
 
 def test_a_hostile_model_name_is_one_line(no_hub: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from mha_viz.study.cluster import effects
 from mha_viz.study.cluster.effects import Cases, ClusterMeasurement
 from mha_viz.study.cluster.engine import OnCluster
 from mha_viz.study.cluster.layout import Part
-from mha_viz.study.cluster.tasks import Order, WorkerModel
+from mha_viz.study.cluster.tasks import PartTask, WorkerModel
 from mha_viz.study.corpus_effects import WORD, Averages, EffectSettings, Measurement
 from mha_viz.study.run import Progress
 from mha_viz.study.taken import Taken
@@ -237,17 +237,17 @@ def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
     layout = laid_out("a", [corpus], SHARD)
     part, model, cases = layout.parts[1], WorkerModel.opened_by(toy), Cases(WORDS, layout.corpus, False)
-    order = Order(part, model, cases, "")
-    drawn = order._replace(measure=cases._replace(drawn=True))
+    task = PartTask(part, model, cases, "")
+    drawn = task._replace(measure=cases._replace(drawn=True))
     shard = part.shard._replace(path="/b.conllu")
     elsewhere = part._replace(shard=shard, first=7, documents=(("9", 10),), several=True)
     changed = [
-        order._replace(model=model._replace(revision="other")),
-        order._replace(part=part._replace(shard=part.shard._replace(digest="other"))),
+        task._replace(model=model._replace(revision="other")),
+        task._replace(part=part._replace(shard=part.shard._replace(digest="other"))),
         drawn,
         drawn._replace(part=elsewhere),
         *(
-            order._replace(measure=cases._replace(settings=WORDS._replace(**{name: value})))
+            task._replace(measure=cases._replace(settings=WORDS._replace(**{name: value})))
             for name, value in {
                 "heads": ["L0H0"],
                 "method": "mean",
@@ -259,21 +259,21 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
             }.items()
         ),
     ]
-    assert len({order.key, *(one.key for one in changed)}) == 12
-    assert order._replace(part=elsewhere, folder="/elsewhere").key == order.key
+    assert len({task.key, *(one.key for one in changed)}) == 12
+    assert task._replace(part=elsewhere, folder="/elsewhere").key == task.key
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut off", None])
 def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: Path, damage: bytes | None) -> None:
     layout = laid_out("a", [corpus], SHARD)
     cases = Cases(WORDS, layout.corpus, False)
-    order = Order(layout.parts[1], WorkerModel.opened_by(toy), cases, str(tmp_path))
-    first = effects.measure(order)
+    task = PartTask(layout.parts[1], WorkerModel.opened_by(toy), cases, str(tmp_path))
+    first = effects.measure(task)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
-    assert cases.read(path, order.key) is None
-    assert [*map(list, effects.measure(order).cases)] == [*map(list, first.cases)]
-    assert effects.measure(order).units == first.units
+    assert cases.read(path, task.key) is None
+    assert [*map(list, effects.measure(task).cases)] == [*map(list, first.cases)]
+    assert effects.measure(task).units == first.units
 
 
 def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Encoder, corpus: Path) -> None:
@@ -284,7 +284,7 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     cases, together = Cases(SENTENCES, layout.corpus, True), Taken()
     for part in layout.parts:
         if cases.sentences(part) > 0:
-            together.add(effects.measure(Order(part, WorkerModel.opened_by(toy), cases, "")))
+            together.add(effects.measure(PartTask(part, WorkerModel.opened_by(toy), cases, "")))
     assert together.units == whole.taken.units
     assert len(together.units) > 10
     np.testing.assert_allclose(together.cases, whole.taken.cases, atol=1e-6)

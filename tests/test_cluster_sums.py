@@ -22,7 +22,7 @@ from mha_viz.models.loading import one_stack
 from mha_viz.study import sums
 from mha_viz.study.cluster import tasks
 from mha_viz.study.cluster.layout import Layout
-from mha_viz.study.cluster.tasks import Order, Profiling
+from mha_viz.study.cluster.tasks import PartTask, Profiling
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import Run
 from mha_viz.study.sums import PASSES, Sums, merged
@@ -52,13 +52,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [folder / name for name in texts]
 
 
-def orders(encoder: Encoder, layout: Layout, folder: str = "") -> list[Order]:
+def tasks_of(encoder: Encoder, layout: Layout, folder: str = "") -> list[PartTask]:
     model, profiling = tasks.WorkerModel.opened_by(encoder), Profiling(PASSES, BATCH)
-    return [Order(part, model, profiling, folder) for part in layout.parts]
+    return [PartTask(part, model, profiling, folder) for part in layout.parts]
 
 
-def measure(order: Order) -> Sums:
-    measured = tasks.measure(order)
+def measure(task: PartTask) -> Sums:
+    measured = tasks.measure(task)
     assert isinstance(measured, Sums)
     return measured
 
@@ -97,7 +97,7 @@ def test_sums_of_shards_are_those_of_one_process_in_any_order(toy: Encoder, file
     whole = in_one_process(toy, files)
     layout = laid_out("c", files, 1500)
     assert len(layout.parts) > 8
-    parts = [measure(order) for order in orders(toy, layout)]
+    parts = [measure(task) for task in tasks_of(toy, layout)]
     for seed in range(4):
         total = merged_at_random(parts, seed)
         assert_equal(total, whole)
@@ -114,7 +114,7 @@ def test_many_documents_are_in_the_same_blocks_whatever_the_shards(
         assert 1 < whole.rows.count <= 8
         assert all(label.startswith("\0") for label in whole.documents)
         for size in (1500, 9000):  # fewer documents in a shard than blocks, and more
-            parts = [measure(order) for order in orders(toy, laid_out("c", files, size))]
+            parts = [measure(task) for task in tasks_of(toy, laid_out("c", files, size))]
             for seed in range(3):
                 assert_equal(merged_at_random(parts, seed), whole)
 
@@ -123,41 +123,41 @@ def test_sums_on_disk_are_read_and_not_measured_again(
     toy: Encoder, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layout = laid_out("a", files[:1], 2500)
-    first = [measure(order) for order in orders(toy, layout, str(tmp_path))]
+    first = [measure(task) for task in tasks_of(toy, layout, str(tmp_path))]
     assert len(list(tmp_path.glob("*.npz"))) == len(layout.parts)
     monkeypatch.setattr(Profiling, "measured", pytest.fail)
-    for one, other in zip(first, [measure(order) for order in orders(toy, layout, str(tmp_path))], strict=True):
+    for one, other in zip(first, [measure(task) for task in tasks_of(toy, layout, str(tmp_path))], strict=True):
         assert_equal(one, other)
         assert one.left_out == other.left_out
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut off", None])
 def test_damaged_sums_are_measured_again(toy: Encoder, files: list[Path], tmp_path: Path, damage: bytes | None) -> None:
-    order = orders(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
-    first = measure(order)
+    task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    first = measure(task)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-200] if damage is None else damage)
-    assert sums.read(path, order.key) is None
-    assert_equal(measure(order), first)
-    assert sums.read(path, order.key) is not None
+    assert sums.read(path, task.key) is None
+    assert_equal(measure(task), first)
+    assert sums.read(path, task.key) is not None
 
 
 def test_no_damage_stops_a_study(toy: Encoder, files: list[Path], tmp_path: Path) -> None:
-    order = orders(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
-    measure(order)
+    task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    measure(task)
     (path,) = tmp_path.glob("*.npz")
     whole = path.read_bytes()
     for at in range(0, len(whole), 29 if lanes.everything else 307):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
-        sums.read(path, order.key)
+        sums.read(path, task.key)
 
 
 def test_a_worker_that_is_killed_while_it_writes_leaves_no_sums(
     toy: Encoder, files: list[Path], tmp_path: Path
 ) -> None:
-    order = orders(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
-    part_sums = measure(order._replace(folder=""))
-    path = tmp_path / f"{order.key}.npz"
+    task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    part_sums = measure(task._replace(folder=""))
+    path = tmp_path / f"{task.key}.npz"
 
     def half(file: BinaryIO, **_: object) -> None:
         file.write(b"PK\x03\x04")
@@ -166,15 +166,15 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_no_sums(
 
     def work() -> int:
         with unittest.mock.patch.object(np, "savez_compressed", half):
-            part_sums.save(path, order.key)
+            part_sums.save(path, task.key)
         return 0
 
     log = tmp_path.with_suffix(".log")
     assert Copy(work, log).wait() == -signal.SIGKILL
     (left,) = tmp_path.iterdir()
     assert left.name.endswith(".part")
-    assert measure(order).counted["sentences"] == 5
-    assert sums.read(path, order.key) is not None
+    assert measure(task).counted["sentences"] == 5
+    assert sums.read(path, task.key) is not None
     remove_left(tmp_path)
     assert left.exists()  # it may be written at this moment
     os.utime(left, (0, 0))
@@ -186,45 +186,45 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_no_sums(
 def test_sums_by_other_definitions_are_measured_again(
     toy: Encoder, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    order = orders(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
-    measure(order)
+    task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
+    measure(task)
     monkeypatch.setattr(tasks, name, 1000)
     monkeypatch.setattr(Profiling, "measured", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        measure(order)
+        measure(task)
 
 
 def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list[Path]) -> None:
-    order = orders(toy, laid_out("a", files[:1], 10**6))[0]
-    part, model = order.part, order.model
+    task = tasks_of(toy, laid_out("a", files[:1], 10**6))[0]
+    part, model = task.part, task.model
     changed = [
-        order._replace(measure=Profiling(PASSES[:1], BATCH)),
-        order._replace(model=model._replace(revision="other")),
-        order._replace(part=part._replace(first=1)),
-        order._replace(part=part._replace(start=part.start._replace(lines=1))),
-        order._replace(part=part._replace(shard=part.shard._replace(digest="other"))),
-        order._replace(part=part._replace(documents=(("all", part.sentences),))),
+        task._replace(measure=Profiling(PASSES[:1], BATCH)),
+        task._replace(model=model._replace(revision="other")),
+        task._replace(part=part._replace(first=1)),
+        task._replace(part=part._replace(start=part.start._replace(lines=1))),
+        task._replace(part=part._replace(shard=part.shard._replace(digest="other"))),
+        task._replace(part=part._replace(documents=(("all", part.sentences),))),
     ]
-    assert len({order.key, *(one.key for one in changed)}) == 7
-    assert order._replace(measure=Profiling(PASSES, 7), folder="/elsewhere").key == order.key
-    several = orders(toy, laid_out("ab", files, 10**6))[0]  # lines that are left out name their file
+    assert len({task.key, *(one.key for one in changed)}) == 7
+    assert task._replace(measure=Profiling(PASSES, 7), folder="/elsewhere").key == task.key
+    several = tasks_of(toy, laid_out("ab", files, 10**6))[0]  # lines that are left out name their file
     path = part.shard._replace(path=str(Path(part.shard.path).with_name("other.conllu")))
-    assert order._replace(part=part._replace(shard=path)).key == order.key
+    assert task._replace(part=part._replace(shard=path)).key == task.key
     renamed = several._replace(part=several.part._replace(shard=path))
-    assert len({order.key, several.key, renamed.key}) == 3
+    assert len({task.key, several.key, renamed.key}) == 3
 
 
 def test_another_revision_of_the_model_is_refused(toy: Encoder, files: list[Path]) -> None:
-    order = orders(toy, laid_out("b", files[1:2], 10**6))[0]
-    model = order.model._replace(revision="0123456789ab", folder="")
+    task = tasks_of(toy, laid_out("b", files[1:2], 10**6))[0]
+    model = task.model._replace(revision="0123456789ab", folder="")
     with pytest.raises(ClusterError, match="revision"):
-        measure(order._replace(model=model))
+        measure(task._replace(model=model))
 
 
 def test_dask_knows_how_large_sums_are(toy: Encoder, files: list[Path]) -> None:
     from dask.sizeof import sizeof
 
-    part = measure(orders(toy, laid_out("b", files[1:2], 10**6))[0])
+    part = measure(tasks_of(toy, laid_out("b", files[1:2], 10**6))[0])
     assert part.bytes > 30_000
     assert part.bytes < sizeof(part) < part.bytes + 1000
 

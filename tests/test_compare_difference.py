@@ -141,7 +141,7 @@ def test_the_compared_heads_are_edited(sheet: Callable[..., Sheet]) -> None:
     the_tools_are_one_stop_of_the_tab_key(sheet(three(), editable=True))
     escape_leaves_a_name_and_a_pin_as_they_were(sheet(three(), editable=True, pin="q10"))
     a_panel_is_renamed_in_place(sheet(three(), editable=True))
-    edits_say_what_to_do_with_which_place_of_the_tray(sheet)
+    edits_say_what_to_do_with_which_compared_head(sheet)
     ready_made_panels_are_pinned(sheet(three()))
     after_an_edit_the_keyboard_and_the_view_stay_with_the_panel(sheet(three(), editable=True, diff="0-2"))
 
@@ -179,7 +179,7 @@ def a_panel_is_renamed_in_place(shown: Sheet) -> None:
     assert (edit["action"], edit["index"], edit["name"]) == ("rename", 1, "agreement")
 
 
-def edits_say_what_to_do_with_which_place_of_the_tray(sheet: Callable[..., Sheet]) -> None:
+def edits_say_what_to_do_with_which_compared_head(sheet: Callable[..., Sheet]) -> None:
     expected: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         "right": ({"action": "move", "index": 0, "to": 2}, {"diff": "1-2", "at": "2"}),
         "duplicate": ({"action": "duplicate", "index": 0}, {"diff": "0-3", "at": "3"}),

@@ -15,10 +15,10 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.text import clean
-from mha_viz.ui import address, tray
+from mha_viz.ui import address, comparison
 from mha_viz.ui.address import LONG, MAX_ENCODED
-from mha_viz.ui.cache import office
-from mha_viz.ui.tray import Pin
+from mha_viz.ui.comparison import Pin
+from mha_viz.ui.model_service import model_service
 from tests import hostile, lanes
 from tests.compare_visits import FIRST, L0H2, L3H1, WIDE, heads, panels, taken, visit
 from tests.page_session import PageSession
@@ -30,7 +30,7 @@ SOME = [clean(text) for text in hostile.KINDS.values() if 0 < len(text) < 1500] 
 
 
 def pinned(of: PageSession) -> tuple[Pin, ...]:
-    pins, whole = tray.read(of.url.get("tray"))
+    pins, whole = comparison.read(of.url.get("tray"))
     assert whole
     return pins
 
@@ -39,20 +39,20 @@ def edit(of: PageSession, action: str, index: int, **more: Any) -> None:
     of.send("mha_compare", "edit", {"action": action, "index": index, **more})
 
 
-# ---- The tray --------------------------------------------------------------------------------------------
+# ---- The compared heads --------------------------------------------------------------------------------------------
 
 
 def test_a_head_is_set_aside_on_explore_and_stands_on_compare() -> None:
     explore = PageSession({"head": "L0H2"})
-    explore.send("mha_explorer", "tray", {"model": "minilm", "head": "L0H2"})
+    explore.send("mha_explorer", "compare", {"model": "minilm", "head": "L0H2"})
     assert pinned(explore) == (Pin(Request("minilm", FIRST), Head(0, 2)),)
     compare = visit(tray=explore.url["tray"])
     assert heads(compare) == ["L0H2"]
     assert panels(compare)["editable"]
 
 
-def test_the_tray_is_changed_and_the_url_with_it() -> None:
-    here = visit(tray=tray.write([L3H1, L0H2]))
+def test_the_compared_heads_are_changed_and_the_url_with_them() -> None:
+    here = visit(tray=comparison.write([L3H1, L0H2]))
     edit(here, "duplicate", 1)
     assert pinned(here) == (L3H1, L0H2, L0H2)
     edit(here, "move", 2, to=0)
@@ -71,7 +71,7 @@ def test_the_tray_is_changed_and_the_url_with_it() -> None:
 
 
 def test_a_ninth_head_is_refused_and_the_eight_stay() -> None:
-    here = visit(tray=tray.write([L3H1] * 8))
+    here = visit(tray=comparison.write([L3H1] * 8))
     edit(here, "duplicate", 0)
     assert "At most 8 heads can be compared" in here.said
     assert len(pinned(here)) == 8
@@ -80,7 +80,7 @@ def test_a_ninth_head_is_refused_and_the_eight_stay() -> None:
 
 
 def test_a_message_that_makes_no_sense_changes_nothing() -> None:
-    here = visit(tray=tray.write([L3H1, L0H2]))
+    here = visit(tray=comparison.write([L3H1, L0H2]))
     messages: tuple[Any, ...] = (
         *([], "x", 3, None, {"action": "remove"}, {"action": "remove", "index": "0"}),
         *({"action": "remove", "index": 99}, {"action": "move", "index": 0, "to": "x"}),
@@ -92,7 +92,7 @@ def test_a_message_that_makes_no_sense_changes_nothing() -> None:
 
 
 def test_open_leads_to_the_head_on_explore() -> None:
-    here = visit(tray=tray.write([Pin(Request("minilm", WIDE), Head(5, 11))]), scale="log", pin="q1", at="0")
+    here = visit(tray=comparison.write([Pin(Request("minilm", WIDE), Head(5, 11))]), scale="log", pin="q1", at="0")
     edit(here, "open", 0, text=WIDE, pair="", model="minilm", head="L5H11")
     assert here.picture is not None
     assert here.url["head"] == "L5H11"
@@ -103,14 +103,18 @@ def test_open_leads_to_the_head_on_explore() -> None:
 
 def test_two_compared_heads_open_with_their_difference_where_it_can_be_taken() -> None:
     other = Pin(Request("minilm", "Cats sleep."), Head(3, 1))
-    assert panels(visit(tray=tray.write([L3H1, L0H2])))["start"] == {"diff": "0-1"}
-    assert panels(visit(tray=tray.write([L3H1, Pin(Request("minilm", WIDE), Head(3, 1))])))["start"] == {"diff": "0-1"}
+    assert panels(visit(tray=comparison.write([L3H1, L0H2])))["start"] == {"diff": "0-1"}
+    assert panels(visit(tray=comparison.write([L3H1, Pin(Request("minilm", WIDE), Head(3, 1))])))["start"] == {
+        "diff": "0-1"
+    }
     for pins in ([L3H1], [L3H1, other], [L3H1, L0H2, L3H1]):
-        assert "start" not in panels(visit(tray=tray.write(pins)))
+        assert "start" not in panels(visit(tray=comparison.write(pins)))
 
 
 def test_sentences_and_names_of_all_kinds_stand_side_by_side(minilm: Encoder) -> None:
-    here = visit(tray=tray.write([L3H1, Pin(Request("minilm", "Cats sleep.", "Dogs too."), Head(0, 0), "<b>mine</b>")]))
+    here = visit(
+        tray=comparison.write([L3H1, Pin(Request("minilm", "Cats sleep.", "Dogs too."), Head(0, 0), "<b>mine</b>")])
+    )
     header = panels(here)
     assert [p["reading"] for p in header["panels"]] == [0, 1]
     assert header["panels"][1]["name"] == "<b>mine</b>"
@@ -120,7 +124,7 @@ def test_sentences_and_names_of_all_kinds_stand_side_by_side(minilm: Encoder) ->
 def test_a_head_that_cannot_be_read_is_explained_and_can_be_taken_out() -> None:
     broken = [Pin(Request("minilm", FIRST), Head(50, 0)), Pin(Request("../../etc/passwd", FIRST), Head(0, 0)),
               Pin(Request("minilm", ""), Head(0, 0)), Pin(Request("gpt2", FIRST), Head(0, 0))]  # fmt: skip
-    here = visit(tray=tray.write([*broken, L3H1]))
+    here = visit(tray=comparison.write([*broken, L3H1]))
     assert heads(here) == ["L3H1"]
     for message in ("L50H0 does not exist", "is not a model", "Nothing was typed", "not on this machine yet"):
         assert message in here.said
@@ -132,11 +136,11 @@ def test_a_head_that_cannot_be_read_is_explained_and_can_be_taken_out() -> None:
     assert [pin.request.model for pin in pinned(here)] == ["../../etc/passwd", "minilm", "gpt2"]
 
 
-NO_TRAYS = ["x", '{"of":[],"heads":[["L0H0",0,""]]}', MARKUP, *SOME[:6]]
+NOT_COMPARED = ["x", '{"of":[],"heads":[["L0H0",0,""]]}', MARKUP, *SOME[:6]]
 
 
-@pytest.mark.parametrize("value", lanes.some(NO_TRAYS, *NO_TRAYS[:2], MARKUP), ids=ascii)
-def test_a_tray_that_cannot_be_read_is_said(value: str) -> None:
+@pytest.mark.parametrize("value", lanes.some(NOT_COMPARED, *NOT_COMPARED[:2], MARKUP), ids=ascii)
+def test_compared_heads_that_cannot_be_read_are_said(value: str) -> None:
     here = visit(tray=value)
     assert not here.at.exception
     assert ("could not be read" in here.said) is bool(value)
@@ -144,20 +148,20 @@ def test_a_tray_that_cannot_be_read_is_said(value: str) -> None:
 
 def test_texts_of_every_kind_are_pinned_and_read_again() -> None:
     for text in SOME:
-        here = visit(tray=tray.write([Pin(Request("minilm", text), Head(0, 0))]))
+        here = visit(tray=comparison.write([Pin(Request("minilm", text), Head(0, 0))]))
         assert "mha_compare" in here._drawn() or here.said, text
 
 
 # ---- Ready-made comparisons ------------------------------------------------------------------------------
 
 
-def test_an_empty_tray_shows_the_most_similar_heads() -> None:
+def test_without_compared_heads_the_most_similar_are_shown() -> None:
     here = visit()
     shown = heads(here)
     assert shown[0] == "L3H1"
-    attention = office().readings.get(("read", Request("minilm", FIRST)))
+    attention = model_service().readings.get(("read", Request("minilm", FIRST)))
     assert attention is not None
-    expected = office().similar(attention, Head(3, 1), 5)
+    expected = model_service().similar(attention, Head(3, 1), 5)
     assert shown[1:] == [str(head) for head, _ in expected]
     assert [p["name"] for p in panels(here)["panels"]][1] == f"{expected[0][1]:.3f} nats"
     assert "No heads chosen yet" in visit(show="tray").said
@@ -237,7 +241,7 @@ def test_the_texts_of_a_link_share_one_room() -> None:
     assert "too long for it" in here.said
     assert "tray" not in here.url
     assert encoded(here) <= MAX_ENCODED
-    full = PageSession({"tray": tray.write([Pin(Request("minilm", long), Head(0, 0))])})
+    full = PageSession({"tray": comparison.write([Pin(Request("minilm", long), Head(0, 0))])})
     full.read("x" * 9000)
     assert MAX_ENCODED / 2 <= encoded(full) <= MAX_ENCODED
     assert pinned(full)[0].request.text == long
@@ -310,7 +314,7 @@ def test_the_view_is_kept_in_the_url_and_only_what_a_view_may_say() -> None:
     assert not {"tray", "text", "unit"} & set(here.url)
 
 
-@pytest.mark.parametrize("show", lanes.some(["", "nothing", "TRAY", *SOME[:5]], "nothing", "TRAY"), ids=ascii)
+@pytest.mark.parametrize("show", lanes.some(["", "nothing", "COMPARED", *SOME[:5]], "nothing", "COMPARED"), ids=ascii)
 def test_a_choice_that_does_not_exist_is_the_usual_one(show: str) -> None:
     assert len(heads(visit(show=show))) == 6
 

@@ -1,4 +1,4 @@
-"""Which threads compute on which cores: one pass on all of them, or a crew whose workers have a share each."""
+"""Which threads compute on which cores: one pass on all of them, or a pool whose workers have a share each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threading import Event
 import pytest
 import torch
 
-from mha_viz.models.cores import MOST, Turn
+from mha_viz.models.cores import MOST, PassLock
 from tests.waiting import PATIENCE, until
 
 
@@ -38,8 +38,8 @@ def test_the_cores_are_divided_among_the_workers_and_nobody_else_is_slowed() -> 
         all_there.wait(timeout=PATIENCE)
         return threading.get_ident(), torch.get_num_threads()
 
-    with Turn().crew() as crew:
-        shares = list(crew.map(share, range(MOST)))
+    with PassLock().worker_pool() as workers:
+        shares = list(workers.map(share, range(MOST)))
         assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
     assert len({thread for thread, _ in shares}) == MOST
     assert [threads for _, threads in shares] == [2] * MOST
@@ -48,34 +48,34 @@ def test_the_cores_are_divided_among_the_workers_and_nobody_else_is_slowed() -> 
 
 def test_on_one_core_there_is_one_worker() -> None:
     torch.set_num_threads(1)
-    with Turn().crew() as crew:
-        assert len(set(crew.map(lambda _: threading.get_ident(), range(20)))) == 1
-        assert crew.submit(torch.get_num_threads).result() == 1
+    with PassLock().worker_pool() as workers:
+        assert len(set(workers.map(lambda _: threading.get_ident(), range(20)))) == 1
+        assert workers.submit(torch.get_num_threads).result() == 1
 
 
 def test_others_take_turns_and_workers_do_not_wait() -> None:
-    turn, asked, done = Turn(), Event(), Event()
+    pass_lock, asked, done = PassLock(), Event(), Event()
 
     def other() -> None:
         asked.set()
-        with turn:
+        with pass_lock:
             done.set()
 
     def worker() -> bool:
-        with turn:
+        with pass_lock:
             return True
 
-    with turn.crew() as crew:
-        with turn:
+    with pass_lock.worker_pool() as workers:
+        with pass_lock:
             threading.Thread(target=other, daemon=True).start()
             assert asked.wait(PATIENCE)
-            assert crew.submit(worker).result(timeout=PATIENCE)
+            assert workers.submit(worker).result(timeout=PATIENCE)
             assert not done.wait(0.05)
         assert done.wait(PATIENCE)
 
 
-def test_a_crew_that_cannot_start_says_so_and_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, turn = threading.Thread.start, Turn()
+def test_a_worker_pool_that_cannot_start_says_so_and_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, pass_lock = threading.Thread.start, PassLock()
     begun: list[threading.Thread] = []
 
     def start(thread: threading.Thread) -> None:
@@ -85,16 +85,16 @@ def test_a_crew_that_cannot_start_says_so_and_holds_nothing(monkeypatch: pytest.
         usual(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    with pytest.raises(RuntimeError, match="can't start"), turn.crew():
+    with pytest.raises(RuntimeError, match="can't start"), pass_lock.worker_pool():
         pass
     monkeypatch.undo()
     assert not begun[0].is_alive()
-    with turn:
+    with pass_lock:
         assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
 
 
 def test_a_worker_that_cannot_begin_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, turn = torch.set_num_threads, Turn()
+    usual, pass_lock = torch.set_num_threads, PassLock()
 
     def refuse(threads: int) -> None:
         if threads < 8:
@@ -102,27 +102,27 @@ def test_a_worker_that_cannot_begin_is_not_waited_for(monkeypatch: pytest.Monkey
         usual(threads)
 
     monkeypatch.setattr(torch, "set_num_threads", refuse)
-    with pytest.raises(threading.BrokenBarrierError), turn.crew():
+    with pytest.raises(threading.BrokenBarrierError), pass_lock.worker_pool():
         pass
-    with turn:
+    with pass_lock:
         assert (torch.get_num_threads(), in_a_new_thread()) == (8, 8)
 
 
-def test_no_crew_begins_in_the_middle_of_a_pass() -> None:
-    turn, begun = Turn(), Event()
+def test_no_worker_pool_begins_in_the_middle_of_a_pass() -> None:
+    pass_lock, begun = PassLock(), Event()
 
     def study() -> None:
-        with turn.crew():
+        with pass_lock.worker_pool():
             begun.set()
 
-    with turn:
+    with pass_lock:
         threading.Thread(target=study, daemon=True).start()
         assert not begun.wait(0.2)
         assert in_a_new_thread() == 8
     assert begun.wait(PATIENCE)
 
 
-def test_what_has_not_begun_when_the_crew_is_left_never_begins() -> None:
+def test_what_has_not_begun_when_the_pool_is_left_never_begins() -> None:
     torch.set_num_threads(1)
     begun, late = Event(), Event()
     waiting: Queue[Future[None]] = Queue()
@@ -132,9 +132,9 @@ def test_what_has_not_begun_when_the_crew_is_left_never_begins() -> None:
         second = waiting.get(timeout=PATIENCE)
         until(second.cancelled)
 
-    with Turn().crew() as crew:
-        running = crew.submit(first)
-        second = crew.submit(late.set)
+    with PassLock().worker_pool() as workers:
+        running = workers.submit(first)
+        second = workers.submit(late.set)
         assert begun.wait(PATIENCE)
         waiting.put(second)
     assert running.done()

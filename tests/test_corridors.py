@@ -17,7 +17,7 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 4_370,
+    "analysis": 4_380,
     "attention": 1_370,
     "browser": 260,
     "cli": 2_570,
@@ -28,13 +28,13 @@ LINES: Mapping[str, int] = {
     "figures": 6_040,
     "files": 180,
     "models": 5_630,
-    "process": 640,
+    "process": 670,
     "reader": 540,
     "serving": 1_440,
     "study": 3_970,
     "text": 530,
     "training": 2_190,
-    "ui": 12_130,
+    "ui": 11_890,
     "": 860,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

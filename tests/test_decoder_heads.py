@@ -30,8 +30,8 @@ from mha_viz.study.decoder_heads import HISTORY, decoder_heads, part_of
 from mha_viz.study.effects import Case, answer
 from mha_viz.training import repeater as training
 from mha_viz.training import toy_maps
+from mha_viz.ui.download_panel import Offer
 from mha_viz.ui.roles import repeated
-from mha_viz.ui.takeaway import Offer
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
 

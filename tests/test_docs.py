@@ -19,7 +19,8 @@ from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-WITH_BLOCKS = [page for page in PAGES if any(docs.blocks(page.read_text("utf-8"))) and page.name != "serving.md"]
+ELSEWHERE = ("serving.md", *docs.WITH_CORPORA)  # run by tests/test_serving.py and tests/test_readme.py
+WITH_BLOCKS = [page for page in PAGES if any(docs.blocks(page.read_text("utf-8"))) and page.name not in ELSEWHERE]
 
 
 def commands(block: str) -> list[list[str]]:

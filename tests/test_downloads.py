@@ -16,13 +16,13 @@ import pytest
 
 from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelError, ModelUnreachable, ModelUnsupported, SettingError
 from mha_viz.models import budget, catalog, storage
-from mha_viz.models import hub as door
+from mha_viz.models import hub as hub_module
 from mha_viz.models.catalog import Model, resolve
 from mha_viz.models.hub import fetch, local_folder
 from mha_viz.reader import Reader, verbs
 from mha_viz.request import Request
 from mha_viz.ui import downloads, jobs
-from mha_viz.ui.jobs import Job
+from mha_viz.ui.jobs import KINDS, QUEUES, Job
 from tests.copies import Copy, readers_are_copies
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.page_session import PageSession, press
@@ -45,7 +45,7 @@ def left_over(hub_cache: Path) -> list[Path]:
 
 
 def test_a_server_that_drips_is_given_up(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "SPARE_SECONDS", 0.3)
+    monkeypatch.setattr(hub_module, "SPARE_SECONDS", 0.3)
     hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.1))  # 2 s in all, and never silent
     with pytest.raises(ModelUnreachable, match="too slowly"):
         fetch(TINY)
@@ -53,8 +53,8 @@ def test_a_server_that_drips_is_given_up(hub: FakeHub, hub_cache: Path, monkeypa
 
 
 def test_a_large_model_may_take_longer(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "SPARE_SECONDS", 0.1)
-    monkeypatch.setattr(door, "SLOWEST", 100.0)  # bytes a second
+    monkeypatch.setattr(hub_module, "SPARE_SECONDS", 0.1)
+    monkeypatch.setattr(hub_module, "SLOWEST", 100.0)  # bytes a second
     hub.add("someone/tiny", Repository(tiny_bert_files(), chunk_pause=0.02))
     assert fetch(TINY) == local_folder(TINY)
 
@@ -63,7 +63,7 @@ def test_a_large_model_may_take_longer(hub: FakeHub, hub_cache: Path, monkeypatc
 
 
 class Visitors:
-    """The current visitor, at a separate desk."""
+    """The current visitor, with a separate queue."""
 
     def __init__(self) -> None:
         self.who = "ann"
@@ -84,13 +84,13 @@ class Visitors:
 def visitors(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
     asking = Visitors()
     monkeypatch.setattr(jobs, "visitor", lambda: asking.who)
-    downloads._desk.clear()
+    QUEUES["download"].clear()
     yield asking
     for job in asking.jobs:
         for who in ("ann", "bob", "eve"):
             asking.cancel(job, who)
         assert job.wait(PATIENCE)
-    downloads._desk.clear()
+    QUEUES["download"].clear()
 
 
 @pytest.mark.usefixtures("strangers")
@@ -140,10 +140,10 @@ def test_what_nobody_looks_at_stops(hub: FakeHub, visitors: Visitors, clock: Clo
     job = visitors.start("someone/tiny")
     assert hub.stalled.acquire(timeout=PATIENCE)
     for _ in range(3):
-        clock.now += downloads.FORGOTTEN - 1
+        clock.now += KINDS["download"].forgotten - 1
         job.look()
         assert not job.stopped()
-    clock.now += downloads.FORGOTTEN + 1
+    clock.now += KINDS["download"].forgotten + 1
     assert job.wait(PATIENCE)
     assert isinstance(job.error, Cancelled)
     assert local_folder(TINY) is None
@@ -153,7 +153,7 @@ def test_on_ones_own_machine_a_forgotten_download_ends_well(hub: FakeHub, visito
     hub.add("someone/tiny", Repository(tiny_bert_files(), held=True))
     job = visitors.start("someone/tiny")
     assert hub.stalled.acquire(timeout=PATIENCE)
-    clock.now += 10 * downloads.FORGOTTEN
+    clock.now += 10 * KINDS["download"].forgotten
     hub.go_on.set()
     assert job.wait(PATIENCE)
     assert job.error is None
@@ -182,7 +182,7 @@ def test_a_download_tells_how_far_it_is(hub: FakeHub, visitors: Visitors) -> Non
     size = sum(map(len, files.values()))
     small = size - len(files["model.safetensors"])
     while job.fraction * size < small:  # the small files have arrived; the count follows within a tick
-        assert not job.wait(door.TICK_SECONDS)
+        assert not job.wait(hub_module.TICK_SECONDS)
     assert job.size == size
     assert 0 < job.fraction < 1
     assert not job.finished
@@ -246,7 +246,7 @@ def test_two_models_travel_at_once_and_others_wait(hub: FakeHub, visitors: Visit
     third = visitors.start("c/c")
     assert not any(map(downloads.waits, running))
     assert downloads.waits(third)
-    assert not third.wait(3 * door.TICK_SECONDS)
+    assert not third.wait(3 * hub_module.TICK_SECONDS)
     visitors.cancel(running[0])
     assert third.wait(PATIENCE)
     assert third.error is None
@@ -315,12 +315,12 @@ def test_strangers_are_told_nothing_of_the_machine(
         case "offline":
             from huggingface_hub.errors import OfflineModeIsEnabled
 
-            monkeypatch.setattr(door, "_list_files", _raising(OfflineModeIsEnabled("HF_HUB_OFFLINE is set")))
+            monkeypatch.setattr(hub_module, "_list_files", _raising(OfflineModeIsEnabled("HF_HUB_OFFLINE is set")))
         case "unwritable":
             hub_cache.write_text("a file where a folder should be")
         case "full":
             repository.announced["model.safetensors"] = 10**14
-            monkeypatch.setenv(door.SIZE_SETTING, "999999999")
+            monkeypatch.setenv(hub_module.SIZE_SETTING, "999999999")
             monkeypatch.setenv(budget.SETTING, "999999999")
         case "too large":
             repository.announced["model.safetensors"] = 3 * 10**9
@@ -515,10 +515,10 @@ def test_a_download_killed_while_it_is_put_in_place_is_never_used(
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", until)
-    monkeypatch.setattr(door.shutil, "rmtree", lambda *_, **__: None)
-    watch = door._Watch()
+    monkeypatch.setattr(hub_module.shutil, "rmtree", lambda *_, **__: None)
+    watch = hub_module._Watch()
     try:
-        door._download(TINY, watch)
+        hub_module._download(TINY, watch)
     except KeyboardInterrupt:
         assert local_folder(TINY) is None
     else:

@@ -9,8 +9,8 @@ import pytest
 
 from mha_viz.attention import Head
 from mha_viz.request import PARTS, Request
-from mha_viz.ui import tray
-from mha_viz.ui.tray import Pin
+from mha_viz.ui import comparison
+from mha_viz.ui.comparison import Pin
 from tests import lanes, tiny_encoder_decoders
 from tests.compare_visits import panels
 from tests.page_session import PageSession
@@ -198,9 +198,9 @@ def test_a_head_is_put_among_the_compared_ones_and_opened_again(
     part: str, target: str, visit: Visit, model: str
 ) -> None:
     page = visit(part=part, **({"target": target} if target else {}))
-    page.send("mha_explorer", "tray", {"model": model, "head": "L1H1", "of": page.shown().header["of"]})
+    page.send("mha_explorer", "compare", {"model": model, "head": "L1H1", "of": page.shown().header["of"]})
     pinned_target = "" if part == "encoder" else target
-    (pin,), whole = tray.read(page.url["tray"])
+    (pin,), whole = comparison.read(page.url["tray"])
     assert whole
     assert pin == Pin(Request(model, SOURCE, target=pinned_target, part=part), Head(1, 1))
     beside = PageSession({"tray": page.url["tray"]}, "pages/20_compare.py")
@@ -208,15 +208,15 @@ def test_a_head_is_put_among_the_compared_ones_and_opened_again(
     assert len(header["panels"]) == 1
     asked = {"text": SOURCE, "pair": "", "model": model, "head": "L1H1", "target": pinned_target, "part": part}
     beside.send("mha_compare", "edit", {"action": "pin", **asked})
-    assert len(tray.read(beside.url["tray"])[0]) == 2
+    assert len(comparison.read(beside.url["tray"])[0]) == 2
 
 
-def test_a_tray_with_a_part_that_there_is_not_loses_that_head_alone() -> None:
+def test_a_compared_head_of_a_part_that_there_is_not_is_lost_alone() -> None:
     good = Pin(Request("minilm", SOURCE), Head(0, 0))
-    value = tray.write([good, Pin(Request("t5", SOURCE, target=TARGET, part="cross"), Head(0, 0))])
-    assert tray.read(value) == ((good, Pin(Request("t5", SOURCE, target=TARGET, part="cross"), Head(0, 0))), True)
+    value = comparison.write([good, Pin(Request("t5", SOURCE, target=TARGET, part="cross"), Head(0, 0))])
+    assert comparison.read(value) == ((good, Pin(Request("t5", SOURCE, target=TARGET, part="cross"), Head(0, 0))), True)
     assert value
-    assert tray.read(value.replace('"cross"', '"both"')) == ((good,), False)
+    assert comparison.read(value.replace('"cross"', '"both"')) == ((good,), False)
 
 
 def test_a_model_of_one_stack_shows_none_of_it() -> None:
@@ -233,5 +233,5 @@ def test_heads_that_are_off_are_told_on_compare(visit: Visit) -> None:
 
 def test_pinned_heads_of_two_parts_keep_their_parts_in_another_quantity(model: str, visit: Visit) -> None:
     pins = [Pin(Request(model, SOURCE, part=part), Head(0, 0)) for part in ("encoder", "decoder")]
-    page = visit("pages/20_compare.py", tray=tray.write(tuple(pins)), shown="rollout", part="encoder")
+    page = visit("pages/20_compare.py", tray=comparison.write(tuple(pins)), shown="rollout", part="encoder")
     assert "also reads the source" in page.said

@@ -10,7 +10,7 @@ from mha_viz.drawing.marks import Polyline, Text
 from mha_viz.figures.layout import Size
 from mha_viz.numerals import decimal
 from mha_viz.training import lab
-from mha_viz.ui.takeaway import Offer
+from mha_viz.ui.download_panel import Offer
 from tests import lanes
 from tests.few_sentences import read_few
 from tests.files import opens
@@ -162,7 +162,7 @@ def test_the_map_of_heads_is_given_beside_its_panel(offered: list[Offer]) -> Non
 
 def test_the_page_itself_offers_only_what_a_chart_has() -> None:
     here = PageSession({"step": "mask"}, "pages/40_inside_a_head.py")
-    here.at.session_state["takeaway"] = True
+    here.at.session_state["download_panel"] = True
     here.at.run()
     here.check()
     assert {b.proto.label for b in here.at.get("download_button")} == {"SVG", "PDF", "PNG", "CSV", "JSON"}

@@ -16,7 +16,7 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from mha_viz.ui.address import MAX_ENCODED, examples
-from mha_viz.ui.cache import office
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import plain
 from tests import hostile, lanes
 from tests.page_session import PageSession
@@ -370,16 +370,16 @@ def test_a_server_whose_list_is_misspelled_says_so(monkeypatch: pytest.MonkeyPat
 
 def test_why_a_model_could_not_be_had_is_remembered_for_a_while_and_a_stop_is_not() -> None:
     model = catalog.resolve("bert-base-cased")
-    desk = office()
-    desk.fail(model, Cancelled("stopped"))
-    assert desk.failed(model) is None
-    desk.fail(model, ModelUnreachable("gone"))
+    service = model_service()
+    service.fail(model, Cancelled("stopped"))
+    assert service.failed(model) is None
+    service.fail(model, ModelUnreachable("gone"))
     visit = PageSession({"model": "bert-base-cased"})
     assert "gone" in visit.said
     assert visit.shown().header["model"] == "minilm"
     assert "Meanwhile" in visit.said
-    desk.forget_failure(model)
-    assert desk.failed(model) is None
+    service.forget_failure(model)
+    assert service.failed(model) is None
 
 
 SHARING = {

@@ -15,9 +15,9 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from mha_viz import figure as figure_api
 from mha_viz.serving.sweeping import FETCH, Downloads
 from mha_viz.training.lab import COUNT, EXPERIMENTS
-from mha_viz.ui.cache import first_reading, office
+from mha_viz.ui.caches import Once
 from mha_viz.ui.lab.trainings import trainings
-from mha_viz.ui.shelves import Once
+from mha_viz.ui.model_service import first_reading, model_service
 from mha_viz.ui.studies import studies
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
@@ -33,7 +33,7 @@ UNKNOWN_FIELD = (
 def test_a_file_waits_for_the_one_who_asked_while_another_visitor_turns_pages(server: AppServer) -> None:
     async def fetched() -> bytes:
         async with WebSession(server.url, "explore", head="L3H1") as one, WebSession(server.url, "about") as other:
-            await one.set("takeaway", True)
+            await one.set("download_panel", True)
             address = await one.file_url("take.svg")
             for page in ("questions", "compare", "about"):
                 await other.go(page)
@@ -96,7 +96,7 @@ def test_a_file_that_is_made_again_waits_anew(files: Files) -> None:
 # ---- Shared caches ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("maker", [office, studies, trainings])
+@pytest.mark.parametrize("maker", [model_service, studies, trainings])
 def test_clearing_streamlits_caches_leaves_what_is_kept_for_all(maker: Callable[[], object]) -> None:
     assert isinstance(maker, Once)
     before = maker()
@@ -109,7 +109,7 @@ CLEAR = BackMsg(clear_cache=True).SerializeToString()
 
 
 def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
-    """The desk still has the work: another visitor from the same address joins it."""
+    """The queue still has the work: another visitor from the same address joins it."""
 
     async def watch() -> str:
         async with WebSession(server.url, "why_heads_differ", experiment=COUNT) as one:

@@ -28,7 +28,7 @@ from mha_viz.figures.links import links
 from mha_viz.figures.theme import LIGHT, THEMES, palette
 from mha_viz.figures.view import Block, View, block, chosen, focus, shades, shown, units
 from mha_viz.files.assets import app_root
-from mha_viz.ui.cache import first_reading
+from mha_viz.ui.model_service import first_reading
 from tests import hostile
 from tests.readings import long_reading, reading
 from tests.sentences import TIRED, WIDE, read

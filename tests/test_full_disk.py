@@ -45,10 +45,10 @@ import time
 from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.models import catalog
-from mha_viz.ui.studies import Studies
+from mha_viz.ui import studies
 source = uploads.read_apart(as_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
 fill(spare=8192)
-job = Studies().start(catalog.resolve(sys.argv[2]), source)
+job = studies.start(catalog.resolve(sys.argv[2]), source)
 while not job.finished:
     time.sleep(0.05)
 print(job.error)
@@ -57,9 +57,9 @@ TRAINING = """
 import time
 from dataclasses import replace
 from mha_viz.training.lab import COUNT, EXPERIMENTS
-from mha_viz.ui.lab.trainings import Trainings
+from mha_viz.ui.lab import trainings
 fill()
-job = Trainings().start(replace(EXPERIMENTS[COUNT].default, steps=50))
+job = trainings.start(replace(EXPERIMENTS[COUNT].default, steps=50))
 while not job.finished:
     job.look()
     time.sleep(0.05)

@@ -9,11 +9,11 @@ from mha_viz.attention import Attention, Head
 from mha_viz.figures.glosses import gloss
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.ui.studies import studies
+from mha_viz.ui import studies
 
 
 def test_each_head_does_on_the_example_what_is_said_of_it(minilm: Encoder) -> None:
-    findings = [one for one in studies().roles(catalog.default()) if one.role in ("syntax", "coreference")]
+    findings = [one for one in studies.roles(catalog.default()) if one.role in ("syntax", "coreference")]
     assert {"third_person", "case dep_to_head", "obj head_row"} <= {one.detail for one in findings}
     wrong = [(str(one.head), one.detail) for one in findings if not attends(minilm, one.head, one.detail)]
     assert wrong == []

@@ -32,9 +32,9 @@ from mha_viz.process import messages
 from mha_viz.reader.verbs import CODEC
 from mha_viz.request import Request
 from mha_viz.text import align, clean
-from mha_viz.ui import tray
+from mha_viz.ui import comparison
 from mha_viz.ui.address import MAX_ENCODED, fits, read
-from mha_viz.ui.tray import Pin
+from mha_viz.ui.comparison import Pin
 from tests import hostile, lanes
 from tests.files import FORMATS, opens
 from tests.packets import unpack, unpack_panels
@@ -78,8 +78,8 @@ def goes_into_a_link(typed: str) -> None:
     assert clean(typed).startswith(text)
     assert len(quote(text)) <= MAX_ENCODED
     assert read({"text": text}).text == text
-    pins = (Pin(Request("minilm", clean(typed)[:100]), HEAD, clean(typed)[: tray.MAX_NAME]),)
-    assert tray.read(tray.write(pins)) == (pins, True)
+    pins = (Pin(Request("minilm", clean(typed)[:100]), HEAD, clean(typed)[: comparison.MAX_NAME]),)
+    assert comparison.read(comparison.write(pins)) == (pins, True)
 
 
 def is_refused(encoder: Encoder, typed: str) -> None:

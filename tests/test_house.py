@@ -312,7 +312,7 @@ def test_pages_compose_and_never_compute() -> None:
         ("app", "import os"),
     ],
 )
-def test_the_door_refuses(module: str, source: str) -> None:
+def test_imports_against_the_rules_are_refused(module: str, source: str) -> None:
     assert violations(source, module)
 
 
@@ -332,7 +332,7 @@ def test_the_door_refuses(module: str, source: str) -> None:
         ),
     ],
 )
-def test_the_door_lets_in(module: str, source: str) -> None:
+def test_imports_within_the_rules_are_allowed(module: str, source: str) -> None:
     assert not violations(source, module)
 
 

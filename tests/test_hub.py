@@ -30,7 +30,7 @@ from mha_viz.errors import (
 )
 from mha_viz.models import budget, catalog
 from mha_viz.models import folder as folders
-from mha_viz.models import hub as door
+from mha_viz.models import hub as hub_module
 from mha_viz.models.catalog import CATALOG, Model, resolve
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.folder import check_folder
@@ -98,7 +98,7 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: bytes) -> M
     (tmp_path / "some_bundle" / "model").mkdir(parents=True)
     (tmp_path / "some_bundle" / "model" / SAFETENSORS).write_bytes(weights)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(door, "BUNDLE_SHA256", {"some_bundle": "00" * 32})
+    monkeypatch.setattr(hub_module, "BUNDLE_SHA256", {"some_bundle": "00" * 32})
     return replace(CATALOG["minilm"], path="some_bundle")
 
 
@@ -494,7 +494,7 @@ def test_a_name_lookup_that_hangs_is_left_behind(hub_cache: Path, monkeypatch: p
         raise socket.gaierror("no answer")
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
-    monkeypatch.setattr(door, "STALL_SECONDS", 0.5)  # the test of the deadlines checks how long it is
+    monkeypatch.setattr(hub_module, "STALL_SECONDS", 0.5)  # the test of the deadlines checks how long it is
     monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
     with pytest.raises(ModelUnreachable, match=r"hub\.invalid"):
         fetch(TINY)
@@ -506,7 +506,7 @@ def test_a_name_lookup_that_hangs_is_left_behind(hub_cache: Path, monkeypatch: p
 def test_silence_is_answered(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """These repositories would keep their connections open for ever."""
     for name in ("STALL_SECONDS", "METADATA_SECONDS"):
-        monkeypatch.setattr(door, name, 0.5)  # the test of the deadlines checks how long they are
+        monkeypatch.setattr(hub_module, name, 0.5)  # the test of the deadlines checks how long they are
     hub.add("silent/metadata", Repository(files(), stall="metadata"))
     hub.add("silent/headers", Repository(files(), stall="headers"))
     hub.add("silent/body", Repository(files(), stall="body"))
@@ -522,37 +522,37 @@ def test_silence_is_answered(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.
 def test_slowness_is_not_silence(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock on which each piece takes a third of the time that the Hub may be silent."""
     beats: list[int] = []
-    beat = door._Watch.beat
+    beat = hub_module._Watch.beat
 
-    def slow(watch: door._Watch, fresh_bytes: int = 0) -> None:
+    def slow(watch: hub_module._Watch, fresh_bytes: int = 0) -> None:
         beats.append(fresh_bytes)
         beat(watch, fresh_bytes)
 
-    monkeypatch.setattr(door._Watch, "beat", slow)
-    clock = SimpleNamespace(monotonic=lambda: len(beats) * door.STALL_SECONDS / 3)
-    monkeypatch.setattr(door, "time", clock)
+    monkeypatch.setattr(hub_module._Watch, "beat", slow)
+    clock = SimpleNamespace(monotonic=lambda: len(beats) * hub_module.STALL_SECONDS / 3)
+    monkeypatch.setattr(hub_module, "time", clock)
     hub.add("someone/tiny", Repository(files(), chunk_pause=0.01))
     assert fetch(TINY).name == COMMIT
-    assert clock.monotonic() > 2 * door.STALL_SECONDS
+    assert clock.monotonic() > 2 * hub_module.STALL_SECONDS
 
 
 def test_the_deadlines_leave_room_within_eight_seconds() -> None:
-    assert max(door.STALL_SECONDS, 2 * door.METADATA_SECONDS) + 10 * door.TICK_SECONDS <= 8
+    assert max(hub_module.STALL_SECONDS, 2 * hub_module.METADATA_SECONDS) + 10 * hub_module.TICK_SECONDS <= 8
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "²", "9" * 5000])
 def test_a_wrong_size_limit_is_named(
     value: str, hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(door.SIZE_SETTING, value)
+    monkeypatch.setenv(hub_module.SIZE_SETTING, value)
     hub.add("someone/tiny", Repository(files()))
-    with pytest.raises(SettingError, match=door.SIZE_SETTING):
+    with pytest.raises(SettingError, match=hub_module.SIZE_SETTING):
         fetch(TINY)
 
 
 def test_the_size_limit_is_the_settings(hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.add("someone/tiny", Repository(files(), announced={SAFETENSORS: 2_000_000}))
-    monkeypatch.setenv(door.SIZE_SETTING, "1")
+    monkeypatch.setenv(hub_module.SIZE_SETTING, "1")
     with pytest.raises(ModelUnsupported, match="the 1 MB allowed"):
         fetch(TINY)
 
@@ -568,7 +568,7 @@ def test_a_disk_too_small_is_said_before_it_is_filled(
     hub: FakeHub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add("someone/tiny", Repository(files(), announced={SAFETENSORS: 10**14}))  # 100 TB
-    for setting in (door.SIZE_SETTING, budget.SETTING):
+    for setting in (hub_module.SIZE_SETTING, budget.SETTING):
         monkeypatch.setenv(setting, "999999999")
     with pytest.raises(ModelError, match="the disk has"):
         fetch(TINY)

@@ -22,7 +22,7 @@ from mha_viz.figures import recipe
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import told_apart
 from mha_viz.figures.layout import Size
-from mha_viz.figures.packet import Start
+from mha_viz.figures.packet import OpenHead
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.models.ablation import means_over
@@ -31,10 +31,10 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.reading import QUANTITIES
 from mha_viz.reader import verbs
 from mha_viz.request import Question, Request
-from mha_viz.ui import cache as cache_of_pages
-from mha_viz.ui import tray
+from mha_viz.ui import comparison
+from mha_viz.ui import model_service as service_module
 from mha_viz.ui.annotated import words_of
-from mha_viz.ui.cache import Office
+from mha_viz.ui.model_service import ModelService
 from tests import lanes
 from tests.given_words import CONLLU, SPLIT, TYPED, WHOLE, WORDS
 from tests.packets import unpack, unpack_panels
@@ -134,33 +134,33 @@ def test_readings_of_a_file_have_the_keys_that_they_were_saved_with(
 
 def test_pasted_words_and_typed_words_share_nothing_that_is_kept(minilm: Encoder) -> None:
     """One word, `well-known`, as CoNLL-U; then three, typed: each packet contains its own words."""
-    office, model = Office(), catalog.resolve("minilm")
-    pasted, typed = (office.cached(verbs.read, Request(model.name, text)).result(PATIENCE) for text in (CONLLU, TYPED))
+    service, model = ModelService(), catalog.resolve("minilm")
+    pasted, typed = (service.cached(verbs.read, Request(model.name, text)).result(PATIENCE) for text in (CONLLU, TYPED))
     head = (Head(0, 0),)
-    headers = [unpack(office.packet(a, head, None, Start())).header for a in (pasted, typed)]
+    headers = [unpack(service.packet(a, head, None, OpenHead())).header for a in (pasted, typed)]
     assert [header["words"] for header in headers] == [WHOLE, SPLIT]
     assert headers[0]["key"] != headers[1]["key"]
     assert headers[0]["of"] != headers[1]["of"]
-    panels = [office.panels([Panel(a, Head(0, 0))], None) for a in (pasted, typed)]
+    panels = [service.panels([Panel(a, Head(0, 0))], None) for a in (pasted, typed)]
     assert panels[0] != panels[1]
-    traces = [office.cached(verbs.trace, Request(model.name, text), 0).result(PATIENCE) for text in (CONLLU, TYPED)]
+    traces = [service.cached(verbs.trace, Request(model.name, text), 0).result(PATIENCE) for text in (CONLLU, TYPED)]
     assert [[t.text for t in trace.text.by_words().tokens] for trace in traces] == [WHOLE, SPLIT]
 
 
-def test_what_an_office_keeps_of_one_reading_is_never_anothers(minilm: Encoder, tiny: Callable[[str], Encoder]) -> None:
-    """Each of the office's caches, used in turn by all readings: the second request returns the same as the first."""
-    office = Office()
+def test_what_a_service_keeps_of_one_reading_is_never_anothers(minilm: Encoder, tiny: Callable[[str], Encoder]) -> None:
+    """Each of the service's caches, used in turn by all readings: the second request returns the same as the first."""
+    service = ModelService()
     each = [attention for attention in readings(minilm, tiny).values() if not attention.is_cross]
 
-    def asked(office: Office, attention: Attention) -> list[Any]:
-        packet = office.packet(attention, (Head(0, 0),), None, Start())
-        panels = office.panels([Panel(attention, Head(0, 0))], None)
-        return [packet, panels, office.distances(attention)]
+    def asked(service: ModelService, attention: Attention) -> list[Any]:
+        packet = service.packet(attention, (Head(0, 0),), None, OpenHead())
+        panels = service.panels([Panel(attention, Head(0, 0))], None)
+        return [packet, panels, service.distances(attention)]
 
-    for attention, first in zip(each, [asked(office, attention) for attention in each], strict=True):
-        for answer, expected in zip(first, asked(Office(), attention), strict=True):
+    for attention, first in zip(each, [asked(service, attention) for attention in each], strict=True):
+        for answer, expected in zip(first, asked(ModelService(), attention), strict=True):
             np.testing.assert_array_equal(answer, expected)
-    assert not np.array_equal(*(office.plane(attention).points for attention in (each[0], each[9])))
+    assert not np.array_equal(*(service.plane(attention).points for attention in (each[0], each[9])))
 
 
 class Echo:
@@ -174,8 +174,8 @@ class Echo:
 
 def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every two requests that differ in one property, sent twice in turn."""
-    monkeypatch.setattr(cache_of_pages, "_reader", Echo)
-    office, requests = Office(), list[Callable[[], Any]]()
+    monkeypatch.setattr(service_module, "_reader", Echo)
+    service, requests = ModelService(), list[Callable[[], Any]]()
     questions = [Question("next", 2, word) for word in ("cat", "dog")]
     of_words = ((None, "", ""), (1, "", ""), (2, "", ""), (1, "cat", ""), (1, "", "cat"))
     questions_of_words = [Request(place=place, word=word, other=other) for place, word, other in of_words]
@@ -184,16 +184,16 @@ def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.
         for text, pair in ((CONLLU, ""), (TYPED, ""), ("A man .", ""), ("A man", "."), (".", "A man")):
             of = {"model": model, "text": text, "pair": pair}
             requests += [
-                partial(office.cached, verbs.read, Request(**of, quantity=quantity)) for quantity in QUANTITIES
+                partial(service.cached, verbs.read, Request(**of, quantity=quantity)) for quantity in QUANTITIES
             ]
-            requests += [partial(office.cached, verbs.question, replace(one, **of)) for one in questions_of_words]
+            requests += [partial(service.cached, verbs.question, replace(one, **of)) for one in questions_of_words]
             for question in questions:
                 whole = Request(**of, question=question)
-                requests.append(partial(office.cached, verbs.read, replace(whole, quantity="gradient")))
-                requests += [partial(office.cached, verb, whole) for verb in (verbs.direct, verbs.importance)]
+                requests.append(partial(service.cached, verbs.read, replace(whole, quantity="gradient")))
+                requests += [partial(service.cached, verb, whole) for verb in (verbs.direct, verbs.importance)]
             for method, question_asked, heads in product(("zero", "uniform"), (None, *questions), off):
                 without = Request(**of, off=heads, method=method, question=question_asked)
-                requests += [partial(office.cached, verb, without) for verb in (verbs.read, verbs.answer)]
+                requests += [partial(service.cached, verb, without) for verb in (verbs.read, verbs.answer)]
     for _ in range(2):
         answers = [request().result(PATIENCE).request for request in requests]
         assert len(set(map(repr, answers))) == len(requests) > 300
@@ -347,7 +347,7 @@ def test_a_long_title_of_a_difference_takes_a_second_line(minilm: Encoder) -> No
 
 def test_a_pinned_head_is_read_again_from_the_words_that_were_given() -> None:
     page = PageSession({"text": CONLLU})
-    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H1"})
+    page.send("mha_explorer", "compare", {"model": "minilm", "head": "L3H1"})
     compared = PageSession({"tray": page.url["tray"], "show": "tray"}, "pages/20_compare.py")
     (reading,) = unpack_panels(compared._drawn()["mha_compare"].bytes)["readings"]
     assert reading["words"] == WHOLE
@@ -355,7 +355,7 @@ def test_a_pinned_head_is_read_again_from_the_words_that_were_given() -> None:
     compared.send(
         "mha_compare", "edit", {"action": "pin", "text": TYPED, "pair": "", "model": "minilm", "head": "L0H0"}
     )
-    ((pin,), _) = tray.read(compared.url["tray"])
+    ((pin,), _) = comparison.read(compared.url["tray"])
     assert words_of(pin.request.text) == WORDS
     compared.send("mha_compare", "edit", {"action": "pin", "text": "It rains.", "model": "minilm", "head": "L0H0"})
-    assert tray.read(compared.url["tray"])[0][1].request.text == "It rains."
+    assert comparison.read(compared.url["tray"])[0][1].request.text == "It rains."

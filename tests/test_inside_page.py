@@ -36,10 +36,10 @@ from mha_viz.numerals import decimal
 from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.text import Token, TokenizedText, clean
-from mha_viz.ui.cache import Office
 from mha_viz.ui.inside.by_hand import softmax_row
 from mha_viz.ui.inside.page import strongest
 from mha_viz.ui.inside.steps import STEPS as EVERY_STEP
+from mha_viz.ui.model_service import ModelService
 from mha_viz.ui.parts import plain
 from tests import hostile, lanes, tiny_models
 from tests.page_session import PageSession
@@ -569,11 +569,11 @@ def test_a_model_that_is_not_there_leaves_the_default_one() -> None:
 
 
 def test_a_trace_is_kept_and_counted_in_bytes(tiny_folder: Callable[[str], Path]) -> None:
-    desk, model = Office(), catalog.resolve(str(tiny_folder("bert")))
-    first = desk.cached(verbs.trace, Request(model.name, "One dog."), 1).result()
-    assert desk.cached(verbs.trace, Request(model.name, "One dog."), 1).result() is first
-    assert desk._traces.bytes == first.bytes
-    assert desk.cached(verbs.trace, Request(model.name, "One dog."), 2).result() is not first
+    service, model = ModelService(), catalog.resolve(str(tiny_folder("bert")))
+    first = service.cached(verbs.trace, Request(model.name, "One dog."), 1).result()
+    assert service.cached(verbs.trace, Request(model.name, "One dog."), 1).result() is first
+    assert service._traces.bytes == first.bytes
+    assert service.cached(verbs.trace, Request(model.name, "One dog."), 2).result() is not first
 
 
 # ---- The calculator -------------------------------------------------------------------------------------

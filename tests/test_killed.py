@@ -13,12 +13,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mha_viz.corpus import grammar, reading, uploads
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.uploads import Source
+from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import ExportError
 from mha_viz.files.assets import HOME
 from mha_viz.models import catalog
@@ -26,11 +27,12 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.process import apart
 from mha_viz.study.run import study
 from mha_viz.training.lab import COUNT, EXPERIMENTS
+from mha_viz.ui import studies
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.jobs import Job
-from mha_viz.ui.lab.trainings import Trainings
-from mha_viz.ui.studies import Studies
+from mha_viz.ui.lab import trainings
 from tests.copies import Copy
+from tests.new_server import new_server
 from tests.waiting import until
 
 pytestmark = [
@@ -43,13 +45,13 @@ USUAL = apart.run  # in a child process
 
 
 @cache
-def treebank(sentences: int) -> Source:
+def treebank(sentences: int) -> StudyCorpus:
     return uploads.read_apart(as_conllu(grammar.corpus(sentences, 5).sentences).encode(), "treebank.conllu")
 
 
 def the_longest_training() -> Job:
     default = EXPERIMENTS[COUNT].default
-    return Trainings().start(replace(default, steps=EXPERIMENTS[COUNT].most_steps))
+    return trainings.start(replace(default, steps=EXPERIMENTS[COUNT].most_steps))
 
 
 @contextmanager
@@ -104,19 +106,19 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     home = tmp_path / "home"
     monkeypatch.setenv(HOME, str(home))
     model, source = catalog.resolve(str(tiny_folder("bert"))), treebank(100)
-    with killed(lambda: Studies().start(model, source), home) as children:
+    with killed(lambda: studies.start(model, source), home) as children:
         assert len(children) == 1
         until(lambda: not any(map(alive, children)))
     assert not list(home.rglob("*.part"))
     assert not list(home.rglob("*.csv"))
     assert not list(home.rglob("profile.json"))
     assert list(home.rglob(".*.npz")), "the child kept what it had done"
-    desk = Studies()
-    assert desk.profile(model, source.digest) is None
-    assert desk.roles(model) == ()
-    again = desk.start(model, source)
+    new_server()
+    assert studies.profile(model, source.digest) is None
+    assert studies.roles(model) == ()
+    again = studies.start(model, source)
     until(lambda: again.finished)
-    profile = desk.profile(model, source.digest)
+    profile = studies.profile(model, source.digest)
     assert profile is not None
     assert not list(home.rglob(".*"))
     corpus = reading.parse_file(source.data, uploads.NEUTRAL)
@@ -137,10 +139,10 @@ def test_a_half_written_profile_is_none(tiny_folder: Callable[[str], Path], tmp_
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("mha_viz.ui.profiles.home", lambda: tmp_path)
         patched.setattr("mha_viz.ui.profiles.key", lambda *_: key)
-        desk = Studies()
+        new_server()
         model = catalog.resolve(str(tiny_folder("bert")))
-        assert desk.profile(model, built_in().digest) is None
-        assert desk.roles(model) == ()
+        assert studies.profile(model, built_in().digest) is None
+        assert studies.roles(model) == ()
 
 
 def test_a_training_ends_with_the_server_that_began_it(tmp_path: Path) -> None:
@@ -170,10 +172,10 @@ def files_of_at_most(size: int) -> Iterator[None]:
 def test_a_study_that_the_disk_cannot_take_says_so_and_leaves_nothing_half_written(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, desk = catalog.resolve(str(tiny_folder("bert"))), Studies()
+    model = catalog.resolve(str(tiny_folder("bert")))
     monkeypatch.setenv(HOME, str(tmp_path))
     with files_of_at_most(4096):
-        job = desk.start(model, treebank(40))
+        job = studies.start(model, treebank(40))
         until(lambda: job.finished)
     assert isinstance(job.error, ExportError)
     assert "could not be saved on the server's disk: File too large" in str(job.error)
@@ -185,18 +187,18 @@ def test_a_profile_that_the_disk_cannot_take_is_known_until_the_server_ends(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(HOME, str(tmp_path))
-    model, desk = catalog.resolve(str(tiny_folder("bert"))), Studies()
-    usual = desk._profiles.put
+    model = catalog.resolve(str(tiny_folder("bert")))
+    usual = studies.profile_of
     with ExitStack() as full:
 
-        def measured(key: str, value: object) -> object:
+        def measured(value: Any) -> Any:
             full.enter_context(files_of_at_most(4096))
-            return usual(key, value)  # type: ignore[arg-type]
+            return usual(value)
 
-        monkeypatch.setattr(desk._profiles, "put", measured)
-        job = desk.start(model, treebank(40))
+        monkeypatch.setattr(studies, "profile_of", measured)
+        job = studies.start(model, treebank(40))
         until(lambda: job.finished)
     assert job.error is None
-    assert desk.profile(model, treebank(40).digest) is not None
-    assert "File too large" in str(desk.unkept(model, treebank(40).digest))
+    assert studies.profile(model, treebank(40).digest) is not None
+    assert "File too large" in str(studies.unkept(model, treebank(40).digest))
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

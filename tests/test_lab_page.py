@@ -28,10 +28,10 @@ from mha_viz.training.lab import (
 from mha_viz.training.record import Result, Settings
 from mha_viz.ui import jobs
 from mha_viz.ui.lab import link
-from mha_viz.ui.lab import trainings as desk
-from mha_viz.ui.lab.trainings import Trainings, trainings
+from mha_viz.ui.lab import trainings as trainings_module
 from mha_viz.ui.parts import formulas, plain
 from tests import hostile, lanes
+from tests.new_server import new_server
 from tests.page_session import PageSession, press
 from tests.waiting import until
 
@@ -40,11 +40,12 @@ PAGE = "pages/50_why_heads_differ.py"
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A separate desk for every test, which forgets nobody: no browser asks meanwhile."""
-    monkeypatch.setattr(desk, "FORGOTTEN", 600)
-    trainings.clear()
+    """A separate queue of every test, which forgets nobody: no browser asks meanwhile."""
+    rules = jobs.KINDS["training"]._replace(forgotten=600.0)
+    monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "training": rules})
+    new_server()
     yield
-    trainings.clear()
+    new_server()
 
 
 def asked(**url: Any) -> PageSession:
@@ -96,7 +97,7 @@ class Runs:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     recorded = Runs()
-    monkeypatch.setattr(desk.apart, "run", recorded)
+    monkeypatch.setattr(trainings_module.apart, "run", recorded)
     yield recorded
     recorded.end.set()
 
@@ -284,7 +285,7 @@ def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() ->
 )
 def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reason: str) -> None:
     settings = link.read(experiment, run)
-    trainings()._done.put(settings, replace(lab.stored(experiment), settings=settings))
+    jobs.queue_of("training").results.put(settings, replace(lab.stored(experiment), settings=settings))
     assert reason in visit(experiment=experiment, run=run).said
     page = visit(experiment=experiment)
     assert reason not in page.said
@@ -374,15 +375,15 @@ def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch)
     def run(settings: Settings, tell: Callable[[float], None], stopped: Callable[[], bool]) -> Result:
         return experiments.run(settings, lambda so_far: tell(so_far.fraction), stopped)
 
-    monkeypatch.setattr(desk.apart, "run", run)  # in this process; test_training compares it with a child
+    monkeypatch.setattr(trainings_module.apart, "run", run)  # in this process; test_training compares it with a child
     page = visit(experiment=OUTPUT)
     page.at.number_input(key="lab_output_steps").set_value(3).run()
     page.at.number_input(key="lab_output_seed").set_value(7).run()
     press(page, "lab_run")
     assert page.url["run"] == "steps-3_and_seed-7"
     settings = replace(of_seed(7, OUTPUT), steps=3)
-    until(lambda: trainings().under_way(settings) is None)
-    assert trainings().result(settings) is not None
+    until(lambda: trainings_module.under_way(settings) is None)
+    assert trainings_module.result(settings) is not None
     again = visit(**page.url)
     assert formulas(plain("Run on this server: h = 4, d_model = 32, steps = 3, seed = 7")) in again.said
     assert playing(again)["steps"] == [0, 1, 2, 3]
@@ -390,14 +391,13 @@ def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_estimate_follows_the_settings_and_the_last_run(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate, "pace", lambda: 2.0)
-    office = Trainings()
-    assert office.seconds(of_seed(1)) == pytest.approx(2 * estimate.work(of_seed(1)))
+    assert trainings_module.seconds(of_seed(1)) == pytest.approx(2 * estimate.work(of_seed(1)))
     clock = iter([100.0, 100.0 + 5 * estimate.work(of_seed(1))])
-    monkeypatch.setattr(desk, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(trainings_module, "perf_counter", lambda: next(clock))
     runs.end.set()
-    training = office.start(of_seed(1))
+    training = trainings_module.start(of_seed(1))
     until(lambda: training.finished)
-    assert office.seconds(replace(of_seed(2), steps=600)) == pytest.approx(
+    assert trainings_module.seconds(replace(of_seed(2), steps=600)) == pytest.approx(
         5 * estimate.work(replace(of_seed(2), steps=600))
     )
 
@@ -405,7 +405,7 @@ def test_the_estimate_follows_the_settings_and_the_last_run(runs: Runs, monkeypa
 def test_the_estimate_stands_beside_run(monkeypatch: pytest.MonkeyPatch) -> None:
     page = asked(experiment=IDENTICAL, run="seed-5")
     for seconds, words in ((0.2, "about 1 s"), (4.4, "about 4 s"), (31, "about 30 s"), (130, "about 2 min")):
-        monkeypatch.setattr(Trainings, "seconds", lambda *_, seconds=seconds: seconds)
+        monkeypatch.setattr(trainings_module, "seconds", lambda *_, seconds=seconds: seconds)
         page.at.run()
         assert f"Takes {words} on this server." in page.said
 
@@ -420,7 +420,7 @@ def test_a_run_that_is_saved_is_not_trained_again(runs: Runs) -> None:
     assert "on this server." in page.said
     runs.end.set()
     press(page, "lab_run")
-    until(lambda: trainings().result(of_seed(1)) is not None)
+    until(lambda: trainings_module.result(of_seed(1)) is not None)
     page.at.run()
     assert "This run is saved: it is shown at once." in page.said
     assert runs.asked == [of_seed(1)]
@@ -431,90 +431,93 @@ def test_progress_and_stop(runs: Runs) -> None:
     page.at.number_input(key="lab_identical_seed").set_value(1).run()
     press(page, "lab_run")
     assert "Until the training is done, the saved default run is shown below." in page.said
-    training = trainings().under_way(of_seed(1))
+    training = trainings_module.under_way(of_seed(1))
     assert training is not None
     until(lambda: training.fraction == 0.5)
     press(page, "lab_stop")
     until(lambda: training.finished)
     assert isinstance(training.error, Cancelled)
     assert page.at.button(key="lab_run")
-    assert trainings().result(of_seed(1)) is None
+    assert trainings_module.result(of_seed(1)) is None
     press(page, "lab_run")  # and once more
-    assert trainings().under_way(of_seed(1)) is not None
+    assert trainings_module.under_way(of_seed(1)) is not None
 
 
 def test_two_who_ask_for_the_same_share_it_and_others_wait(runs: Runs) -> None:
-    office = Trainings()
-    first, same, other = office.start(of_seed(1)), office.start(of_seed(1)), office.start(of_seed(2))
+    first, same, other = (
+        trainings_module.start(of_seed(1)),
+        trainings_module.start(of_seed(1)),
+        trainings_module.start(of_seed(2)),
+    )
     assert first is same
-    assert (office.before(first), office.before(other)) == (0, 1)
+    assert (jobs.queue_of("training").before(first), jobs.queue_of("training").before(other)) == (0, 1)
     until(lambda: len(runs.asked) == 1)
     assert runs.asked == [of_seed(1)]
     runs.end.set()
     until(lambda: other.finished and first.finished)
     assert runs.asked == [of_seed(1), of_seed(2)]
-    assert office.result(of_seed(1)) is not None
-    assert office.under_way(of_seed(1)) is None
+    assert trainings_module.result(of_seed(1)) is not None
+    assert trainings_module.under_way(of_seed(1)) is None
 
 
 def test_the_page_says_that_others_come_first(runs: Runs) -> None:
-    trainings().start(of_seed(1))
-    trainings().start(of_seed(2))
+    trainings_module.start(of_seed(1))
+    trainings_module.start(of_seed(2))
     page = visit(experiment=IDENTICAL, run="seed-2")
     waiting = [element.proto.text for element in page.at.get("progress")]
     assert waiting == ["Waiting for 1 training of other visitors"]
 
 
 def test_one_visitor_who_lets_go_stops_nothing_for_another(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    office, who = Trainings(), ["a"]
+    who = ["a"]
     monkeypatch.setattr(jobs, "visitor", lambda: who[0])
-    training = office.start(of_seed(1))
+    training = trainings_module.start(of_seed(1))
     who[0] = "b"
-    assert office.start(of_seed(1)) is training
+    assert trainings_module.start(of_seed(1)) is training
     training.let_go()
     training.look()  # the rest of the page may poll once more
     assert training.left
-    assert office.under_way(of_seed(1)) is None
+    assert trainings_module.under_way(of_seed(1)) is None
     assert not training.stopped()
     who[0] = "a"
-    assert office.under_way(of_seed(1)) is training
+    assert trainings_module.under_way(of_seed(1)) is training
     training.let_go()
     assert training.stopped()
 
 
 def test_a_training_that_nobody_looks_at_stops(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "FORGOTTEN", 0.05)
-    office = Trainings()
-    training = office.start(of_seed(1))
+    rules = jobs.KINDS["training"]._replace(forgotten=0.05)
+    monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "training": rules})
+    new_server()
+    training = trainings_module.start(of_seed(1))
     until(lambda: training.finished)
     assert isinstance(training.error, Cancelled)
-    assert office.under_way(of_seed(1)) is None
+    assert trainings_module.under_way(of_seed(1)) is None
 
 
 def test_too_many_trainings_are_refused_in_words(runs: Runs) -> None:
-    for seed in range(desk.RULES.places):
-        trainings().start(of_seed(seed + 10))
+    for seed in range(jobs.KINDS["training"].places):
+        trainings_module.start(of_seed(seed + 10))
     with pytest.raises(Busy):
-        trainings().start(of_seed(1))
+        trainings_module.start(of_seed(1))
     page = visit(experiment=IDENTICAL)
     page.at.number_input(key="lab_identical_seed").set_value(1).run()
     press(page, "lab_run")
     assert "Too many trainings are waiting on this server." in page.said
 
 
-def test_faults_of_a_training_are_said_and_the_desk_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_of_a_training_are_said_and_the_queue_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Result:
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr(desk.apart, "run", broken)
-    office = Trainings()
+    monkeypatch.setattr(trainings_module.apart, "run", broken)
     for _ in range(2):
-        training = office.start(of_seed(1))
+        training = trainings_module.start(of_seed(1))
         until(lambda training=training: training.finished)  # type: ignore[misc]
         assert "no memory" in str(training.error)
-        until(lambda: office.under_way(of_seed(1)) is None)
+        until(lambda: trainings_module.under_way(of_seed(1)) is None)
     with pytest.raises(SettingError):
-        office.start(replace(of_seed(1), steps=0))
+        trainings_module.start(replace(of_seed(1), steps=0))
 
 
 def test_a_forged_width_is_left_to_the_control(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,7 @@ import pytest
 from mha_viz.attention import Head
 from mha_viz.browser.view import DEFAULTS, LONG_DEFAULTS, LONG_TOKENS
 from mha_viz.figures.packet import packet
-from mha_viz.ui.takeaway import view_of
+from mha_viz.ui.download_panel import view_of
 from tests.page_scripts import ask_packet
 from tests.readings import long_reading
 

@@ -183,7 +183,7 @@ def test_the_numbers_of_a_difference(minilm: Encoder) -> None:
         mv.difference(one, (minilm.encode("Cats sleep."), "L3H1")).to_bytes(".csv")
 
 
-def test_everything_of_a_tray_in_one_file() -> None:
+def test_everything_of_the_compared_heads_in_one_file() -> None:
     one, two = reading(seed=1), reading(seed=2)
     data = figure_api.archive([(one, "L0H0"), (two, "L1H2", "../my head")], dpi=50)
     with zipfile.ZipFile(io.BytesIO(data)) as file:

@@ -15,8 +15,8 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import UnknownHead
 from mha_viz.figures.packet import (
     THUMB_BYTES,
+    OpenHead,
     RankedLink,
-    Start,
     bins,
     full_heads,
     is_coarse,
@@ -27,7 +27,7 @@ from mha_viz.figures.packet import (
 )
 from mha_viz.figures.view import View, block, units
 from mha_viz.text import Token, TokenizedText, clean
-from mha_viz.ui.cache import first_reading
+from mha_viz.ui.model_service import first_reading
 from tests import hostile, lanes
 from tests.packets import matrix, unpack
 from tests.page_scripts import ask_packet
@@ -82,7 +82,7 @@ def test_little_that_is_left_is_rescaled_rightly_in_the_browser() -> None:
 
 def test_the_header_says_what_was_read() -> None:
     attention = reading(2, 3, (1, 2), (1,))
-    header = unpack(packet(attention, [Head(1, 2)], start=Start("L1H2", "q1"))).header
+    header = unpack(packet(attention, [Head(1, 2)], start=OpenHead("L1H2", "q1"))).header
     assert (header["model"], header["layers"], header["heads"], header["n"]) == ("tiny", 2, 3, 7)
     assert header["tokens"] == ["[CLS]", "ab", "ab", "ab", "[SEP]", "ab", "[SEP]"]
     assert header["special"] == [1, 0, 0, 0, 1, 0, 1]

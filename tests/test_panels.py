@@ -15,7 +15,7 @@ from mha_viz.figures.difference import levels, signed
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, block, shades, units
 from mha_viz.text import Token, TokenizedText, align, clean
-from mha_viz.ui.cache import first_reading
+from mha_viz.ui.model_service import first_reading
 from tests import hostile, lanes
 from tests.packets import unpack_panels
 from tests.page_scripts import ask_panels
@@ -94,7 +94,7 @@ def test_a_reading_says_what_was_read() -> None:
     assert "metrics" not in said_
 
 
-def test_a_tray_says_where_its_panels_stand() -> None:
+def test_compared_heads_say_where_their_panels_stand() -> None:
     panels = [Panel(reading(), Head(0, 0)), Panel(reading(), Head(0, 1))]
     assert [p["source"] for p in unpack_panels(pack(panels, editable=True))["panels"]] == [0, 1]
     some = unpack_panels(pack(panels, editable=[1, 4]))

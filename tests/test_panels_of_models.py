@@ -8,7 +8,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.panels import pack
 from mha_viz.models.encoder import Encoder
-from mha_viz.ui.cache import first_reading
+from mha_viz.ui.model_service import first_reading
 from tests.packets import unpack_panels
 from tests.page_scripts import ask_panels
 from tests.sentences import TIRED

@@ -125,13 +125,13 @@ STEPS = (
     ),
     Step(
         "a first picture",
-        "from mha_viz.ui import frame, inference, request, takeaway; from mha_viz.ui.compare import page;"
+        "from mha_viz.ui import frame, inference, request, download_panel; from mha_viz.ui.compare import page;"
         "from mha_viz.ui.explore import gold, page",
         (*HEAVY, "pandas", "plotly.graph_objs._figure"),
     ),
     Step(
         "the bytes of a picture",
-        "from mha_viz.ui.cache import first_reading; from mha_viz.figures.packet import packet;"
+        "from mha_viz.ui.model_service import first_reading; from mha_viz.figures.packet import packet;"
         "from mha_viz.attention import Head; packet(first_reading(), [Head(3, 1)])",
         HEAVY,
     ),
@@ -143,8 +143,9 @@ STEPS = (
     ),
     Step(
         "a reading",
-        "from mha_viz.reader import verbs; from mha_viz.request import Request; from mha_viz.ui.cache import Office;"
-        "assert Office().cached(verbs.read, Request('toy', 'the old cat slept')).result(60).layers == 2",
+        "from mha_viz.reader import verbs; from mha_viz.request import Request;"
+        " from mha_viz.ui.model_service import ModelService;"
+        "assert ModelService().cached(verbs.read, Request('toy', 'the old cat slept')).result(60).layers == 2",
         HEAVY,
     ),
     Step(

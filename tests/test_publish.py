@@ -15,12 +15,12 @@ from mha_viz.errors import ExportError, SettingError
 from mha_viz.figure import publication
 from mha_viz.figure.publication import MOST_REMARK, MOST_TITLE
 from mha_viz.models.encoder import Encoder
-from mha_viz.ui import takeaway
+from mha_viz.ui import download_panel
 from tests import hostile
 from tests.page_session import PageSession
 
 TEXT = "The animal didn't cross the street because it was too tired."
-TRAY = json.dumps({"of": [[TEXT, "", "minilm"]], "heads": [["L3H1", 0, "pronouns"], ["L0H2", 0, ""]]})
+COMPARED = json.dumps({"of": [[TEXT, "", "minilm"]], "heads": [["L3H1", 0, "pronouns"], ["L0H2", 0, ""]]})
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +68,8 @@ def test_the_page_of_the_app_publishes_what_is_compared(monkeypatch: pytest.Monk
     def keep(label: str, file: str, make: Any, key: str) -> None:
         made[key] = make()
 
-    monkeypatch.setattr(takeaway, "download", keep)
-    here = PageSession({"tray": TRAY, "special": "hide"}, "pages/20_compare.py")
+    monkeypatch.setattr(download_panel, "download", keep)
+    here = PageSession({"tray": COMPARED, "special": "hide"}, "pages/20_compare.py")
     here.at.session_state["publish"] = True
     here.at.run()
     here.check()

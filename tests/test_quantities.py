@@ -37,10 +37,10 @@ from mha_viz.models.gradients import gradient_weighted
 from mha_viz.models.loading import load
 from mha_viz.models.norms import norm_weighted
 from mha_viz.request import Request
-from mha_viz.ui import tray
+from mha_viz.ui import comparison
 from mha_viz.ui.compare import publish
-from mha_viz.ui.takeaway import view_of
-from mha_viz.ui.tray import Pin
+from mha_viz.ui.comparison import Pin
+from mha_viz.ui.download_panel import view_of
 from tests import lanes
 from tests.oracles import plain
 from tests.packets import unpack, unpack_panels
@@ -168,11 +168,11 @@ def panels_of(page: PageSession) -> dict[str, Any]:
 @pytest.mark.parametrize("shown", ["weight", "norm", "rollout"])
 def test_heads_are_compared_with_others_switched_off(shown: str, minilm: Encoder, no_hub: None) -> None:
     page = PageSession({"text": TEXT, "shown": shown})
-    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H0"})
+    page.send("mha_explorer", "compare", {"model": "minilm", "head": "L3H0"})
     page = PageSession({**page.url, "off": "L0H1.L1H2", "how": "uniform"})
     request = page.shown().header.get("request", {})
-    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H0", **request})
-    pins, _ = tray.read(page.url["tray"])
+    page.send("mha_explorer", "compare", {"model": "minilm", "head": "L3H0", **request})
+    pins, _ = comparison.read(page.url["tray"])
     assert [(pin.request.off, pin.request.method) for pin in pins] == [
         ((), "zero"), ((Head(0, 1), Head(1, 2)), "uniform") if shown != "norm" else ((), "zero")
     ]  # fmt: skip
@@ -199,7 +199,7 @@ def test_a_head_with_others_switched_off_is_opened_and_added_from_compare(no_hub
             for reading in shown_panels["readings"]]  # fmt: skip
     for one in sent:
         page.send("mha_compare", "edit", {"action": "pin", "index": 0, **one})
-    pins, _ = tray.read(page.url["tray"])
+    pins, _ = comparison.read(page.url["tray"])
     assert [(pin.request.off, pin.request.method) for pin in pins] == [((), "zero"), ((Head(0, 1),), "uniform")]
 
 
@@ -217,7 +217,7 @@ def test_a_head_is_opened_with_the_quantity_that_was_compared(show: str, shown: 
 def test_a_head_of_a_sentence_that_has_changed_is_not_added(no_hub: None) -> None:
     page = PageSession({"text": TEXT})
     with patch("streamlit.toast") as toast:
-        page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H1", "of": "an earlier one"})
+        page.send("mha_explorer", "compare", {"model": "minilm", "head": "L3H1", "of": "an earlier one"})
     assert "tray" not in page.url
     toast.assert_called_once_with("The sentence has changed. Press **+ Compare** again once it is drawn.")
 
@@ -226,19 +226,19 @@ def test_a_head_of_a_sentence_that_has_changed_is_not_added(no_hub: None) -> Non
 def test_a_head_is_added_before_the_session_has_drawn_anything(no_hub: None) -> None:
     page = PageSession({"text": TEXT})
     del page.at.session_state["explorer_drawn"]
-    page.send("mha_explorer", "tray", {"model": "minilm", "head": "L3H1"})
-    assert tray.read(page.url["tray"]) == ((Pin(Request("minilm", TEXT), Head(3, 1)),), True)
+    page.send("mha_explorer", "compare", {"model": "minilm", "head": "L3H1"})
+    assert comparison.read(page.url["tray"]) == ((Pin(Request("minilm", TEXT), Head(3, 1)),), True)
 
 
 @pytest.mark.app
 def test_a_compared_head_that_cannot_be_read_can_be_removed(no_hub: None) -> None:
     pins = [Pin(Request("minilm", TEXT), Head(3, 1)), Pin(Request("minilm", TEXT, off=(Head(9, 9),)), Head(3, 1))]
-    page = PageSession({"tray": tray.write(pins) or ""}, COMPARE)
+    page = PageSession({"tray": comparison.write(pins) or ""}, COMPARE)
     assert "Compared head 2, L3H1 (4-2), cannot be shown." in page.said
     assert len(panels_of(page)["panels"]) == 1
     page.at.button(key="remove_1").click().run()
     page.check()
-    assert tray.read(page.url["tray"]) == ((pins[0],), True)
+    assert comparison.read(page.url["tray"]) == ((pins[0],), True)
 
 
 @pytest.mark.app
@@ -397,7 +397,7 @@ def test_weights_in_place_of_gradients_are_called_weights(path: str | None, mini
 @pytest.mark.app
 def test_compare_says_which_heads_are_off_in_all_its_panels(no_hub: None) -> None:
     pins = [Pin(Request("minilm", TEXT, off=(Head(0, 1),), method="uniform"), Head(3, head)) for head in (1, 2)]
-    page = PageSession({"tray": tray.write(pins) or ""}, COMPARE)
+    page = PageSession({"tray": comparison.write(pins) or ""}, COMPARE)
     assert "minilm, without L0H1: uniform" in "".join(element.proto.body for element in page.at.get("html"))
 
 

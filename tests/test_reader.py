@@ -30,9 +30,9 @@ from mha_viz.reader.models import Models
 from mha_viz.reader.verbs import CODEC
 from mha_viz.request import Request
 from mha_viz.study.pointers import point
-from mha_viz.ui import cache
-from mha_viz.ui.cache import Office
-from mha_viz.ui.shelves import Once
+from mha_viz.ui import model_service
+from mha_viz.ui.caches import Once
+from mha_viz.ui.model_service import ModelService
 from tests import hostile
 from tests.copies import Copy, readers_are_copies
 from tests.waiting import PATIENCE, until
@@ -84,11 +84,11 @@ def _replacements_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def desk(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> Office:
-    """The desk of a server whose models are in this process, as ``cache.office()`` gives it."""
-    monkeypatch.setattr(cache, "_reader", lambda: reader)
-    monkeypatch.setattr(cache, "office", Once(Office))
-    return cache.office()
+def service(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> ModelService:
+    """The service of a server whose models are in this process, as ``model_service()`` gives it."""
+    monkeypatch.setattr(model_service, "_reader", lambda: reader)
+    monkeypatch.setattr(model_service, "model_service", Once(ModelService))
+    return model_service.model_service()
 
 
 def _pid(reader: Reader) -> int:
@@ -260,30 +260,32 @@ def test_the_process_ends_with_the_one_that_asks(tmp_path: Path) -> None:
     until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_when_all_have_gone_what_was_kept_is_given_back(desk: Office, tiny_folder: Callable[[str], Path]) -> None:
+def test_when_all_have_gone_what_was_kept_is_given_back(
+    service: ModelService, tiny_folder: Callable[[str], Path]
+) -> None:
     model, other = catalog.resolve("minilm"), catalog.resolve(str(tiny_folder("bert")))
-    first = desk.cached(verbs.read, Request(model.name, cache.first_reading().text.text)).result(PATIENCE)
+    first = service.cached(verbs.read, Request(model.name, model_service.first_reading().text.text)).result(PATIENCE)
     for one in (model, other):
-        attention = desk.cached(verbs.read, Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
-        desk.plane(attention)
-    cache.idle()
-    assert not desk.has_reading(Request(model.name, "This is read and then forgotten."))
-    assert desk.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"
-    assert all(shelf.bytes == 0 for shelf in (desk._packets, desk._maps, desk._distances, desk._traces))
-    assert desk._reader.loaded == frozenset(), "a model that a visitor chose is not kept for nobody"
-    assert desk.cached(verbs.read, Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
+        attention = service.cached(verbs.read, Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
+        service.plane(attention)
+    model_service.idle()
+    assert not service.has_reading(Request(model.name, "This is read and then forgotten."))
+    assert service.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"
+    assert all(cache.bytes == 0 for cache in (service._packets, service._maps, service._distances, service._traces))
+    assert service._reader.loaded == frozenset(), "a model that a visitor chose is not kept for nobody"
+    assert service.cached(verbs.read, Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
 
 
-def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs(desk: Office) -> None:
-    cache.idle()  # other tests may have used other models
+def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs(service: ModelService) -> None:
+    model_service.idle()  # other tests may have used other models
     model = catalog.resolve("minilm")
-    desk.cached(verbs.read, Request(model.name, "This is read before the rest.")).result(PATIENCE)
-    running = desk._reader._process
-    cache.idle()
+    service.cached(verbs.read, Request(model.name, "This is read before the rest.")).result(PATIENCE)
+    running = service._reader._process
+    model_service.idle()
     assert running is not None
-    assert desk._reader._process is running
+    assert service._reader._process is running
     assert running.poll() is None
-    assert desk._reader.loaded == {"minilm"}
+    assert service._reader.loaded == {"minilm"}
 
 
 def test_nobody_starts_a_process_for_it_to_rest() -> None:
@@ -293,21 +295,24 @@ def test_nobody_starts_a_process_for_it_to_rest() -> None:
 
 
 def test_a_folder_whose_files_changed_is_read_again(
-    desk: Office, tiny_folder: Callable[[str], Path], tmp_path: Path
+    service: ModelService, tiny_folder: Callable[[str], Path], tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(tiny_folder("bert"), tmp_path / "model"))
     model = catalog.resolve(str(folder))
     request = Request(model.name, "One dog.")
-    before, trace = desk.cached(verbs.read, request).result(PATIENCE), desk.cached(verbs.trace, request, 0).result()
-    assert desk.cached(verbs.read, request).result(PATIENCE) is before
+    before, trace = (
+        service.cached(verbs.read, request).result(PATIENCE),
+        service.cached(verbs.trace, request, 0).result(),
+    )
+    assert service.cached(verbs.read, request).result(PATIENCE) is before
     arrays = {name: 2 * array for name, array in load_file(folder / "model.safetensors").items()}
     save_file(arrays, folder / "model.safetensors", {"format": "pt"})
-    after = desk.cached(verbs.read, request).result(PATIENCE)
+    after = service.cached(verbs.read, request).result(PATIENCE)
     assert after.key != before.key
     assert not np.allclose(after.weights, before.weights)
-    again = desk.cached(verbs.trace, request, 0).result(PATIENCE)
+    again = service.cached(verbs.trace, request, 0).result(PATIENCE)
     assert not np.allclose(again.weights, trace.weights)
 
 
-def test_one_office_asks_one_process() -> None:
-    assert Office()._reader is Office()._reader
+def test_one_service_asks_one_process() -> None:
+    assert ModelService()._reader is ModelService()._reader

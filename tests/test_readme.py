@@ -1,5 +1,5 @@
-"""The Python in the README runs, and its comments state the results; its commands run, or name a test that runs
-them."""
+"""The Python in the README and in the pages that go on from it runs, and its comments state the results; the commands
+run, or name a test that runs them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from mha_viz.cli import main
 from mha_viz.models import catalog, hub
 from mha_viz.models.encoder import Encoder
 from tests import documents
+from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text("utf-8")
+PAGES = (ROOT / "README.md", *(ROOT / "docs" / "howto" / name for name in docs.WITH_CORPORA))
+README = "\n".join(page.read_text("utf-8") for page in PAGES)
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 SHELL = re.findall(r"^```(?:sh|bat)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 COMMANDS = [line.partition(" #")[0].strip() for block in SHELL for line in block.splitlines()]
@@ -58,6 +60,10 @@ def reader_s_folder(tmp_path: Path, minilm: Encoder, monkeypatch: pytest.MonkeyP
         (tmp_path / name).write_text(content, "utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_the_readme_is_read_in_five_minutes() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 1200
 
 
 def stated(comment: str) -> Any:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from mha_viz.analysis import effects as analysis
 from mha_viz.analysis.effects import Effects
-from mha_viz.analysis.removal import ORDERS, Removal, order_of, steps, switch
+from mha_viz.analysis.removal import ORDERS, Removal, order_of, switch
 from mha_viz.attention import Head
 from mha_viz.errors import SettingError
 from mha_viz.models import answers
 from mha_viz.models.encoder import Encoder
+from mha_viz.process.steps import completed
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
 from mha_viz.study.removal import margins, removal, smallest_switch
@@ -88,9 +88,7 @@ def test_a_curve_does_not_depend_on_the_size_of_a_batch(
     encoder = tiny("bert words")
     every = [Head(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
     whole = removal(encoder, every, case)
-    monkeypatch.setattr("mha_viz.analysis.removal.PIECES", pieces)
-    assert [count for counts in steps(12, 10) for count in counts] == list(range(1, 13))
-    assert analysis.PIECES == 512
+    monkeypatch.setattr("mha_viz.analysis.effects.PIECES", pieces)
     assert np.allclose(removal(encoder, every, case).answer, whole.answer, atol=1e-5)
 
 
@@ -133,17 +131,17 @@ def test_a_search_ends_when_nothing_helps() -> None:
     every = [Head(0, head) for head in range(4)]
     gains = {Head(0, 0): 0.2, Head(0, 1): 1.0, Head(0, 2): 0.5, Head(0, 3): -1.0}
 
-    def margins_of(start: float) -> Callable[[list[tuple[Head, ...]]], np.ndarray]:
+    def margins_of(start: float) -> Callable[[Sequence[tuple[Head, ...]]], np.ndarray]:
         return lambda sets: np.array([start + sum(gains[head] for head in heads) for heads in sets])
 
-    smallest = switch(every, margins_of(-1.3))
+    smallest = completed(switch(every, 10, margins_of(-1.3)))
     assert (smallest.heads, smallest.is_answer) == ((Head(0, 1), Head(0, 2)), True)
     best = min(
         (heads for count in range(5) for heads in combinations(every, count) if margins_of(-1.3)([heads])[0] > 0),
         key=len,
     )
     assert len(best) == len(smallest.heads)
-    smallest = switch(every, margins_of(-5.0))
+    smallest = completed(switch(every, 10, margins_of(-5.0)))
     assert (len(smallest.heads), smallest.is_answer) == (3, False)  # the fourth makes it worse
-    assert len(switch(every, margins_of(-5.0), most=1).heads) == 1
-    assert switch(every, margins_of(0.5)).heads == ()
+    assert len(completed(switch(every, 10, margins_of(-5.0), most=1)).heads) == 1
+    assert completed(switch(every, 10, margins_of(0.5))).heads == ()

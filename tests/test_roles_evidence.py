@@ -28,9 +28,9 @@ from mha_viz.ui import studies as studies_room
 from mha_viz.ui.address import MAX_ENCODED, CaseInLink
 from mha_viz.ui.annotated import annotated, built_in
 from mha_viz.ui.explore.case import excerpt
+from mha_viz.ui.jobs import queue_of
 from mha_viz.ui.roles import readable
-from mha_viz.ui.searches import searches
-from mha_viz.ui.studies import given, studies
+from mha_viz.ui.studies import given
 from tests.few_sentences import read_few
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE, until
@@ -129,8 +129,8 @@ def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -
     page.at.file_uploader(key="corpus_file").set_value(("letters.conllu", text.encode(), "text/plain")).run()
     press(page, "measure_file")
     digest = page.url["corpus"]
-    until(lambda: studies().profile(catalog.resolve("toy"), digest) is not None)
-    profile = studies().profile(catalog.resolve("toy"), digest)
+    until(lambda: studies_room.profile(catalog.resolve("toy"), digest) is not None)
+    profile = studies_room.profile(catalog.resolve("toy"), digest)
     assert profile is not None
     assert profile.sentences == ()
     assert len(profile.tables["evidence"])
@@ -212,7 +212,7 @@ def test_coreference_of_ones_own_file_opens_with_its_gold_arcs() -> None:
     page = PageSession({"model": "toy", "corpus": "file"}, PAGE)
     page.at.file_uploader(key="corpus_file").set_value(("chains.conllu", text.encode(), "text/plain")).run()
     press(page, "measure_file")
-    until(lambda: studies().profile(catalog.resolve("toy"), page.url["corpus"]) is not None)
+    until(lambda: studies_room.profile(catalog.resolve("toy"), page.url["corpus"]) is not None)
     page.at.query_params["head"] = "L1H1"
     page.at.run()
     page.at.selectbox(key="card_role_L1H1").set_value(("coreference", "third_person")).run()
@@ -264,7 +264,7 @@ def search(page: PageSession, **conditions: str) -> str:
         page.at.text_input(key=f"search_{name}_{before}").set_value(value)
     next(button for button in page.at.button if button.label == "Search").click().run()
     page.check()
-    until(lambda: not searches()._desk._orders)
+    until(lambda: not queue_of("search")._entries)
     page.at.run()
     page.check()
     return page.url["search"]
@@ -305,7 +305,7 @@ def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch:
     press(page, "stop_study")
     assert "The search is being stopped" in page.said
     keep.set()
-    until(lambda: not searches()._desk._orders)
+    until(lambda: not queue_of("search")._entries)
     page.at.run()
     page.check()
     assert "**5** of 7 links" in page.said

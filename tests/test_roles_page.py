@@ -17,7 +17,7 @@ import pytest
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.uploads import Source
+from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.role_map import role_map
@@ -26,23 +26,24 @@ from mha_viz.figures.theme import LIGHT
 from mha_viz.models import catalog
 from mha_viz.reader import Reader
 from mha_viz.text import clean
-from mha_viz.ui import cache, jobs
+from mha_viz.ui import jobs
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import office
 from mha_viz.ui.jobs import Job
+from mha_viz.ui.model_service import idle, model_service
 from mha_viz.ui.roles import relations, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
-from mha_viz.ui.studies import GIVEN, Studies, given, given_roles, sentences_given, studies
+from mha_viz.ui.studies import GIVEN, given, given_roles, sentences_given
 from tests import hostile, lanes
 from tests.few_sentences import read_few
+from tests.new_server import new_server
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
 PAGE = "pages/30_roles.py"
-EVERY_SENTENCE = studies_room._pointed  # which the fixture below replaces
+EVERY_SENTENCE = studies_room.pointed  # which the fixture below replaces
 CONLLU = (
     "1\tDogs\tdog\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n"
     "3\t.\t.\tPUNCT\t_\t_\t2\tpunct\t_\t_\n\n"
@@ -112,9 +113,9 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
 
 def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "visitor", lambda: "ann")
-    studies()._pointers.rest()
-    with office()._reader._lock:  # no batch is answered meanwhile
-        job = studies().point(catalog.resolve("minilm"))
+    jobs.queue_of("pointers").results.rest()
+    with model_service()._reader._lock:  # no batch is answered meanwhile
+        job = studies_room.pointing(catalog.resolve("minilm")).begin()
         until(lambda: job.begun)
         job.let_go()
     page = visit(head="L3H1")
@@ -322,7 +323,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
     page = visit(model=name)
     assert "have not been measured yet" in page.said
     press(page, "measure")
-    until(lambda: studies().profile(catalog.resolve(name), built_in().digest) is not None)
+    until(lambda: studies_room.profile(catalog.resolve(name), built_in().digest) is not None)
     page = visit(model=name, head="L2H3")
     assert "What the 12 heads of" in page.said
     assert "L2H3 (3-4) in full" in page.said
@@ -332,7 +333,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
     page.at.toggle(key="numbers_of_both").set_value(True).run()
     sides = {column.partition(":")[0] for t in page.at.dataframe for column in t.value if ": score" in column}
     assert sides == {name, "toy"}
-    studies.clear()  # the server starts again
+    new_server()  # the server starts again
     assert "What the 12 heads of" in visit(model=name).said
 
 
@@ -341,7 +342,7 @@ def test_a_file_shows_which_roles_hold_on_it() -> None:
     toy = catalog.resolve("toy")
     assert "Do these roles hold on another corpus?" in [box.label for box in seen(model="toy").at.expander]
     corpus = uploads.read_apart(as_conllu(grammar.corpus(80, 5).sentences).encode(), "eighty.conllu")
-    study = studies().start(toy, corpus)
+    study = studies_room.start(toy, corpus)
     until(lambda: study.finished)
     assert study.error is None
     page = visit(model="toy", corpus=corpus.digest)
@@ -357,7 +358,7 @@ def test_a_file_shows_which_roles_hold_on_it() -> None:
 @pytest.mark.usefixtures("in_process")
 def test_plain_text_has_no_relations_to_hold() -> None:
     corpus = uploads.read_apart(b"The cat sat on the mat.\n" * 20, "cats.txt")
-    study = studies().start(catalog.resolve("toy"), corpus)
+    study = studies_room.start(catalog.resolve("toy"), corpus)
     until(lambda: study.finished)
     page = visit(model="toy", corpus=corpus.digest)
     table = next(t.value for t in page.at.dataframe if "score there" in t.value.columns)
@@ -382,7 +383,7 @@ def test_why_a_study_came_to_nothing_is_said(tiny_folder: Callable[[str], Path])
     page = visit(model=name, corpus="file")
     page.at.file_uploader(key="corpus_file").set_value(("long.txt", b"word " * 900, "text/plain")).run()
     press(page, "measure_file")
-    until(lambda: studies().under_way(catalog.resolve(name), page.url["corpus"]) is None)
+    until(lambda: studies_room.under_way(catalog.resolve(name), page.url["corpus"]) is None)
     page_text = visit(model=name, corpus=page.url["corpus"]).said
     assert "Nothing of an uploaded file can be read." in page_text
     assert "long" not in page_text
@@ -408,7 +409,7 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
     corpus = uploads.read_apart(data, name)
-    study = studies().start(model, corpus)
+    study = studies_room.start(model, corpus)
     until(lambda: study.finished)
     page_text = visit(model=model.name, corpus=corpus.digest).said
     assert "could be scored" in page_text or "too few for position" in page_text
@@ -419,7 +420,7 @@ def test_a_file_that_says_little_is_shown_for_what_it_is(
 def test_models_of_other_shapes_are_measured(tiny_folder: Callable[[str], Path], family: str) -> None:
     model = catalog.resolve(str(tiny_folder(family)))
     corpus = uploads.read_apart(as_conllu(grammar.corpus(8, 5).sentences).encode(), "eight.conllu")
-    study = studies().start(model, corpus)
+    study = studies_room.start(model, corpus)
     until(lambda: study.finished)
     assert study.error is None
     page = visit(model=model.name, corpus=corpus.digest, head="L2H3")
@@ -453,12 +454,12 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
     monkeypatch.setattr(jobs, "visitor", lambda: who[0])
     model = catalog.resolve(str(tiny_folder("bert")))
     corpus = uploads.read_apart(as_conllu(grammar.corpus(60, 5).sentences).encode(), "sixty.conllu")
-    desk = Studies()
+    new_server()
     with monkeypatch.context() as paused:
         paused.setattr(studies_room.apart, "run", with_a_pause)
-        study = desk.start(model, corpus)
+        study = studies_room.start(model, corpus)
         who[0] = "other"
-        assert desk.start(model, corpus) is study
+        assert studies_room.start(model, corpus) is study
         study.let_go()
         assert not study.stopped()
         who[0] = "one"
@@ -467,10 +468,10 @@ def test_a_study_that_everybody_left_stops_and_goes_on_later(
         until(lambda: study.finished)
     assert isinstance(study.error, Cancelled)
     assert [path.name for path in empty_home.rglob("*.npz")], "what was done is kept"
-    again = desk.start(model, corpus)
+    again = studies_room.start(model, corpus)
     until(lambda: again.finished)
     assert again.error is None
-    assert desk.profile(model, corpus.digest) is not None
+    assert studies_room.profile(model, corpus.digest) is not None
     assert not list(empty_home.rglob(".*"))
 
 
@@ -498,7 +499,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     assert "no longer has" not in page.said
     keep.set()
     model, digest = catalog.resolve(str(tiny_folder("bert"))), page.url["corpus"]
-    until(lambda: not studies().stopping(model, digest))
+    until(lambda: not studies_room.stopping(model, digest))
     page.at.run()
     assert "What is done is kept" in page.said
     assert page.at.button(key="go_on")
@@ -514,7 +515,7 @@ def test_a_file_of_ones_own_is_measured_and_nobody_else_learns_its_name(
     assert "does not exist" in page.said
     press(page, "measure_file")
     digest = page.url["corpus"]
-    until(lambda: studies().profile(catalog.resolve(name), digest) is not None)
+    until(lambda: studies_room.profile(catalog.resolve(name), digest) is not None)
     page.at.run()
     assert "Measured on Miller diagnosis\\.conllu (" in page.said
     other = visit(model=name, corpus=digest)
@@ -535,16 +536,16 @@ def test_a_server_for_strangers_measures_so_many_words_and_one_study_a_visitor(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
-    large = Source("large.txt", "0" * 64, studies_room.MOST_WORDS + 1, (), b"words")
+    large = StudyCorpus("large.txt", "0" * 64, studies_room.MOST_WORDS + 1, (), b"words")
     monkeypatch.setattr(studies_room.apart, "run", waiting)
     monkeypatch.setattr(jobs, "visitor", lambda: "ann")
-    desk = Studies()
-    at_home = desk.start(model, large)
+    new_server()
+    at_home = studies_room.start(model, large)
     monkeypatch.setenv(catalog.SETTING, f"minilm,{model.name}")
     with pytest.raises(CorpusError, match="This file has 100,001 words; this server measures at most 100,000"):
-        desk.start(model, large)
+        studies_room.start(model, large)
     with pytest.raises(Busy, match=r"You already have a study running: .* on large\.txt"):
-        desk.start(model, sentences_given())
+        studies_room.start(model, sentences_given())
     at_home.let_go()
     until(lambda: at_home.finished)
 
@@ -553,17 +554,17 @@ def test_words_of_an_upload_go_with_all_visitors_and_are_kept_of_accepted_orders
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = catalog.resolve(str(tiny_folder("bert")))
-    first, second = (Source(f"{n}.txt", str(n) * 64, 2, (), b"her diagnosis") for n in (1, 2))
+    first, second = (StudyCorpus(f"{n}.txt", str(n) * 64, 2, (), b"her diagnosis") for n in (1, 2))
     monkeypatch.setattr(studies_room.apart, "run", waiting)
     monkeypatch.setattr(jobs, "visitor", lambda: "ann")
-    desk = Studies()
-    study = desk.start(model, first)
+    new_server()
+    study = studies_room.start(model, first)
     with pytest.raises(Busy):
-        desk.start(model, second)
-    assert desk.source_measured(model, second.digest) is None
-    assert desk.source_measured(model, first.digest)
-    desk._measured.rest()
-    assert desk.source_measured(model, first.digest) is None
+        studies_room.start(model, second)
+    assert studies_room.source_measured(model, second.digest) is None
+    assert studies_room.source_measured(model, first.digest)
+    studies_room.stored().measured.rest()
+    assert studies_room.source_measured(model, first.digest) is None
     study.let_go()
     until(lambda: study.finished)
 
@@ -574,8 +575,8 @@ def everybody_goes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def leave() -> None:
         with monkeypatch.context() as meanwhile:
-            meanwhile.setattr(office(), "_reader", Reader())
-            cache.idle()
+            meanwhile.setattr(model_service(), "_reader", Reader())
+            idle()
 
     return leave
 
@@ -585,12 +586,12 @@ def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
     tiny_folder: Callable[[str], Path], everybody_goes: Callable[[], None]
 ) -> None:
     model, corpus = catalog.resolve(str(tiny_folder("bert"))), uploads.read_apart(CONLLU.encode() * 30, "dogs.conllu")
-    study = studies().start(model, corpus)
+    study = studies_room.start(model, corpus)
     until(lambda: study.finished)
-    before = studies().profile(model, corpus.digest)
+    before = studies_room.profile(model, corpus.digest)
     everybody_goes()
-    assert studies()._profiles.bytes == studies()._measured.bytes == 0
-    after = studies().profile(model, corpus.digest)
+    assert jobs.queue_of("study").results.bytes == studies_room.stored().measured.bytes == 0
+    after = studies_room.profile(model, corpus.digest)
     assert before is not None
     assert after is not None
     assert after.facts == before.facts
@@ -599,36 +600,38 @@ def test_a_profile_is_read_from_the_disk_again_after_all_have_gone(
 def test_where_heads_point_is_kept_within_its_bound_and_given_back(
     everybody_goes: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(studies_room, "_pointed", EVERY_SENTENCE)
-    desk, model = Studies(), catalog.resolve("toy")
-    job = desk.point(model)
+    new_server()
+    monkeypatch.setattr(studies_room, "pointed", EVERY_SENTENCE)
+    model = catalog.resolve("toy")
+    job = studies_room.pointing(model).begin()
     until(lambda: looked_at(job).finished)
-    pointers = desk.pointers(model)
+    pointers = studies_room.pointing(model).stored()
     assert pointers is not None
     assert len(pointers) == len(built_in().sentences)
     assert pointers[-1] is not None
-    assert desk._pointers.bytes > 0
+    assert jobs.queue_of("pointers").results.bytes > 0
     everybody_goes()
-    assert desk.pointers(model) is None
-    assert desk._pointers.bytes == 0
+    assert studies_room.pointing(model).stored() is None
+    assert jobs.queue_of("pointers").results.bytes == 0
 
 
 def test_reading_the_built_in_sentences_can_be_stopped_and_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk, model = Studies(), catalog.resolve("toy")
-    monkeypatch.setattr(studies_room, "_pointed", EVERY_SENTENCE)
+    new_server()
+    model = catalog.resolve("toy")
+    monkeypatch.setattr(studies_room, "pointed", EVERY_SENTENCE)
     monkeypatch.setattr(jobs, "visitor", lambda: "ann")
-    with office()._reader._lock:  # no batch is answered meanwhile
-        job = desk.point(model)
+    with model_service()._reader._lock:  # no batch is answered meanwhile
+        job = studies_room.pointing(model).begin()
         until(lambda: job.begun)
         job.let_go()
     until(lambda: job.finished)
     assert isinstance(job.error, Cancelled)
-    assert desk.pointers(model) is None
-    assert desk.pointing_left(model)
-    again = desk.point(model)
-    assert not desk.pointing_left(model)
+    assert studies_room.pointing(model).stored() is None
+    assert studies_room.pointing(model).left
+    again = studies_room.pointing(model).begin()
+    assert not studies_room.pointing(model).left
     until(lambda: looked_at(again).finished)
-    assert desk.pointers(model)
+    assert studies_room.pointing(model).stored()
 
 
 def looked_at(job: Job) -> Job:
@@ -649,13 +652,13 @@ def test_a_study_for_strangers_is_bounded_and_ones_own_is_not(
     folder = tiny_folder("bert")
     at_home = studies_room._bounds(folder)
     assert (at_home.seconds, at_home.megabytes, at_home.threads) == (math.inf, 0, 0)
-    assert studies_room.STUDIES.forgotten() == studies_room.AT_HOME
+    assert jobs.KINDS["study"].longest_silence() == 600
     monkeypatch.setenv(catalog.SETTING, "minilm")
     bounds = studies_room._bounds(folder)
     assert bounds.seconds == 600
     assert 3_000 <= bounds.megabytes < 4_000
     assert bounds.threads == max(1, (os.cpu_count() or 1) // 2)
-    assert studies_room.STUDIES.forgotten() == studies_room.HIDDEN
+    assert jobs.KINDS["study"].longest_silence() == 75
 
 
 def test_the_bundled_model_is_measured_within_the_bounds_of_a_server_for_strangers(
@@ -663,18 +666,20 @@ def test_the_bundled_model_is_measured_within_the_bounds_of_a_server_for_strange
 ) -> None:
     monkeypatch.setenv(catalog.SETTING, "minilm")
     model, source = catalog.resolve("minilm"), uploads.read_apart(CONLLU.encode() * 30, "dogs.conllu")
-    study = studies().start(model, source)
+    study = studies_room.start(model, source)
     until(lambda: looked_at(study).finished)
     assert study.error is None
-    assert studies().profile(model, source.digest) is not None
+    assert studies_room.profile(model, source.digest) is not None
 
 
 def test_a_study_that_nobody_looks_at_stops(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(studies_room.apart, "run", waiting)
-    monkeypatch.setattr(studies_room, "AT_HOME", 0.2)
-    study = Studies().start(catalog.resolve(str(tiny_folder("bert"))), sentences_given())
+    new_server()
+    rules = jobs.KINDS["study"]._replace(at_home=0.2)
+    monkeypatch.setattr(jobs, "KINDS", {**jobs.KINDS, "study": rules})
+    study = studies_room.start(catalog.resolve(str(tiny_folder("bert"))), sentences_given())
     until(lambda: study.finished)
     assert isinstance(study.error, Cancelled)
 
@@ -682,7 +687,7 @@ def test_a_study_that_nobody_looks_at_stops(
 def test_a_file_is_read_once_whatever_else_is_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, usual = [], uploads.read_apart
 
-    def read(*args: Any) -> Source:
+    def read(*args: Any) -> StudyCorpus:
         asked.append(args)
         return usual(*args)
 
@@ -748,7 +753,7 @@ def test_every_role_has_words_of_its_own() -> None:
 
 
 def test_the_toy_wears_the_roles_that_its_profile_found() -> None:
-    roles = studies().roles(catalog.resolve("toy"))
+    roles = studies_room.roles(catalog.resolve("toy"))
     evidence = given("toy")
     assert evidence is not None
     assert repr(roles) == repr(evidence.findings())

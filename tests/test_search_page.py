@@ -164,16 +164,16 @@ def test_chips_speak_plain_words() -> None:
 def test_after_a_failure_every_page_has_a_way_back_to_the_default_model(name: str) -> None:
     from mha_viz.errors import ModelUnreachable
     from mha_viz.models import catalog
-    from mha_viz.ui.cache import office
+    from mha_viz.ui.model_service import model_service
 
     model = catalog.resolve("bert-base-uncased")
-    office().fail(model, ModelUnreachable("The Hub did not answer.", "Try again later."))
+    model_service().fail(model, ModelUnreachable("The Hub did not answer.", "Try again later."))
     page = visit(name, model=model.name, show="similar", head="L3H1")
     assert {"Try again", "Back to MiniLM"} <= {button.label for button in page.at.button}
     press(page, "back_to_model")
     assert "model" not in page.url
     assert page.url["head"] == "L3H1"
-    office().forget_failure(model)
+    model_service().forget_failure(model)
 
 
 def test_a_model_that_is_none_has_a_way_back_too() -> None:

@@ -34,9 +34,9 @@ from websockets.typing import Origin, Subprotocol
 from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.errors import SettingError
 from mha_viz.models import folder
-from mha_viz.serving import seats as seating
+from mha_viz.serving import session_limit as limit_module
 from mha_viz.serving import start, sweeping, waits
-from mha_viz.serving.seats import Gate, Seats, _Paced, _Tab, address_of
+from mha_viz.serving.session_limit import Gate, SessionLimit, _Paced, _Tab, address_of
 from mha_viz.serving.settings import ServerSettings, from_environment, is_loopback
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
@@ -315,28 +315,28 @@ def test_a_tab_that_finds_no_place_is_told_to_load_the_page_that_says_so(full: A
 
 def test_a_proxy_that_the_owner_names_tells_addresses(full: AppServer) -> None:
     path, visitor = "/heads/_stcore/stream", {"X_Forwarded_For": "10.0.0.1"}
-    seat, status = upgrade(full, path=path, **visitor)
+    held, status = upgrade(full, path=path, **visitor)
     assert status == 101
     assert opened(full, path=path, **visitor) == 503
     assert b"one network address" in ask(full.url, "/heads/about", **visitor).body
     assert opened(full, path=path, X_Forwarded_For="10.0.0.2") == 101
-    seat.close()
+    held.close()
     until(lambda: opened(full, path=path) == 101)
 
 
 def test_an_address_has_its_share() -> None:
-    seats = Seats(ServerSettings(sessions=5, per_address=2))
-    seats.sit("10.0.0.1")
-    assert seats.refusal("10.0.0.1") == ""
-    seats.sit("10.0.0.1")
-    assert "2 open tabs from one network address" in seats.refusal("10.0.0.1")
-    assert seats.refusal("10.0.0.2") == ""
+    session_limit = SessionLimit(ServerSettings(sessions=5, per_address=2))
+    session_limit.enter("10.0.0.1")
+    assert session_limit.refusal("10.0.0.1") == ""
+    session_limit.enter("10.0.0.1")
+    assert "2 open tabs from one network address" in session_limit.refusal("10.0.0.1")
+    assert session_limit.refusal("10.0.0.2") == ""
     for _ in range(3):
-        assert seats.refusal("127.0.0.1") == "", "there may be a proxy"
-        seats.sit("127.0.0.1")
-    assert "5 open tabs at a time" in seats.refusal("10.0.0.2")
-    seats.leave("10.0.0.1")
-    assert (seats.refusal("10.0.0.2"), seats.taken) == ("", 4)
+        assert session_limit.refusal("127.0.0.1") == "", "there may be a proxy"
+        session_limit.enter("127.0.0.1")
+    assert "5 open tabs at a time" in session_limit.refusal("10.0.0.2")
+    session_limit.leave("10.0.0.1")
+    assert (session_limit.refusal("10.0.0.2"), session_limit.taken) == ("", 4)
 
 
 _ACTS: Message = {"type": "websocket.receive", "bytes": BackMsg(rerun_script=ClientState()).SerializeToString()}
@@ -347,32 +347,32 @@ def test_nobody_new_is_let_in_while_visitors_wait(monkeypatch: pytest.MonkeyPatc
     """Of 20 waits one may be long; what has not ended counts; half a minute later all is forgotten."""
     now = 100.0
     monkeypatch.setattr(waits.time, "monotonic", lambda: now)
-    seats = Seats(ServerSettings())
+    session_limit = SessionLimit(ServerSettings())
     acts, ends = _ACTS, _ENDS
     again = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=2).SerializeToString()}
     for tab in range(20):
-        seats.waits.note_received(tab, acts, f"10.0.0.{tab}")
+        session_limit.waits.note_received(tab, acts, f"10.0.0.{tab}")
     now = 101.0
     for tab in range(18):
-        seats.waits.note_received(tab, acts, f"10.0.0.{tab}")  # acts again before the answer
-        seats.waits.note_sent(tab, again)  # of the first action, given up for the second
-        seats.waits.note_sent(tab, ends)
-    assert (seats.waits.p95, seats.refusal("10.0.0.1")) == (1.0, "")
+        session_limit.waits.note_received(tab, acts, f"10.0.0.{tab}")  # acts again before the answer
+        session_limit.waits.note_sent(tab, again)  # of the first action, given up for the second
+        session_limit.waits.note_sent(tab, ends)
+    assert (session_limit.waits.p95, session_limit.refusal("10.0.0.1")) == (1.0, "")
     now = 102.5
-    assert seats.waits.p95 == 2.5
-    assert "wait more than 2 seconds" in seats.refusal("10.0.0.1")
-    seats.waits.note_sent(18, ends)
-    seats.waits.forget(19)
-    assert seats.refusal("10.0.0.1") == ""  # 19 say too little
+    assert session_limit.waits.p95 == 2.5
+    assert "wait more than 2 seconds" in session_limit.refusal("10.0.0.1")
+    session_limit.waits.note_sent(18, ends)
+    session_limit.waits.forget(19)
+    assert session_limit.refusal("10.0.0.1") == ""  # 19 say too little
     now = 131.5
-    assert seats.waits.p95 == 0
-    numbers = {name: stat.value for name, (stat,) in seats.waits.get_stats().items()}
+    assert session_limit.waits.p95 == 0
+    numbers = {name: stat.value for name, (stat,) in session_limit.waits.get_stats().items()}
     assert (numbers[waits.ACTIONS], numbers[waits.REFUSALS], numbers[waits.WAIT]) == (38, 0, 0)
 
 
 def test_a_socket_that_the_app_ends_leaves_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """The app ends a WebSocket without asking for another message, for example after one that it cannot read."""
-    seats, now = Seats(ServerSettings()), 100.0
+    session_limit, now = SessionLimit(ServerSettings()), 100.0
     monkeypatch.setattr(waits.time, "monotonic", lambda: now)
 
     async def ends_it(scope: Scope, receive: Receive, send: Send) -> None:
@@ -380,75 +380,75 @@ def test_a_socket_that_the_app_ends_leaves_no_wait(monkeypatch: pytest.MonkeyPat
 
     async def visit(number: int) -> None:
         scope = {"type": "websocket", "path": "/_stcore/stream", "headers": [], "client": (f"10.0.0.{number}", 1)}
-        await Gate(ends_it, seats)(scope, _message(_ACTS), _nothing)
+        await Gate(ends_it, session_limit)(scope, _message(_ACTS), _nothing)
 
     for number in range(20):
         run(visit(number))
     now = 160.0
-    assert (seats.waits.actions, seats.waits.p95, seats.taken) == (20, 0, 0)
+    assert (session_limit.waits.actions, session_limit.waits.p95, session_limit.taken) == (20, 0, 0)
 
 
-def test_tabs_that_read_nothing_shut_the_door_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tabs_that_read_nothing_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of one address: of its unfinished waits one counts; and what the server could not send is no wait for it."""
     now = 100.0
     monkeypatch.setattr(waits.time, "monotonic", lambda: now)
-    seats = Seats(ServerSettings())
+    session_limit = SessionLimit(ServerSettings())
     for tab in range(60):
-        seats.waits.note_received(tab, _ACTS, "10.0.0.1")
+        session_limit.waits.note_received(tab, _ACTS, "10.0.0.1")
     for tab in range(100, 119):
-        seats.waits.note_received(tab, _ACTS, "10.0.0.2")
-        seats.waits.note_sent(tab, _ENDS)
+        session_limit.waits.note_received(tab, _ACTS, "10.0.0.2")
+        session_limit.waits.note_sent(tab, _ENDS)
     now = 103.0
-    assert (seats.waits.p95, seats.refusal("10.0.0.3")) == (0, "")
+    assert (session_limit.waits.p95, session_limit.refusal("10.0.0.3")) == (0, "")
 
     async def blocks(_: Message) -> None:
         nonlocal now
         now += 3
 
     async def reads_late() -> None:
-        tab = _Tab(_message(_ACTS), blocks, seats.waits, "10.0.0.1")
+        tab = _Tab(_message(_ACTS), blocks, session_limit.waits, "10.0.0.1")
         await tab.receive()
         await tab.send({"type": "websocket.send", "bytes": b""})
         await tab.send(_ENDS)
 
     for _ in range(3):
         run(reads_late())
-    assert (seats.waits.p95, seats.refusal("10.0.0.3")) == (0, "")
+    assert (session_limit.waits.p95, session_limit.refusal("10.0.0.3")) == (0, "")
 
 
 def test_whoever_is_in_may_reload_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """By cookie, or by address without one; a second time only after leaving again. Who is told to wait counts once."""
-    seats, now = Seats(ServerSettings()), 100.0
+    session_limit, now = SessionLimit(ServerSettings()), 100.0
     monkeypatch.setattr(waits.time, "monotonic", lambda: now)
-    monkeypatch.setattr(seating, "_resumes", lambda _: False)
-    gate = Gate(_served, seats)
+    monkeypatch.setattr(limit_module, "_resumes", lambda _: False)
+    gate = Gate(_served, session_limit)
     mine, others = f"{XSRF}=2|01020304|aabbccdd|1", f"{XSRF}=2|01020304|aabbccde|1"
     masked_anew = f"{XSRF}=2|02020304|a9bbccdd|1"  # of the same secret
     assert [asked(gate, "websocket", cookie=mine), asked(gate, "websocket", "10.0.0.9")] == [200, 200]
     for tab in range(20):
-        seats.waits.note_received(tab, _ACTS, f"10.1.0.{tab}")
+        session_limit.waits.note_received(tab, _ACTS, f"10.1.0.{tab}")
     now = 110.0
     assert [asked(gate, cookie=masked_anew), asked(gate, address="10.0.0.9")] == [200, 200]
     assert [asked(gate, cookie=others), asked(gate), asked(gate, cookie=others)] == [503, 503, 503]
     assert asked(gate, "websocket", cookie=others) == 1013
-    assert seats.waits.refusals == 2
+    assert session_limit.waits.refusals == 2
     assert [asked(gate, "websocket", cookie=masked_anew), asked(gate, "websocket", "10.0.0.9")] == [200, 200]
     now = 171.0
     assert [asked(gate, cookie=mine), asked(gate, address="10.0.0.9")] == [503, 503]
-    assert seats.waits.refusals == 4
+    assert session_limit.waits.refusals == 4
 
 
 def test_whoever_has_a_place_may_reload_when_all_are_taken() -> None:
-    seats, mine = Seats(ServerSettings(sessions=1)), f"{XSRF}=2|01020304|aabbccdd|1"
-    gate = Gate(_served, seats)
+    session_limit, mine = SessionLimit(ServerSettings(sessions=1)), f"{XSRF}=2|01020304|aabbccdd|1"
+    gate = Gate(_served, session_limit)
     pages: list[int] = []
 
     async def reloads(scope: Scope, receive: Receive, send: Send) -> None:
         pages.extend([await _asked(gate, cookie=mine), await _asked(gate, address="10.0.0.2")])
         await _served(scope, receive, send)
 
-    run(_asked(Gate(reloads, seats), "websocket", cookie=mine))
-    assert (pages, seats.waits.refusals) == ([200, 503], 1)
+    run(_asked(Gate(reloads, session_limit), "websocket", cookie=mine))
+    assert (pages, session_limit.waits.refusals) == ([200, 503], 1)
 
 
 def asked(gate: Gate, kind: str = "http", address: str = "10.0.0.1", cookie: str = "") -> int:
@@ -479,12 +479,12 @@ async def _served(scope: Scope, receive: Receive, send: Send) -> None:
 def test_a_refused_websocket_is_counted_and_the_page_that_it_leads_to_is_not(full: AppServer) -> None:
     stream, before = "/heads/_stcore/stream", _metric(full, "mha_viz_refusals_total")
     visitor = {"X_Forwarded_For": "10.2.0.1"}
-    seat, status = upgrade(full, path=stream, **visitor)
+    held, status = upgrade(full, path=stream, **visitor)
     assert status == 101
     for _ in range(3):
         assert opened(full, path=stream, **visitor) == ask(full.url, "/heads/about", **visitor).status == 503
     assert _metric(full, "mha_viz_refusals_total") == before + 1
-    seat.close()
+    held.close()
     until(lambda: opened(full, path=stream) == 101)
 
 
@@ -500,7 +500,7 @@ async def _nothing(_: Message) -> None:
 
 
 @pytest.mark.parametrize("last", [b"\xff", "text", bytes(2_100_000)])
-def test_messages_that_end_the_connection_shut_the_door_for_nobody(full: AppServer, last: bytes | str) -> None:
+def test_messages_that_end_the_connection_keep_nobody_out(full: AppServer, last: bytes | str) -> None:
     """One that cannot be read, one of a kind that Streamlit has not, and a long one: each after an action, from 20
     addresses."""
     stream, action = "/heads/_stcore/stream", BackMsg(rerun_script=ClientState()).SerializeToString()
@@ -611,12 +611,12 @@ def test_a_tab_that_sends_without_end_is_read_slowly(monkeypatch: pytest.MonkeyP
         paced = _Paced(message, send)
         monkeypatch.setattr(asyncio, "sleep", rest)
         monkeypatch.setattr(time, "monotonic", lambda: paced._at)
-        for _ in range(seating.BURST + 20):
+        for _ in range(limit_module.BURST + 20):
             await paced()
 
     run(flood())
     assert len(waits) == 20
-    assert waits[-1] == pytest.approx(20 / seating.MESSAGES_PER_SECOND)
+    assert waits[-1] == pytest.approx(20 / limit_module.MESSAGES_PER_SECOND)
 
 
 def test_a_socket_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -629,7 +629,7 @@ def test_a_socket_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -
     async def send(message: Message) -> None:
         sent.append(message)
 
-    monkeypatch.setattr(seating, "FIRST_MESSAGE", 0.01)
+    monkeypatch.setattr(limit_module, "FIRST_MESSAGE", 0.01)
     assert run(_Paced(silence, send)())["type"] == "websocket.disconnect"
     assert [message["type"] for message in sent] == ["websocket.close"]
 
@@ -764,22 +764,22 @@ class _Rounds:
 
 def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
     emptied: list[str] = []
-    cache = types.ModuleType("mha_viz.ui.cache")
+    cache = types.ModuleType("mha_viz.ui.model_service")
     cache.idle = lambda: emptied.append("idle")  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mha_viz.ui.cache", cache)
+    monkeypatch.setitem(sys.modules, "mha_viz.ui.model_service", cache)
     monkeypatch.setattr(sweeping, "TICK", 0.01)
     monkeypatch.setattr(sweeping, "QUIET", 0.0)
 
     async def an_evening() -> list[int]:
-        seats, rounds, counts = Seats(ServerSettings()), _Rounds(), []
-        sweeper = asyncio.create_task(sweep(seats, Waiting(45), rounds))  # type: ignore[arg-type]
+        session_limit, rounds, counts = SessionLimit(ServerSettings()), _Rounds(), []
+        sweeper = asyncio.create_task(sweep(session_limit, Waiting(45), rounds))  # type: ignore[arg-type]
         for _ in range(2):
             await rounds.three()
             counts.append(len(emptied))
-            seats.sit("10.0.0.1")
+            session_limit.enter("10.0.0.1")
             await rounds.three()
             counts.append(len(emptied))
-            seats.leave("10.0.0.1")
+            session_limit.leave("10.0.0.1")
         await rounds.three()
         sweeper.cancel()
         return [*counts, len(emptied)]

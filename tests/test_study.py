@@ -550,10 +550,11 @@ class Stop:
 
 
 @pytest.fixture
-def read_so_far(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of pieces of all texts that any model reads from now on."""
+def read_so_far(of_small: Both, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of pieces of all texts that any model reads from now on; the study to compare with is made before."""
     from mha_viz.models.encoder import Encoder
 
+    assert of_small.profile
     lengths: list[int] = []
     usual = Encoder.batch
 

@@ -29,12 +29,11 @@ from mha_viz.reader import verbs
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
 from mha_viz.study.removal import removal, smallest_switch
-from mha_viz.ui import takeaway
+from mha_viz.ui import download_panel
 from mha_viz.ui.address import read
-from mha_viz.ui.cache import Office
-from mha_viz.ui.jobs import Job
-from mha_viz.ui.switch_off.ranked import RANDOM
-from mha_viz.ui.takeaway import Offer, PageChart
+from mha_viz.ui.download_panel import Offer, PageChart
+from mha_viz.ui.jobs import KINDS, Job
+from mha_viz.ui.model_service import ModelService
 from tests import lanes, tiny_models
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE
@@ -185,13 +184,13 @@ def ranking(page: PageSession) -> Table:
 
 @pytest.fixture(autouse=True)
 def shown_charts_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = takeaway.of_charts
+    usual = download_panel.of_charts
 
     def of_charts(charts_of_page: Sequence[PageChart], before: Sequence[Offer] = ()) -> None:
         shown_charts[:] = charts_of_page
         usual(charts_of_page, before)
 
-    monkeypatch.setattr(takeaway, "of_charts", of_charts)
+    monkeypatch.setattr(download_panel, "of_charts", of_charts)
 
 
 ON_AND_HOW = [("answer", "zero"), ("sentence", "zero"), ("answer", "uniform"), ("sentence", "uniform")]
@@ -226,22 +225,22 @@ def test_all_heads_are_ranked_beside_random_directions(on: str, how: str, toy: E
 
 
 def test_the_comparison_with_random_directions_can_be_stopped_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual_wait, usual, stopped = Job.wait, Office.ask, Event()
+    usual_wait, usual, stopped = Job.wait, ModelService.ask, Event()
 
     def wait(job: Job, seconds: float) -> bool:
-        if job._rules is not RANDOM or stopped.is_set():
+        if job._rules is not KINDS["at_random"] or stopped.is_set():
             return usual_wait(job, seconds)
         job.let_go()
         stopped.set()
         raise StopException  # as if a visitor pressed Stop
 
-    def ask(self: Office, verb: Any, *values: Any) -> Any:
+    def ask(self: ModelService, verb: Any, *values: Any) -> Any:
         if verb is verbs.lost_at_random:
             stopped.wait(PATIENCE)  # so that it is not done before
         return usual(self, verb, *values)
 
     monkeypatch.setattr(Job, "wait", wait)
-    monkeypatch.setattr(Office, "ask", ask)
+    monkeypatch.setattr(ModelService, "ask", ask)
     page = visit(text="Somebody stops [MASK] ranking.")
     page.at.session_state["ranked"] = True
     page.at.run()

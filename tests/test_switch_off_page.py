@@ -31,9 +31,9 @@ from mha_viz.study import effects as study
 from mha_viz.ui import inference
 from mha_viz.ui.address import read
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import Office, office
-from mha_viz.ui.jobs import Job
-from mha_viz.ui.takeaway import Offer
+from mha_viz.ui.download_panel import Offer
+from mha_viz.ui.jobs import Job, queue_of
+from mha_viz.ui.model_service import ModelService, model_service
 from tests import lanes
 from tests.copies import readers_are_copies
 from tests.page_session import PageSession, press
@@ -172,24 +172,24 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
     monkeypatch.setattr(inference, "built_in", two_parts)
     monkeypatch.setattr(reader_models, "built_in", two_parts)
     monkeypatch.setattr(Reader, "ask", ask)
-    monkeypatch.setattr(office(), "_reader", Reader())
+    monkeypatch.setattr(model_service(), "_reader", Reader())
     page = PageSession({"text": text, "model": "toy", "how": "mean"}, PAGE)
     toy, means = means_of_the_toy()
     if "no longer available" in page.said:
-        assert not [key for key in office().effects._entries if toy.encode(text).key in key]
+        assert not [key for key in queue_of("each_head").results._entries if toy.encode(text).key in key]
         page.at.run()
         page.check()
     whole = study.effects(toy, study.Case(text, method="mean", means=means))
     assert cells(page, "effects")["L1H1"] == charts.in_thousandths(whole.sentence[1, 1])
     assert page.at.segmented_control[0].value == "mean"
-    office()._reader.close()
+    model_service()._reader.close()
 
 
 def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, gate, usual_wait = list[tuple[int, ...]](), Event(), Job.wait
-    usual = Office.ask
+    usual = ModelService.ask
 
-    def ask(self: Office, verb: Any, request: Request, layer: int, heads: Any) -> Any:
+    def ask(self: ModelService, verb: Any, request: Request, layer: int, heads: Any) -> Any:
         assert verb is verbs.effects_of
         assert gate.wait(PATIENCE)
         asked.append((layer, *heads))
@@ -201,7 +201,7 @@ def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.Monke
             raise StopException  # as if a visitor clicked meanwhile
         return usual_wait(job, seconds)
 
-    monkeypatch.setattr(Office, "ask", ask)
+    monkeypatch.setattr(ModelService, "ask", ask)
     monkeypatch.setattr(Job, "wait", rerun)
     page = visit(text="The page runs again meanwhile.")
     assert not page.at.get("plotly_chart")

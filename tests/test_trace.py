@@ -17,7 +17,7 @@ import torch
 
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention import trace
-from mha_viz.attention.rotary import Rotation, turn
+from mha_viz.attention.rotary import Rotation, rotate
 from mha_viz.attention.trace import Parameters, Trace, split, traced
 from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
 from mha_viz.models import capture, linear
@@ -223,7 +223,7 @@ def test_traces_and_readings_at_the_same_time_do_not_mix(
         for number in range(40 if lanes.everything else 20)
     ]
     alone = [encoder.trace(text, layer=1) for text in texts]
-    monkeypatch.setattr(encoder_module, "_one_pass", nullcontext())  # no turns: only the hooks keep them apart
+    monkeypatch.setattr(encoder_module, "_one_pass", nullcontext())  # no lock: only the hooks keep them apart
     cores = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -296,8 +296,8 @@ def test_a_first_layer_that_normalises_nothing_says_so(trace_of: Traces) -> None
 def test_a_turn_by_hand() -> None:
     quarter, none = np.array([[0, 0]], np.float32), np.array([[1, 1]], np.float32)
     vectors = np.array([[1, 2, 3]], np.float32)  # the third number is not rotated
-    assert turn(vectors, quarter, none).tolist() == [[-2, 1, 3]]  # (1, 2) by a right angle is (−2, 1)
-    assert turn(vectors, none, quarter).tolist() == [[1, 2, 3]]
+    assert rotate(vectors, quarter, none).tolist() == [[-2, 1, 3]]  # (1, 2) by a right angle is (−2, 1)
+    assert rotate(vectors, none, quarter).tolist() == [[1, 2, 3]]
     rotation = Rotation(none, quarter, np.array([[1, 1], [10, 1]], np.float32), eps=0.5)
     assert rotation.normalised(np.array([[1, 2]], np.float32), 1)[0] == pytest.approx([10 / 3**0.5, 2 / 3**0.5])
     assert Rotation(none, quarter, np.zeros((0, 0), np.float32)).normalised(vectors, 0) is vectors

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COPIES = {"security.md": "SECURITY.md", "changes.md": "CHANGELOG.md"}  # pages outside docs/
 WITH_FIGURES = ("gallery.md",)
+WITH_CORPORA = ("python.md", "command-line.md", "numbers.md", "toy.md")  # their blocks name files of the reader's
 COMMANDS = "reference/commands.md"  # the site adds the help texts to it
 ROLES = re.compile(r":(?:meth|func|class|mod):(?=<code>)")
 ELSEWHERE = re.compile(r'<(?:script|img|iframe|link)\b(?![^>]*rel="canonical")[^>]*(?:src|href)="(?:https?:)?//[^"]*"')

@@ -1,14 +1,16 @@
-"""The effects of switching heads off on one text, as numbers, and how the work is divided and put together again."""
+"""The effects of switching heads off on one text, as numbers, and the steps in which they are measured, wherever the
+model runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention import Head
+from mha_viz.process.steps import Steps, each, ranges
 
 DRAWS = 20  # draws of random directions beside the heads
 PIECES = 512  # tokens of all variants of a text in one batch
@@ -71,12 +73,21 @@ class Together(NamedTuple):
     random_answer: Numbers
 
 
-def together(changes: Changes, parts: Sequence[Numbers]) -> Together:
-    """The result from the changes in one variant and the [2, draw] of :func:`draws` in order."""
-    sentence, tokens, answer, score, changed = (field[0] for field in changes)
-    return Together(
-        float(sentence), tokens, float(answer), float(score), float(changed), *np.concatenate(parts, axis=1)
-    )
+def together(n: int, changes: Callable[[], Changes], at_random: Callable[[range], Numbers]) -> Steps[Together]:
+    """Measure several heads at once on a text of ``n`` tokens, some random draws a step. ``changes``: those in the one
+    variant without these heads; ``at_random``: the effects [2, draw] of some draws on the sentence and the answer."""
+    sentence, tokens, answer, score, changed = (field[0] for field in changes())
+    parts = yield from each(ranges(0, DRAWS, at_once(n)), at_random)
+    random = np.concatenate(parts, axis=1)
+    return Together(float(sentence), tokens, float(answer), float(score), float(changed), *random)
+
+
+def each_at_random(heads: Sequence[Head], n: int, at_random: Callable[[Head, range], Numbers]) -> Steps[Numbers]:
+    """[2, head, draw]: what random directions in place of each head change on a text of ``n`` tokens. ``at_random``: as
+    for :func:`together`, of one head."""
+    draws = ranges(0, DRAWS, at_once(n))
+    parts = yield from each([(head, some) for head in heads for some in draws], lambda one: at_random(*one))
+    return np.concatenate(parts, axis=1).reshape(2, len(heads), DRAWS)
 
 
 def agreement(first: Numbers, second: Numbers) -> float:
@@ -101,24 +112,16 @@ def ranked(values: Numbers) -> tuple[Head, ...]:
     return tuple(Head(*divmod(int(at), values.shape[1])) for at in order)
 
 
-def batches(layers: int, heads: int, n: int) -> Iterator[tuple[int, range]]:
-    """One layer and some of its heads at a time, as many as have variants of ``n`` tokens that fit into one batch."""
-    at_once = max(1, PIECES // n)
-    for layer in range(layers):
-        for first in range(0, heads, at_once):
-            yield layer, range(first, min(heads, first + at_once))
+def at_once(n: int) -> int:
+    """How many variants of a text of ``n`` tokens fit into one batch."""
+    return max(1, PIECES // n)
 
 
-def draws(n: int) -> list[range]:
-    """The numbers of the random draws, as many at a time as fit into one batch of a text of ``n`` tokens."""
-    at_once = max(1, PIECES // n)
-    return [range(first, min(DRAWS, first + at_once)) for first in range(0, DRAWS, at_once)]
-
-
-def all_effects(parts: Iterable[tuple[int, Effects]]) -> Effects:
-    """The effects of all heads of a model, from those of the :func:`batches` in order, each with its layer."""
-    layers: dict[int, list[Effects]] = {}
-    for layer, of_heads in parts:
-        layers.setdefault(layer, []).append(of_heads)
-    rows = [Effects(*(np.concatenate(field, axis=1) for field in zip(*row, strict=True))) for row in layers.values()]
-    return Effects(*(np.concatenate(field) for field in zip(*rows, strict=True)))
+def every_effect(layers: int, heads: int, n: int, part: Callable[[int, range], Effects]) -> Steps[Effects]:
+    """Measure all heads of a model on a text of ``n`` tokens. ``part``: the effects of some heads of one layer, as many
+    as fit into one batch."""
+    some = ranges(0, heads, at_once(n))
+    parts = yield from each([(layer, of_layer) for layer in range(layers) for of_layer in some], lambda at: part(*at))
+    rows = [parts[first : first + len(some)] for first in range(0, len(parts), len(some))]
+    whole = [Effects(*(np.concatenate(field, axis=1) for field in zip(*row, strict=True))) for row in rows]
+    return Effects(*(np.concatenate(field) for field in zip(*whole, strict=True)))

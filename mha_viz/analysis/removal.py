@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.effects import PIECES, Changes, Effects, Numbers, ranked
+from mha_viz.analysis.effects import Changes, Effects, Numbers, at_once, ranked
 from mha_viz.attention import Head
 from mha_viz.errors import SettingError
+from mha_viz.process.steps import Steps, each, ranges
 
 ORDERS = ("least", "most", "random")  # orders by the effect of each head alone
 MOST_SWITCHED = 8  # the most heads in a set that changes an answer
@@ -46,15 +47,11 @@ def order_of(effects: Effects, name: str, what: str = "sentence", seed: int = 0)
     return by_effect if name == "most" else by_effect[::-1]
 
 
-def steps(heads: int, n: int) -> list[range]:
-    """The numbers of heads that are off, from 1 to all, as many at a time as fit into one batch of a text of ``n``
-    tokens."""
-    at_once = max(1, PIECES // n)
-    return [range(first, min(heads + 1, first + at_once)) for first in range(1, heads + 1, at_once)]
-
-
-def removed(order: Sequence[Head], parts: Sequence[Changes]) -> Removal:
-    """The changes of the :func:`steps` in order, put together; with no head off, nothing changes."""
+def removal(order: Sequence[Head], n: int, changes: Callable[[list[Sequence[Head]]], Changes]) -> Steps[Removal]:
+    """Remove heads one after the other on a text of ``n`` tokens. ``changes``: those in some variants, each the heads
+    that are off, as many as fit into one batch; with no head off, nothing changes."""
+    counts = ranges(1, len(order) + 1, at_once(n))
+    parts = yield from each(counts, lambda some: changes([order[:count] for count in some]))
     fields = {name: [np.zeros(1), *(getattr(part, name) for part in parts)] for name in Removal._fields[1:]}
     whole = {name: np.concatenate(field) for name, field in fields.items()}
     return Removal(
@@ -77,25 +74,23 @@ class Switch(NamedTuple):
 
 
 def switch(
-    every: Sequence[Head],
-    margins_of: Callable[[list[tuple[Head, ...]]], Numbers],
-    most: int = MOST_SWITCHED,
-    progress: Callable[[float], None] = lambda _: None,
-) -> Switch:
-    """The smallest set of heads found greedily: in each step, the head that raises the margin most is added, until the
-    word is the answer, no head raises the margin, or ``most`` are off. ``margins_of``: computes the margins for several
-    sets of heads.
+    every: Sequence[Head], n: int, margins: Callable[[Sequence[tuple[Head, ...]]], Numbers], most: int = MOST_SWITCHED
+) -> Steps[Switch]:
+    """The smallest set of heads found greedily: in each round, the head that raises the margin most is added, until the
+    word is the answer, no head raises the margin, or ``most`` are off. ``margins``: of some sets of heads, as many
+    as fit into one batch of a text of ``n`` tokens.
 
     A smaller set may exist, because the search is greedy.
     """
     chosen: tuple[Head, ...] = ()
-    margins = [float(margins_of([()])[0])]
-    while margins[-1] <= 0 and len(chosen) < most:
-        progress(len(chosen) / most)
-        sets = [(*chosen, head) for head in every if head not in chosen]
-        values = margins_of(sets) if sets else np.zeros(0)
-        if not len(values) or values.max() <= margins[-1]:
+    reached = [float(margins([()])[0])]
+    while reached[-1] <= 0 and len(chosen) < min(most, len(every)):
+        sets, values = [(*chosen, head) for head in every if head not in chosen], list[float]()
+        for some in ranges(0, len(sets), at_once(n)):
+            yield (len(chosen) + len(values) / len(sets)) / most
+            values += margins(sets[some.start : some.stop]).tolist()
+        if max(values) <= reached[-1]:
             break
-        chosen = sets[int(values.argmax())]
-        margins.append(float(values.max()))
-    return Switch(chosen, tuple(margins))
+        chosen = sets[int(np.argmax(values))]
+        reached.append(max(values))
+    return Switch(chosen, tuple(reached))

@@ -4,7 +4,7 @@ the Wild")."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention import Head
+from mha_viz.process.steps import Steps, each, ranges
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LENGTH, DRAWS, SEED = 25, 50, 0  # tokens before the repetition; sequences
+AT_ONCE = 10  # sequences in one batch
 THRESHOLD, ABOVE_UNTRAINED = 0.5, 0.1  # a role needs this mean weight, and this much more than any untrained head
 MEASURES = MappingProxyType(
     {
@@ -89,6 +91,22 @@ def scores(weights: npt.NDArray[np.float32], length: int) -> Numbers:
     second, later = np.arange(length, 2 * length), np.arange(1, 2 * length)
     places = ((second, second - length + 1), (second, second - length), (later, later - 1), (later, 0 * later))
     return np.stack([weights[..., rows, keys].mean(axis=(2, 3), dtype=np.float64) for rows, keys in places])
+
+
+def measured(
+    model: str,
+    part: Callable[[range, bool], Numbers],
+    length: int = LENGTH,
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> Steps[DecoderHeads]:
+    """Measure the heads of a causal model, first with its own and then with random weights, some sequences a step.
+    ``part``: the :func:`scores` of some of the sequences; True asks for random weights."""
+    parts = ranges(0, draws, AT_ONCE)
+    work = [(some, untrained) for untrained in (False, True) for some in parts]
+    sums = yield from each(work, lambda one: part(*one) * len(one[0]))
+    trained, untrained = (np.sum(half, axis=0) / draws for half in (sums[: len(parts)], sums[len(parts) :]))
+    return DecoderHeads(model, length, draws, seed, trained, untrained)
 
 
 def chance(length: int) -> Numbers:

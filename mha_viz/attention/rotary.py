@@ -42,12 +42,12 @@ class Rotation(NamedTuple):
         scaled: Array = vectors / size * self.norms[which]
         return scaled
 
-    def turn(self, vectors: Array) -> Array:
+    def rotate(self, vectors: Array) -> Array:
         """Queries or keys of all tokens, [..., n, d_k], rotated by their positions."""
-        return turn(vectors, self.cos, self.sin)
+        return rotate(vectors, self.cos, self.sin)
 
 
-def turn(vectors: Array, cos: Array, sin: Array) -> Array:
+def rotate(vectors: Array, cos: Array, sin: Array) -> Array:
     """Vectors [..., d_k] rotated by angles with the given cosines and sines, [..., r] each."""
     r = cos.shape[-1]
     first, second = vectors[..., : r // 2], vectors[..., r // 2 : r]

@@ -225,7 +225,7 @@ def traced(
     p = parameters
     q, k, v = projected(x, p, heads)
     if rotation is not None:
-        q, k = (rotation.turn(rotation.normalised(vectors, which)) for which, vectors in enumerate((q, k)))
+        q, k = (rotation.rotate(rotation.normalised(vectors, which)) for which, vectors in enumerate((q, k)))
     scores = q @ k.transpose(0, 2, 1)  # [h, query, key]: one matrix product for all heads
     weights = softmax(scores * np.float32(scaling), mask)
     context = weights @ v  # [h, n, d_k]
@@ -267,7 +267,7 @@ def one_by_one(
         k = x @ p.w_k[:, common] + p.b_k[common]
         v = x @ p.w_v[:, common] + p.b_v[common]
         if rotation is not None:
-            q, k = rotation.turn(rotation.normalised(q, 0)), rotation.turn(rotation.normalised(k, 1))
+            q, k = rotation.rotate(rotation.normalised(q, 0)), rotation.rotate(rotation.normalised(k, 1))
         outputs.append(softmax(q @ k.T * np.float32(scaling), mask) @ v)
     return np.stack(outputs)
 

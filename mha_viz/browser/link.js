@@ -47,7 +47,7 @@ function whoCanOpen(host, file) {
 // Opens the part of the page that makes files, and focuses its beginning.
 /** @type {() => void} */
 function openFiles() {
-  const box = document.querySelector(".st-key-publish") ?? document.querySelector(".st-key-takeaway");
+  const box = document.querySelector(".st-key-publish") ?? document.querySelector(".st-key-download_panel");
   const summary = /** @type {HTMLElement | null} */ (box?.querySelector("summary"));
   if (!box || !summary) return;
   if (!summary.closest("details")?.open) summary.click();

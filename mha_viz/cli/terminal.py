@@ -96,7 +96,7 @@ def changing_line() -> Iterator[Callable[[str], None]]:
     few seconds."""
     terminal, printed = sys.stderr.isatty(), monotonic()
 
-    def show(line: str) -> None:
+    def print_line(line: str) -> None:
         nonlocal printed
         if terminal:
             print(f"\r{line}".ljust(79), end="", file=sys.stderr, flush=True)
@@ -105,7 +105,7 @@ def changing_line() -> Iterator[Callable[[str], None]]:
             print(f"mha-viz: {one_line(line)}", file=sys.stderr, flush=True)
 
     try:
-        yield show
+        yield print_line
     finally:
         if terminal:
             print(file=sys.stderr)
@@ -117,7 +117,7 @@ def warnings_as_lines() -> Iterator[None]:
     printed: set[str] = set()
     shown_by_python = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    def print_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if not issubclass(category, PRINTED):
             shown_by_python(message, category, *where, **more)
         elif str(message) not in printed:
@@ -127,7 +127,7 @@ def warnings_as_lines() -> Iterator[None]:
     with warnings.catch_warnings():
         for category in PRINTED:
             warnings.simplefilter("always", category)
-        warnings.showwarning = show
+        warnings.showwarning = print_warning
         yield
 
 

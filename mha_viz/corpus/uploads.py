@@ -19,7 +19,7 @@ NEUTRAL = "an uploaded file"  # shown in place of its name to others who have th
 LEFT_OUT = 5  # reasons for left-out annotation that are reported
 
 
-class Source(NamedTuple):
+class StudyCorpus(NamedTuple):
     """A corpus to measure: its name, digest and number of words, and the bytes of its file. ``data`` is empty for the
     built-in sentences; ``left_out``: the first reasons why annotation was left out."""
 
@@ -30,7 +30,7 @@ class Source(NamedTuple):
     data: bytes = b""
 
 
-def read_apart(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> Source:
+def read_apart(data: bytes, name: str, cancelled: apart.Stop = lambda: False) -> StudyCorpus:
     """Parse a file. Raises CorpusError when it is invalid or takes too much time or memory."""
     try:
         facts = apart.run(CHILD, {"name": name, "data": data}, BOUNDS, cancelled=cancelled)
@@ -39,7 +39,7 @@ def read_apart(data: bytes, name: str, cancelled: apart.Stop = lambda: False) ->
     except TooLarge as error:
         most = f"{BOUNDS.megabytes:,} MB of memory"
         raise CorpusError(f"This file needs more than {most} to be read.", "Split it.") from error
-    return Source(name, **facts, data=data)
+    return StudyCorpus(name, **facts, data=data)
 
 
 def words(corpus: Corpus | Gap) -> int:

@@ -56,9 +56,11 @@ def compare(
     width = (max(size.pixels, across * 80 + (across - 1) * GAP) - (across - 1) * GAP) / across
     held = held_by_panels(panels, view, pin_of, diff)
     most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - FOOT
-    plates = plates_of(panels, held, view, kind, width, theme, not size.transparent, height=most_high, spacing=ON_PAPER)
+    drawings = drawings_of(
+        panels, held, view, kind, width, theme, not size.transparent, height=most_high, spacing=ON_PAPER
+    )
     marks, bottom = _rows(
-        [_panel(panels, *each, width, theme) for each in zip(panels, plates, strict=True)], width, across
+        [_panel(panels, *each, width, theme) for each in zip(panels, drawings, strict=True)], width, across
     )
     parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
     hardly_seen = faint_links if kind == "links" else faint_cells
@@ -69,7 +71,7 @@ def compare(
         bottom + FOOT,
         (*marks, *_shared_scale(kind, scale, whole_width, bottom, theme, scale_colours(parts, theme))),
         background=None if size.transparent else theme.paper,
-        notes=(*hardly_seen(view, parts), *dict.fromkeys(note for plate in plates for note in plate.notes)),
+        notes=(*hardly_seen(view, parts), *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
         **figure_words(panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of),
     )
     return sheet(drawn, size)
@@ -133,13 +135,13 @@ def columns_for(count: int, width: float, kind: As) -> int:
     return math.ceil(count / math.ceil(count / fit))
 
 
-class Plate(NamedTuple):
+class PanelDrawing(NamedTuple):
     marks: tuple[Mark, ...]
     height: float
     notes: tuple[Note, ...] = ()
 
 
-def plates_of(
+def drawings_of(
     panels: Sequence[Panel],
     held: Sequence[Focus | None],
     view: View,
@@ -150,7 +152,7 @@ def plates_of(
     largest: float = math.inf,
     height: float = TALL,
     spacing: Spacing = ON_SCREEN,
-) -> list[Plate]:
+) -> list[PanelDrawing]:
     """What is drawn below each panel's title. All panels have the same layout, so that cells can be compared by
     position. Links are at most ``height`` high if their rows allow it."""
     every = [units(p.attention, view) for p in panels]
@@ -159,27 +161,27 @@ def plates_of(
     room = Room(max(label), most)
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
     top = max(part.top for part in parts) if view.scale == "head" else None
-    plates = []
+    drawings = []
     for panel, axes, part, spot in zip(panels, every, parts, held, strict=True):
         if kind == "links":
             strands = [strand(panel.attention, panel.head, view, axes, theme, top)]
             drawn, spread = link_marks(strands, axes, spot, width, theme, room, height - TOP, spacing)
-            plates.append(Plate(drawn, spread.height + TOP))
+            drawings.append(PanelDrawing(drawn, spread.height + TOP))
         else:
             matrix = Matrix(painted(part, view.scale, theme, top), axes, spot, part.w if part.signed else None)
             drawn, layout = matrix_marks(matrix, width, theme, lines, largest, room, BESIDE)
-            plates.append(Plate(drawn, layout.height, unlabelled(layout)))
-    return plates
+            drawings.append(PanelDrawing(drawn, layout.height, unlabelled(layout)))
+    return drawings
 
 
-def _panel(panels: Sequence[Panel], panel: Panel, plate: Plate, width: float, theme: Theme) -> Plate:
+def _panel(panels: Sequence[Panel], panel: Panel, drawing: PanelDrawing, width: float, theme: Theme) -> PanelDrawing:
     attention, head, name = panel
     title = f"{caption.named(attention, head)}  {name}".strip()
     marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
     lines = wrapped(_whose(panels, panel), width, 11, 2)
     marks += [Text(0, 26 + 14 * i, line, 11, theme.muted) for i, line in enumerate(lines)]
     below = 22 + 14 * max(len(wrapped(_whose(panels, p), width, 11, 2)) for p in panels)  # rows begin at one height
-    return Plate((*marks, *moved(plate.marks, 0, below)), plate.height + below)
+    return PanelDrawing((*marks, *moved(drawing.marks, 0, below)), drawing.height + below)
 
 
 def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) -> list[str]:
@@ -215,7 +217,7 @@ def _sentences(attention: Attention) -> str:
     return f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") + to
 
 
-def _rows(sets: Sequence[Plate], width: float, across: int) -> tuple[list[Mark], float]:
+def _rows(sets: Sequence[PanelDrawing], width: float, across: int) -> tuple[list[Mark], float]:
     marks: list[Mark] = []
     y = 0.0
     for start in range(0, len(sets), across):

@@ -13,7 +13,7 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.compare import Plate, check, figure_words, wrapped
+from mha_viz.figures.compare import PanelDrawing, check, figure_words, wrapped
 from mha_viz.figures.correspondence import Panel, mismatch, same_word, texts
 from mha_viz.figures.heatmap import (
     BESIDE,
@@ -80,7 +80,7 @@ def difference(
     return sheet(drawn, size)
 
 
-def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> Plate:
+def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> PanelDrawing:
     """The line above a difference: what is subtracted from what, and which colour is whose. ``marked`` is the
     difference from which on cells carry a minus, empty if they are too small for one."""
     one, two = told_apart(first, second)
@@ -95,7 +95,7 @@ def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str)
         marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if after else []
         whole = fonts.cut(words, 11, width - 18 - (fonts.width(f", {after}", 11) if after else 0))
         marks.append(Text(18, y, f"{whole}, {after}" if after else whole, 11, theme.muted))
-    return Plate(tuple(marks), _above(first, second, width))
+    return PanelDrawing(tuple(marks), _above(first, second, width))
 
 
 def _title(first: Panel, second: Panel, width: float) -> list[str]:

@@ -73,7 +73,7 @@ def link_weights(attention: Attention, link: RankedLink) -> npt.NDArray[np.float
 
 
 @dataclass(frozen=True)
-class Start:
+class OpenHead:
     """What is open if the URL names no head: a head, and a pin such as "q10" (query token 10)."""
 
     head: str = "L0H0"
@@ -126,7 +126,7 @@ def packet(
     attention: Attention,
     wanted: Sequence[Head],
     link: RankedLink | None = None,
-    start: Start | None = None,
+    start: OpenHead | None = None,
     summary: Overview | None = None,
     everything: bool = False,
     bits: int = 16,
@@ -147,7 +147,7 @@ def packet(
     signed = QUANTITIES[attention.quantity].is_signed
     layers, numbers = zip(*full, strict=True)
     parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
-    header = _header(attention, full, start or Start(), summary) | ({"coarse": True} if bits == COARSE_BITS else {})
+    header = _header(attention, full, start or OpenHead(), summary) | ({"coarse": True} if bits == COARSE_BITS else {})
     if attention.hidden.any():  # hidden before: the page states how much in any case
         header["hidden"] = [_five_digits(attention.hidden[head]) for head in full]
     if summary.bins and link is not None:
@@ -296,7 +296,7 @@ def requested(attention: Attention) -> dict[str, object]:
     return {}
 
 
-def _header(attention: Attention, full: Sequence[Head], start: Start, thumbnails: Overview) -> dict[str, object]:
+def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview) -> dict[str, object]:
     text, heads = attention.queries, attention.heads
     return {
         "key": attention.key,

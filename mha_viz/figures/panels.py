@@ -24,7 +24,7 @@ from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
 from mha_viz.figures.compare import MOST
 from mha_viz.figures.correspondence import Panel, mismatch
-from mha_viz.figures.packet import Overview, Start, _axis_tokens, _header, _packed, quantised
+from mha_viz.figures.packet import OpenHead, Overview, _axis_tokens, _header, _packed, quantised
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.figures.view import View
 from mha_viz.text import Alignment, TokenizedText, align, clean
@@ -119,7 +119,7 @@ def _packet(reading: _Reading) -> bytes:
     """One reading: its heads in full, and the fields of its text that are needed for words, labels and spans."""
     attention, heads = reading
     special = attention.keys.special
-    header = _header(attention, heads, Start(), Overview([], {}, b""))
+    header = _header(attention, heads, OpenHead(), Overview([], {}, b""))
     more: dict[str, object] = {"revision": attention.revision, "steps": clean(steps(attention))}
     more |= _typed(attention.queries)
     more |= {"keys": {**_axis_tokens(attention.keys), **_typed(attention.keys)}} if attention.is_cross else {}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.attention.rotary import Rotation, turn
+from mha_viz.attention.rotary import Rotation, rotate
 from mha_viz.attention.trace import Array, Trace
 from mha_viz.figures.chart import Axis, Bars, Chart, Plot
 from mha_viz.figures.inside_parts import chart_of, number_axis, token_name, vectors_one_below_another
@@ -42,8 +42,8 @@ def apart(trace: Trace, rotation: Rotation, head: int, query: int, key: int) -> 
     first = 0 if trace.causal else 1 - trace.n
     places = list(range(first, trace.n))
     of_query, of_key = (np.maximum(0, np.array(places) * sign) for sign in (1, -1))
-    turned_q = turn(np.tile(q, (len(places), 1)), rotation.cos[of_query], rotation.sin[of_query])
-    turned_k = turn(np.tile(k, (len(places), 1)), rotation.cos[of_key], rotation.sin[of_key])
+    turned_q = rotate(np.tile(q, (len(places), 1)), rotation.cos[of_query], rotation.sin[of_query])
+    turned_k = rotate(np.tile(k, (len(places), 1)), rotation.cos[of_key], rotation.sin[of_key])
     return Apart(places, (turned_q * turned_k).sum(axis=1))
 
 

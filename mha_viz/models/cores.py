@@ -13,16 +13,16 @@ from contextlib import contextmanager
 
 import torch
 
-MOST = 4  # the most workers of a crew: each holds a batch in memory
+MOST = 4  # the most workers of a worker pool: each holds a batch in memory
 
 
 class _Mine(threading.local):
-    share = False  # True for the workers of a crew, which have cores of their own
+    share = False  # True for the workers of a worker pool, which have cores of their own
 
 
-class Turn:
-    """A lock for passes that use every core, because two at once would compete for them. The workers of a crew do not
-    wait."""
+class PassLock:
+    """A lock for passes that use every core, because two at once would compete for them. The workers of a worker pool
+    do not wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,12 +37,12 @@ class Turn:
             self._lock.release()
 
     @contextmanager
-    def crew(self) -> Iterator[ThreadPoolExecutor]:
-        """Workers among which the cores are divided; not for use by a worker of another crew. At the end, work that has
-        begun is awaited, and no other work begins."""
+    def worker_pool(self) -> Iterator[ThreadPoolExecutor]:
+        """Workers among which the cores are divided; not for use by a worker of another worker pool. At the end, work
+        that has begun is awaited, and no other work begins."""
         cores = torch.get_num_threads()
         workers = min(MOST, cores)
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="crew")
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="worker_pool")
         try:
             self._start(pool, workers, cores)
             yield pool
@@ -72,4 +72,4 @@ class Turn:
                 torch.set_num_threads(cores)
 
 
-turn = Turn()
+pass_lock = PassLock()

@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 _PROBE = "The animal didn't cross the street because it was too tired."
 
-_one_pass: AbstractContextManager[Any] = cores.turn
+_one_pass: AbstractContextManager[Any] = cores.pass_lock
 
 # Models are created with the process's random state, which nothing else here uses.
 _one_seed = threading.Lock()

@@ -123,7 +123,7 @@ class EncoderDecoder(LoadedModel):
                 f"The files of {quoted(self.name)} lack the weights that write a target.", "Type a target."
             )
         start = self._start()
-        with self._rows(), cores.turn:
+        with self._rows(), cores.pass_lock:
             ids = greedy(self._model, source.ids, self._writing, min(MOST, self.limit - 1))
         text, pieces = self._spelt(ids)
         if not text.strip():
@@ -177,7 +177,7 @@ class EncoderDecoder(LoadedModel):
         queries, keys = (target if part != ENCODER else source), (target if part == DECODER else source)
         tap = PartTap(self._space(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
         given = torch.tensor([source], device=self.device)
-        with self._rows(), cores.turn, torch.inference_mode(), capture.tapped(tap):
+        with self._rows(), cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
             if part == ENCODER:
                 self._model.get_encoder()(input_ids=given)
             else:

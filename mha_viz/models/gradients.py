@@ -86,8 +86,8 @@ def _backwards(
     states, tap = encoder.last_states(read, _Outputs)
     assert isinstance(tap, _Outputs)
     with torch.enable_grad():
-        score = _score(encoder, question, states[0])  # it may read another text, which takes the turn
-        with cores.turn:
+        score = _score(encoder, question, states[0])  # it may read another text, which takes the lock
+        with cores.pass_lock:
             gradients = torch.autograd.grad(score, tap.outputs)
     return tap, gradients
 

@@ -17,7 +17,7 @@ from mha_viz.models.folder import Facts, look_at, look_by
 from mha_viz.process import apart
 
 BOUNDS = apart.Bounds(seconds=20, megabytes=1500, what="The check of the model’s files")
-_turns = threading.BoundedSemaphore(2)
+_check_slots = threading.BoundedSemaphore(2)
 
 
 def begin() -> None:
@@ -29,7 +29,7 @@ def look_apart(folder: Path, model: Model, whole: bool = True) -> Facts:
     """As ``folder.look_at``, in a child process; a folder that exceeds its limits counts as broken."""
     order = {"folder": str(folder), "model": asdict(model), "whole": whole}
     try:
-        with _turns:
+        with _check_slots:
             answer = apart.run("mha_viz.models.inspection", order, BOUNDS)
     except (TooSlow, TooLarge, Failed) as error:
         raise ModelBroken(error.problem, "Choose another model.") from error

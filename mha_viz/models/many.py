@@ -17,7 +17,7 @@ from mha_viz.attention import Attention, is_number
 from mha_viz.attention.steps import Step
 from mha_viz.attention.tensors import read_only
 from mha_viz.errors import MhaVizError, SettingError, TextError
-from mha_viz.models.cores import turn
+from mha_viz.models.cores import pass_lock
 from mha_viz.text import TokenizedText
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def encode_many(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_wo
 
 
 def _in_order(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_words: int) -> Iterator[Attention]:
-    with turn.crew() as workers:
+    with pass_lock.worker_pool() as workers:
         before: list[_Place] = []
         for window in _windows(encoder, texts):
             submitted = _submit(encoder, window.texts, batch_words, workers)

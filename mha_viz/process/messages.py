@@ -154,6 +154,8 @@ def size_of(value: object) -> int:
         return value.nbytes
     if isinstance(value, list | tuple):
         return 100 + sum(map(size_of, value))
+    if isinstance(value, dict):
+        return 100 + size_of([*value, *value.values()])
     if is_dataclass(value):
         return 500 + sum(size_of(getattr(value, field.name)) for field in fields(value))
     return len(value) if isinstance(value, bytes | str) else 50

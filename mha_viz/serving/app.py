@@ -15,10 +15,10 @@ from streamlit.runtime import Runtime
 
 from mha_viz.files.assets import app_root
 from mha_viz.serving import components, timers
+from mha_viz.serving.access_control import AccessControl
 from mha_viz.serving.components import ComponentFiles
-from mha_viz.serving.door import Door
 from mha_viz.serving.headers import Headers
-from mha_viz.serving.seats import Gate, Seats
+from mha_viz.serving.session_limit import Gate, SessionLimit
 from mha_viz.serving.settings import ServerSettings
 from mha_viz.serving.sweeping import Downloads, Waiting, sweep
 from mha_viz.serving.uploads import Uploads
@@ -26,7 +26,7 @@ from mha_viz.serving.uploads import Uploads
 
 def app(settings: ServerSettings) -> st.App:
     """The application; at most one per process."""
-    seats = Seats(settings)
+    session_limit = SessionLimit(settings)
     failures: dict[Any, Any] = {500: Headers.failed(settings)}
 
     @asynccontextmanager
@@ -34,10 +34,10 @@ def app(settings: ServerSettings) -> st.App:
         runtime = Runtime.instance()
         waiting = Waiting(float(config.get_option("server.disconnectedSessionTTL")))
         runtime._session_mgr._session_storage = waiting  # type: ignore[attr-defined]
-        runtime.stats_mgr.register_provider(seats.waits)
+        runtime.stats_mgr.register_provider(session_limit.waits)
         components.announce(runtime.bidi_component_registry)
         timers.give_way()
-        sweeper = asyncio.create_task(sweep(seats, waiting, Downloads(runtime.media_file_mgr)))
+        sweeper = asyncio.create_task(sweep(session_limit, waiting, Downloads(runtime.media_file_mgr)))
         yield {}
         sweeper.cancel()
         with suppress(asyncio.CancelledError):
@@ -48,9 +48,9 @@ def app(settings: ServerSettings) -> st.App:
         lifespan=lifespan,
         middleware=[
             Middleware(Headers, settings=settings),
-            Middleware(Door, settings=settings),
+            Middleware(AccessControl, settings=settings),
             Middleware(ComponentFiles),
-            Middleware(Gate, seats=seats),
+            Middleware(Gate, session_limit=session_limit),
             Middleware(Uploads),
         ],
         exception_handlers=failures,

@@ -12,7 +12,7 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from mha_viz.serving.seats import address_of
+from mha_viz.serving.session_limit import address_of
 from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.sweeping import descriptor_limit
 

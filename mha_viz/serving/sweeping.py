@@ -15,7 +15,7 @@ from streamlit.runtime.media_file_manager import MediaFileManager, MediaFileMeta
 from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 
 from mha_viz import process
-from mha_viz.serving.seats import Seats
+from mha_viz.serving.session_limit import SessionLimit
 
 try:
     import resource
@@ -99,9 +99,9 @@ class Waiting(SessionStorage):
         self.ended += 1
 
 
-async def sweep(seats: Seats, waiting: Waiting, downloads: Downloads) -> None:
+async def sweep(session_limit: SessionLimit, waiting: Waiting, downloads: Downloads) -> None:
     """Run for the lifetime of the server; an error in one round is logged and does not stop the next."""
-    sweeper = _Sweeper(seats, waiting, downloads)
+    sweeper = _Sweeper(session_limit, waiting, downloads)
     while True:
         await asyncio.sleep(TICK)
         try:
@@ -113,8 +113,8 @@ async def sweep(seats: Seats, waiting: Waiting, downloads: Downloads) -> None:
 class _Sweeper:
     """Sweeps in rounds, and remembers when it last freed memory."""
 
-    def __init__(self, seats: Seats, waiting: Waiting, downloads: Downloads) -> None:
-        self._seats, self._waiting, self._downloads = seats, waiting, downloads
+    def __init__(self, session_limit: SessionLimit, waiting: Waiting, downloads: Downloads) -> None:
+        self._session_limit, self._waiting, self._downloads = session_limit, waiting, downloads
         self._collected_at, self._collected, self._freed = time.monotonic(), 0, True
 
     async def sweep(self) -> None:
@@ -122,12 +122,12 @@ class _Sweeper:
         self._waiting.end_expired()
         self._downloads.sweep()
         now = time.monotonic()
-        if self._seats.taken:
+        if self._session_limit.taken:
             self._freed = False
             if now - self._collected_at >= COLLECT and self._waiting.ended - self._collected >= ENOUGH:
                 self._collected_at, self._collected = now, self._waiting.ended
                 gc.collect()
-        elif not self._freed and now - self._seats.emptied >= QUIET:
+        elif not self._freed and now - self._session_limit.emptied >= QUIET:
             self._freed, self._collected_at, self._collected = True, now, self._waiting.ended
             await asyncio.to_thread(_free_memory)
 
@@ -168,7 +168,7 @@ class Downloads:
 
 def _free_memory() -> None:
     """Without visitors: empty the caches, and return free memory to the system."""
-    empty: Any = getattr(sys.modules.get("mha_viz.ui.cache"), "idle", None)  # not loaded before the first visitor
+    empty: Any = getattr(sys.modules.get("mha_viz.ui.model_service"), "idle", None)  # loaded by the first visitor
     if empty is not None:
         empty()
     process.give_back_memory()

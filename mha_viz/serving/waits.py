@@ -63,7 +63,7 @@ class Waits:
     def p95(self) -> float:
         """The 95th percentile, in seconds, of the waits of the last RECENT seconds and of those that have not ended; 0
         if they are fewer than FEWEST. Of the unfinished ones of one address only the longest counts: tabs that stay
-        open and read nothing would shut the door for everybody."""
+        open and read nothing would keep everybody out."""
         now = time.monotonic()
         while self._ended and self._ended[0][0] < now - RECENT:
             self._ended.popleft()

@@ -16,6 +16,7 @@ from mha_viz.analysis.repeats import (
     DecoderHeads,
     Numbers,
     chance,
+    measured,
     random_repeats,
     scores,
 )
@@ -24,13 +25,13 @@ from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.process.steps import completed
 from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 HISTORY = ("step", "task", "layer", "head", "n", "accuracy", "baseline")  # the same as in the toy model's history
-AT_ONCE = 10  # sequences in one batch
 MOST_DRAWS = 10_000
 
 
@@ -65,15 +66,15 @@ def decoder_heads(
     """
     encoder = one_stack(model, device)
     check(encoder, length, draws)
-    parts = [range(first, min(draws, first + AT_ONCE)) for first in range(0, draws, AT_ONCE)]
-    measured: list[Numbers] = []
-    for number, reader in enumerate((encoder, encoder.untrained(seed))):
-        sums = np.zeros((len(MEASURES), encoder.layers, encoder.heads))
-        for done, part in enumerate(parts, 1):
-            sums += part_of(reader, part, length, draws, seed) * len(part)
-            progress((number + done / len(parts)) / 2)
-        measured.append(sums / draws)
-    return DecoderHeads(encoder.name, length, draws, seed, *measured)
+    readers = encoder, encoder.untrained(seed)
+    steps = measured(
+        encoder.name,
+        lambda part, untrained: part_of(readers[untrained], part, length, draws, seed),
+        length,
+        draws,
+        seed,
+    )
+    return completed(steps, progress)
 
 
 def history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
@@ -84,9 +85,9 @@ def history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
     even, rows = chance(LENGTH), list[tuple[object, ...]]()
     for step in snapshots.steps(asset(name)):
         encoder = one_stack(f"{name}@{step}")
-        measured = part_of(encoder, range(draws), LENGTH, draws, seed)
+        scored = part_of(encoder, range(draws), LENGTH, draws, seed)
         for number, measure in enumerate(MEASURES):
-            for (layer, head), score in np.ndenumerate(measured[number]):
+            for (layer, head), score in np.ndenumerate(scored[number]):
                 rows.append((step, measure, layer, head, draws, float(score), float(even[number])))
     return pd.DataFrame(rows, columns=list(HISTORY))
 

@@ -10,11 +10,12 @@ import numpy as np
 from mha_viz.analysis import effects as analysis
 from mha_viz.analysis.answers import cosines, divergences, listed
 from mha_viz.analysis.distance import entropy, jensen_shannon
-from mha_viz.analysis.effects import Changes, Effects, Numbers, Together, all_effects, batches
+from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
 from mha_viz.attention import Head, Weights
 from mha_viz.attention.answers import Answer
 from mha_viz.models import ablation, answers
 from mha_viz.models.encoder import Encoder
+from mha_viz.process.steps import completed
 from mha_viz.request import COSINE, Question
 
 SEED = 0  # draws of random directions
@@ -76,12 +77,10 @@ def effects(
 ) -> Effects:
     """The effects of all heads on one text. ``progress`` is called with the share that is done; an exception from it
     ends the work. Raises the errors of :func:`part`."""
-    work = list(batches(encoder.layers, encoder.heads, len(encoder.tokenize(*case.texts))))
-    parts = []
-    for done, (layer, heads) in enumerate(work, 1):
-        parts.append((layer, part(encoder, layer, heads, case)))
-        progress(done / len(work))
-    return all_effects(parts)
+    steps = analysis.every_effect(
+        encoder.layers, encoder.heads, tokens(encoder, case), lambda layer, heads: part(encoder, layer, heads, case)
+    )
+    return completed(steps, progress)
 
 
 def together(
@@ -91,13 +90,17 @@ def together(
 ) -> Together:
     """The effect of switching off several heads at once, beside that of removing as much in random directions (DRAWS
     draws). Raises the errors of :func:`mha_viz.models.ablation.without`."""
-    parts = [lost_at_random(encoder, heads, draws, case) for draws in draw_batches(encoder, case)]
-    return analysis.together(lost(encoder, heads, case), parts)
+    steps = analysis.together(
+        tokens(encoder, case),
+        lambda: lost(encoder, heads, case),
+        lambda draws: lost_at_random(encoder, heads, draws, case),
+    )
+    return completed(steps)
 
 
-def draw_batches(encoder: Encoder, case: Case) -> list[range]:
-    """The numbers of the random draws, as many at a time as fit into one batch."""
-    return analysis.draws(len(encoder.tokenize(*case.texts)))
+def tokens(encoder: Encoder, case: Case) -> int:
+    """The number of tokens of a case's text, which says how many variants of it fit into one batch."""
+    return len(encoder.tokenize(*case.texts))
 
 
 def lost(

@@ -27,7 +27,7 @@ from mha_viz.analysis.syntax import Relations, cases, gold
 from mha_viz.corpus.excerpts import Span, excerpts
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import Cancelled, CorpusError
-from mha_viz.models.cores import MOST, turn
+from mha_viz.models.cores import MOST, pass_lock
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.measures import ReadShard, Texts, counts, texts_of
 from mha_viz.study.plan import BATCH, Plan, plan
@@ -152,7 +152,7 @@ class Run:
     def sums(self) -> Sums:
         """The sums of all passes. Raises Cancelled."""
         sums = (read(self.file, self.key) if self.file else None) or self._empty(self.shard.labels)
-        with turn.crew() as workers:
+        with pass_lock.worker_pool() as workers:
             for name in self.models:
                 self._measure(name, sums, workers)
         return sums

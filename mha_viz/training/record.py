@@ -173,9 +173,3 @@ def recorded_steps(steps: int, count: int) -> tuple[int, ...]:
     """About ``count`` steps to record: close together at first, the last one included. Step 0 is before any update."""
     spread = np.expm1(np.linspace(0, np.log1p(steps), count)).round().astype(int).tolist()
     return tuple(sorted({0, min(1, steps), *spread, steps}))
-
-
-def size(result: Result) -> int:
-    """The approximate number of bytes of a result in memory."""
-    arrays = [value for run in result.runs for value in vars(run).values() if isinstance(value, np.ndarray)]
-    return 10_000 + sum(values.nbytes for values in arrays)

@@ -8,14 +8,14 @@ import streamlit as st
 
 from mha_viz import figure as figure_api
 from mha_viz.figures.theme import DARK
-from mha_viz.ui import navigation, parts, style, takeaway
-from mha_viz.ui.cache import first_reading
-from mha_viz.ui.shelves import lasting
+from mha_viz.ui import download_panel, navigation, parts, style
+from mha_viz.ui.caches import lasting
+from mha_viz.ui.model_service import first_reading
 
 HEAD, PIN = "L3H1", "q10"  # of the first example: the pronoun, which this head links to its noun
 
 
-def show() -> None:
+def show_about() -> None:
     """The figure with an explanation of its parts, the text, and the table of models."""
     style.apply("about")
     st.header("What the pictures show")
@@ -52,4 +52,4 @@ def _pictures(look: Literal["light", "dark"]) -> tuple[str, str]:
     matrix = figure_api.heatmap(
         attention, HEAD, pin=PIN, special="hide", width_mm=110, font_pt=11, look=look, transparent=True
     )
-    return takeaway.image(links, links.drawing.alt), takeaway.image(matrix, matrix.drawing.alt)
+    return download_panel.image(links, links.drawing.alt), download_panel.image(matrix, matrix.drawing.alt)

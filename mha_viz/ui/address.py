@@ -29,7 +29,7 @@ from mha_viz.files.assets import asset
 from mha_viz.heads import from_link
 from mha_viz.request import CROSS, METHODS, PARTS
 from mha_viz.text import clean
-from mha_viz.ui import lesson, tray
+from mha_viz.ui import comparison, lesson
 from mha_viz.ui.annotated import Annotated, annotated, bare, words_of
 
 # The most bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8
@@ -90,7 +90,7 @@ class Address:
 
     ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that ``pin`` and ``link`` refer to.
     ``before``: the model whose picture stays while ``model`` is unavailable. ``typed``: how many characters of the two
-    sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.tray` reads.
+    sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.comparison` reads.
     ``quantity``: the quantity that is drawn (the parameter ``shown``). ``off``, ``how``: heads that are switched off,
     and how. ``target``, ``part``: the target of an encoder–decoder, empty if the model generates it, and the part whose
     attention is shown. ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
@@ -176,13 +176,13 @@ def held() -> Iterator[list[str]]:
     """Read the URL once for all that runs in the block, and cut it to the part that is read. Yields the names of the
     parameters that were cut, except for the two sentences, whose cut the page reports."""
     given = _given()
-    asked = Url(given)
-    if asked.parameters != given:
-        st.query_params.from_dict(asked.parameters)  # all together, because each single change would send the whole URL
+    current = Url(given)
+    if current.parameters != given:
+        st.query_params.from_dict(current.parameters)  # all together: each single change would send the whole URL
     counted = ("text", "pair", "typed")
-    token = _held.set(asked)
+    token = _held.set(current)
     try:
-        yield [n for n in given if len(asked.parameters.get(n, "")) < len(given[n]) and n not in counted]
+        yield [n for n in given if len(current.parameters.get(n, "")) < len(given[n]) and n not in counted]
     finally:
         _held.reset(token)
 
@@ -335,12 +335,12 @@ def in_class() -> bool:
 
 
 def go(**changes: str | None) -> None:
-    """Set parameters of the URL (None removes one) as one step of the browser's history. Raises TrayFull if the
+    """Set parameters of the URL (None removes one) as one step of the browser's history. Raises ComparisonFull if the
     compared heads no longer fit into the link."""
     before = now()
     after = {name: value for name, value in {**before, **changes}.items() if value is not None}
     if _length(after, ["tray"]) > max(_length(before, ["tray"]), MAX_ENCODED - _length(after, LONG[:-1])):
-        raise tray.too_long()
+        raise comparison.too_long()
     open_at(after)
 
 

@@ -49,7 +49,7 @@ def link() -> None:
             st.button("For a class", key="class_on", type="tertiary", on_click=address.go, kwargs={address.CLASS: "1"})
 
 
-def show(pages: Sequence[Any], here: Any) -> None:
+def show_class_view(pages: Sequence[Any], here: Any) -> None:
     """The class's panel above the page: the lesson's remark and navigation, the QR code, and how to make a lesson."""
     url = address.now()
     views, whole = lesson.read(url.get(PARAMETER))

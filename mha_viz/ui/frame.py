@@ -19,7 +19,7 @@ from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
 from mha_viz.files.assets import app_root
 from mha_viz.models import catalog
-from mha_viz.ui import address, classroom, navigation, request, search_field, style, tour, tray
+from mha_viz.ui import address, classroom, comparison, navigation, request, search_field, style, tour
 from mha_viz.ui.components import scheme
 from mha_viz.ui.components.share import share
 from mha_viz.ui.navigation import pages
@@ -33,7 +33,7 @@ _inside: ContextVar[bool] = ContextVar("inside_frame")
 OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names
 
 
-def show() -> None:
+def show_page() -> None:
     """Apply settings and navigation, then run the page that the URL names."""
     process.prepare()  # without one, as under `streamlit run app.py`
     warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
@@ -53,8 +53,8 @@ def _show(cut_short: Sequence[str]) -> None:
     if cut_short:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is longer than can be read. These parts of it were shortened: {shortened}.")
-    tour.show(every_page, here)
-    classroom.show(every_page, here)
+    tour.show_tour(every_page, here)
+    classroom.show_class_view(every_page, here)
     token = _inside.set(True)
     try:
         with guarded(complain):
@@ -77,7 +77,7 @@ def on_script_error(error: Exception) -> bool:
         return True  # this part of the page stays as it was
     complain_later(fault())
     try:
-        show()
+        show_page()
     except Exception:
         _LOG.exception("The page cannot be drawn after %r", error)
         return False
@@ -115,13 +115,13 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
         st.html('<span class="mha-mark">mha_viz</span>', width="content")
         with st.container(key="pages", width="content", horizontal=True, vertical_alignment="center"):
             for other in every_page:
-                compared = len(tray.read(parameters.get("tray"))[0]) if other.url_path == "compare" else 0
+                compared = len(comparison.read(parameters.get("tray"))[0]) if other.url_path == "compare" else 0
                 label = f"{other.title} ({compared})" if compared else other.title
                 carried = open_first if other.url_path in OF_A_HEAD else {}
                 st.page_link(other, label=label, query_params=parameters | carried)
         if not address.in_class():
             with st.container(key="search_box"), guarded(complain):
-                search_field.show(name)
+                search_field.show_search_field(name)
         tour.link(every_page, here)
         classroom.link()
         _share(here)

@@ -24,8 +24,8 @@ from mha_viz.text import clean
 from mha_viz.ui import address, downloads, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import office, ready
 from mha_viz.ui.jobs import Job
+from mha_viz.ui.model_service import model_service, ready
 from mha_viz.ui.parts import complain, guarded, plain, remark
 
 MULTILINGUAL = "bert-base-multilingual-cased"
@@ -55,7 +55,7 @@ def read_shown(text: str, where: Address) -> Attention | None:
     is_plain, model = not where.off and where.quantity == DEFAULTS["shown"], None
     try:
         model = two_stacks.model_of(where)
-        if ready(model) or (is_plain and office().has_reading(requested(model, text, where))):
+        if ready(model) or (is_plain and model_service().has_reading(requested(model, text, where))):
             return _shown(requested(model, text, where), where)
     except MhaVizError as error:
         complain(error)
@@ -119,7 +119,7 @@ def question_about(request: Request, where: Address) -> Question:
     place = FIRST if where.place is None else where.place
     other = where.second if where.second and where.second.strip() and where.second != request.text else ""
     of_words = Request(request.model, *request.texts, place=place, word=where.word, other=other)
-    return wait(office().cached(verbs.question, of_words), "Asking the model…")
+    return wait(model_service().cached(verbs.question, of_words), "Asking the model…")
 
 
 def measure_means(request: Request) -> None:
@@ -135,7 +135,10 @@ def measure_means(request: Request) -> None:
 
 def _measure_parts(model: str) -> None:
     for first in range(0, len(built_in().sentences), PART):
-        wait(office().ask(verbs.measure_means, model, first, first + PART), "Measuring the mean outputs of the heads…")
+        wait(
+            model_service().ask(verbs.measure_means, model, first, first + PART),
+            "Measuring the mean outputs of the heads…",
+        )
 
 
 def listed(heads: Sequence[Head], most: int = 6) -> str:
@@ -149,7 +152,7 @@ def read(request: Request) -> Attention:
     """The reading of a model whose files are on this machine. Raises what the model raises."""
     if request.off:
         measure_means(request)
-    return wait(office().cached(verbs.read, request), f"{catalog.resolve(request.model).label} is reading…")
+    return wait(model_service().cached(verbs.read, request), f"{catalog.resolve(request.model).label} is reading…")
 
 
 def read_by(request: Request) -> Attention | None:
@@ -206,11 +209,11 @@ def shown_model(where: Address) -> str | None:
 def download(model: catalog.Model) -> None:
     """The progress of the model's download, with a way to cancel it; the page continues by itself when the model is
     there."""
-    failure = office().failed(model)
+    failure = model_service().failed(model)
     if failure is not None:
         complain(failure)
         with st.container(horizontal=True):
-            st.button("Try again", key="try_again", on_click=office().forget_failure, args=(model,))
+            st.button("Try again", key="try_again", on_click=model_service().forget_failure, args=(model,))
             _way_back(address.url().where)
         return
     try:
@@ -232,7 +235,7 @@ def _progress(job: Job, model: catalog.Model) -> None:
         if job.error is None:
             address.go(before=None, **dict.fromkeys(address.OF_THIS_MODEL))
         else:
-            office().fail(model, job.error)
+            model_service().fail(model, job.error)
         st.rerun()
     left, right = st.columns([5, 1], vertical_alignment="center")
     words = f"Looking for {model.label}…"

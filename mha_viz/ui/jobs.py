@@ -1,47 +1,107 @@
-"""Work that visitors order and then poll: who waits for it, who ordered it, and when it stops.
+"""Work that visitors submit and then poll: who waits for it, who submitted it, when it stops, and its results, which
+all visitors share. A new kind of work is a row of KINDS.
 
-One visitor has one place at a desk, in however many tabs, and may join what others have ordered. Work that no tab polls
-stops after a while; a page that runs again rejoins its work. The threads of a desk end with the process, whatever they
-are waiting for.
+One visitor has one place in a queue, in however many tabs, and may join what others have submitted. Work that no tab
+polls stops after a while; a page that runs again rejoins its work. The threads of a queue end with the process,
+whatever they are waiting for.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Hashable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from mha_viz.errors import Busy, Cancelled, Failed, MhaVizError
+from mha_viz.errors import Busy, Cancelled, Failed, MhaVizError, RunFailed, StudyFailed
 from mha_viz.models import catalog
-from mha_viz.ui.shelves import Shelf
+from mha_viz.process.messages import size_of
+from mha_viz.process.steps import Steps, completed
+from mha_viz.ui import profiles
+from mha_viz.ui.caches import BoundedCache, Once
 from mha_viz.ui.visitors import NOBODY, session, visitor
 
 _LOG = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
 
 
 class Rules(NamedTuple):
-    """The rules of one desk: ``one`` and ``many`` name what is ordered there in singular and plural, ``stop`` says what
-    a visitor can do about their own order; at most ``apiece`` orders per visitor; ``places`` orders may wait or run,
-    ``workers`` of them at once; a visitor who has not polled for ``forgotten`` seconds counts as gone. ``one_per_tab``:
-    a tab that orders another leaves its previous order, for pages that order by themselves. ``failure`` is the error of
-    an order that failed unexpectedly."""
+    """The rules of one queue: ``one`` and ``many`` name what is submitted there in singular and plural, ``stop`` says
+    what a visitor can do about their own job; ``places`` jobs may wait or run, ``workers`` of them at once. A visitor
+    who has not polled for ``forgotten`` seconds counts as gone; on one's own machine, where other pages may be open
+    meanwhile, for ``at_home`` seconds, if that is not 0. ``several_at_home``: a visitor there may have more jobs than
+    one. ``one_per_tab``: a tab that submits another leaves its previous job, for pages that submit by themselves.
+    ``failure`` is the error of a job that failed unexpectedly. Results of at most ``cached`` bytes, by ``size``, are
+    cached, and of ``at_rest`` bytes when all visitors have left."""
 
     one: str
     many: str
     stop: str = "Stop it, or wait until it is done."
     places: int = 16
-    forgotten: Callable[[], float] = lambda: 10.0
+    forgotten: float = 10.0
+    at_home: float = 0.0
     workers: int = 1
     failure: type[Failed] = Failed
-    apiece: Callable[[], int] = lambda: 1
+    several_at_home: bool = False
     one_per_tab: bool = False
+    cached: int = 16_000_000
+    at_rest: int = 0
+    size: Callable[[Any], int] = size_of
+
+    def longest_silence(self) -> float:
+        """After how many seconds without polling a visitor counts as gone."""
+        return self.forgotten if catalog.hosted() else self.at_home or self.forgotten
+
+
+HIDDEN = 75.0  # a hidden tab polls once a minute
+# By kind of work. Downloads run to their end on one's own machine.
+KINDS: Mapping[str, Rules] = MappingProxyType(
+    {
+        "download": Rules(
+            "download", "downloads", "Wait until it is finished, or cancel it.",
+            places=8, forgotten=90.0, at_home=math.inf, workers=2, several_at_home=True,
+        ),
+        "file": Rules(
+            "file", "files", "Wait until it is read, then choose this one again.",
+            forgotten=5.0, workers=2, one_per_tab=True, cached=60_000_000,
+        ),
+        "study": Rules(
+            "study", "studies", "Stop it on the Roles page, or wait until it is done.",
+            places=8, forgotten=HIDDEN, at_home=600.0, failure=StudyFailed, cached=200_000_000, size=profiles.size,
+        ),
+        "pointers": Rules(
+            "reading of the built-in sentences", "readings of the built-in sentences",
+            "Stop it in the card of its head, or wait until it is done.", one_per_tab=True, cached=200_000_000,
+        ),
+        "search": Rules(
+            "search", "searches", "Stop it in the card of its head, or wait until it is done.",
+            places=8, forgotten=HIDDEN, at_home=600.0, cached=20_000_000,
+        ),
+        "repeats": Rules(
+            "measurement of a causal model", "measurements of causal models",
+            "Stop it on the Roles page, or wait until it is done.", places=8, forgotten=20.0, one_per_tab=True,
+        ),
+        "training": Rules(
+            "training", "trainings", "Stop it first, or wait until it is done; another of your tabs may show it.",
+            places=6, forgotten=5.0, failure=RunFailed, cached=64 * 1024 * 1024, at_rest=8 * 1024 * 1024,
+        ),
+        "each_head": Rules("study of effects", "studies of effects", one_per_tab=True),
+        "at_random": Rules(
+            "comparison with random directions", "comparisons with random directions", one_per_tab=True
+        ),
+        "removal": Rules("removal of heads", "removals of heads", one_per_tab=True),
+        "together": Rules("study of heads together", "studies of heads together", one_per_tab=True),
+    }
+)  # fmt: skip
 
 
 class Job:
-    """An order, under way or done. ``fraction`` is the share that is done, ``size`` the amount of work, 0 if unknown;
+    """A job, under way or done. ``fraction`` is the share that is done, ``size`` the amount of work, 0 if unknown;
     ``error`` says why it failed."""
 
     def __init__(self, rules: Rules, name: str, on_stop: Callable[[], None] = lambda: None) -> None:
@@ -112,7 +172,7 @@ class Job:
         self.fraction, self.size = fraction, size
 
     def stopped(self) -> bool:
-        """True once nobody was waiting for it: it then ends, and anyone who still wants it must order it again."""
+        """True once nobody was waiting for it: it then ends, and anyone who still wants it must submit it again."""
         self._stopped = self._stopped or not self._waiting_visitors()
         return self._stopped
 
@@ -122,11 +182,11 @@ class Job:
             raise Cancelled("The computation was stopped: no open page was waiting for it.", "Open the page again.")
 
     def _waiting_visitors(self) -> set[str]:
-        now, longest = time.monotonic(), self._rules.forgotten()
+        now, longest = time.monotonic(), self._rules.longest_silence()
         return {who for (who, _), seen in list(self._seen.items()) if now - seen < longest}
 
     def belongs_to(self, who: str) -> bool:
-        """True while it takes up this visitor's place at the desk."""
+        """True while it takes up this visitor's place in the queue."""
         return self.owner == who != NOBODY and not self.stopped() and who in self._waiting_visitors()
 
     def finish(self, error: MhaVizError | None) -> None:
@@ -135,33 +195,47 @@ class Job:
         self._over.set()
 
 
-class _Order(NamedTuple, Generic[K]):
+def in_steps(steps: Callable[[], Steps[R]]) -> Callable[[Job], R]:
+    """The work of a job that is done in steps, between which it can be stopped."""
+
+    def work(job: Job) -> R:
+        def tell(done: float) -> None:
+            job.tell(done)
+            job.check()
+
+        job.check()
+        return completed(steps(), tell)
+
+    return work
+
+
+class _QueuedJob(NamedTuple, Generic[K, R]):
     key: K
     job: Job
-    work: Callable[[Job], None]
+    work: Callable[[Job], R]
 
 
-class Desk(Generic[K]):
-    """Orders by key, first come, first served, as many at a time as there are workers. An order that is stopped while
-    it waits leaves the desk at once."""
+class JobQueue(Generic[K, R]):
+    """Jobs by key, first come, first served, as many at a time as there are workers, and their ``results``. A job
+    that is stopped while it waits leaves the queue at once."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._changed = threading.Condition()  # guards the orders too
-        self._orders: list[_Order[K]] = []  # in the order of arrival, including those that run
-        self._failed: Shelf[K, Job] = Shelf(rules.places, lambda _: 1)
+        self._changed = threading.Condition()  # guards the jobs too
+        self.results = BoundedCache[K, R](rules.cached, rules.size, rules.at_rest)
+        self._entries: list[_QueuedJob[K, R]] = []  # in the order of arrival, including those that run
+        self._failed = BoundedCache[K, Job](rules.places, lambda _: 1)
         for _ in range(rules.workers):
             threading.Thread(target=self._serve, daemon=True, name=rules.one).start()
 
-    def order(self, key: K, name: str, work: Callable[[Job], None]) -> Job:
-        """Begin this work, or join the same work under way. ``work`` must end soon after ``job.stopped()`` and store
-        its result itself.
+    def submit(self, key: K, name: str, work: Callable[[Job], R]) -> Job:
+        """Begin this work, or join the same work under way. ``work`` must end soon after ``job.stopped()``.
 
-        Raises Busy if this visitor already has the allowed number of other orders, or if too many are waiting.
+        Raises Busy if this visitor already has the allowed number of other jobs, or if too many are waiting.
         """
         with self._changed:
             if self._rules.one_per_tab:
-                for other in self._orders:
+                for other in self._entries:
                     if other.key != key:
                         other.job.leave()
             self._drop_stopped()
@@ -169,45 +243,45 @@ class Desk(Generic[K]):
             if job is None:
                 self._check_place()
                 job = Job(self._rules, name, self._leave_stopped)
-                self._orders.append(_Order(key, job, work))
+                self._entries.append(_QueuedJob(key, job, work))
                 self._changed.notify()
             job.join()
             return job
 
     def _check_place(self) -> None:
         rules, who = self._rules, visitor()
-        live = [order.job for order in self._orders if not order.job.stopped()]
+        live = [entry.job for entry in self._entries if not entry.job.stopped()]
         mine = [job for job in live if job.belongs_to(who)]
-        if len(mine) >= rules.apiece():
+        if mine and not (rules.several_at_home and not catalog.hosted()):
             raise Busy(f"You already have a {rules.one} running: {mine[0].name}.", rules.stop)
         if len(live) >= rules.places:
             raise Busy(f"Too many {rules.many} are waiting on this server.", "Try again in a few minutes.")
 
     def under_way(self, key: K) -> Job | None:
-        """The order that runs or waits now and was not stopped, by any visitor."""
+        """The job that runs or waits now and was not stopped, by any visitor."""
         job = self._last(key)
         return None if job is None or job.stopped() else job
 
     def stopping(self, key: K) -> bool:
-        """True from the stop of an order until it has saved what it had done."""
+        """True from the stop of a job until it has saved what it had done."""
         job = self._last(key)
         return job is not None and job.stopped()
 
     def left(self, key: K) -> bool:
-        """True when this visitor stopped the last order of this kind."""
+        """True when this visitor stopped the last job of this kind."""
         job = self._last(key) or self.failed(key)
         return job is not None and job.left
 
     def _last(self, key: K) -> Job | None:
-        return next((order.job for order in reversed(list(self._orders)) if order.key == key), None)
+        return next((entry.job for entry in reversed(list(self._entries)) if entry.key == key), None)
 
     def before(self, job: Job) -> int:
-        """The number of orders ahead of this one."""
-        jobs = [order.job for order in list(self._orders)]
+        """The number of jobs ahead of this one."""
+        jobs = [entry.job for entry in list(self._entries)]
         return jobs.index(job) if job in jobs else 0
 
     def failed(self, key: K) -> Job | None:
-        """The last order under this key that failed, if it is still recorded."""
+        """The last job under this key that failed, if it is still recorded."""
         return self._failed.get(key)
 
     def _leave_stopped(self) -> None:
@@ -215,29 +289,29 @@ class Desk(Generic[K]):
             self._drop_stopped()
 
     def _drop_stopped(self) -> None:
-        """Remove the orders that were stopped while they waited."""
-        for order in [order for order in self._orders if not order.job.begun and order.job.stopped()]:
-            self._close(order, Cancelled(f"The {self._rules.one} was stopped before it began.", "Start it again."))
+        """Remove the jobs that were stopped while they waited."""
+        for entry in [entry for entry in self._entries if not entry.job.begun and entry.job.stopped()]:
+            self._close(entry, Cancelled(f"The {self._rules.one} was stopped before it began.", "Start it again."))
 
     def _serve(self) -> None:
         while True:
             self._run(self._next())
 
-    def _next(self) -> _Order[K]:
-        """The order that has waited longest, marked as begun; blocks until there is one."""
+    def _next(self) -> _QueuedJob[K, R]:
+        """The job that has waited longest, marked as begun; blocks until there is one."""
         with self._changed:
             while True:
                 self._drop_stopped()
-                order = next((order for order in self._orders if not order.job.begun), None)
-                if order is not None:
-                    order.job.begin()
-                    return order
+                entry = next((entry for entry in self._entries if not entry.job.begun), None)
+                if entry is not None:
+                    entry.job.begin()
+                    return entry
                 self._changed.wait()
 
-    def _run(self, order: _Order[K]) -> None:
+    def _run(self, entry: _QueuedJob[K, R]) -> None:
         error: MhaVizError | None = None
         try:
-            order.work(order.job)
+            self.results.put(entry.key, entry.work(entry.job))
         except MhaVizError as raised:
             error = raised
         except Exception as raised:  # a fault of the program or the machine: the page reports it, the server lives on
@@ -245,14 +319,28 @@ class Desk(Generic[K]):
             why = "" if catalog.hosted() else f": {type(raised).__name__}: {str(raised)[:200]}"
             error = self._rules.failure(f"The {self._rules.one} failed{why}.", "Try again.")
         with self._changed:
-            self._close(order, error)
+            self._close(entry, error)
 
-    def _close(self, order: _Order[K], error: MhaVizError | None) -> None:
-        """Remove an order from the desk."""
+    def _close(self, entry: _QueuedJob[K, R], error: MhaVizError | None) -> None:
+        """Remove a job from the queue."""
         if error is None:
-            self._failed.drop(order.key)
+            self._failed.drop(entry.key)
         else:
-            order.job.error = error
-            self._failed.put(order.key, order.job)
-        self._orders = [other for other in self._orders if other is not order]
-        order.job.finish(error)
+            entry.job.error = error
+            self._failed.put(entry.key, entry.job)
+        self._entries = [other for other in self._entries if other is not entry]
+        entry.job.finish(error)
+
+
+def _new_queue(kind: str) -> JobQueue[Any, Any]:
+    return JobQueue(KINDS[kind])
+
+
+QUEUES: Mapping[str, Once[JobQueue[Any, Any]]] = MappingProxyType(
+    {kind: Once(partial(_new_queue, kind)) for kind in KINDS}
+)
+
+
+def queue_of(kind: str) -> JobQueue[Any, Any]:
+    """This process's only queue of one of KINDS."""
+    return QUEUES[kind]()

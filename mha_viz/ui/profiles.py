@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from mha_viz.analysis.profile import Profile
 from mha_viz.files import assets as assets
 from mha_viz.models import catalog, hub
 from mha_viz.models.budget import PROFILES_SETTING, megabytes
@@ -55,6 +56,12 @@ def used(folder: Path) -> None:
     """Mark a profile as just used, so that others are deleted first."""
     with contextlib.suppress(OSError):  # read-only folder, in which nothing is deleted either
         os.utime(folder)
+
+
+def size(profile: Profile) -> int:
+    """The bytes of a profile in memory."""
+    tables = (*profile.tables.values(), *profile.untrained.values())
+    return sum(int(table.memory_usage(deep=True).sum()) for table in tables)
 
 
 def tidy(at_work: Path | None = None) -> None:

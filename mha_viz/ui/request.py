@@ -7,13 +7,13 @@ from contextlib import suppress
 from mha_viz.attention import Attention
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.packet import Start
+from mha_viz.figures.packet import OpenHead
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address, inference, tour
 from mha_viz.ui.address import Url, examples
-from mha_viz.ui.cache import ready
 from mha_viz.ui.components.sentence import sentence
+from mha_viz.ui.model_service import ready
 from mha_viz.ui.parts import guarded, message, sent, whole
 
 # ---- Input --------------------------------------------------------------------------------------------
@@ -129,23 +129,23 @@ def open_on_first_view() -> dict[str, str]:
     return {}
 
 
-def opened_first(what: Url, attention: Attention) -> Start:
+def opened_first(what: Url, attention: Attention) -> OpenHead:
     """What is open if the URL names no head."""
     if QUANTITIES[attention.quantity].of_layers:  # one map per layer; the last one covers all layers
-        return Start(f"L{attention.layers - 1}H0")
+        return OpenHead(f"L{attention.layers - 1}H0")
     case = what.where.case
     if case and not attention.is_cross and case.head in attention.every_head():
         places = (place for place, token in enumerate(attention.text.tokens) if token.word == case.word)
         place = next(places, None)
-        return Start(str(case.head), None if place is None else f"{case.axis}{place}")
+        return OpenHead(str(case.head), None if place is None else f"{case.axis}{place}")
     return _opened_first(what, attention.model)
 
 
-def _opened_first(what: Url, model: str) -> Start:
+def _opened_first(what: Url, model: str) -> OpenHead:
     if model != catalog.DEFAULT:
-        return Start()
+        return OpenHead()
     example = _example(what)
-    return Start(example.get("head", "L3H1"), None if hides_an_answer(what, model) else example.get("pin"))
+    return OpenHead(example.get("head", "L3H1"), None if hides_an_answer(what, model) else example.get("pin"))
 
 
 def hides_an_answer(what: Url, model: str) -> bool:

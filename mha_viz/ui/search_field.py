@@ -18,14 +18,14 @@ from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.text import clean
-from mha_viz.ui import address, head_search, navigation, two_stacks
+from mha_viz.ui import address, head_search, navigation, studies, two_stacks
 from mha_viz.ui.address import Url
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import office, ready
 from mha_viz.ui.components.search import search
 from mha_viz.ui.head_search import Group, HeadAnswer
+from mha_viz.ui.model_service import model_service, ready
 from mha_viz.ui.parts import guarded, message, sent, whole
-from mha_viz.ui.studies import given, studies
+from mha_viz.ui.studies import given
 
 KEY = "search"
 LONGEST = 80  # the most characters of a query
@@ -36,7 +36,7 @@ _QUERY, _CHOICE, _COUNT = "search_query", "search_choice", "search_count"
 
 
 @st.fragment
-def show(here: str) -> None:
+def show_search_field(here: str) -> None:
     """The search field on the page called ``here``, with the answers to the last query."""
     chosen = st.session_state.pop(_CHOICE, None)
     if isinstance(chosen, HeadAnswer):
@@ -100,7 +100,7 @@ def answer_groups(typed: str) -> list[Group]:
     raises, and Busy."""
     what = address.url()
     model = catalog.resolve(what.where.model) if what.where.model else catalog.default()
-    findings = studies().roles(model)
+    findings = studies.roles(model)
     heads = head_search.named(typed)
     if heads:
         return head_search.of_names(typed, heads, lambda head: _exists(head, model), findings)
@@ -120,7 +120,7 @@ def _tables(model: catalog.Model) -> Callable[[str], Any]:
         if model.kind in ("bundled", "own"):
             evidence = given(model.name)
             return evidence.table(name) if evidence else None
-        profile = studies().profile(model, built_in().digest)
+        profile = studies.profile(model, built_in().digest)
         return profile.tables.get(name) if profile else None
 
     return table
@@ -136,9 +136,9 @@ def _linked(typed: str, model: catalog.Model, what: Url) -> Group | None:
 
 def _reading(model: catalog.Model, what: Url) -> Attention:
     request = Request(model.name, what.text, what.where.pair)
-    if not (office().has_reading(request) or ready(model)):
+    if not (model_service().has_reading(request) or ready(model)):
         request = replace(request, model=catalog.default().name)  # whose picture is shown meanwhile
-    future = office().cached(verbs.read, two_stacks.of_part(request, what.where))
+    future = model_service().cached(verbs.read, two_stacks.of_part(request, what.where))
     try:
         return future.result(PATIENCE)
     except NotYet:

@@ -1,7 +1,6 @@
 """Profiles for the app: shipped ones, those measured on this server, and the measuring itself.
 
-Files are read and models are measured in child processes. One study runs at a time; visitors who ask for the same one
-share it, and a study that no open session polls any more stops. Unfinished sums are stored in a folder, so that a
+Files are read and models are measured in child processes. Unfinished sums are stored in a folder, so that a
 stopped study can continue; finished profiles are stored too, so that they survive a restart of the server.
 """
 
@@ -13,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,53 +23,31 @@ from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpting import read_excerpts
 from mha_viz.corpus.excerpts import Span
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.corpus.uploads import NEUTRAL, Source, words
-from mha_viz.errors import Cancelled, CorpusError, ExportError, MhaVizError, ModelUnreachable, StudyFailed
+from mha_viz.corpus.uploads import NEUTRAL, StudyCorpus, words
+from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.process import apart
+from mha_viz.process.messages import size_of
+from mha_viz.process.steps import Steps, each, ranges
 from mha_viz.quotes import series
 from mha_viz.reader import verbs
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.cache import office
-from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.caches import BoundedCache, Once, lasting
+from mha_viz.ui.jobs import Job, queue_of
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.profiles import tidy
-from mha_viz.ui.shelves import Once, Shelf, lasting
+from mha_viz.ui.study_progress import Task
 
 CHILD = "mha_viz.study.child"
 AT_A_TIME = 50  # built-in sentences that are read without a pause
-CACHE_BYTES = 200_000_000  # in memory, for each kind of object
-UNWRITTEN_BYTES = 20_000_000  # of profiles that could not be written to the disk, when all visitors have left
+CACHE_BYTES = 200_000_000  # of profiles that could not be written to the disk…
+UNWRITTEN_BYTES = 20_000_000  # …and when all visitors have left
 SOURCE_BYTES = 60_000_000  # of uploaded files
 BYTES_OF_WORD = 500  # per annotated word in memory
 MOST_WORDS = 100_000  # in a study on a public server
 GRACE = 20.0  # seconds in which a stopped study can save its sums
-HIDDEN = 75.0  # seconds without polling after which a visitor counts as gone: a hidden tab polls once a minute
-AT_HOME = 600.0  # the same on one's own machine, where other pages may be open meanwhile
-STUDIES = Rules(
-    one="study",
-    many="studies",
-    stop="Stop it on the Roles page, or wait until it is done.",
-    places=8,
-    forgotten=lambda: HIDDEN if catalog.hosted() else AT_HOME,
-    failure=StudyFailed,
-)
-FILES = Rules(
-    one="file",
-    many="files",
-    stop="Wait until it is read, then choose this one again.",
-    places=16,
-    forgotten=lambda: 5.0,
-    workers=2,
-    one_per_tab=True,
-)
-POINTERS = Rules(
-    one="reading of the built-in sentences",
-    many="readings of the built-in sentences",
-    stop="Stop it in the card of its head, or wait until it is done.",
-    one_per_tab=True,
-)
 READY = 16  # Evidence objects whose roles and baselines stay computed
 GIVEN = ("ewt", "gum", "gap", "grammar")  # shipped profiles, in the order in which a table is looked for in them
 
@@ -85,7 +63,7 @@ class Evidence(NamedTuple):
         return next((p.tables[name] for p in self.profiles if name in p.tables and len(p.tables[name])), None)
 
     def source(self, name: str) -> Profile | None:
-        """The profile from which :meth:`table` takes a table."""
+        """The profile from which :func:`table` takes a table."""
         return next((p for p in self.profiles if name in p.tables and len(p.tables[name])), None)
 
     def findings(self) -> tuple[Finding, ...]:
@@ -143,10 +121,10 @@ def _folders(above: Path) -> list[Path]:
     return [path for path in above.iterdir() if path.is_dir()] if above.is_dir() else []
 
 
-def sentences_given() -> Source:
+def sentences_given() -> StudyCorpus:
     """The built-in sentences as a corpus to be measured."""
     corpus = built_in()
-    return Source("the built-in sentences", corpus.digest, words(corpus))
+    return StudyCorpus("the built-in sentences", corpus.digest, words(corpus))
 
 
 class Unwritten(NamedTuple):
@@ -156,183 +134,188 @@ class Unwritten(NamedTuple):
     error: MhaVizError
 
 
-class Studies:
-    """The process-wide desks: one that reads files, one that measures models over them, and one that finds where heads
-    point in the built-in sentences. After all visitors have left, profiles are read from the disk again."""
+class _Stored:
+    """What this server holds besides results: profiles that the disk did not take, and of measured files their words
+    and some sentences, until all visitors have left."""
 
     def __init__(self) -> None:
         tidy()
-        self._desk: Desk[str] = Desk(STUDIES)
-        self._reading: Desk[str] = Desk(FILES)
-        self._pointing: Desk[str] = Desk(POINTERS)
-        self._profiles: Shelf[str, Profile] = Shelf(CACHE_BYTES, _size)
-        self._unwritten: Shelf[str, Unwritten] = Shelf(CACHE_BYTES, lambda one: _size(one.profile), UNWRITTEN_BYTES)
-        self._pointers: Shelf[str, Any] = Shelf(CACHE_BYTES, lambda every: sum(p.row.nbytes * 2 for p in every if p))
-        self._sources: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
-        self._measured: Shelf[str, Source] = Shelf(SOURCE_BYTES, lambda source: len(source.data) + 1000)
-        self._excerpts: Shelf[str, Mapping[Span, Sentence]] = Shelf(
+        self.unwritten = BoundedCache[str, Unwritten](
+            CACHE_BYTES, lambda one: profiles.size(one.profile), UNWRITTEN_BYTES
+        )
+        self.measured = BoundedCache[str, StudyCorpus](SOURCE_BYTES, size_of)
+        self.excerpts = BoundedCache[str, Mapping[Span, Sentence]](
             SOURCE_BYTES, lambda sentences: 1000 + sum(BYTES_OF_WORD * len(s.words) for s in sentences.values())
         )
 
-    # ---- Files ----------------------------------------------------------------------------------------------
 
-    def source(self, data: bytes, name: str) -> Source | None:
-        """What is known about this file, if it was read a moment ago. Raises the CorpusError that reading it raised."""
-        key = _of_file(data, name)
-        source, failed = self._sources.get(key), self._reading.failed(key)
-        if source is None and failed is not None and isinstance(failed.error, CorpusError):
-            raise failed.error
-        return source
+stored = Once(_Stored)
 
-    def read(self, data: bytes, name: str) -> Job:
-        """Begin to read a file, or join the reading that is under way; afterwards :meth:`source` returns it. Raises
-        Busy."""
-        key = _of_file(data, name)
 
-        def work(job: Job) -> None:
-            self._sources.put(key, uploads.read_apart(data, name, job.stopped))
+# ---- Files ----------------------------------------------------------------------------------------------
 
-        return self._reading.order(key, name, work)
 
-    # ---- Profiles -------------------------------------------------------------------------------------------
+def source(data: bytes, name: str) -> StudyCorpus | None:
+    """What is known about this file, if it was read a moment ago. Raises the CorpusError that reading it raised."""
+    key = _of_file(data, name)
+    source, failed = queue_of("file").results.get(key), queue_of("file").failed(key)
+    if source is None and failed is not None and isinstance(failed.error, CorpusError):
+        raise failed.error
+    return source
 
-    def profile(self, model: catalog.Model, digest: str) -> Profile | None:
-        """The profile of a model on the corpus with this digest, if it was measured."""
-        key = profiles.key(model, digest)
-        folder, unwritten = profiles.home() / key, self._unwritten.get(key)
-        profile = unwritten.profile if unwritten else self._profiles.get(key)
-        if profile is None and (folder / FACTS).is_file():
-            try:
-                profile = self._profiles.put(key, read_profile(folder))
-            except MhaVizError:  # damaged or of an older version: measured again on request
-                return None
-        if profile is not None:
-            profiles.used(folder)
-        return profile
 
-    def unkept(self, model: catalog.Model, digest: str) -> MhaVizError | None:
-        """Why a profile could not be written to the disk, if so; it is then only in memory."""
-        unwritten = self._unwritten.get(profiles.key(model, digest))
-        return unwritten.error if unwritten else None
+def read(data: bytes, name: str) -> Job:
+    """Begin to read a file, or join the reading that is under way; afterwards :func:`source` returns it. Raises
+    Busy."""
+    key = _of_file(data, name)
+    return queue_of("file").submit(key, name, lambda job: uploads.read_apart(data, name, job.stopped))
 
-    def roles(self, model: catalog.Model) -> tuple[Finding, ...]:
-        """The roles of a model's heads, if they are known; read without pandas or torch."""
-        if model.kind in ("bundled", "own"):
-            return given_roles(model.name)
-        folder = profiles.home() / profiles.key(model, built_in().digest)
+
+# ---- Profiles -------------------------------------------------------------------------------------------
+
+
+def profile(model: catalog.Model, digest: str) -> Profile | None:
+    """The profile of a model on the corpus with this digest, if it was measured."""
+    key = profiles.key(model, digest)
+    folder, unwritten = profiles.home() / key, stored().unwritten.get(key)
+    profile = unwritten.profile if unwritten else queue_of("study").results.get(key)
+    if profile is None and (folder / FACTS).is_file():
         try:
-            return read_findings(folder) if (folder / FACTS).is_file() else ()
-        except MhaVizError:
-            return ()
+            profile = queue_of("study").results.put(key, read_profile(folder))
+        except MhaVizError:  # damaged or of an older version: measured again on request
+            return None
+    if profile is not None:
+        profiles.used(folder)
+    return profile
 
-    def is_measured(self, model: catalog.Model) -> bool:
-        """Whether the roles of a model's heads are known."""
-        if model.kind in ("bundled", "own"):
-            return bool(given_corpora(model.name))
-        return (profiles.home() / profiles.key(model, built_in().digest) / FACTS).is_file()
 
-    def measured_on(self, model: catalog.Model) -> tuple[str, ...]:
-        """The corpora that :meth:`roles` was measured on."""
-        named = given_corpora(model.name) if model.kind in ("bundled", "own") else ()
-        return named or ("the built-in sentences",)
+def unkept(model: catalog.Model, digest: str) -> MhaVizError | None:
+    """Why a profile could not be written to the disk, if so; it is then only in memory."""
+    unwritten = stored().unwritten.get(profiles.key(model, digest))
+    return unwritten.error if unwritten else None
 
-    # ---- Measuring ------------------------------------------------------------------------------------------
 
-    def start(self, model: catalog.Model, source: Source) -> Job:
-        """Begin a study, or join the same one under way.
+def roles(model: catalog.Model) -> tuple[Finding, ...]:
+    """The roles of a model's heads, if they are known; read without pandas or torch."""
+    if model.kind in ("bundled", "own"):
+        return given_roles(model.name)
+    folder = profiles.home() / profiles.key(model, built_in().digest)
+    try:
+        return read_findings(folder) if (folder / FACTS).is_file() else ()
+    except MhaVizError:
+        return ()
 
-        Raises CorpusError for more words than a public server measures, and Busy if this visitor has another study or
-        too many are waiting.
-        """
-        if catalog.hosted() and source.words > MOST_WORDS:
-            raise CorpusError(
-                f"This file has {source.words:,} words; this server measures at most {MOST_WORDS:,}.",
-                "Split it, or measure it on your own machine: mha-viz profile.",
-            )
-        key = profiles.key(model, source.digest)
-        job = self._desk.order(key, f"{model.label} on {source.name}", partial(self._measure, key, model, source))
-        self._measured.put(key, source._replace(name=NEUTRAL) if source.data else source)
-        return job
 
-    def under_way(self, model: catalog.Model, digest: str) -> Job | None:
-        """The study of a model on a corpus that runs or waits now, ordered by any visitor."""
-        return self._desk.under_way(profiles.key(model, digest))
+def is_measured(model: catalog.Model) -> bool:
+    """Whether the roles of a model's heads are known."""
+    if model.kind in ("bundled", "own"):
+        return bool(given_corpora(model.name))
+    return (profiles.home() / profiles.key(model, built_in().digest) / FACTS).is_file()
 
-    def before(self, study: Job) -> int:
-        """The number of studies ahead of this one."""
-        return self._desk.before(study)
 
-    def stopping(self, model: catalog.Model, digest: str) -> bool:
-        """True from the stop of a study until its sums are saved."""
-        return self._desk.stopping(profiles.key(model, digest))
+def measured_on(model: catalog.Model) -> tuple[str, ...]:
+    """The corpora that :func:`roles` was measured on."""
+    named = given_corpora(model.name) if model.kind in ("bundled", "own") else ()
+    return named or ("the built-in sentences",)
 
-    def failed(self, model: catalog.Model, digest: str) -> tuple[MhaVizError, Source] | None:
-        """Why the last study of a model on a corpus failed, if it did, and the corpus to start it again with. An
-        uploaded file comes without its name, which only the visitor who uploaded it may see."""
-        key = profiles.key(model, digest)
-        job, source = self._desk.failed(key), self._measured.get(key)
-        return (job.error, source) if job and job.error and source else None
 
-    def _measure(self, key: str, model: catalog.Model, source: Source, job: Job) -> None:
-        folder = hub.local_folder(model)
-        if folder is None:
-            raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
-        sums = profiles.made(profiles.home() / key)
-        tidy(sums)
-        order = {
-            "folder": str(folder),
-            "name": model.name,
-            "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
-            "sums": str(sums) if sums else None,
-            "data": source.data,
-        }
-        bounds = _bounds(folder)._replace(writable=(str(sums),) if sums else ())
-        profile = profile_of(apart.run(CHILD, order, bounds, job.tell, cancelled=job.stopped))
-        self._profiles.put(key, profile)
+# ---- Measuring ------------------------------------------------------------------------------------------
+
+
+def start(model: catalog.Model, source: StudyCorpus) -> Job:
+    """Begin a study, or join the same one under way.
+
+    Raises CorpusError for more words than a public server measures, and Busy if this visitor has another study or
+    too many are waiting.
+    """
+    if catalog.hosted() and source.words > MOST_WORDS:
+        raise CorpusError(
+            f"This file has {source.words:,} words; this server measures at most {MOST_WORDS:,}.",
+            "Split it, or measure it on your own machine: mha-viz profile.",
+        )
+    key = profiles.key(model, source.digest)
+    job = queue_of("study").submit(key, f"{model.label} on {source.name}", partial(_measure, key, model, source))
+    stored().measured.put(key, source._replace(name=NEUTRAL) if source.data else source)
+    return job
+
+
+def under_way(model: catalog.Model, digest: str) -> Job | None:
+    """The study of a model on a corpus that runs or waits now, submitted by any visitor."""
+    return queue_of("study").under_way(profiles.key(model, digest))
+
+
+def stopping(model: catalog.Model, digest: str) -> bool:
+    """True from the stop of a study until its sums are saved."""
+    return queue_of("study").stopping(profiles.key(model, digest))
+
+
+def failed(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyCorpus] | None:
+    """Why the last study of a model on a corpus failed, if it did, and the corpus to start it again with. An
+    uploaded file comes without its name, which only the visitor who uploaded it may see."""
+    key = profiles.key(model, digest)
+    job, source = queue_of("study").failed(key), stored().measured.get(key)
+    return (job.error, source) if job and job.error and source else None
+
+
+def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> Profile:
+    folder = hub.local_folder(model)
+    if folder is None:
+        raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
+    sums = profiles.made(profiles.home() / key)
+    tidy(sums)
+    order = {
+        "folder": str(folder),
+        "name": model.name,
+        "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
+        "sums": str(sums) if sums else None,
+        "data": source.data,
+    }
+    bounds = _bounds(folder)._replace(writable=(str(sums),) if sums else ())
+    profile = profile_of(apart.run(CHILD, order, bounds, job.tell, cancelled=job.stopped))
+    try:
         if sums is None:
-            self._unwritten.put(key, Unwritten(profile, ExportError("The folder of profiles cannot be written.")))
-            return
-        try:
-            profile.write(sums)
-            self._unwritten.drop(key)
-        except ExportError as error:
-            self._unwritten.put(key, Unwritten(profile, error))
-        tidy(sums)
+            raise ExportError("The folder of profiles cannot be written.")
+        profile.write(sums)
+        stored().unwritten.drop(key)
+    except ExportError as error:
+        stored().unwritten.put(key, Unwritten(profile, error))
+    tidy(sums)
+    return profile
 
-    def excerpts(self, model: catalog.Model, digest: str, spans: Sequence[Span]) -> Mapping[Span, Sentence]:
-        """Sentences of an uploaded file. The caller must make sure that the visitor has that file. Empty if the file is
-        no longer here. Raises CorpusError."""
-        key = profiles.key(model, digest)
-        source, sentences = self.source_measured(model, digest), self._excerpts.get(key)
-        if sentences is None and source is not None:
-            sentences = self._excerpts.put(key, read_excerpts(source.data, spans))
-        return sentences or {}
 
-    def source_measured(self, model: catalog.Model, digest: str) -> Source | None:
-        """An uploaded and measured file, without its name, as long as it is here; only for visitors who have that
-        file."""
-        source = self._measured.get(profiles.key(model, digest))
-        return source if source is not None and source.data else None
+def excerpts(model: catalog.Model, digest: str, spans: Sequence[Span]) -> Mapping[Span, Sentence]:
+    """Sentences of an uploaded file. The caller must make sure that the visitor has that file. Empty if the file is
+    no longer here. Raises CorpusError."""
+    key = profiles.key(model, digest)
+    source, sentences = source_measured(model, digest), stored().excerpts.get(key)
+    if sentences is None and source is not None:
+        sentences = stored().excerpts.put(key, read_excerpts(source.data, spans))
+    return sentences or {}
 
-    # ---- Where heads point ----------------------------------------------------------------------------------
 
-    def pointers(self, model: catalog.Model) -> tuple[Pointers | None, ...] | None:
-        """Where every head points in every sentence of the built-in corpus, if that was read a moment ago."""
-        return self._pointers.get(profiles.key(model, built_in().digest))
+def source_measured(model: catalog.Model, digest: str) -> StudyCorpus | None:
+    """An uploaded and measured file, without its name, as long as it is here; only for visitors who have that
+    file."""
+    source = stored().measured.get(profiles.key(model, digest))
+    return source if source is not None and source.data else None
 
-    def point(self, model: catalog.Model) -> Job:
-        """Begin to read the built-in sentences, or join the reading under way; afterwards :meth:`pointers` returns the
-        result. Raises Busy."""
-        key = profiles.key(model, built_in().digest)
 
-        def work(job: Job) -> None:
-            self._pointers.put(key, _pointed(model, job))
+# ---- Where heads point ----------------------------------------------------------------------------------
 
-        return self._pointing.order(key, model.label, work)
 
-    def pointing_left(self, model: catalog.Model) -> bool:
-        """True if this visitor stopped the last reading of the built-in sentences."""
-        return self._pointing.left(profiles.key(model, built_in().digest))
+def pointing(model: catalog.Model) -> Task[tuple[Pointers | None, ...]]:
+    """The task of finding where every head points in every sentence of the built-in corpus."""
+    key, words = profiles.key(model, built_in().digest), "Reading the built-in sentences"
+    return Task("pointers", key, model.label, words, lambda: pointed(model))
+
+
+def pointed(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
+    """Read the built-in sentences, a few at a time, so that other readings wait for at most one batch."""
+    sentences = ranges(0, len(built_in().sentences), AT_A_TIME)
+    parts = yield from each(
+        sentences, lambda some: model_service().ask(verbs.point, model.name, some.start, some.stop).result()
+    )
+    return tuple(chain.from_iterable(parts))
 
 
 def _bounds(folder: Path) -> apart.Bounds:
@@ -354,25 +337,3 @@ def _bounds(folder: Path) -> apart.Bounds:
 
 def _of_file(data: bytes, name: str) -> str:
     return hashlib.sha256(data).hexdigest() + name
-
-
-def _pointed(model: catalog.Model, job: Job) -> tuple[Pointers | None, ...]:
-    """Read a few sentences at a time, so that other readings wait for at most one batch. Raises Cancelled."""
-    count, pointers = len(built_in().sentences), list[Pointers | None]()
-    for first in range(0, count, AT_A_TIME):
-        if job.stopped():
-            raise Cancelled("The reading of the built-in sentences was stopped.", "Open the head again.")
-        pointers += office().ask(verbs.point, model.name, first, first + AT_A_TIME).result()
-        job.tell(len(pointers) / count)
-    return tuple(pointers)
-
-
-@Once
-def studies() -> Studies:
-    """The only desk of this process."""
-    return Studies()
-
-
-def _size(profile: Profile) -> int:
-    tables = (*profile.tables.values(), *profile.untrained.values())
-    return sum(int(table.memory_usage(deep=True).sum()) for table in tables)

@@ -3,43 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import streamlit as st
 
 from mha_viz.errors import Cancelled
 from mha_viz.numerals import done, duration
-from mha_viz.ui.jobs import Desk, Job
+from mha_viz.process.steps import Steps
+from mha_viz.ui.jobs import Job, in_steps, queue_of
 from mha_viz.ui.parts import complain, guarded, remark
 
 SOON = 0.4  # seconds between two polls
-K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
-class StudyOrder(NamedTuple, Generic[K]):
-    """What is ordered at a desk, with its key and name; ``widget`` ends the keys of its buttons."""
+class Task(NamedTuple, Generic[R]):
+    """Work of one of ``jobs.KINDS`` in steps, by its key; ``name`` says what it is about, ``words`` what is done
+    meanwhile."""
 
-    key: K
+    kind: str
+    key: Hashable
     name: str
-    work: Callable[[Job], None]
-    widget: str
+    words: str
+    steps: Callable[[], Steps[R]]
+
+    def stored(self) -> R | None:
+        """The result, if it is cached."""
+        result: R | None = queue_of(self.kind).results.get(self.key)
+        return result
+
+    def begin(self) -> Job:
+        """Begin the work, or join it. Raises Busy."""
+        return queue_of(self.kind).submit(self.key, self.name, in_steps(self.steps))
+
+    @property
+    def left(self) -> bool:
+        """True if this visitor stopped it."""
+        return queue_of(self.kind).left(self.key)
 
 
-def ordered(desk: Desk[K], order: StudyOrder[K], words: str, result: Callable[[], R | None]) -> R:
-    """The result of the order's job, as from :func:`result_of`. A visitor who stopped it gets a button to continue it.
-    Raises what the work raises, Busy, and Cancelled if it was stopped."""
-    begin = partial(desk.order, order.key, order.name, order.work)
-    if desk.left(order.key):
-        st.button("Continue", key=f"go_on_{order.widget}", on_click=_go_on, args=(begin,))
+def outcome(task: Task[R], widget: str = "") -> R:
+    """The result of a task, from the cache or as from :func:`result_of`; ``widget`` ends the keys of its buttons. A
+    visitor who stopped it gets a button to continue it. Raises what the work raises, Busy, and Cancelled if it was
+    stopped."""
+    result, end = task.stored(), widget or task.kind
+    if result is not None:
+        return result
+    if task.left:
+        st.button("Continue", key=f"go_on_{end}", on_click=go_on, args=(task,))
         raise Cancelled("You stopped this.")
-    return result_of(begin(), words, f"stop_{order.widget}", result)
+    return result_of(task.begin(), task.words, f"stop_{end}", task.stored)
 
 
 @guarded()
-def _go_on(order: Callable[[], Job]) -> None:
-    order()
+def go_on(task: Task[Any]) -> None:
+    """Begin a task at the press of a button."""
+    task.begin()
 
 
 def result_of(job: Job, words: str, stop_key: str, result: Callable[[], R | None]) -> R:

@@ -59,7 +59,7 @@ def link(pages: Sequence[Any], here: Any) -> None:
             _to(pages, here, 1, "Tour" if url else ":primary[New here?] :primary[A tour in six steps]", "first")
 
 
-def show(pages: Sequence[Any], here: Any) -> None:
+def show_tour(pages: Sequence[Any], here: Any) -> None:
     """The step in the URL, with buttons for the next and the previous step and for leaving; on another page, the way
     back to the step's page."""
     url = address.now()

@@ -2,7 +2,7 @@
 
 The key is made from the address of the connection and the token in Streamlit's XSRF cookie, which every browser gets
 with its first page. A class behind one address, or everybody behind one proxy, therefore counts as one visitor per
-browser. This is for fairness and not for security: a program can make up tokens, so every desk also has a limited
+browser. This is for fairness and not for security: a program can make up tokens, so every queue also has a limited
 number of places.
 """
 

@@ -14,7 +14,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import CellPicture, Curve, Mark, Rect, Text, moved
 from mha_viz.figure import pin_for
-from mha_viz.figures.compare import plates_of
+from mha_viz.figures.compare import drawings_of
 from mha_viz.figures.correspondence import Panel, held_by_panels
 from mha_viz.figures.difference import difference_matrix, signed
 from mha_viz.figures.grid import grid_marks
@@ -167,9 +167,9 @@ def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dic
     held = held_by_panels(panels, view, pin_of, diff)
     case: dict[str, Any] = {"view": asdict(view), "at": pin_of, "diff": diff}
     for kind, above in (("heatmap", 0), ("links", 2)):  # the names of the columns are outside the canvas
-        plates = plates_of(panels, held, view, kind, WIDTH, LIGHT, largest=44)  # type: ignore[arg-type]
+        drawings = drawings_of(panels, held, view, kind, WIDTH, LIGHT, largest=44)  # type: ignore[arg-type]
         down = -TOP if kind == "links" else 0
-        case[kind] = [[as_dict(m) for m in moved(plate.marks[above:], 0, down)] for plate in plates]
+        case[kind] = [[as_dict(m) for m in moved(drawing.marks[above:], 0, down)] for drawing in drawings]
     if diff is not None:
         two = [panels[i] for i in diff]
         subtracted = signed(two[0], two[1], view)

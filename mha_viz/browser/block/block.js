@@ -36,12 +36,12 @@ const arrow = () => make("span", { class: "arrow", "aria-hidden": "true" }, "→
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: BlockData) => void }} */
 export function block(root, send) {
-  return { show: (data) => show(root, send, data) };
+  return { show: (data) => drawBlock(root, send, data) };
 }
 
 // Redrawn on each change; the keyboard focus stays where it was.
 /** @type {(root: HTMLElement, send: Send, data: BlockData) => void} */
-function show(root, send, data) {
+function drawBlock(root, send, data) {
   const order = () => [...root.querySelectorAll("button")];
   const { activeElement } = /** @type {Document | ShadowRoot} */ (root.getRootNode());
   const at = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));

@@ -10,7 +10,7 @@ import { unpackPanels } from "./set.js";
 import { held, pinAt } from "./spots.js";
 import { drawTable } from "./tables.js";
 import { encodeTogether, parseTogether } from "./together.js";
-import { Tray } from "./tray.js";
+import { Comparison } from "./comparison.js";
 /** @import { Parts } from "../dom.js" */
 /** @import { Unit } from "../geometry.js" */
 /** @import { ShownHead } from "../links.js" */
@@ -28,7 +28,7 @@ import { Tray } from "./tray.js";
  * @property {Panels} set
  * @property {{ key: string, units: Unit[][], columns: Unit[][], heads: ShownHead[], top: number, standing:
  *   Record<string, ([number, number] | null)[]>, diff: DrawnDifference | Refusal | null }} derived
- * @property {Tray} tray
+ * @property {Comparison} comparison
  * @property {number} frame
  * @property {Look} look
  * @property {Stage<PanelsView>} stage
@@ -55,15 +55,15 @@ export function compare(root, send, locate = () => window.location.search) {
   app.part = page({
     change: (fields, delay) => app.stage.change(fields, delay),
     subtract: (ofSecond) => subtract(app, ofSecond),
-    edit: (change) => app.tray.edit(app.set, change),
+    edit: (change) => app.comparison.edit(app.set, change),
     table: () => drawTable(app),
   });
-  app.tray = new Tray(send, app.stage, (words) => {
+  app.comparison = new Comparison(send, app.stage, (words) => {
     app.part.announcement.textContent = words;
   });
   root.replaceChildren(app.part.all);
   listenToDifference(app);
-  return { show: (bytes) => show(app, bytes), stop: () => stop(app) };
+  return { show: (bytes) => drawPanels(app, bytes), stop: () => stop(app) };
 }
 
 /** @type {(app: CompareApp) => Drawing<PanelsView>} */
@@ -122,20 +122,22 @@ function hint({ panels, editable }) {
 // ---- Data from the server -------------------------------------------------------------------------------------
 
 /** @type {(app: CompareApp, bytes: Uint8Array) => void} */
-function show(app, bytes) {
+function drawPanels(app, bytes) {
   const next = unpackPanels(bytes);
   const isSame = app.set?.key === next.key;
   if (!isSame) arrive(app, next);
   draw(app);
-  if (!isSame) app.tray.settle(app.set, app.part.panels);
+  if (!isSame) app.comparison.settle(app.set, app.part.panels);
 }
 
 /** @type {(app: CompareApp, next: Panels) => void} */
 function arrive(app, next) {
-  const { part, stage, tray } = app;
+  const { part, stage, comparison } = app;
   Object.assign(app, { set: next, derived: null });
-  stage.adopt(tray.viewOf(next));
-  part.panels = next.panels.map((_, index) => panelOf(next, index, { edit: (change) => tray.edit(next, change) }));
+  stage.adopt(comparison.viewOf(next));
+  part.panels = next.panels.map((_, index) =>
+    panelOf(next, index, { edit: (change) => comparison.edit(next, change) }),
+  );
   part.panels.forEach((panel, index) => listenTo(app, panel, index));
   part.sheet.replaceChildren(...part.panels.map((panel) => panel.all));
 }

@@ -4,7 +4,7 @@ import { heatmapSpotAt } from "../layouts.js";
 import { inNats, number, signed } from "../numerals.js";
 import { pointOn } from "../stage.js";
 import { entry } from "./parts.js";
-import { drawPlate } from "./plate.js";
+import { drawCanvasPair } from "./canvas_pair.js";
 import { allSay, amount, bold, differenceSays, softly } from "./says.js";
 import { spotIn } from "./spots.js";
 import { difference, largest, signedShades, toldApart } from "./together.js";
@@ -140,7 +140,7 @@ export function refreshDifference(app, spot, all) {
   const scene = { rows: result.rows, cols: result.cols, head: result.head, focus: null };
   const width = all ? Math.min(680, part.map.box.clientWidth - 12) : 0;
   const size = { width, height: Math.max(380, look.height), most: 0 };
-  drawPlate(part.map, scene, focus, all, { ...look, colours: look.signedColours, label: undefined, ...size });
+  drawCanvasPair(part.map, scene, focus, all, { ...look, colours: look.signedColours, label: undefined, ...size });
   part.diffSays.replaceChildren(...differenceSays(app, here));
   part.map.canvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
   markEntries(part.list, result, focus);

@@ -9,7 +9,7 @@ import { pointOn, reveal } from "../stage.js";
 import { isShare } from "../view.js";
 import { hiddenNote } from "../words.js";
 import { refreshDifference, subtracted } from "./difference.js";
-import { drawPlate } from "./plate.js";
+import { drawCanvasPair } from "./canvas_pair.js";
 import { allSay, panelSays } from "./says.js";
 import { nameOf, readingOf } from "./set.js";
 import { spotIn } from "./spots.js";
@@ -113,7 +113,7 @@ function drawPanel(app, panel, index, here, all) {
   const [rows, cols] = [derived.units[reading], derived.columns[reading]];
   const [head, focus] = [derived.heads[index], here?.missing ? null : here];
   const links = view.as === "links" ? { heads: [head] } : {};
-  drawPlate(panel, { rows, cols, head, ...links, focus: null }, focus, all, look);
+  drawCanvasPair(panel, { rows, cols, head, ...links, focus: null }, focus, all, look);
   panel.says.replaceChildren(...panelSays(app, index, here));
   panel.says.classList.toggle("rest", !here);
   const note = view.special === "keep" ? "" : hiddenNote(head, { rows }, focus, view, readingOf(set, index));

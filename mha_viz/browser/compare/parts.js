@@ -3,14 +3,14 @@ import { SPECIALS, UNITS, begin, choice, linksChoice, segments } from "../contro
 import { make, typedText } from "../dom.js";
 import { keysOf } from "../reading.js";
 import { defaultsFor } from "../view.js";
-import { plate } from "./plate.js";
+import { canvasPair } from "./canvas_pair.js";
 import { nameOf, readingOf, sideOf } from "./set.js";
 import { START, areAlike, called, sameText, startOf } from "./together.js";
 import { icon, toolbar } from "./tools.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Children, Parts } from "../dom.js" */
 /** @import { Setting } from "../view.js" */
-/** @import { Plate } from "./plate.js" */
+/** @import { CanvasPair } from "./canvas_pair.js" */
 /** @import { Panels, Sides } from "./set.js" */
 /** @import { PanelsView } from "./together.js" */
 
@@ -24,7 +24,7 @@ import { icon, toolbar } from "./tools.js";
  * @property {HTMLElement} [rename]
  * @property {string} drawn
  */
-/** @typedef {Plate & PanelPartFields} PanelPart */
+/** @typedef {CanvasPair & PanelPartFields} PanelPart */
 
 const AS = [
   ["heatmap", "heatmap"],
@@ -147,7 +147,7 @@ export function shortName(set, panel) {
 /** @type {(set: Panels, index: number, on: Actions) => PanelPart} */
 export function panelOf(set, index, on) {
   const { name, paper } = nameOf(set, index);
-  const p = /** @type {PanelPart} */ (plate());
+  const p = /** @type {PanelPart} */ (canvasPair());
   const number = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
   p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
   p.tools = toolbar(set, index, on);
@@ -277,7 +277,7 @@ function differenceOf(p, on) {
   p.diffTitle = make("h2");
   p.close = make("button", { type: "button", class: "quiet", onclick: () => on.change({ diff: null }) }, "Close");
   p.diffText = make("p", { class: "meaning" });
-  p.map = plate();
+  p.map = canvasPair();
   [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), bar(), make("span")];
   p.diffSays = make("p", { class: "says" });
   p.list = make("ol");

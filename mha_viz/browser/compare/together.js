@@ -9,7 +9,7 @@ import { nameOf, readingOf, sideOf } from "./set.js";
 /** @import { Reading, TypedAxis } from "../reading.js" */
 /** @import { Kind, Setting, Settings } from "../view.js" */
 /** @import { Opening, Panels, Sides } from "./set.js" */
-/** @import { Edit } from "./tray.js" */
+/** @import { Edit } from "./comparison.js" */
 
 /** @typedef {Settings & { pin: Pin | null, diff: [number, number] | null }} PanelsView */
 

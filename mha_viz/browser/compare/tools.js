@@ -3,10 +3,10 @@ import { make } from "../dom.js";
 import { svg } from "../svg.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Panels } from "./set.js" */
-/** @import { Edit } from "./tray.js" */
+/** @import { Edit } from "./comparison.js" */
 
 /**
- * A button of a panel: what it does to the tray, where it can.
+ * A button of a panel: what it does to the compared heads, where it can.
  *
  * @typedef {{ name: string, label: string, change?: Omit<Edit, "index"> }} Tool
  */

@@ -111,7 +111,7 @@ export class Heads {
   compare(head) {
     const { reading } = this.#read;
     const { model, of, request } = reading;
-    this.#stage.send("tray", { model, head: headName(reading, head), of, ...request });
+    this.#stage.send("compare", { model, head: headName(reading, head), of, ...request });
     this.#say(`${mapName(reading, head)} is being added to the compared heads.`);
   }
 }

@@ -82,11 +82,11 @@ const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matche
 export function player(root, send) {
   /** @type {PlayerState} */
   const state = /** @type {any} */ ({ data: null, moment: 0, playing: null, sent: new Set(), parts: null });
-  return { show: (data) => show(root, state, send, data) };
+  return { show: (data) => drawTraining(root, state, send, data) };
 }
 
 /** @type {(root: HTMLElement, state: PlayerState, send: Send, data: PlayerData) => void} */
-function show(root, state, send, data) {
+function drawTraining(root, state, send, data) {
   const before = state.data;
   state.data = data;
   if (before?.key !== data.key) {

@@ -34,7 +34,7 @@ export function search(root, send) {
   document.addEventListener("keydown", onKey);
   document.addEventListener("pointerdown", onPress);
   return {
-    show: (data) => show(app, data),
+    show: (data) => drawSearch(app, data),
     stop: () => {
       clearTimeout(app.timer);
       document.removeEventListener("keydown", onKey);
@@ -76,7 +76,7 @@ const links = ({ part }) => [...part.answers.querySelectorAll("a")];
 // ---- The server's answer ------------------------------------------------------------------------------------------
 
 /** @type {(app: SearchApp, data: SearchData) => void} */
-function show(app, data) {
+function drawSearch(app, data) {
   if (!data.typed) return; // the page was drawn for another reason
   app.data = data;
   const { part } = app;

@@ -40,7 +40,7 @@ export function sentence(root, send) {
     if (root.isConnected) takeBack(app);
     else window.removeEventListener("popstate", onHistory);
   });
-  return { show: (data) => show(app, data) };
+  return { show: (data) => drawSentence(app, data) };
 }
 
 /** @type {(app: SentenceApp) => Actions} */
@@ -84,7 +84,7 @@ const actions = (app) => ({
 // ---- Data from the server: what the user typed stays; a field changes only if the server's own value does ----
 
 /** @type {(app: SentenceApp, data: SentenceData) => void} */
-function show(app, data) {
+function drawSentence(app, data) {
   const { part, last } = app;
   /** @type {(name: keyof SentenceData) => boolean} */
   const isOther = (name) => JSON.stringify(data[name]) !== JSON.stringify(last[name]);

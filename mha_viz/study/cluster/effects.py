@@ -64,10 +64,10 @@ class Cases(NamedTuple):
         return read_taken(path, key)
 
 
-def measure(order: tasks.Order) -> Taken:
+def measure(task: tasks.PartTask) -> Taken:
     """The cases of a part under the documents and numbers that their sentences have in the corpus. Raises the errors of
     :func:`mha_viz.effect`."""
-    taken, part = tasks.measure(order), order.part
+    taken, part = tasks.measure(task), task.part
     assert isinstance(taken, Taken)
     documents = [name for name, count in part.documents for _ in range(count)]
     return replace(taken, units=[(documents[place], part.first + place) for _, place in taken.units])
@@ -104,9 +104,9 @@ class ClusterMeasurement(Measurement):
         drawn = self.measure == WORD and not settings.relation
         cases = Cases(settings, self._layout.corpus, drawn)
         parts = [part for part in self._layout.parts if cases.sentences(part) > 0]
-        orders = self._cluster.orders(self._encoder, parts, cases)
+        todo = self._cluster.tasks_of(self._encoder, parts, cases)
         reporter = Reporter(sum(map(cases.sentences, parts)))
-        for arrival in self._cluster.arrivals(measure, [(order,) for order in orders]):
+        for arrival in self._cluster.arrivals(measure, [(task,) for task in todo]):
             for taken in arrival.due:
                 self.taken.add(taken)
             yield self._cluster.reported(reporter, arrival.future, cases.sentences(parts[arrival.place]))

@@ -75,29 +75,29 @@ class OnCluster:
         """The profile of a model over a corpus: the same as from one process, for any shards and workers. The arguments
         are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder`` for later studies."""
         self.folder = folder / SUMS_FOLDER if folder else None
-        orders = self.orders(encoder, layout.parts, tasks.Profiling(PASSES if control else PASSES[:1], self.batch))
-        total = self._total(orders, progress)
+        todo = self.tasks_of(encoder, layout.parts, tasks.Profiling(PASSES if control else PASSES[:1], self.batch))
+        total = self._total(todo, progress)
         warn_unsaved(total.unsaved)
         if not total.counted["sentences"]:
             lines = "; ".join(line for *_, line in total.left_out[:3])
             raise CorpusError(f"Nothing of {layout.corpus.name} can be read.", lines)
         return profile_of_sums(encoder, layout.corpus, total, SEED, partial(self._sentences, layout))
 
-    def orders(self, encoder: Encoder, parts: Sequence[Part], measure: tasks.Measure) -> list[tasks.Order]:
+    def tasks_of(self, encoder: Encoder, parts: Sequence[Part], measure: tasks.Measure) -> list[tasks.PartTask]:
         """The parts to measure, whose results are stored in the folder, if there is one."""
         if self.folder:
             remove_left(self.folder)
         model, folder = tasks.WorkerModel.opened_by(encoder), str(self.folder.resolve()) if self.folder else ""
-        return [tasks.Order(part, model, measure, folder) for part in parts]
+        return [tasks.PartTask(part, model, measure, folder) for part in parts]
 
-    def _total(self, orders: Sequence[tasks.Order], progress: Callable[[Progress], None]) -> Sums:
+    def _total(self, todo: Sequence[tasks.PartTask], progress: Callable[[Progress], None]) -> Sums:
         """The merged sums of all parts, which are merged as soon as they arrive, so that no worker holds many."""
         tree = _Tree(self.client)
-        sentences = {f"measure-{order.key}": order.part.sentences for order in orders}
+        sentences = {f"measure-{task.key}": task.part.sentences for task in todo}
         reporter = Reporter(sum(sentences.values()))
         submit = (
-            lambda order=order, key=key: self.client.submit(tasks.measure, order, key=key, pure=True)
-            for key, order in zip(sentences, orders, strict=True)
+            lambda task=task, key=key: self.client.submit(tasks.measure, task, key=key, pure=True)
+            for key, task in zip(sentences, todo, strict=True)
         )
         for future in self._completed(submit):
             progress(self.reported(reporter, future, sentences[str(future.key)]))

@@ -66,7 +66,7 @@ class Measure(Protocol):
         """What the result wrote to a file under this key; None if there is no file, or no complete one."""
 
 
-class Order(NamedTuple):
+class PartTask(NamedTuple):
     """A part to measure. ``folder``: where the results of parts are stored, "" for nowhere."""
 
     part: Part
@@ -80,17 +80,17 @@ class Order(NamedTuple):
         return digest([__version__, self.model.name, self.model.revision, self.measure.depends_on(self.part)])
 
 
-def measure(order: Order) -> PartResult:
+def measure(task: PartTask) -> PartResult:
     """The result of a part, measured unless it is on disk. Raises CorpusError, ModelError's family, ClusterError."""
-    path = Path(order.folder, f"{order.key}.npz") if order.folder else None
-    result = order.measure.read(path, order.key) if path else None
+    path = Path(task.folder, f"{task.key}.npz") if task.folder else None
+    result = task.measure.read(path, task.key) if path else None
     if result is None:
-        result = order.measure.measured(order.model, order.part)
+        result = task.measure.measured(task.model, task.part)
         try:
             if path:
-                result.save(path, order.key)
+                result.save(path, task.key)
         except OSError as error:  # the work continues without saving
-            result.unsaved = Counter([f"{order.folder}: {error.strerror or error}"])
+            result.unsaved = Counter([f"{task.folder}: {error.strerror or error}"])
     return result
 
 

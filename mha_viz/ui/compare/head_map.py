@@ -13,19 +13,19 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
 from mha_viz.request import Request
-from mha_viz.ui import address, navigation, style, tray
-from mha_viz.ui.cache import office
+from mha_viz.ui import address, comparison, navigation, style
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.comparison import Pin
+from mha_viz.ui.download_panel import PageChart
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
-from mha_viz.ui.takeaway import PageChart
-from mha_viz.ui.tray import Pin
 
 LISTED = 6
 FEWEST = 3
 MAPS = ("map", "map_standing")  # a phone is in portrait format; both are drawn, and the browser shows one
 
 
-def show(attention: Attention, head: Head) -> list[PageChart]:
+def draw_head_map(attention: Attention, head: Head) -> list[PageChart]:
     """Show the map, its stress in words, the two lists, and the matrix that it is computed from. Returns the charts."""
     heads = [Head(layer, i) for layer in range(attention.layers) for i in range(attention.heads)]
     if len(heads) < FEWEST:
@@ -33,7 +33,7 @@ def show(attention: Attention, head: Head) -> list[PageChart]:
         return []
     index = heads.index(head)
     with st.spinner("Comparing every pair of heads…"):
-        distances, drawn = office().distances(attention), office().plane(attention)
+        distances, drawn = model_service().distances(attention), model_service().plane(attention)
     colours = theme()
     st.markdown(
         f"Each point is a head; heads that are close together attend similarly on this text. Colour shows the layer, "
@@ -120,10 +120,10 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
 @guarded()
 def _pin(attention: Attention, head: Head) -> None:
     text, answered = attention.queries, request_of(attention)
-    pins, _ = tray.read(address.now().get("tray"))
+    pins, _ = comparison.read(address.now().get("tray"))
     if answered is None or not answered.part:
         answered = Request(attention.model, address.url().to_pin(text.text), text.pair)
     try:
-        address.go(tray=tray.write(tray.add(pins, Pin(answered, head))))
+        address.go(tray=comparison.write(comparison.add(pins, Pin(answered, head))))
     except MhaVizError as error:
         complain_later(error)

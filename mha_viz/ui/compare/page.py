@@ -20,16 +20,16 @@ from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.request import PARTS, Request
-from mha_viz.ui import address, inference, navigation, request, takeaway, tray, two_stacks
+from mha_viz.ui import address, comparison, download_panel, inference, navigation, request, two_stacks
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.asking import second_text
 from mha_viz.ui.bound import bound
-from mha_viz.ui.cache import office, ready
 from mha_viz.ui.compare import head_map, publish, quantity
+from mha_viz.ui.comparison import Comparison, Pin
 from mha_viz.ui.components.compare import compare as component
+from mha_viz.ui.download_panel import PageChart
+from mha_viz.ui.model_service import model_service, ready
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
-from mha_viz.ui.takeaway import PageChart
-from mha_viz.ui.tray import Pin, Tray
 
 SHOWS = {
     "tray": "Compared heads",
@@ -46,16 +46,16 @@ OF_WEIGHTS = ("similar", "map", "models", "off")  # need divergences of rows, or
 MINIMAL_PAIR = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
 
 
-def show(what: Url) -> None:
+def show_comparison(what: Url) -> None:
     """The choice of what to compare, and the comparison."""
     say_complaint()
-    pins, whole = tray.read(what.where.tray)
+    pins, whole = comparison.read(what.where.tray)
     chosen = _choice(pins)
     if not whole:
         remark("Some of the compared heads in this link could not be read; the others are shown.")
     quantity.control(what.where, is_of_weights=chosen in OF_WEIGHTS, has_second=chosen != "word")
     if chosen == "tray":
-        _tray(pins, what.where)
+        _comparison(pins, what.where)
         return
     two_stacks.controls(what.where)
     read = inference.requested_reading if chosen in OF_WEIGHTS else inference.read_shown
@@ -67,7 +67,7 @@ def show(what: Url) -> None:
     _about(attention, head)
     inference.say_cut(attention, what.where, what.sentence)
     if chosen == "map":
-        drawn = head_map.show(attention, head)
+        drawn = head_map.draw_head_map(attention, head)
         _draw([Panel(attention, head)], charts=drawn)  # opens the clicked point
         return
     builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models, "off": _without}[chosen]
@@ -93,7 +93,7 @@ def _about(attention: Attention, head: Head | None = None) -> None:
     inference.say_unknown(attention)
 
 
-def _choice(pins: Tray) -> str:
+def _choice(pins: Comparison) -> str:
     """What the page shows: the compared heads once there are any, until then the heads most similar to one."""
     labels = SHOWS | {"tray": f"Compared heads ({len(pins)})"}
     wanted_view = address.now().get("show")
@@ -111,10 +111,10 @@ def _fresh(shown: str) -> dict[str, str | None]:
     return {**dict.fromkeys(address.OF_THESE_PANELS), "diff": OPEN.get(shown)}
 
 
-# ---- The tray -----------------------------------------------------------------------------------------
+# ---- The compared heads -----------------------------------------------------------------------------------------
 
 
-def _tray(pins: Tray, where: Address) -> None:
+def _comparison(pins: Comparison, where: Address) -> None:
     if not pins:
         st.markdown(
             "No heads chosen yet. Press **+ Compare** on Explore, or the key **c** on a head of the grid. Up to eight "
@@ -143,7 +143,7 @@ def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
     """The panel of a compared head, read again; None, with a remark on why, if it is unavailable now."""
     try:
         model = catalog.resolve(pin.request.model)
-        if ready(model) or office().has_reading(pin.request):
+        if ready(model) or model_service().has_reading(pin.request):
             attention = inference.read(inference.as_shown(pin.request, where))
             head = Head(pin.head.layer, 0) if QUANTITIES[attention.quantity].of_layers else pin.head
             _ = attention[head]
@@ -158,8 +158,8 @@ def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
 
 @guarded()
 def _on_remove(number: int) -> None:
-    pins, _ = tray.read(address.now().get("tray"))
-    address.go(tray=tray.write(tray.remove(pins, number)))
+    pins, _ = comparison.read(address.now().get("tray"))
+    address.go(tray=comparison.write(comparison.remove(pins, number)))
 
 
 def _missing(model: catalog.Model, who: str) -> None:
@@ -177,10 +177,10 @@ def _on_edit() -> None:
         if event.get("action") == "open":
             navigation.leave("explore", _kept_on_explore() | _place(_pin(event)))
             return
-        pins, _ = tray.read(address.now().get("tray"))
+        pins, _ = comparison.read(address.now().get("tray"))
         view = event.get("view")
         moved = address.accepted(view, address.COMPARED) if isinstance(view, dict) else {}
-        address.go(tray=tray.write(_edited(pins, event)), **moved)
+        address.go(tray=comparison.write(_edited(pins, event)), **moved)
     except MhaVizError as error:
         complain_later(error)
 
@@ -211,19 +211,19 @@ def _place(pin: Pin) -> dict[str, str]:
     return {"head": str(pin.head), "text": text} | replace(pin.request, model=model, text=text, pair=pair).in_link()
 
 
-def _edited(pins: Tray, event: dict[str, object]) -> Tray:
+def _edited(pins: Comparison, event: dict[str, object]) -> Comparison:
     action, index, to, name = (event.get(key) for key in ("action", "index", "to", "name"))
     if action == "pin":
-        return tray.add(pins, _pin(event))
+        return comparison.add(pins, _pin(event))
     if not isinstance(index, int):
         return pins
     if action == "remove":
-        return tray.remove(pins, index)
+        return comparison.remove(pins, index)
     if action == "duplicate":
-        return tray.duplicate(pins, index)
+        return comparison.duplicate(pins, index)
     if action == "move" and isinstance(to, int):
-        return tray.move(pins, index, to)
-    return tray.rename(pins, index, str(name or "")) if action == "rename" else pins
+        return comparison.move(pins, index, to)
+    return comparison.rename(pins, index, str(name or "")) if action == "rename" else pins
 
 
 @guarded()
@@ -253,7 +253,7 @@ def _layer(attention: Attention, head: Head, what: Url) -> list[Panel]:
 
 def _similar(attention: Attention, head: Head, what: Url) -> list[Panel]:
     with st.spinner("Comparing every pair of heads…"):
-        similar = office().similar(attention, head, SIMILAR)
+        similar = model_service().similar(attention, head, SIMILAR)
     st.markdown(
         f"{both(head)} and the {len(similar)} heads of this model, in any layer, whose rows differ least from it on "
         "this text. Next to each is its Jensen–Shannon divergence in nats (0: identical, 0.693: nothing in common)."
@@ -321,7 +321,7 @@ def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
     other = inference.read_by(two_stacks.beside(request_to_it, attention, what.where))
     if other is None:
         return [Panel(attention, head)]
-    similar, nats = office().most_similar_head(attention, head, other)
+    similar, nats = model_service().most_similar_head(attention, head, other)
     closeness = f": the head there that is most similar word by word ({nats:.3f} nats)" if nats is not None else ""
     st.markdown(f"{both(head)} beside {both(similar)} of {plain(model.label)}{closeness}.")
     return [Panel(attention, head), Panel(other, similar)]
@@ -332,13 +332,13 @@ def _draw(
 ) -> None:
     """Draw the panels side by side, with a download that also holds the page's ``charts``. ``places``: the place of
     each panel among the compared heads; the others can be added. ``diff``: the two that open with their difference."""
-    component(office().panels(panels, places, diff), "compare", _on_view, _on_edit)
+    component(model_service().panels(panels, places, diff), "compare", _on_view, _on_edit)
     parameters = address.now()
     view, pin_of = shown_as(parameters, panels)
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))
     kind: As = "links" if parameters.get("as") == "links" else "heatmap"
-    takeaway.of_panels(panels, view, kind, pair, pin_of, is_tray=places is not None, charts=charts)
-    publish.show(panels, view, pin_of)
+    download_panel.of_panels(panels, view, kind, pair, pin_of, is_compared=places is not None, charts=charts)
+    publish.show_publishing(panels, view, pin_of)
 
 
 def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[View, int]:
@@ -346,7 +346,7 @@ def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[Vi
     ``browser/compare/together.js`` reads it."""
     compared = {name: value for name, value in parameters.items() if name in address.COMPARED}
     tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)
-    view = takeaway.view_of(compared, tokens=tokens)
+    view = download_panel.view_of(compared, tokens=tokens)
     if view.scale == "row":  # a separate scale for each row is not a common scale
         view = replace(view, scale="head" if tokens > LONG_TOKENS else "")
     at = parameters.get("at", "")

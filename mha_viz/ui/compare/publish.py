@@ -14,14 +14,14 @@ from mha_viz.figures.caption import named
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.view import View
 from mha_viz.text import clean
-from mha_viz.ui import address, takeaway
+from mha_viz.ui import address, download_panel
 from mha_viz.ui.parts import guarded
 
 REMARKS = "publish_remarks"  # in the session: the typed texts by field, which are stored nowhere else
 MOST_REMARKS = 64  # remarks per visit
 
 
-def show(panels: Sequence[Panel], view: View, pin_of: int) -> None:
+def show_publishing(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     """The expander: a title, a remark on each head, and the button that makes the file."""
     if address.in_class():
         return
@@ -48,7 +48,7 @@ def show(panels: Sequence[Panel], view: View, pin_of: int) -> None:
             pin_of=pin_of,
             **asdict(view),
         )
-        takeaway.download("Download the page, HTML", "attention-heads.html", make, "publish_page")
+        download_panel.download("Download the page, HTML", "attention-heads.html", make, "publish_page")
 
 
 def _name(panel: Panel) -> str:

@@ -19,11 +19,11 @@ from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.ui import inference
 from mha_viz.ui.address import Url
-from mha_viz.ui.cache import office
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.download_panel import PageChart
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import remark, theme
-from mha_viz.ui.shelves import lasting
-from mha_viz.ui.takeaway import PageChart
 
 MOST = 50  # the most lines that are read
 MEASURED = 256  # readings whose measures are cached
@@ -37,7 +37,7 @@ def lines(what: Url) -> tuple[str, ...]:
     return typed if len(typed) > 1 else ()
 
 
-def show(what: Url, model_name: str) -> list[PageChart]:
+def show_averages(what: Url, model_name: str) -> list[PageChart]:
     """Show the averages in an expander, for a text of several lines. Returns the charts that are shown."""
     sentences = lines(what)
     if not sentences:
@@ -67,7 +67,7 @@ def _measured(model: str, sentences: tuple[str, ...]) -> list[Mapping[str, PerHe
 @lasting(MEASURED)
 def _measures(request: Request) -> Mapping[str, PerHead]:
     """The measures of one sentence, which was read before; cached, so callers must not change them."""
-    return measure_all(office().cached(verbs.read, request).result())
+    return measure_all(model_service().cached(verbs.read, request).result())
 
 
 def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> PageChart:

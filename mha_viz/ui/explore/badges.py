@@ -15,11 +15,10 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.role_words import COLOURS, described, most_sought_first, plain_name, standing
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
-from mha_viz.ui import two_stacks
-from mha_viz.ui.cache import office
+from mha_viz.ui import studies, two_stacks
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.explore.gold import block_of_words
-from mha_viz.ui.shelves import lasting
-from mha_viz.ui.studies import studies
+from mha_viz.ui.model_service import model_service
 
 LINKING = ("syntax", "coreference")
 MODELS = 8  # whose roles are cached in words
@@ -49,7 +48,7 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, 
         if two_stacks.is_part(attention):
             measured = True  # nothing more to measure: no study reads an encoder–decoder
         else:
-            findings, on, measured = studies().roles(model), studies().measured_on(model), studies().is_measured(model)
+            findings, on, measured = studies.roles(model), studies.measured_on(model), studies.is_measured(model)
     except MhaVizError:  # a model that is no longer offered
         pass
 
@@ -58,7 +57,7 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, 
         measures = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
         return json.dumps({**measures, "tour": tour, "opened": opened, "quiet": quiet}).encode()
 
-    return office().badges(attention, (findings, on, measured, gold, tour, opened, quiet), make)
+    return model_service().badges(attention, (findings, on, measured, gold, tour, opened, quiet), make)
 
 
 def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:

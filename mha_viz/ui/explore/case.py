@@ -28,7 +28,7 @@ class ArcExcerpt(NamedTuple):
     spans: tuple[Span, ...]
 
 
-def show(annotation: Annotated | None, attention: Attention, case: CaseInLink | None) -> None:
+def show_case(annotation: Annotated | None, attention: Attention, case: CaseInLink | None) -> None:
     """Show the arcs at the word of a case; nothing without a case, or for a role without gold annotation."""
     if annotation is None or case is None or attention.quantity != "weight":
         return

@@ -21,10 +21,9 @@ from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
 from mha_viz.models import catalog
 from mha_viz.numerals import counted, weight
-from mha_viz.ui import address
+from mha_viz.ui import address, studies
 from mha_viz.ui.annotated import Annotated
 from mha_viz.ui.parts import plain, remark, theme
-from mha_viz.ui.studies import studies
 
 COREFERENCE = "coreference"
 WIDE = 1300  # pixels of a picture on a wide page
@@ -34,7 +33,7 @@ LIKELY = 0.5  # the least share of a word's attention that a suggested link need
 # ---- With gold ------------------------------------------------------------------------------------------
 
 
-def show(gold: Annotated, attention: Attention, head: Head) -> None:
+def show_gold(gold: Annotated, attention: Attention, head: Head) -> None:
     """Show the sentence with its gold arcs, and the answers of the head."""
     if not was_read(gold, attention):
         remark("The model did not read every word of this sentence, so its annotation cannot be drawn over it.")
@@ -114,7 +113,7 @@ def _relations(sentence: Sentence, ways: Iterable[str]) -> list[str]:
 
 def _known_for(attention: Attention, head: Head) -> list[Finding]:
     try:
-        findings = studies().roles(catalog.resolve(attention.model))
+        findings = studies.roles(catalog.resolve(attention.model))
     except MhaVizError:
         return []
     roles = sorted((f for f in findings if f.head == head), key=lambda f: -f.gain)
@@ -225,7 +224,7 @@ def _first_of_each(spans: Sequence[Span]) -> list[Span]:
 def _best(attention: Attention) -> list[Finding]:
     """The best head of each known relation, and every coreference head."""
     try:
-        findings = studies().roles(catalog.resolve(attention.model))
+        findings = studies.roles(catalog.resolve(attention.model))
     except MhaVizError:
         return []
     strongest: dict[str, Finding] = {}

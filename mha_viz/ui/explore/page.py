@@ -12,16 +12,28 @@ from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
-from mha_viz.figures.packet import RankedLink, Start, belongs_to, is_coarse
+from mha_viz.figures.packet import OpenHead, RankedLink, belongs_to, is_coarse
 from mha_viz.models import catalog
 from mha_viz.request import Request
-from mha_viz.ui import address, asking, inference, navigation, search_field, takeaway, tour, tray, two_stacks
+from mha_viz.ui import (
+    address,
+    asking,
+    comparison,
+    download_panel,
+    inference,
+    navigation,
+    search_field,
+    tour,
+    two_stacks,
+)
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.annotated import Annotated, annotated
-from mha_viz.ui.cache import office, ready
+from mha_viz.ui.comparison import Pin
 from mha_viz.ui.components.explorer import explorer
+from mha_viz.ui.download_panel import view_of
 from mha_viz.ui.explore import averages, case, gold, measuring
 from mha_viz.ui.explore.badges import badges
+from mha_viz.ui.model_service import model_service, ready
 from mha_viz.ui.parts import (
     complain,
     complain_later,
@@ -35,7 +47,6 @@ from mha_viz.ui.parts import (
     sent,
 )
 from mha_viz.ui.request import hides_an_answer, opened_first
-from mha_viz.ui.tray import Pin
 
 DRAWN = "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
 
@@ -76,25 +87,25 @@ def draw(what: Url, attention: Attention) -> None:
     _say_coarse(attention)
     annotation = None if is_part else what.gold
     if not is_part:
-        measuring.show(attention.model)
-    case.show(annotation, attention, where.case)
+        measuring.show_measuring(attention.model)
+    case.show_case(annotation, attention, where.case)
     if QUANTITIES[where.quantity].of_answer:
         _ask(attention, where)
     step, opened = address.now().get(tour.PARAMETER, "")[:20], st.session_state.get(search_field.OPENED, 0)
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
     explorer(
-        office().packet(attention, wanted, link, begin),
+        model_service().packet(attention, wanted, link, begin),
         badges(attention, annotation and annotation.sentence, step, opened, hides_an_answer(what, attention.model)),
         "explorer",
         on_view=_on_view,
-        on_tray=_on_tray,
+        on_compare=_on_compare,
         on_card=_on_card,
         on_measure=measuring.start,
     )
     say_complaint()
     _beside_gold(what, attention, annotation, wanted[0])
-    shown = [] if is_part else averages.show(what, attention.model)
-    takeaway.of_reading(attention, wanted, takeaway.view_of(address.now(), _pin(begin, where), n), shown)
+    shown = [] if is_part else averages.show_averages(what, attention.model)
+    download_panel.of_reading(attention, wanted, view_of(address.now(), _pin(begin, where), n), shown)
 
 
 def link_to_tasks() -> None:
@@ -117,7 +128,7 @@ def _beside_gold(what: Url, attention: Attention, annotation: Annotated | None, 
     if attention.quantity != WEIGHT:
         remark(f"{QUANTITIES[attention.quantity].about} Roles were measured on weights and are not shown here.")
     elif annotation is not None:
-        gold.show(annotation, attention, head)
+        gold.show_gold(annotation, attention, head)
     elif not two_stacks.is_part(attention):
         _say_pasted(what)
         gold.propose(attention)
@@ -142,7 +153,7 @@ def _say_pasted(what: Url) -> None:
         complain(error)
 
 
-def _pin(begin: Start, where: Address) -> str | None:
+def _pin(begin: OpenHead, where: Address) -> str | None:
     """The token that is held if the URL names none: that of the first view, as long as its head is open."""
     return begin.pin if where.head is None else None
 
@@ -191,9 +202,9 @@ def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
 
 
 @guarded()
-def _on_tray() -> None:
+def _on_compare() -> None:
     """Add the head of the reading on screen to the compared heads."""
-    event = message("explorer", "tray")
+    event = message("explorer", "compare")
     what = address.url()
     if DRAWN in st.session_state and not _is_drawn(event, what):  # a browser may draw before its session has
         st.toast("The sentence has changed. Press **+ Compare** again once it is drawn.")
@@ -204,8 +215,8 @@ def _on_tray() -> None:
         if not request.part:
             off, how = address.off_in_message(event)
             request = replace(request, text=what.to_pin(what.sentence), off=off, method=how)
-        pins, _ = tray.read(what.where.tray)
-        address.go(tray=tray.write(tray.add(pins, Pin(request, head))))
+        pins, _ = comparison.read(what.where.tray)
+        address.go(tray=comparison.write(comparison.add(pins, Pin(request, head))))
     except MhaVizError as error:
         st.toast(plain(str(error)))  # the button may be far from where errors are shown
         complain_later(error)
@@ -225,4 +236,4 @@ def warm_up() -> None:
     with suppress(MhaVizError):
         first = catalog.default()
         if ready(first):
-            office().warm(first)
+            model_service().warm(first)

@@ -17,8 +17,8 @@ from mha_viz.errors import SettingError
 from mha_viz.figures.text_table import text_table
 from mha_viz.models import catalog
 from mha_viz.ui import address
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.parts import complain, guarded, plain
-from mha_viz.ui.takeaway import PageChart
 
 FIRST = (*PAPER, 64)  # d_model, h, n
 MOST = 10**15 - 1  # what a browser's number type and a link can hold
@@ -35,7 +35,7 @@ token back is what comes closest to a kernel; with enough of those, attention ca
 """
 
 
-def show(attention: Attention, d_model: int) -> list[PageChart]:
+def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
     """Show the calculator and the paragraph on convolution. ``d_model`` is that of the model on the page, 0 if unknown.
     Returns the table as a chart."""
     st.markdown("## What it costs")

@@ -16,15 +16,16 @@ from mha_viz.models import catalog
 from mha_viz.quotes import shortened
 from mha_viz.reader import verbs
 from mha_viz.request import Request
-from mha_viz.ui import address, inference, request, style, takeaway, two_stacks
+from mha_viz.ui import address, download_panel, inference, request, style, two_stacks
 from mha_viz.ui.address import Url
-from mha_viz.ui.cache import office
 from mha_viz.ui.components.block import block
 from mha_viz.ui.components.pointed import follow
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.inside import calculator
 from mha_viz.ui.inside.by_hand import held
 from mha_viz.ui.inside.step_parts import OpenStep
 from mha_viz.ui.inside.steps import STEPS, steps_of
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import (
     complain,
     control_number,
@@ -37,12 +38,11 @@ from mha_viz.ui.parts import (
     theme,
     whole,
 )
-from mha_viz.ui.takeaway import PageChart
 
 COST = "cost"  # no step is open: the calculator follows the map directly
 
 
-def show(what: Url) -> None:
+def show_steps(what: Url) -> None:
     """Show the page for the request in the URL."""
     style.apply("inside")
     say_complaint()
@@ -65,9 +65,9 @@ def show(what: Url) -> None:
         d_model = trace.d_model if calculator.is_like_the_paper_s(trace) else 0
         charts = _inside(what, trace, attention, head)
     below_the_step = st.container()
-    costs = calculator.show(attention, d_model)
+    costs = calculator.show_costs(attention, d_model)
     with below_the_step if charts else st.container():
-        takeaway.of_charts([*charts, *costs])
+        download_panel.of_charts([*charts, *costs])
 
 
 def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[PageChart]:
@@ -110,7 +110,7 @@ def _about(attention: Attention, head: Head, query: int, key: int) -> str:
 def _traced(what: Url, attention: Attention, layer: int) -> Trace:
     """The trace of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
-    future = office().cached(verbs.trace, Request(model.name, what.text, what.where.pair), layer)
+    future = model_service().cached(verbs.trace, Request(model.name, what.text, what.where.pair), layer)
     return inference.wait(future, f"{model.label} is being opened…")
 
 

@@ -14,8 +14,8 @@ from mha_viz.drawing.table import Table
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.theme import Theme
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.parts import plain, remark
-from mha_viz.ui.takeaway import PageChart
 
 ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
 ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"  # multi-head attention

@@ -14,10 +14,10 @@ from mha_viz.attention.trace import Trace
 from mha_viz.figures import inside as draw
 from mha_viz.numerals import decimal, percent, small
 from mha_viz.ui.bound import bound
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.inside.by_hand import row_table, softmax_table
 from mha_viz.ui.inside.step_parts import ALL_HEADS, ONE_HEAD, OpenStep, chart, halves, say_left_out, shapes
 from mha_viz.ui.parts import remark
-from mha_viz.ui.takeaway import PageChart
 
 
 def vectors(o: OpenStep) -> Any:

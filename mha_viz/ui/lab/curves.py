@@ -15,7 +15,7 @@ from mha_viz.training.lab import COUNT, CUT
 from mha_viz.training.record import Result, TrainingRun
 from mha_viz.training.statements import pair_names, pairs
 from mha_viz.training.tasks import CHANCE, RELATIONS
-from mha_viz.ui.shelves import lasting
+from mha_viz.ui.caches import lasting
 
 CHARTS = 128  # cached charts; six of them show one training at one step
 

@@ -16,14 +16,14 @@ from mha_viz.figures import training
 from mha_viz.figures.frames import alike
 from mha_viz.figures.layout import Size
 from mha_viz.training.record import Result, TrainingRun
-from mha_viz.ui import takeaway
+from mha_viz.ui import download_panel
+from mha_viz.ui.download_panel import Offer, PageChart
 from mha_viz.ui.lab import curves
-from mha_viz.ui.takeaway import Offer, PageChart
 
 
-def show(result: Result, arm: TrainingRun, at: int, origin: str) -> None:
+def show_downloads(result: Result, arm: TrainingRun, at: int, origin: str) -> None:
     """Show the expander for the training ``arm`` of a result at the recorded step number ``at``."""
-    takeaway.of_charts(charts(result, arm, at, origin), [_heads(result, arm, at)])
+    download_panel.of_charts(charts(result, arm, at, origin), [_heads(result, arm, at)])
 
 
 def charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[PageChart]:

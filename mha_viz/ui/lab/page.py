@@ -12,9 +12,8 @@ from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.training.record import Result, Settings
 from mha_viz.ui import address, classroom, navigation, style
 from mha_viz.ui.bound import Changes, bound
-from mha_viz.ui.lab import expected, result, settings
+from mha_viz.ui.lab import expected, result, settings, trainings
 from mha_viz.ui.lab.link import read
-from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.parts import complain, entitle, formulas, remark, say_complaint, theme
 
 LANGUAGE = (
@@ -29,7 +28,7 @@ TOYS = {  # by the name of the model
 }
 
 
-def show() -> None:
+def show_lab() -> None:
     """Show the page for the request in the URL."""
     style.apply("lab")
     say_complaint()
@@ -39,7 +38,7 @@ def show() -> None:
     entitle("Why heads differ", EXPERIMENTS[experiment].short)
     left, right = st.columns([7, 4], gap="large")
     with right:
-        settings.show(experiment, linked_settings)
+        settings.show_settings(experiment, linked_settings)
     with left:
         st.markdown(f"### {EXPERIMENTS[experiment].question}")
         expected.ask(experiment)
@@ -49,7 +48,7 @@ def show() -> None:
     with left:
         _answer(experiment, run)
     if run is not None:
-        result.show(run, theme())
+        result.show_result(run, theme())
     _toys()
 
 
@@ -100,10 +99,10 @@ def _wanted(linked_settings: Settings) -> Result | None:
     """The result that the URL asks for if this server has it, else the default run that comes with the app."""
     default = EXPERIMENTS[linked_settings.experiment].default
     if "run" in address.now():
-        done = trainings().result(linked_settings)
+        done = trainings.result(linked_settings)
         if done is not None:
             return done
-        waiting = trainings().under_way(linked_settings) is not None
+        waiting = trainings.under_way(linked_settings) is not None
         if linked_settings != default and not waiting and not lab.faults(linked_settings):
             remark(
                 f"This server has not run {result.in_words(linked_settings)}. Below is the saved default run; press "

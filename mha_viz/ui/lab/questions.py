@@ -37,7 +37,7 @@ def questions() -> tuple[QuizQuestion, ...]:
     return tuple(listed)
 
 
-def show() -> None:
+def show_questions() -> None:
     """Show all questions, two beside each other if there is room."""
     style.apply("questions")
     st.markdown("## Why do attention heads differ?")
@@ -47,7 +47,7 @@ def show() -> None:
             if number < len(questions()):
                 with place:
                     _show(number, questions()[number])
-    small_tasks.show()
+    small_tasks.show_small_tasks()
 
 
 def _show(number: int, question: QuizQuestion) -> None:

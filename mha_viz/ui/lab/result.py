@@ -18,10 +18,10 @@ from mha_viz.training.statements import Statement
 from mha_viz.training.tasks import RELATIONS
 from mha_viz.ui import address, classroom
 from mha_viz.ui.bound import bound
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.components.player import player
 from mha_viz.ui.lab import curves, downloads
 from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark, sent, whole
-from mha_viz.ui.shelves import lasting
 
 RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
 PLAYER = "lab_player"
@@ -45,7 +45,7 @@ def in_words(settings: Settings) -> str:
 
 @st.fragment
 @guarded(complain)
-def show(result: Result, theme: Theme) -> None:
+def show_result(result: Result, theme: Theme) -> None:
     """Show a result: its numbers in words, the heads at one step, and the curves."""
     with st.container(key="lab_result"):
         left, right = st.columns([7, 4], gap="large")
@@ -63,7 +63,7 @@ def show(result: Result, theme: Theme) -> None:
         at = _moment(arm)
         _steps(result, arm, at, theme)
     _curves(result, arm, at, theme)
-    downloads.show(result, arm, at, _origin(result))
+    downloads.show_downloads(result, arm, at, _origin(result))
 
 
 def _origin(result: Result) -> str:

@@ -16,9 +16,9 @@ from mha_viz.training import lab
 from mha_viz.training.lab import EXPERIMENTS, MOST_HEADS, WIDTHS, Field, limits
 from mha_viz.training.record import Settings
 from mha_viz.ui import address
-from mha_viz.ui.jobs import Job
+from mha_viz.ui.jobs import Job, queue_of
+from mha_viz.ui.lab import trainings
 from mha_viz.ui.lab.link import read, written
-from mha_viz.ui.lab.trainings import trainings
 from mha_viz.ui.parts import complain, complain_later, formulas, guarded, remark
 
 LABELS: Mapping[Field, tuple[str, str]] = {
@@ -31,9 +31,9 @@ LABELS: Mapping[Field, tuple[str, str]] = {
 OF_THIS_RUN = ("run", "step", "arm")
 
 
-def show(experiment: str, linked_settings: Settings) -> None:
+def show_settings(experiment: str, linked_settings: Settings) -> None:
     """Show the settings with an error message beside each, and the button that runs them."""
-    running = trainings().under_way(linked_settings)
+    running = trainings.under_way(linked_settings)
     asks = EXPERIMENTS[experiment].asks
     _follow(experiment, linked_settings)
     choices = _choices(experiment)
@@ -107,7 +107,7 @@ def _foretell(typed: Settings, linked_settings: Settings) -> None:
     if _is_saved(typed):
         st.caption("This run is saved: it is shown at once. Another seed trains a new one.")
     else:
-        st.caption(f"Takes {duration(trainings().seconds(typed))} on this server.")
+        st.caption(f"Takes {duration(trainings.seconds(typed))} on this server.")
     if typed != linked_settings:  # otherwise the result on the page states them
         for note in limits(typed):
             remark(note)
@@ -115,7 +115,7 @@ def _foretell(typed: Settings, linked_settings: Settings) -> None:
 
 def _is_saved(settings: Settings) -> bool:
     """Whether the run comes with the app, or this server has just done it: equal settings give equal numbers."""
-    return settings == EXPERIMENTS[settings.experiment].default or trainings().result(settings) is not None
+    return settings == EXPERIMENTS[settings.experiment].default or trainings.result(settings) is not None
 
 
 def _key(experiment: str, name: Field) -> str:
@@ -136,7 +136,7 @@ def _start(experiment: str) -> None:
         if _is_saved(settings):
             st.toast("This run is saved and is shown. Change the seed to train a new one.")
         else:
-            trainings().start(settings)
+            trainings.start(settings)
         address.go(**{**dict.fromkeys(OF_THIS_RUN), "experiment": experiment, "run": written(settings) or "default"})
     except MhaVizError as error:
         complain_later(error)
@@ -156,7 +156,7 @@ def _progress(training: Job) -> None:
 
 
 def _standing(training: Job) -> str:
-    first = trainings().before(training)
+    first = queue_of(trainings.KIND).before(training)
     if first:
         return f"Waiting for {counted(first, 'training')} of other visitors"
     return f"Training: {done(training.fraction)}" if training.fraction else "Training is starting"

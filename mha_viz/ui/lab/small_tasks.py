@@ -53,7 +53,7 @@ def small_tasks() -> tuple[SmallTask, ...]:
     return tuple(SmallTask(**{**entry, "heads": tuple(entry["heads"])}) for entry in entries)
 
 
-def show() -> None:
+def show_small_tasks() -> None:
     """Show the section: a choice of tasks, and the open one. No sentence is read before a task is chosen."""
     st.markdown("## Small tasks")
     st.markdown("Each shows four real heads on one sentence. The answer is measured on that sentence.")

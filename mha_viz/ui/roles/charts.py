@@ -14,10 +14,10 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import against_rules, offsets, role_map, shares
 from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.roles import filters, learning, overview, relations, repeated
 from mha_viz.ui.roles.head_card import DELIMITERS, rows_of_head
 from mha_viz.ui.studies import Evidence
-from mha_viz.ui.takeaway import PageChart
 
 RULES = ("offset", "part of speech", "untrained")  # columns of the table of relations
 OF_MENTIONS = ("nearest", "same form", "untrained")  # and of the table of mentions

@@ -18,15 +18,15 @@ from mha_viz.figures.role_map import offsets, shares
 from mha_viz.figures.role_words import DIRECTIONS, HELD_OUT, by_head, described
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
-from mha_viz.ui import address, navigation
+from mha_viz.ui import address, navigation, studies
 from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
-from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain, remark, theme
+from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_search, readable, score_rows, used
 from mha_viz.ui.roles.score_rows import ScoreRow
-from mha_viz.ui.studies import Evidence, studies
-from mha_viz.ui.study_progress import result_of
+from mha_viz.ui.studies import Evidence
+from mha_viz.ui.study_progress import go_on, outcome
 
 LISTED = 8  # relations
 SHOWN = 4  # sentences for and against, each
@@ -60,14 +60,14 @@ def summary(evidence: Evidence, head: Head) -> None:
     )
 
 
-def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the card of one head: its patterns, its relations, and sentences for and against them."""
     with st.container(border=True, key="head_card"):
         st.markdown(f"### {both(head)} in full")
         _patterns(evidence, head)
-        used.show(_rows(evidence, "used", head))
-        readable.show(model, evidence, head)
-        link_search.show(model, evidence, head)
+        used.show_use(_rows(evidence, "used", head))
+        readable.show_sentences(model, evidence, head)
+        link_search.show_link_search(model, evidence, head)
         relation = _relations(evidence, head)
         if relation is not None:
             _sentences(model, head, evidence.profiles[0].shape[1], *relation)
@@ -223,20 +223,12 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
 def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
     """Where every head points in the built-in sentences, once they have been read; None if the visitor stopped that.
     Raises what the model raises, and Busy."""
-    pointers = studies().pointers(model)
-    if pointers is not None:
-        return pointers
-    if studies().pointing_left(model):
+    task = studies.pointing(model)
+    if task.left and task.stored() is None:
         remark("You stopped the reading of the built-in sentences.")
-        st.button("Continue", key="read_sentences", on_click=_start, args=(model,))
+        st.button("Continue", key="read_sentences", on_click=go_on, args=(task,))
         return None
-    words = "Reading the built-in sentences"
-    return result_of(studies().point(model), words, "stop_sentences", lambda: studies().pointers(model))
-
-
-@guarded()
-def _start(model: catalog.Model) -> None:
-    studies().point(model)
+    return outcome(task, "sentences")
 
 
 def _listed(title: str, listed: Sequence[SentenceAnswers], head: Head, gold: str) -> None:

@@ -13,8 +13,8 @@ from mha_viz.figures.role_words import COLOURS, NO_BETTER, STANDINGS, standing
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.ui import address
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import plain, remark
-from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import READY, Evidence
 
 FEW = 1000  # pieces of text
@@ -27,7 +27,7 @@ RULE = (
 )
 
 
-def show(model: catalog.Model, evidence: Evidence) -> None:
+def show_headline(model: catalog.Model, evidence: Evidence) -> None:
     """Say in one sentence how many heads do something that has a name, and for what the corpus is too small."""
     profile = evidence.profiles[0]
     layers, heads = profile.shape

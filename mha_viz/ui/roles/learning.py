@@ -23,12 +23,12 @@ from mha_viz.training import toy_maps
 from mha_viz.ui import address, navigation, style
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.bound import bound
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.components.player import player
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.parts import complain, guarded, sent, theme, whole
 from mha_viz.ui.roles import filters
-from mha_viz.ui.shelves import lasting
-from mha_viz.ui.takeaway import PageChart
 
 TASKS = {
     "previous_token": "the token before",
@@ -66,7 +66,7 @@ class Drawn(NamedTuple):
         return f"“{first}” → “{second}”"
 
 
-def show() -> None:
+def show_learning() -> None:
     """Show both trainings side by side, and for the chosen one a slider, what the heads can do at that step, and every
     head's map of one sentence."""
     style.apply("learning")

@@ -11,19 +11,19 @@ import streamlit as st
 
 from mha_viz.analysis.links import Conditions, unpacked
 from mha_viz.attention import Head
-from mha_viz.corpus.uploads import Source
+from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.figures.glosses import labelled
 from mha_viz.models import catalog
 from mha_viz.numerals import done, weight
 from mha_viz.text import clean
-from mha_viz.ui import address
+from mha_viz.ui import address, searches, studies
 from mha_viz.ui.address import CaseInLink
-from mha_viz.ui.jobs import Job
+from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.parts import complain, guarded, plain, remark
 from mha_viz.ui.roles.measuring import FILES
 from mha_viz.ui.roles.readable import around, link, show_link
-from mha_viz.ui.searches import Wanted, searches, wanted
-from mha_viz.ui.studies import Evidence, sentences_given, studies
+from mha_viz.ui.searches import Wanted, wanted
+from mha_viz.ui.studies import Evidence, sentences_given
 from mha_viz.ui.study_progress import progress, stopping
 
 PARAMETER = "search"
@@ -43,7 +43,7 @@ ROWS = {
 FIELDS = tuple(name for row in ROWS.values() for name in row)
 
 
-def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+def show_link_search(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the form, and the results of the search."""
     parameter = address.now().get(PARAMETER)
     with st.expander("Search this head’s links", expanded=parameter is not None):
@@ -60,15 +60,15 @@ def read(parameter: str) -> dict[str, str]:
     return {name: clean(given[name])[:LONGEST].strip() for name in FIELDS if given.get(name, "").strip()}
 
 
-def _source(model: catalog.Model, evidence: Evidence) -> Source:
+def _source(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
     """The sentences to search: the visitor's own file, or else the built-in ones."""
     digest = evidence.profiles[0].facts["sha256"]
     names: dict[str, str] = st.session_state.get(FILES, {})
-    source = studies().source_measured(model, digest) if digest in names else None
+    source = studies.source_measured(model, digest) if digest in names else None
     return sentences_given() if source is None else source._replace(name=names[digest])
 
 
-def _form(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str], parameter: str) -> None:
+def _form(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str], parameter: str) -> None:
     st.markdown(
         f"In {plain(source.name)}: the sentences with this head’s strongest links. A *link* leads from each word to "
         "the word that gets its largest weight, special tokens and the word itself left out. An empty field matches "
@@ -90,30 +90,30 @@ def _key(name: str, parameter: str) -> str:
 
 
 @guarded()
-def _start(model: catalog.Model, source: Source, head: Head, parameter: str) -> None:
+def _start(model: catalog.Model, source: StudyCorpus, head: Head, parameter: str) -> None:
     typed = {name: clean(str(st.session_state.get(_key(name, parameter)) or ""))[:LONGEST].strip() for name in FIELDS}
     after = urlencode({name: value for name, value in typed.items() if value})
     address.go(search=after or ALL)
-    searches().start(model, source, _wanted(model, source, head, read(after)))
+    searches.start(model, source, _wanted(model, source, head, read(after)))
 
 
-def _wanted(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str]) -> Wanted:
+def _wanted(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> Wanted:
     return wanted(model, source.digest, head, tuple(Conditions(**conditions)))
 
 
-def _outcome(model: catalog.Model, source: Source, head: Head, conditions: dict[str, str]) -> None:
+def _outcome(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> None:
     search = _wanted(model, source, head, conditions)
-    result, job, failure = searches().result(search), searches().under_way(search), searches().failed(search)
+    searches_queue = queue_of("search")
+    result, job = searches_queue.results.get(search), searches_queue.under_way(search)
     if job is not None:
         progress(job, _progress_words)
-    elif searches().stopping(search):
-        stopping(
-            partial(searches().stopping, search), "The search is being stopped; what it found so far is shown next."
-        )
+    elif searches_queue.stopping(search):
+        words = "The search is being stopped; what it found so far is shown next."
+        stopping(partial(searches_queue.stopping, search), words)
     elif result is not None:
         _result(result, head)
-    elif failure is not None:
-        complain(failure)
+    elif (failed := searches_queue.failed(search)) and failed.error:
+        complain(failed.error)
 
 
 def _progress_words(job: Job) -> str:

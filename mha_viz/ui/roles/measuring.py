@@ -7,17 +7,17 @@ from functools import partial
 import streamlit as st
 
 from mha_viz.analysis.profile import Profile
-from mha_viz.corpus.uploads import Source
+from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.models import catalog
 from mha_viz.numerals import counted, done
 from mha_viz.text import clean
-from mha_viz.ui import address
+from mha_viz.ui import address, studies
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.jobs import Job
+from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.parts import complain, guarded, plain, remark
 from mha_viz.ui.roles import folder
-from mha_viz.ui.studies import Evidence, given, sentences_given, studies
+from mha_viz.ui.studies import Evidence, given, sentences_given
 from mha_viz.ui.study_progress import progress, stopping
 
 GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
@@ -45,20 +45,20 @@ def evidence_on(model: catalog.Model, corpus: str) -> Evidence | None:
         _upload(model)
         return None
     digest = built_in().digest if corpus == GRAMMAR else corpus
-    profile = studies().profile(model, digest)
+    profile = studies.profile(model, digest)
     if profile is not None:
-        unkept = studies().unkept(model, digest)
+        unkept = studies.unkept(model, digest)
         if unkept is not None:
             remark(f"These results last until the server stops: they could not be written to disk. {unkept.problem}")
         return Evidence("the built-in sentences" if corpus == GRAMMAR else _name(profile), (profile,))
-    under_way = studies().under_way(model, digest)
+    under_way = studies.under_way(model, digest)
     if under_way is not None:
         progress(under_way, partial(_progress_words, model))
         return None
-    if studies().stopping(model, digest):
-        stopping(partial(studies().stopping, model, digest), "The study is being stopped; what is done is kept.")
+    if studies.stopping(model, digest):
+        stopping(partial(studies.stopping, model, digest), "The study is being stopped; what is done is kept.")
         return None
-    failed = studies().failed(model, digest)
+    failed = studies.failed(model, digest)
     if failed is not None:
         error, source = failed
         complain(error)
@@ -81,12 +81,12 @@ def _offer(model: catalog.Model) -> None:
 
 
 @guarded()
-def _start(model: catalog.Model, source: Source) -> None:
-    studies().start(model, source)
+def _start(model: catalog.Model, source: StudyCorpus) -> None:
+    studies.start(model, source)
 
 
 def _progress_words(model: catalog.Model, study: Job) -> str:
-    earlier = studies().before(study)
+    earlier = queue_of("study").before(study)
     if earlier:
         return f"Waiting for {counted(earlier, 'study', 'studies')} of other visitors"
     return f"Reading the corpus with {plain(model.label)}: {done(study.fraction)}"
@@ -115,19 +115,19 @@ def _upload(model: catalog.Model) -> None:
     )
 
 
-def _source(data: bytes, name: str) -> Source:
+def _source(data: bytes, name: str) -> StudyCorpus:
     """The content of an uploaded file, once it is read. Raises CorpusError, and Busy. A reading that no tab waits for
     stops."""
-    source = studies().source(data, name)
+    source = studies.source(data, name)
     if source is not None:
         return source
-    job = studies().read(data, name)
+    job = studies.read(data, name)
     with st.spinner("Reading the file…", show_time=True):
         sign = st.empty()
         while not job.wait(SOON):
             job.look()
             sign.empty()  # Streamlit ends an abandoned run here
-    source = studies().source(data, name)
+    source = studies.source(data, name)
     if source is None:
         raise job.error or Cancelled("The file was not read to its end.", "Choose it again.")
     return source
@@ -143,11 +143,11 @@ def _earlier(model: catalog.Model) -> None:
     """Show the files that were measured during this visit."""
     for digest, name in st.session_state.get(FILES, {}).items():
         st.button(plain(name), key=f"file_{digest}", type="tertiary", on_click=address.go, kwargs={"corpus": digest},
-                  help=None if studies().profile(model, digest) else "Not measured with this model yet.")  # fmt: skip
+                  help=None if studies.profile(model, digest) else "Not measured with this model yet.")  # fmt: skip
 
 
 @guarded()
-def _start_file(model: catalog.Model, source: Source) -> None:
-    studies().start(model, source)
+def _start_file(model: catalog.Model, source: StudyCorpus) -> None:
+    studies.start(model, source)
     st.session_state[FILES] = {**st.session_state.get(FILES, {}), source.digest: source.name}
     address.go(corpus=source.digest)

@@ -13,10 +13,10 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import COLOURS, described, standing, standing_with_numbers, strongest_first
 from mha_viz.figures.theme import Theme
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import guarded, picked_head, plain, theme
 from mha_viz.ui.roles import filters
-from mha_viz.ui.shelves import lasting
 from mha_viz.ui.studies import Evidence
 
 CHARTS = 24  # cached maps of roles, and tables: one per evidence, filter, open head and colour scheme

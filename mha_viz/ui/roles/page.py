@@ -9,11 +9,11 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.ui import address, inference, takeaway, two_stacks
+from mha_viz.ui import address, download_panel, inference, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.bound import bound
-from mha_viz.ui.cache import ready
+from mha_viz.ui.model_service import ready
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint
 from mha_viz.ui.roles import charts, filters, folder, head_card, headline, learning, relations, repeated, replications
 from mha_viz.ui.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, evidence_on, shipped_evidence
@@ -21,7 +21,7 @@ from mha_viz.ui.roles.overview import show_map, show_strongest
 from mha_viz.ui.studies import Evidence
 
 
-def show(where: Address) -> None:
+def show_roles(where: Address) -> None:
     """Show the page for the request in the URL."""
     say_complaint()
     try:
@@ -37,13 +37,13 @@ def show(where: Address) -> None:
             return inference.download(model)
         evidence = None if two_stacks.refused(where, "roles are measured") else evidence_on(model, corpus)
         if evidence is not None:
-            headline.show(model, evidence)
+            headline.show_headline(model, evidence)
             head = _existing(evidence, where.head)
             if evidence.findings():
                 show_map(evidence, head)
     if evidence is None:
-        repeated.show(model)
-        return takeaway.of_charts(charts.on_repeats(model))
+        repeated.show_repeated(model)
+        return download_panel.of_charts(charts.on_repeats(model))
     with right:
         headline.corpus(evidence)
         if head is not None:
@@ -52,20 +52,20 @@ def show(where: Address) -> None:
             show_strongest(evidence)
     headline.trust(evidence)
     _below(model, evidence, head)
-    takeaway.of_charts([*charts.charts(model, evidence, head), *charts.on_repeats(model)])
+    download_panel.of_charts([*charts.charts(model, evidence, head), *charts.on_repeats(model)])
 
 
 def _below(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
     """Show the sections below the map: the open head, how a toy model learned, the tables, and other corpora and
     models."""
     if head is not None:
-        head_card.show(model, evidence, head)
+        head_card.show_head_card(model, evidence, head)
     if model.name == learning.MODEL:
         with st.container(key="learning"):
-            learning.show()
-    repeated.show(model)
-    relations.show(evidence)
-    replications.show(model, evidence)
+            learning.show_learning()
+    repeated.show_repeated(model)
+    relations.show_relations(evidence)
+    replications.show_replications(model, evidence)
     relations.beside_another_model(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())

@@ -24,12 +24,12 @@ from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
 from mha_viz.models import catalog
 from mha_viz.numerals import weight
-from mha_viz.ui import address, navigation
+from mha_viz.ui import address, navigation, studies
 from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import annotated, built_in
 from mha_viz.ui.parts import complain, plain
 from mha_viz.ui.roles.measuring import FILES
-from mha_viz.ui.studies import Evidence, studies
+from mha_viz.ui.studies import Evidence
 
 KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
 NOT_SHIPPED = (
@@ -44,7 +44,7 @@ RULE = (
 )
 
 
-def show(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the recorded cases for the roles of a head."""
     shown, corpora = _examples(model, evidence, head)
     findings = by_head(evidence.findings()).get(head, [])
@@ -129,7 +129,7 @@ def _sentences(model: catalog.Model, profile: Profile) -> Mapping[Span, Sentence
         return {}
     try:
         with st.spinner("Reading the file…", show_time=True):
-            return studies().excerpts(model, digest, wanted)
+            return studies.excerpts(model, digest, wanted)
     except MhaVizError as error:
         complain(error)
         return {}

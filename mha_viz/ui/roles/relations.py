@@ -20,11 +20,12 @@ from mha_viz.figures.glosses import asked_for, labelled, link
 from mha_viz.figures.role_words import DIRECTIONS
 from mha_viz.models import catalog
 from mha_viz.numerals import signed
+from mha_viz.ui import studies
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
-from mha_viz.ui.shelves import lasting
-from mha_viz.ui.studies import Evidence, given, studies
+from mha_viz.ui.studies import Evidence, given
 
 FEWEST = 20  # the fewest held-out cases of a relation that is listed
 TABLES = 16  # cached tables: one per evidence and level
@@ -54,7 +55,7 @@ MENTIONS = MappingProxyType(
 )
 
 
-def show(evidence: Evidence) -> None:
+def show_relations(evidence: Evidence) -> None:
     """Show the tables of relations, coreference and GAP, as far as the corpus has gold annotation for them."""
     if evidence.table("syntax_chosen") is not None:
         _syntax(evidence)
@@ -260,7 +261,7 @@ def _measured(model: catalog.Model, digest: str) -> Profile | None:
     shipped = given(model.name) if model.kind in ("bundled", "own") else None
     same = [p for p in shipped.profiles if p.facts["sha256"] == digest] if shipped else []
     try:
-        return same[0] if same else studies().profile(model, digest)
+        return same[0] if same else studies.profile(model, digest)
     except MhaVizError as error:
         complain(error)
         return None

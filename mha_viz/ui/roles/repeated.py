@@ -4,13 +4,12 @@ model learned them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
-from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads, chance
+from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, DecoderHeads, Numbers, chance, measured
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.effects import head_grid as grid_of_heads
@@ -23,15 +22,15 @@ from mha_viz.models.snapshots import steps
 from mha_viz.numerals import decimal
 from mha_viz.reader import verbs
 from mha_viz.ui import navigation
-from mha_viz.ui.cache import office
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.jobs import queue_of
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.roles import filters
 from mha_viz.ui.roles.learning import MODEL, play, recorded, step_in_view
-from mha_viz.ui.shelves import Once, Shelf, lasting
-from mha_viz.ui.study_progress import result_of
+from mha_viz.ui.study_progress import Task, go_on, outcome
 
 TOY = "repeater"
 LEARNED = ("previous", "induction")  # the measures that are shown over its training
@@ -39,7 +38,6 @@ MEASURE = "repeats_measure"
 FIRST = "induction"  # of the measures
 EXAMPLE = "dog river anna green tower king dog river anna green tower"
 PREVIOUS = "L0H0.L0H3"  # the second toy model's heads that look at the previous token
-PART = 10  # sequences per request
 SPELT = {
     "induction": "Induction",
     "duplicate": "Duplicate token",
@@ -53,30 +51,9 @@ EXPLAINED = (
     "rows but the first (Olsson et al. 2022). A head has such a role with more than half of its weight there, and 0.1 "
     "more than any head with random weights."
 )
-RULES = Rules(
-    one="measurement of a causal model",
-    many="measurements of causal models",
-    stop="Stop it on the Roles page, or wait until it is done.",
-    places=8,
-    forgotten=lambda: 20.0,
-    one_per_tab=True,
-)
 
 
-class _Measured:
-    """This server's measurements by model."""
-
-    def __init__(self) -> None:
-        self.desk: Desk[str] = Desk(RULES)
-        self.shelf: Shelf[str, DecoderHeads] = Shelf(64, lambda _: 1)
-
-
-@Once
-def _measured() -> _Measured:
-    return _Measured()
-
-
-def show(model: catalog.Model) -> None:
+def show_repeated(model: catalog.Model) -> None:
     """Show the section for a causal model whose files are here; nothing for other models."""
     with guarded(complain):
         facts = hub.facts(model)
@@ -100,7 +77,7 @@ def is_toy(model: catalog.Model) -> bool:
 
 def measured_heads(model: catalog.Model) -> DecoderHeads | None:
     """The measurements of a model; None if it was not measured yet."""
-    return _measured().shelf.get(_key(model))
+    return _task(model).stored()
 
 
 def measure_in_view() -> str:
@@ -108,42 +85,23 @@ def measure_in_view() -> str:
     return str(st.session_state.get(MEASURE) or FIRST)
 
 
-def _key(model: catalog.Model) -> str:
-    return str((model.name, model.path))
+def _task(model: catalog.Model) -> Task[DecoderHeads]:
+    def part(some: range, untrained: bool) -> Numbers:
+        return model_service().ask(verbs.repeats, model.name, some.start, some.stop, untrained).result()
+
+    words = "Reading repeated random tokens"
+    return Task("repeats", (model.name, model.path), model.label, words, lambda: measured(model.name, part))
 
 
 def _heads(model: catalog.Model) -> DecoderHeads | None:
     """The measurements, from memory or from a job; None until the visitor asks for them. Raises what the model
     raises."""
-    key = _key(model)
-    result = measured_heads(model)
-    if result is not None:
-        return result
-    order = partial(_measured().desk.order, key, model.label, partial(_study, key, model))
-    is_asked = model.kind == "own" or _measured().desk.under_way(key) is not None
-    if not is_asked or _measured().desk.left(key):
-        st.button("Measure these heads", key="measure_repeats", on_click=_begin, args=(order,))
+    task = _task(model)
+    is_asked = model.kind == "own" or queue_of(task.kind).under_way(task.key) is not None
+    if task.stored() is None and (task.left or not is_asked):
+        st.button("Measure these heads", key="measure_repeats", on_click=go_on, args=(task,))
         return None
-    words = "Reading repeated random tokens"
-    return result_of(order(), words, "stop_repeats", lambda: measured_heads(model))
-
-
-@guarded()
-def _begin(order: Any) -> None:
-    order()
-
-
-def _study(key: str, model: catalog.Model, job: Job) -> None:
-    sums, parts = list[Any](), [range(first, min(DRAWS, first + PART)) for first in range(0, DRAWS, PART)]
-    for untrained in (False, True):
-        measured = []
-        for part in parts:
-            job.check()
-            numbers = office().ask(verbs.repeats, model.name, part.start, part.stop, untrained).result()
-            measured.append(numbers * len(part))
-            job.tell((len(sums) + len(measured) / len(parts)) / 2)
-        sums.append(np.sum(measured, axis=0) / DRAWS)
-    _measured().shelf.put(key, DecoderHeads(model.name, LENGTH, DRAWS, SEED, *sums))
+    return outcome(task)
 
 
 def _roles(heads: DecoderHeads) -> None:

@@ -15,17 +15,18 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS, plain_name, standing_with_corpora
 from mha_viz.models import catalog
+from mha_viz.ui import studies
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
-from mha_viz.ui.shelves import lasting
-from mha_viz.ui.studies import Evidence, given, studies
+from mha_viz.ui.studies import Evidence, given
 
 TABLES = 8  # cached tables
 
 
-def show(model: catalog.Model, evidence: Evidence) -> None:
+def show_replications(model: catalog.Model, evidence: Evidence) -> None:
     """Show how the roles of the model's own profile do on the corpus of the page, or the control to choose a corpus."""
     reference = _reference_evidence(model)
     if reference is None:
@@ -74,7 +75,7 @@ def _reference_evidence(model: catalog.Model) -> Evidence | None:
     if shipped is not None:
         return shipped
     try:
-        profile = studies().profile(model, built_in().digest)
+        profile = studies.profile(model, built_in().digest)
     except MhaVizError as error:
         complain(error)
         return None

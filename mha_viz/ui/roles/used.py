@@ -15,7 +15,7 @@ from mha_viz.numerals import decimal
 from mha_viz.ui.parts import plain
 
 
-def show(rows: Any) -> None:
+def show_use(rows: Any) -> None:
     """Show a sentence for each role of a head; ``rows``: its rows of the table ``used``, or None."""
     if rows is None:
         return

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -17,24 +17,27 @@ from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.numerals import decimal, percent
+from mha_viz.process.steps import Steps
 from mha_viz.reader import verbs
 from mha_viz.request import COSINE, MASK, Question, Request
 from mha_viz.ui import inference
 from mha_viz.ui.asking import WAITING
 from mha_viz.ui.bound import bound
-from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, formulas, plain, theme
-from mha_viz.ui.takeaway import PageChart
+from mha_viz.ui.study_progress import Task, outcome
 
 if TYPE_CHECKING:
     from mha_viz.reader.models import Models
 
+R = TypeVar("R")
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
-def show(attention: Attention, request: Request, about: str) -> list[PageChart]:
+def show_answer(attention: Attention, request: Request, about: str) -> list[PageChart]:
     """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
     what the model raises."""
     answer, off = answer_of(request), request.off
@@ -53,14 +56,25 @@ def answer_of(request: Request) -> Answer:
     """The answer, from the cache or from the model. Raises what the model raises."""
     if request.off:
         inference.measure_means(request)
-    return inference.wait(office().cached(verbs.answer, request), WAITING)
+    return inference.wait(model_service().cached(verbs.answer, request), WAITING)
 
 
 def per_head(verb: Callable[[Models, Request], Numbers], request: Request) -> Numbers:
     """One number per head for the question of a request, from the cache or from the model, with all heads on. Raises
     what the model raises."""
     whole = Request(request.model, *request.texts, question=request.question)
-    return inference.wait(office().cached(verb, whole), WAITING)
+    return inference.wait(model_service().cached(verb, whole), WAITING)
+
+
+def measured(
+    kind: str, attention: Attention, request: Request, words: str, steps: Callable[[], Steps[R]], *of: Hashable
+) -> R:
+    """The result of one of ``jobs.KINDS`` for a reading, and for ``of`` besides, from the cache or in steps that can be
+    stopped. Raises what the model raises, Busy, and Cancelled."""
+    task = Task(kind, (attention.key, request, *of), request.text[:40], words, steps)
+    if task.stored() is None:
+        inference.measure_means(request)
+    return outcome(task, f"{kind}_{hash(of)}" if of else kind)
 
 
 def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import streamlit as st
 
 from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects, Together, all_effects, batches
+from mha_viz.analysis.effects import Effects, Together, every_effect, together
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing.table import Table
@@ -23,21 +23,16 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import Question, Request
-from mha_viz.ui import address, asking, inference, navigation, style, takeaway, two_stacks
+from mha_viz.ui import address, asking, download_panel, inference, navigation, style, two_stacks
 from mha_viz.ui.address import Address, Url
-from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
-from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import StudyOrder, ordered
-from mha_viz.ui.switch_off import answering, ranked, removal, together
+from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
-from mha_viz.ui.takeaway import PageChart
 
-EFFECTS = Rules("study of effects", "studies of effects", one_per_tab=True)
-Key = tuple[str, Request]  # keyed by a reading and by how heads are switched off in it
 INTRODUCTION = "Click a square to switch that head off; everything after it is recomputed without it."
 CAUTION = (
     "A pattern of attention shows where a head looks, not whether the model needs it. And a small effect does not mean "
@@ -45,7 +40,7 @@ CAUTION = (
 )
 
 
-def show(what: Url) -> None:
+def show_effects(what: Url) -> None:
     """Show the page for the request in the URL. Pasted CoNLL-U is read as the sentence it contains."""
     say_complaint()
     style.apply("switch_off")
@@ -70,7 +65,7 @@ def show(what: Url) -> None:
         with left:
             effects = _effects(attention, each)
             on = _map(effects, off, question, what.where)
-        effect = together.effect(attention, request) if off else None
+        effect = _together(attention, request) if off else None
         with st.container(width=900):
             if effect is None:
                 _most(effects, on, question)
@@ -79,13 +74,13 @@ def show(what: Url) -> None:
         about, alone = (_about(attention, request.method, heads) for heads in (off, ()))
         drawn = [_effects_chart(effects, off, question, on, alone)]
         if question is not None:
-            drawn += answering.show(attention, request, about)
+            drawn += answering.show_answer(attention, request, about)
         if effect is not None:
             drawn += _changes(attention, request, effect, about)
         drawn.append(_looks(attention, each, effects, on, alone))
         drawn += _removed(attention, each, effects, what.where)
-        drawn += ranked.show(attention, each, effects, on, alone)
-        takeaway.of_charts(drawn)
+        drawn += ranked.show_ranking(attention, each, effects, on, alone)
+        download_panel.of_charts(drawn)
 
 
 def _removed(attention: Attention, request: Request, effects: Effects, where: Address) -> list[PageChart]:
@@ -93,7 +88,7 @@ def _removed(attention: Attention, request: Request, effects: Effects, where: Ad
     question = request.question
     drawn: list[PageChart] = []
     with guarded(complain):
-        drawn = removal.show(attention, request, effects, where)
+        drawn = removal.show_removal(attention, request, effects, where)
     with guarded(complain):
         removal.show_switch(attention, request, where)
     return drawn + answering.direct(attention, request, question) if question is not None else drawn
@@ -113,32 +108,26 @@ def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
 # ---- What is known --------------------------------------------------------------------------------------
 
 
-@Once
-def _desk() -> Desk[Key]:
-    return Desk(EFFECTS)
-
-
-def _study(key: Key, attention: Attention, job: Job) -> None:
-    """Measure the effect of each head alone on the text, a batch of heads at a time, so that other requests are
-    answered in between."""
-    batches_of_heads = list(batches(attention.layers, attention.heads, len(attention.text)))
-    parts = []
-    for number, (layer, heads) in enumerate(batches_of_heads):
-        job.check()
-        parts.append((layer, office().ask(verbs.effects_of, key[1], layer, heads).result()))
-        job.tell((number + 1) / len(batches_of_heads))
-    office().effects.put(key, all_effects(parts))
-
-
 def _effects(attention: Attention, request: Request) -> Effects:
-    """The effects of all heads on the text, from the cache or from a job. Raises what the model raises, and Busy."""
-    key = (attention.key, request)
-    effects = office().effects.get(key)
-    if effects is not None:
-        return effects
-    inference.measure_means(request)
-    order = StudyOrder(key, attention.text.text[:40], partial(_study, key, attention), "each_head")
-    return ordered(_desk(), order, "Switching off one head after the other", lambda: office().effects.get(key))
+    """The effects of all heads on the text. Raises what the model raises, Busy, and Cancelled."""
+
+    def part(layer: int, heads: range) -> Effects:
+        return model_service().ask(verbs.effects_of, request, layer, heads).result()
+
+    steps = partial(every_effect, attention.layers, attention.heads, len(attention.text), part)
+    return answering.measured("each_head", attention, request, "Switching off one head after the other", steps)
+
+
+def _together(attention: Attention, request: Request) -> Together:
+    """The effect of the heads that are off, beside random directions. Raises what the model raises, Busy, and
+    Cancelled."""
+    steps = partial(
+        together,
+        len(attention.text),
+        lambda: model_service().ask(verbs.lost_each, request, [request.off]).result(),
+        lambda draws: model_service().ask(verbs.lost_at_random, request, draws).result(),
+    )
+    return answering.measured("together", attention, request, "Reading the text without these heads", steps)
 
 
 def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, where: Address) -> str:

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from mha_viz.analysis.effects import Effects, Numbers, draws
-from mha_viz.attention import Attention
+from mha_viz.analysis.effects import Effects, Numbers, each_at_random
+from mha_viz.attention import Attention, Head
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ModelUnsupported
 from mha_viz.figures import effects as charts
@@ -18,28 +18,16 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.reader import verbs
 from mha_viz.request import COSINE, Request
-from mha_viz.ui import inference
-from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
-from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.download_panel import PageChart
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, theme
-from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import StudyOrder, ordered
 from mha_viz.ui.switch_off import answering
 from mha_viz.ui.switch_off.answering import ON, is_all_there_is, unit
 from mha_viz.ui.switch_off.controls import on_bar
-from mha_viz.ui.takeaway import PageChart
-
-RANDOM = Rules("comparison with random directions", "comparisons with random directions", one_per_tab=True)
-Key = tuple[str, Request]  # keyed by a reading and by how heads are switched off in it
 
 
-@Once
-def _desk() -> Desk[Key]:
-    return Desk(RANDOM)
-
-
-def show(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[PageChart]:
+def show_ranking(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[PageChart]:
     """Show the ranking once it is opened. Returns its chart."""
     drawn: list[PageChart] = []
     with st.expander("All heads, ranked, beside random directions", key="ranked", on_change="rerun") as box:
@@ -106,25 +94,11 @@ def _table(request: Request, effects: Effects, on: str, random: Numbers, about: 
 
 def _at_random(attention: Attention, request: Request) -> Numbers:
     """[2, layer, head, draw]: the effect on the sentence vector and on the answer after removing random directions in
-    place of each head, from the cache or from a job. Raises what the model raises, Busy, and Cancelled."""
-    key: Key = (attention.key, request)
-    result = office().at_random.get(key)
-    if result is not None:
-        return result
-    inference.measure_means(request)
-    order = StudyOrder(key, attention.text.text[:40], partial(_study, key, attention), "at_random")
-    return ordered(_desk(), order, "Removing random directions", lambda: office().at_random.get(key))
+    place of each head. Raises what the model raises, Busy, and Cancelled."""
 
+    def at_random(head: Head, draws: range) -> Numbers:
+        return model_service().ask(verbs.lost_at_random, replace(request, off=(head,)), draws).result()
 
-def _study(key: Key, attention: Attention, job: Job) -> None:
-    _, request = key
-    changes, heads = list[Numbers](), attention.every_head()
-    for done, head in enumerate(heads, 1):
-        batches = []
-        for batch in draws(len(attention.text)):
-            job.check()
-            batches.append(office().ask(verbs.lost_at_random, replace(request, off=(head,)), batch).result())
-        changes.append(np.concatenate(batches, axis=1))
-        job.tell(done / len(heads))
-    shape = (2, attention.layers, attention.heads, -1)
-    office().at_random.put(key, np.stack(changes, axis=1).reshape(shape))
+    steps = partial(each_at_random, attention.every_head(), len(attention.text), at_random)
+    changes = answering.measured("at_random", attention, request, "Removing random directions", steps)
+    return changes.reshape(2, attention.layers, attention.heads, -1)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 import streamlit as st
 
-from mha_viz.analysis.effects import PIECES, Changes, Effects, Numbers
-from mha_viz.analysis.removal import ORDERS, Removal, Switch, order_of, removed, steps, switch
+from mha_viz.analysis.effects import Effects
+from mha_viz.analysis.removal import ORDERS, Removal, Switch, order_of, removal, switch
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing.table import Table
 from mha_viz.figures import answers as charts
@@ -23,27 +21,16 @@ from mha_viz.request import COSINE, Question, Request
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import Address
 from mha_viz.ui.bound import bound
-from mha_viz.ui.cache import office
 from mha_viz.ui.classroom import legible
-from mha_viz.ui.jobs import Desk, Job, Rules
+from mha_viz.ui.download_panel import PageChart
+from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import plain, theme
-from mha_viz.ui.shelves import Once
-from mha_viz.ui.study_progress import StudyOrder, ordered
-from mha_viz.ui.switch_off.answering import answer_of, unit
-from mha_viz.ui.takeaway import PageChart
+from mha_viz.ui.switch_off.answering import answer_of, measured, unit
 
 LABELS = {"least": "least effect first", "most": "most effect first", "random": "at random"}
-REMOVALS = Rules("removal of heads", "removals of heads", one_per_tab=True)
-Key = tuple[object, ...]
-R = TypeVar("R", Removal, Switch)
 
 
-@Once
-def _desk() -> Desk[Key]:
-    return Desk(REMOVALS)
-
-
-def show(attention: Attention, request: Request, effects: Effects, where: Address) -> list[PageChart]:
+def show_removal(attention: Attention, request: Request, effects: Effects, where: Address) -> list[PageChart]:
     """Show the curve of an answer while heads are removed one by one, once an order is chosen. Returns the curve as a
     chart."""
     question = request.question
@@ -98,37 +85,14 @@ def _sentence(curve: Removal, question: Question | None) -> str:
 
 
 def _curve(attention: Attention, request: Request, order: tuple[Head, ...]) -> Removal:
-    """The curve, from the cache or from the model. Raises what the model raises, Busy, and Cancelled."""
-
-    def work(job: Job) -> Removal:
-        parts: list[Changes] = []
-        counts = steps(len(order), len(attention.text))
-        for done, some in enumerate(counts, 1):
-            job.check()
-            parts.append(office().ask(verbs.lost_each, request, [order[:count] for count in some]).result())
-            job.tell(done / len(counts))
-        return removed(order, parts)
-
-    return _ordered(Removal, (attention.key, request, order), request, work, "Removing heads")
-
-
-def _ordered(kind: type[R], key: Key, request: Request, work: Callable[[Job], R], words: str) -> R:
-    """The result of ``work``, from the cache or as a job that can be stopped."""
-
-    def stored() -> R | None:
-        result = office().removals.get(key)
-        return result if isinstance(result, kind) else None
-
-    result = stored()
-    if result is not None:
-        return result
-    inference.measure_means(request)
-    order = StudyOrder(key, request.text[:40], lambda job: _store(key, work(job)), f"removal_{hash(key)}")
-    return ordered(_desk(), order, words, stored)
-
-
-def _store(key: Key, result: Removal | Switch) -> None:
-    office().removals.put(key, result)
+    """The curve of the answer. Raises what the model raises, Busy, and Cancelled."""
+    steps = partial(
+        removal,
+        order,
+        len(attention.text),
+        lambda variants: model_service().ask(verbs.lost_each, request, variants).result(),
+    )
+    return measured("removal", attention, request, "Removing heads", steps, order)
 
 
 # ---- Another answer -----------------------------------------------------------------------------------------
@@ -147,25 +111,19 @@ def show_switch(attention: Attention, request: Request, where: Address) -> None:
     if wanted is None:
         return
     place = question.place if question.places else None
-    asking = office().cached(verbs.question, Request(request.model, *request.texts, place=place, word=wanted))
+    asking = model_service().cached(verbs.question, Request(request.model, *request.texts, place=place, word=wanted))
     other = inference.wait(asking, "Asking the model…")
     _say_switch(_switched(attention, request.about(other)), wanted)
 
 
 def _switched(attention: Attention, request: Request) -> Switch:
-    at_once = max(1, PIECES // len(attention.text))
-
-    def work(job: Job) -> Switch:
-        def margins_of(sets: list[tuple[Head, ...]]) -> Numbers:
-            parts: list[Numbers] = []
-            for first in range(0, len(sets), at_once):
-                job.check()
-                parts.append(office().ask(verbs.margins, request, sets[first : first + at_once]).result())
-            return np.concatenate(parts)
-
-        return switch(attention.every_head(), margins_of, progress=job.tell)
-
-    return _ordered(Switch, (attention.key, request, "switch"), request, work, "Looking for heads")
+    steps = partial(
+        switch,
+        attention.every_head(),
+        len(attention.text),
+        lambda variants: model_service().ask(verbs.margins, request, variants).result(),
+    )
+    return measured("removal", attention, request, "Looking for heads", steps, "switch")
 
 
 def _say_switch(switched: Switch, wanted: str) -> None:

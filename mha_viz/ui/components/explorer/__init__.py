@@ -14,14 +14,14 @@ def explorer(
     roles: bytes,
     key: str,
     on_view: Callable[[], None],
-    on_tray: Callable[[], None],
+    on_compare: Callable[[], None],
     on_card: Callable[[], None],
     on_measure: Callable[[], None],
 ) -> None:
     """Draw one reading (``figures.packet``), with the roles of its heads (``ui.badges``, JSON).
 
     ``on_view`` runs when the user changed the view; ``st.session_state[key].view`` then holds the URL parameters that
-    differ from their defaults (None: the parameter is removed). ``on_tray`` runs when the user added a head to the
+    differ from their defaults (None: the parameter is removed). ``on_compare`` runs when the user added a head to the
     compared heads: ``tray`` holds its ``model`` and ``head``. ``on_card`` runs when the user asked what a head is known
     for; ``card`` then holds its name. ``on_measure`` runs when the user asked for the roles of a model that was never
     measured.
@@ -31,7 +31,7 @@ def explorer(
         key=key,
         data=data,
         on_view_change=on_view,
-        on_tray_change=on_tray,
+        on_compare_change=on_compare,
         on_card_change=on_card,
         on_measure_change=on_measure,
     )

@@ -9,7 +9,7 @@ import { encodeTogether, openingAfter, placeAfter, viewAfter } from "./together.
 /** @import { PanelsView } from "./together.js" */
 
 /**
- * A change of the tray; `index` and `to` are panels.
+ * A change of the compared heads; `index` and `to` are panels.
  *
  * @typedef {{ action: string, index: number, to?: number, name?: string }} Edit
  */
@@ -24,7 +24,7 @@ const DONE = { remove: "Removed. The Back button restores it.", duplicate: "Dupl
  * @typedef {Edit & { count: number, view: PanelsView, tool: string, until: number }} Pending
  */
 
-export class Tray {
+export class Comparison {
   #pending = /** @type {Pending | null} */ (null);
   #send;
   #stage;
@@ -46,7 +46,7 @@ export class Tray {
     const after = viewAfter(change, this.#stage.view);
     this.#stage.quiet();
     const view = encodeTogether(after, openingAfter(change, set));
-    this.#send("edit", { ...whatStands(set, index), ...inTray(set, change), view });
+    this.#send("edit", { ...whatStands(set, index), ...inComparison(set, change), view });
     if (action === "pin") this.#say("Added to the compared heads.");
     if (action === "open" || action === "pin") return;
     this.#pending = expected(set, change, after);
@@ -85,7 +85,7 @@ function whatStands(set, index) {
 }
 
 /** @type {(set: Panels, change: Edit) => Edit} */
-function inTray(set, change) {
+function inComparison(set, change) {
   /** @type {(panel: number) => number} */
   const place = (panel) => set.panels[panel].source ?? panel;
   const to = change.to === undefined ? {} : { to: place(change.to) };

@@ -1,4 +1,4 @@
-"""The tray holds the compared heads. It lives in the URL, so that it stays the same on every page and is part of every
+"""The list of compared heads lives in the URL, so that it stays the same on every page and is part of every
 link.
 
 The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``; a head names
@@ -18,14 +18,14 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Head
-from mha_viz.errors import MhaVizError, TrayFull
+from mha_viz.errors import ComparisonFull, MhaVizError
 from mha_viz.heads import from_link, in_link
 from mha_viz.request import METHODS, Request
 from mha_viz.text import clean
 
 MOST = 8
 MAX_NAME = 60  # characters of a head's name
-MAX_ENCODED = 3_500  # bytes of the tray in a link, percent-encoded: half of ui/address.MAX_ENCODED
+MAX_ENCODED = 3_500  # bytes of the list in a link, percent-encoded: half of ui/address.MAX_ENCODED
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Pin:
     name: str = ""
 
 
-Tray = tuple[Pin, ...]
+Comparison = tuple[Pin, ...]
 
 
-def read(value: str | None) -> tuple[Tray, bool]:
-    """The tray in a URL, and whether all of it could be read. Never raises."""
+def read(value: str | None) -> tuple[Comparison, bool]:
+    """The list in a URL, and whether all of it could be read. Never raises."""
     if not value:
         return (), True
     if len(value) > MAX_ENCODED:  # longer than any that the app writes
@@ -74,12 +74,12 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
     return None
 
 
-def write(tray: Sequence[Pin]) -> str | None:
-    """The value of the URL parameter; None for an empty tray, which removes the parameter."""
-    if not tray:
+def write(pins: Sequence[Pin]) -> str | None:
+    """The value of the URL parameter; None for an empty list, which removes the parameter."""
+    if not pins:
         return None
-    requests = list(dict.fromkeys(pin.request for pin in tray))
-    heads = [[str(pin.head), requests.index(pin.request), pin.name] for pin in tray]
+    requests = list(dict.fromkeys(pin.request for pin in pins))
+    heads = [[str(pin.head), requests.index(pin.request), pin.name] for pin in pins]
     return json.dumps({"of": [*map(_listed, requests)], "heads": heads}, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -90,56 +90,56 @@ def _listed(request: Request) -> list[str]:
     return texts + parts + ([in_link(request.off), request.method] if request.off else [])
 
 
-def add(tray: Tray, pin: Pin) -> Tray:
-    """The tray with one more head at its end, which a message reports. Raises TrayFull."""
-    more = _checked((*tray, pin))
+def add(pins: Comparison, pin: Pin) -> Comparison:
+    """The list with one more head at its end, which a message reports. Raises ComparisonFull."""
+    more = _checked((*pins, pin))
     same = sum((p.request, p.head) == (pin.request, pin.head) for p in more)
     again = " again" if same > 1 else ""
     st.toast(f"{pin.head} was added to the compared heads{again}: {len(more)} of {MOST}.")
     return more
 
 
-def remove(tray: Tray, index: int) -> Tray:
-    """The tray without head number ``index``."""
-    return tray[:index] + tray[index + 1 :] if 0 <= index < len(tray) else tray
+def remove(pins: Comparison, index: int) -> Comparison:
+    """The list without head number ``index``."""
+    return pins[:index] + pins[index + 1 :] if 0 <= index < len(pins) else pins
 
 
-def move(tray: Tray, index: int, to: int) -> Tray:
-    """The tray with head number ``index`` moved to place ``to``; places out of range mean the ends."""
-    if not 0 <= index < len(tray):
-        return tray
-    rest = remove(tray, index)
+def move(pins: Comparison, index: int, to: int) -> Comparison:
+    """The list with head number ``index`` moved to place ``to``; places out of range mean the ends."""
+    if not 0 <= index < len(pins):
+        return pins
+    rest = remove(pins, index)
     to = max(0, min(len(rest), to))
-    return (*rest[:to], tray[index], *rest[to:])
+    return (*rest[:to], pins[index], *rest[to:])
 
 
-def duplicate(tray: Tray, index: int) -> Tray:
-    """The tray with a copy of head number ``index`` after it. Raises TrayFull."""
-    if not 0 <= index < len(tray):
-        return tray
-    return _checked((*tray[: index + 1], tray[index], *tray[index + 1 :]))
+def duplicate(pins: Comparison, index: int) -> Comparison:
+    """The list with a copy of head number ``index`` after it. Raises ComparisonFull."""
+    if not 0 <= index < len(pins):
+        return pins
+    return _checked((*pins[: index + 1], pins[index], *pins[index + 1 :]))
 
 
-def rename(tray: Tray, index: int, name: str) -> Tray:
-    """The tray with head number ``index`` called ``name``. Raises TrayFull when the link becomes too long."""
-    if not 0 <= index < len(tray):
-        return tray
-    old = tray[index]
+def rename(pins: Comparison, index: int, name: str) -> Comparison:
+    """The list with head number ``index`` called ``name``. Raises ComparisonFull when the link becomes too long."""
+    if not 0 <= index < len(pins):
+        return pins
+    old = pins[index]
     named = replace(old, name=" ".join(clean(name).split())[:MAX_NAME])
-    return _checked((*tray[:index], named, *tray[index + 1 :]))
+    return _checked((*pins[:index], named, *pins[index + 1 :]))
 
 
-def _checked(tray: Tray) -> Tray:
-    if len(tray) > MOST:
-        raise TrayFull(f"At most {MOST} heads can be compared.", "Remove one of the compared heads first.")
-    if len(quote(write(tray) or "")) > MAX_ENCODED:
+def _checked(pins: Comparison) -> Comparison:
+    if len(pins) > MOST:
+        raise ComparisonFull(f"At most {MOST} heads can be compared.", "Remove one of the compared heads first.")
+    if len(quote(write(pins) or "")) > MAX_ENCODED:
         raise too_long()
-    return tray
+    return pins
 
 
-def too_long() -> TrayFull:
-    """The error for a link that cannot hold the tray."""
-    return TrayFull(
+def too_long() -> ComparisonFull:
+    """The error for a link that cannot hold the list."""
+    return ComparisonFull(
         "The compared heads are kept in the page’s link, and their texts are together too long for it.",
         "Remove a compared head with a long text, or compare a shorter one.",
     )

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.attention import Head
-from mha_viz.errors import TrayFull
+from mha_viz.errors import ComparisonFull
 from mha_viz.heads import MOST_IN_LINK
 from mha_viz.request import Request
-from mha_viz.ui import tray
-from mha_viz.ui.tray import Pin
+from mha_viz.ui import comparison
+from mha_viz.ui.comparison import Pin
 from tests import hostile
 
 CAT = Pin(Request("minilm", "The cat sat."), Head(3, 1))
@@ -36,22 +36,22 @@ PINS = st.builds(
 )
 
 
-@given(st.lists(PINS, max_size=tray.MOST))
+@given(st.lists(PINS, max_size=comparison.MOST))
 def test_what_is_written_is_read_again(pins: list[Pin]) -> None:
-    assert tray.read(tray.write(pins)) == (tuple(pins), True)
+    assert comparison.read(comparison.write(pins)) == (tuple(pins), True)
 
 
 def test_a_sentence_stands_once_however_many_of_its_heads_are_pinned() -> None:
-    value = tray.write([CAT, Pin(Request("minilm", "The cat sat."), Head(5, 11)), DOG])
+    value = comparison.write([CAT, Pin(Request("minilm", "The cat sat."), Head(5, 11)), DOG])
     assert value is not None
     assert value.count("The cat sat.") == 1
     assert json.loads(value)["heads"] == [["L3H1", 0, ""], ["L5H11", 0, ""], ["L0H2", 1, "loud"]]
-    assert tray.write([]) is None
+    assert comparison.write([]) is None
 
 
 @pytest.mark.parametrize("value", [None, ""])
-def test_no_tray_is_an_empty_one(value: str | None) -> None:
-    assert tray.read(value) == ((), True)
+def test_no_value_is_an_empty_list(value: str | None) -> None:
+    assert comparison.read(value) == ((), True)
 
 
 BROKEN: list[Any] = [
@@ -59,9 +59,9 @@ BROKEN: list[Any] = [
 ]  # fmt: skip
 
 
-def test_a_value_that_is_no_tray_is_an_empty_one_and_said_to_be_broken() -> None:
+def test_a_value_that_is_no_list_of_heads_is_empty_and_said_to_be_broken() -> None:
     for value in (*BROKEN, *hostile.TEXTS.values()):
-        assert tray.read(value) == ((), not value), ascii(value)[:100]
+        assert comparison.read(value) == ((), not value), ascii(value)[:100]
 
 
 @pytest.mark.parametrize(
@@ -72,24 +72,24 @@ def test_a_value_that_is_no_tray_is_an_empty_one_and_said_to_be_broken() -> None
 )  # fmt: skip
 def test_a_broken_entry_is_left_aside_and_the_others_stay(entry: Any) -> None:
     value = json.dumps({"of": [["The cat sat.", "", "minilm"]], "heads": [entry, ["L3H1", 0, ""]]})
-    assert tray.read(value) == ((CAT,), False)
+    assert comparison.read(value) == ((CAT,), False)
 
 
 def test_readings_that_are_no_texts_are_left_aside() -> None:
     value = json.dumps({"of": [[1, 2, 3], ["The cat sat.", "", "minilm"]], "heads": [["L3H1", 0, ""], ["L3H1", 1, ""]]})
-    assert tray.read(value) == ((CAT,), False)
+    assert comparison.read(value) == ((CAT,), False)
 
 
 @pytest.mark.parametrize("off", [["L3H1", "zero"], ["x", "zero"], [["L3H1"], "zero"], ["L3H1", "half"], ["L3H1", 0]])
 def test_heads_that_are_off_belong_to_the_reading(off: list[Any]) -> None:
     of = [["The cat sat.", "", "minilm", "", "", *off]]
-    pins, is_whole = tray.read(json.dumps({"of": of, "heads": [["L3H1", 0, ""]]}))
+    pins, is_whole = comparison.read(json.dumps({"of": of, "heads": [["L3H1", 0, ""]]}))
     assert pins == ((Pin(replace(CAT.request, off=(Head(3, 1),)), CAT.head),) if off == ["L3H1", "zero"] else ())
     assert is_whole == bool(pins)
     uniform = replace(CAT.request, off=(Head(2, 4), Head(3, 1)), method="uniform")
-    both = tray.write([CAT, Pin(uniform, CAT.head)])
+    both = comparison.write([CAT, Pin(uniform, CAT.head)])
     assert both is not None
-    assert tray.read(both)[0][1].request.off == (Head(2, 4), Head(3, 1))
+    assert comparison.read(both)[0][1].request.off == (Head(2, 4), Head(3, 1))
     assert json.loads(both)["of"][1][3:] == ["", "", "L2H4.L3H1", "uniform"]
 
 
@@ -104,7 +104,7 @@ def test_heads_that_are_off_belong_to_the_reading(off: list[Any]) -> None:
 )
 def test_a_compared_head_is_one_that_explore_can_open(reading: list[str], pins: int) -> None:
     of = [["The cat sat.", "", "minilm", *reading]]
-    read, _ = tray.read(json.dumps({"of": of, "heads": [["L3H1", 0, ""]]}))
+    read, _ = comparison.read(json.dumps({"of": of, "heads": [["L3H1", 0, ""]]}))
     assert len(read) == pins
     if reading[2] == "":
         assert read == (CAT,), "how heads are switched off says nothing if none is"
@@ -112,39 +112,43 @@ def test_a_compared_head_is_one_that_explore_can_open(reading: list[str], pins: 
 
 def test_more_than_eight_are_cut_and_said_to_be() -> None:
     value = json.dumps({"of": [["The cat sat.", "", "minilm"]], "heads": [["L3H1", 0, ""]] * 9})
-    assert tray.read(value) == ((CAT,) * 8, False)
+    assert comparison.read(value) == ((CAT,) * 8, False)
 
 
-def test_a_tray_longer_than_any_that_is_written_here_is_not_parsed() -> None:
-    value = tray.write([CAT])
+def test_a_list_longer_than_any_that_is_written_here_is_not_parsed() -> None:
+    value = comparison.write([CAT])
     assert value is not None
     with patch("json.loads") as parse:
-        assert tray.read(value + " " * tray.MAX_ENCODED) == ((), False)
+        assert comparison.read(value + " " * comparison.MAX_ENCODED) == ((), False)
     parse.assert_not_called()
 
 
 def test_adding_moving_copying_naming_and_taking_out() -> None:
-    both = tray.add((CAT,), DOG)
+    both = comparison.add((CAT,), DOG)
     assert both == (CAT, DOG)
-    assert tray.move(both, 1, 0) == (DOG, CAT)
-    assert tray.move(both, 0, 99) == (DOG, CAT)
-    assert tray.duplicate(both, 0) == (CAT, CAT, DOG)
-    assert tray.rename(both, 0, "  my \n head ")[0].name == "my head"
-    assert len(tray.rename(both, 0, "x" * 500)[0].name) == tray.MAX_NAME
-    assert tray.remove(both, 0) == (DOG,)
+    assert comparison.move(both, 1, 0) == (DOG, CAT)
+    assert comparison.move(both, 0, 99) == (DOG, CAT)
+    assert comparison.duplicate(both, 0) == (CAT, CAT, DOG)
+    assert comparison.rename(both, 0, "  my \n head ")[0].name == "my head"
+    assert len(comparison.rename(both, 0, "x" * 500)[0].name) == comparison.MAX_NAME
+    assert comparison.remove(both, 0) == (DOG,)
 
 
 @pytest.mark.parametrize("index", [-1, 2, 10**9])
 def test_an_index_that_is_not_there_changes_nothing(index: int) -> None:
     both = (CAT, DOG)
-    for changed in (tray.move(both, index, 0), tray.duplicate(both, index), tray.rename(both, index, "x")):
+    for changed in (
+        comparison.move(both, index, 0),
+        comparison.duplicate(both, index),
+        comparison.rename(both, index, "x"),
+    ):
         assert changed == both
-    assert tray.remove(both, index) == both
+    assert comparison.remove(both, index) == both
 
 
-def test_the_person_is_told_what_went_into_the_tray() -> None:
+def test_the_person_is_told_which_head_was_added() -> None:
     with patch("streamlit.toast") as toast:
-        tray.add(tray.add((), CAT), CAT)
+        comparison.add(comparison.add((), CAT), CAT)
     messages = [call.args[0] for call in toast.call_args_list]
     assert messages == [
         f"L3H1 was added to the compared heads{again}: {n} of 8." for n, again in ((1, ""), (2, " again"))
@@ -152,14 +156,14 @@ def test_the_person_is_told_what_went_into_the_tray() -> None:
 
 
 def test_a_ninth_head_is_refused() -> None:
-    with pytest.raises(TrayFull, match="At most 8"):
-        tray.add((CAT,) * 8, DOG)
-    with pytest.raises(TrayFull, match="At most 8"):
-        tray.duplicate((CAT,) * 8, 0)
+    with pytest.raises(ComparisonFull, match="At most 8"):
+        comparison.add((CAT,) * 8, DOG)
+    with pytest.raises(ComparisonFull, match="At most 8"):
+        comparison.duplicate((CAT,) * 8, 0)
 
 
 def test_texts_that_no_link_could_carry_are_refused() -> None:
     long = Pin(Request("minilm", "猫" * 350), Head(0, 0))
-    with pytest.raises(TrayFull, match="too long"):
-        tray.add((CAT,), Pin(Request("minilm", "猫" * 450), Head(0, 0)))
-    assert len(tray.add((CAT,), long)) == 2
+    with pytest.raises(ComparisonFull, match="too long"):
+        comparison.add((CAT,), Pin(Request("minilm", "猫" * 450), Head(0, 0)))
+    assert len(comparison.add((CAT,), long)) == 2

@@ -12,8 +12,8 @@ from mha_viz.drawing.marks import Drawing, Text
 from mha_viz.figure import Figure
 from mha_viz.figures.theme import LIGHT
 from mha_viz.request import Request
-from mha_viz.ui import takeaway, tray
-from mha_viz.ui.tray import Pin
+from mha_viz.ui import comparison, download_panel
+from mha_viz.ui.comparison import Pin
 from tests import lanes
 from tests.compare_visits import L0H2, L3H1, PAGE, WIDE, heads, taken, visit
 from tests.page_scripts import ask_packet, ask_panels
@@ -55,7 +55,7 @@ def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], m
     them."""
     made = figures_made(monkeypatch)
     three = [L3H1, Pin(Request("minilm", WIDE), Head(3, 1)), Pin(Request("minilm", "A street, an animal."), Head(0, 2))]
-    here = taken(visit(tray=tray.write(three), **url))
+    here = taken(visit(tray=comparison.write(three), **url))
     screen = on_screen(here)
     offers = here.at.radio(key="take_figure").options
     assert len(offers) == (2 if screen["diff"] else 1)
@@ -98,7 +98,7 @@ def held_in_file(drawing: Drawing, panels: int) -> list[list[str]]:
 
 
 def test_a_png_beyond_all_bounds_is_not_offered_and_the_page_says_why() -> None:
-    here = taken(visit(tray=tray.write([L3H1])))
+    here = taken(visit(tray=comparison.write([L3H1])))
     here.at.selectbox(key="take_dpi").select("600 dpi").run()
     here.at.selectbox(key="take_width").select("Other").run()
     here.at.number_input(key="take_mm").set_value(500).run()
@@ -115,9 +115,11 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
         figure_api, "archive", lambda panels, dpi, **options: asked.append(options | {"dpi": dpi}) or b""
     )
     made: list[Any] = []
-    monkeypatch.setattr(takeaway, "download", lambda *given: made.append(given[2]) if given[3] == "take_zip" else None)
+    monkeypatch.setattr(
+        download_panel, "download", lambda *given: made.append(given[2]) if given[3] == "take_zip" else None
+    )
     wide = Pin(Request("minilm", WIDE), Head(3, 1))
-    here = taken(visit(tray=tray.write([L3H1, wide]), diff="1-0", pin="q2", at="1", **{"as": "links"}))
+    here = taken(visit(tray=comparison.write([L3H1, wide]), diff="1-0", pin="q2", at="1", **{"as": "links"}))
     here.at.selectbox(key="take_dpi").select("150 dpi").run()
     here.at.selectbox(key="take_look").select("dark").run()
     here.at.selectbox(key="take_width").select_index(0).run()
@@ -125,7 +127,7 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     made[-1]()
     expected = {"dpi": 150, "kind": "links", "diff": (1, 0), "pin_of": 1, "look": "dark", "width_mm": 85.0, "pin": "q2"}
     assert asked[-1] | expected == asked[-1]
-    here = taken(visit(tray=tray.write([L3H1, Pin(Request("minilm", "Cats sleep."), Head(0, 0))]), diff="0-1"))
+    here = taken(visit(tray=comparison.write([L3H1, Pin(Request("minilm", "Cats sleep."), Head(0, 0))]), diff="0-1"))
     made[-1]()
     assert asked[-1]["diff"] is None  # which the page refuses, too
 
@@ -134,9 +136,9 @@ TAKEN: list[tuple[str | None, dict[str, Any]]] = [
     (None, {"head": "L3H1", "on": "2.4", "special": "rescale", "pin": "q8"}),
     (None, {"text": "Cats sleep.", "pair": "Dogs too.", "side": "ab", "scale": "row"}),
     (PAGE, {"show": "word", "diff": "0-1", "as": "links", "scale": "head"}),
-    (PAGE, {"tray": tray.write([L3H1, L0H2]), "scale": "row", "special": "hide"}),
-    (PAGE, {"tray": tray.write([L3H1, LONG]), "diff": "none"}),
-    (PAGE, {"tray": tray.write([L3H1, LONG]), "scale": "row", "special": "keep", "as": "links"}),
+    (PAGE, {"tray": comparison.write([L3H1, L0H2]), "scale": "row", "special": "hide"}),
+    (PAGE, {"tray": comparison.write([L3H1, LONG]), "diff": "none"}),
+    (PAGE, {"tray": comparison.write([L3H1, LONG]), "scale": "row", "special": "keep", "as": "links"}),
 ]
 
 

@@ -14,7 +14,7 @@ V = TypeVar("V")
 P = ParamSpec("P")
 
 
-class Shelf(Generic[K, V]):
+class BoundedCache(Generic[K, V]):
     """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads.
 
     When all visitors have left, the latest entries of at most ``at_rest`` bytes stay, for values that took long to
@@ -26,8 +26,8 @@ class Shelf(Generic[K, V]):
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
-        with _shelves_lock:
-            _shelves.add(self)
+        with _caches_lock:
+            _caches.add(self)
 
     def get(self, key: K) -> V | None:
         """The value cached under ``key``, which becomes the most recent one."""
@@ -82,8 +82,8 @@ class Once(Generic[V]):
             self._made.clear()
 
 
-_shelves: WeakSet[Shelf[Any, Any]] = WeakSet()
-_shelves_lock = threading.Lock()
+_caches: WeakSet[BoundedCache[Any, Any]] = WeakSet()
+_caches_lock = threading.Lock()
 _results: list[Callable[[], None]] = []  # functions that clear the results of :func:`lasting`
 
 
@@ -100,7 +100,7 @@ def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
 
 def rest() -> None:
     """All visitors have left: free what was cached for them."""
-    with _shelves_lock:
-        shelves = list(_shelves)
-    for clear in (*(shelf.rest for shelf in shelves), *_results):
+    with _caches_lock:
+        caches = list(_caches)
+    for clear in (*(cache.rest for cache in caches), *_results):
         clear()

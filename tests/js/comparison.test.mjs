@@ -1,7 +1,7 @@
 // Changes of the compared heads: one at a time, and answered by the next panels.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Tray } from "../../mha_viz/browser/compare/tray.js";
+import { Comparison } from "../../mha_viz/browser/compare/comparison.js";
 
 const VIEW = { as: "heatmap", unit: "words", special: "keep", links: "all", scale: "fixed", pin: null, diff: [0, 2] };
 const READING = { n: 3, heads: 2, model: "m", text: "t", pair: "" };
@@ -17,7 +17,7 @@ const setOf = (...heads) => ({
 function opened() {
   const seen = { sent: [], said: [], changed: 0, focused: [] };
   const stage = { view: VIEW, quiet: () => {}, locate: () => "", change: () => seen.changed++ };
-  const tray = new Tray(
+  const comparison = new Comparison(
     (name, value) => seen.sent.push([name, value]),
     stage,
     (words) => seen.said.push(words),
@@ -26,40 +26,40 @@ function opened() {
     tools: { querySelector: (selector) => ({ focus: () => seen.focused.push([number, selector]) }) },
     rename: { focus: () => seen.focused.push([number, "rename"]) },
   });
-  return { tray, seen, stage, panels: [0, 1, 2, 3].map(panel) };
+  return { comparison, seen, stage, panels: [0, 1, 2, 3].map(panel) };
 }
 
 test("a second change waits for the answer to the first, whose panels have its view and its keyboard", () => {
-  const { tray, seen, stage, panels } = opened();
-  tray.edit(setOf(0, 1, 3), { action: "remove", index: 1 });
-  tray.edit(setOf(0, 1, 3), { action: "remove", index: 0 });
+  const { comparison, seen, stage, panels } = opened();
+  comparison.edit(setOf(0, 1, 3), { action: "remove", index: 1 });
+  comparison.edit(setOf(0, 1, 3), { action: "remove", index: 0 });
   assert.equal(seen.sent.length, 1);
   const [name, change] = seen.sent[0];
   assert.deepEqual([name, change.action, change.index, change.head, change.model], ["edit", "remove", 1, "L0H1", "m"]);
   const next = setOf(0, 3);
-  assert.equal(tray.viewOf(setOf(0)), undefined);
-  assert.deepEqual(tray.viewOf(next).diff, [0, 1]);
+  assert.equal(comparison.viewOf(setOf(0)), undefined);
+  assert.deepEqual(comparison.viewOf(next).diff, [0, 1]);
   stage.view = { ...VIEW, diff: null };
-  tray.settle(next, panels);
+  comparison.settle(next, panels);
   assert.deepEqual(seen.focused, [[1, '[data-tool="remove"]']]);
   assert.deepEqual(seen.said, ["Removed. The Back button restores it."]);
-  tray.settle(next, panels);
+  comparison.settle(next, panels);
   assert.equal(seen.focused.length, 1);
-  tray.edit(next, { action: "duplicate", index: 0 });
+  comparison.edit(next, { action: "duplicate", index: 0 });
   assert.equal(seen.sent.length, 2);
 });
 
 test("the keyboard follows a panel that moves", () => {
-  const { tray, seen, panels } = opened();
-  tray.edit(setOf(0, 1, 2), { action: "move", index: 2, to: 1 });
-  tray.settle(setOf(0, 2, 1), panels);
+  const { comparison, seen, panels } = opened();
+  comparison.edit(setOf(0, 1, 2), { action: "move", index: 2, to: 1 });
+  comparison.settle(setOf(0, 2, 1), panels);
   assert.deepEqual([seen.focused, seen.said], [[[1, '[data-tool="left"]']], ["Moved to place 2."]]);
 });
 
 test("opening a head and adding it to the compared heads leave the panels as they are", () => {
-  const { tray, seen } = opened();
-  tray.edit(setOf(0, 1), { action: "open", index: 0 });
-  tray.edit(setOf(0, 1), { action: "pin", index: 0 });
+  const { comparison, seen } = opened();
+  comparison.edit(setOf(0, 1), { action: "open", index: 0 });
+  comparison.edit(setOf(0, 1), { action: "pin", index: 0 });
   assert.deepEqual([seen.sent.length, seen.said], [2, ["Added to the compared heads."]]);
-  assert.equal(tray.viewOf(setOf(0, 1)), undefined);
+  assert.equal(comparison.viewOf(setOf(0, 1)), undefined);
 });

@@ -48,7 +48,7 @@ assert held.wait(300)
 assert "pandas" in sys.modules and not hasattr(sys.modules["pandas"], "Series"), "half way"
 second.start()
 while second.is_alive() and "pandas" not in repr(_blocking_on.get(second.ident)):
-    time.sleep(0.01)  # until it waits at the door, or has met half a pandas
+    time.sleep(0.01)  # until it waits for the import, or has met half a pandas
 go_on.set()
 first.join()
 second.join()
@@ -103,7 +103,7 @@ def test_every_chart_on_a_page_can_grow_for_a_class() -> None:
         assert source.count("plotly_chart(") <= source.count("legible("), path
 
 
-def test_plotly_has_one_door() -> None:
+def test_plotly_is_imported_in_one_place() -> None:
     importing = [
         str(path.relative_to(ROOT))
         for path in sorted((ROOT / "mha_viz").rglob("*.py"))

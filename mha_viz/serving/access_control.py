@@ -29,7 +29,7 @@ _NO_PAGE = """<!doctype html>
 """
 
 
-class Door:
+class AccessControl:
     """ASGI middleware that refuses requests for other host names, from other origins and to unknown paths."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:

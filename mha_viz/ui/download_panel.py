@@ -41,7 +41,7 @@ MIME = {
 }
 WIDTHS = {"One column, 85 mm": ONE_COLUMN_MM, "Two columns, 178 mm": TWO_COLUMN_MM, "Other": 0.0}
 MOST_WRITTEN = 2_000_000  # weights in a text file: 60 MB, and seconds in which everybody else waits
-_turn = threading.BoundedSemaphore(2)  # files that are made at a time, for all visitors together
+_file_slots = threading.BoundedSemaphore(2)  # files that are made at a time, for all visitors together
 AS_FIT = "as fit"
 DPI = {"150 dpi": 150, "300 dpi": 300, "600 dpi": 600}
 
@@ -125,7 +125,7 @@ def of_panels(
     kind: As,
     pair: tuple[int, int] | None,
     pin_of: int,
-    is_tray: bool,
+    is_compared: bool,
     charts: Sequence[PageChart] = (),
 ) -> None:
     """The downloads of the Compare page: the comparison, the open difference, the page's charts, and all compared heads
@@ -153,7 +153,7 @@ def of_panels(
             diff = None  # the page says why these two cannot be subtracted
         return figure_api.archive(panels, dpi, diff=diff, **given, **rows, **_settings(view), **_settings(size))
 
-    _expander(offers, everything if is_tray else None)
+    _expander(offers, everything if is_compared else None)
 
 
 def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
@@ -204,7 +204,7 @@ def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None =
     if address.in_class():
         return
     with st.expander(
-        "Download figure and numbers", on_change="rerun", key="takeaway", icon=":material/download:"
+        "Download figure and numbers", on_change="rerun", key="download_panel", icon=":material/download:"
     ) as box:
         if not box.open:
             return
@@ -323,7 +323,7 @@ def _row(title: str, formats: Mapping[str, str], figure: Figure, offer: Offer, d
 
 def _made(make: Callable[[], bytes]) -> bytes:
     """The bytes of a file, made when it is its turn: drawing a large picture takes half a gigabyte."""
-    with _turn:
+    with _file_slots:
         return make()
 
 

@@ -7,11 +7,11 @@ import { drawLinks } from "../links.js";
 
 /**
  * @typedef {{ canvas: HTMLCanvasElement, over: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement, layout?: any }}
- *   Plate
+ *   CanvasPair
  */
 
-/** @type {() => Plate} */
-export function plate() {
+/** @type {() => CanvasPair} */
+export function canvasPair() {
   const canvas = make("canvas", { tabIndex: 0, role: "application" });
   const over = make("canvas", { class: "over", "aria-hidden": true });
   const tall = make("div", { class: "tall" }, canvas, over);
@@ -20,8 +20,8 @@ export function plate() {
 
 // `scene` contains `heads` for links, `head` for a heatmap. Unless `all`, only the focus is drawn: over the heatmap, or
 // in place of the links.
-/** @type {(sheet: Plate, scene: any, focus: Span | null, all: boolean, look: Look) => void} */
-export function drawPlate(sheet, scene, focus, all, look) {
+/** @type {(sheet: CanvasPair, scene: any, focus: Span | null, all: boolean, look: Look) => void} */
+export function drawCanvasPair(sheet, scene, focus, all, look) {
   const isLinks = !!scene.heads;
   if (all && isLinks) {
     sheet.layout = drawLinks(sheet.canvas, scene, look, sheet.box.scrollTop);

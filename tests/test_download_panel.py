@@ -13,8 +13,8 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
-from mha_viz.ui import takeaway
-from mha_viz.ui.takeaway import MIME, Offer
+from mha_viz.ui import download_panel
+from mha_viz.ui.download_panel import MIME, Offer
 from tests import hostile, lanes
 from tests.files import FORMATS, opens
 from tests.page_session import PageSession
@@ -31,15 +31,15 @@ class Offers:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._made: list[tuple[Sequence[Offer], Everything | None]] = []
         monkeypatch.setattr(
-            takeaway, "_expander", lambda offers, everything=None: self._made.append((offers, everything))
+            download_panel, "_expander", lambda offers, everything=None: self._made.append((offers, everything))
         )
 
     def on_explore(self, attention: Attention, head: Head) -> Sequence[Offer]:
-        takeaway.of_reading(attention, [head], View(pin="q0"))
+        download_panel.of_reading(attention, [head], View(pin="q0"))
         return self._made[-1][0]
 
     def on_compare(self, panels: Sequence[Panel]) -> tuple[Sequence[Offer], Everything]:
-        takeaway.of_panels(panels, View(), "heatmap", (0, 1), 0, is_tray=True)
+        download_panel.of_panels(panels, View(), "heatmap", (0, 1), 0, is_compared=True)
         offers, everything = self._made[-1]
         assert everything is not None
         return offers, everything
@@ -88,7 +88,7 @@ IN_ARCHIVES = ("formula", "closing script", "nul", "high surrogate alone")
 
 
 @pytest.mark.parametrize("name", lanes.some(IN_ARCHIVES, "formula", "closing script"))
-def test_hostile_names_in_the_archive_of_a_tray(offers: Offers, minilm: Encoder, name: str) -> None:
+def test_hostile_names_in_the_archive_of_the_compared_heads(offers: Offers, minilm: Encoder, name: str) -> None:
     everything = offers.on_compare(panels_of(minilm, hostile.TEXTS[name]))[1]
     opens(".zip", everything(Size(), DPI))
 
@@ -96,7 +96,7 @@ def test_hostile_names_in_the_archive_of_a_tray(offers: Offers, minilm: Encoder,
 def test_a_table_of_millions_of_weights_is_not_offered_and_the_page_says_why() -> None:
     """Half a gigabyte of text would be made while all other visitors wait."""
     here = PageSession({"text": "cat " * 200})
-    here.at.session_state["takeaway"] = True
+    here.at.session_state["download_panel"] = True
     here.at.run()
     here.check()
     assert {"CSV", "JSON", "NPZ"} <= buttons(here)

@@ -1,5 +1,5 @@
-"""The limit on visitors at a time, by their number and by how long they wait. A seat is an open WebSocket, that is, one
-browser tab.
+"""The limit on visitors at a time, by their number and by how long they wait. A session is an open WebSocket, that is,
+one browser tab.
 
 A page that was fetched takes none, or anybody could close the server by fetching pages.
 """
@@ -49,7 +49,7 @@ h1 {{ font: 600 1.6rem/1.3 Georgia, serif; }}
 """
 
 
-class Seats:
+class SessionLimit:
     """Counts open WebSockets."""
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -67,8 +67,8 @@ class Seats:
         return self._open.total()
 
     def refusal(self, address: str, is_in: bool = False) -> str:
-        """Why there is no seat for a visitor from ``address``; "" when there is one. ``is_in``: a visitor who had a
-        seat a moment ago, and is let in however long others wait."""
+        """Why there is no session for a visitor from ``address``; "" when there is one. ``is_in``: a visitor who had a
+        session a moment ago, and is let in however long others wait."""
         if self.taken >= self._settings.sessions:
             return f"This server has room for {self._settings.sessions:,} open tabs at a time."
         limit = self._settings.per_address
@@ -77,11 +77,11 @@ class Seats:
         return "" if is_in else self.waits.refusal()
 
     def holds(self, visitor: str) -> bool:
-        """Whether a visitor has a seat or had one a moment ago: who reloads a page fetches it first."""
+        """Whether a visitor has a session or had one a moment ago: who reloads a page fetches it first."""
         return self._browsers[visitor] > 0 or visitor in self._left
 
     def returns(self, visitor: str) -> bool:
-        """Whether a visitor left a seat a moment ago; it can be returned to once."""
+        """Whether a visitor left a session a moment ago; it can be returned to once."""
         return self._left.take(visitor)
 
     def note_refused(self, visitor: str) -> None:
@@ -89,26 +89,26 @@ class Seats:
         self.waits.refusals += visitor not in self._refused
         self._refused.note(visitor)
 
-    def sit(self, address: str, visitor: str = "") -> None:
-        """Take a seat."""
+    def enter(self, address: str, visitor: str = "") -> None:
+        """Count a session that begins."""
         self._open[address] += 1
         self._browsers[visitor or address] += 1
 
     def leave(self, address: str, visitor: str = "") -> None:
-        """Free a seat."""
-        for seats, who in ((self._open, address), (self._browsers, visitor or address)):
-            seats[who] -= 1
-            seats += Counter()  # drops those without any
+        """Count a session that has ended."""
+        for counts, who in ((self._open, address), (self._browsers, visitor or address)):
+            counts[who] -= 1
+            counts += Counter()  # drops those without any
         self._left.note(visitor or address)
         self.emptied = time.monotonic()
 
 
 class Gate:
-    """ASGI middleware that enforces the limits of :class:`Seats`."""
+    """ASGI middleware that enforces the limits of :class:`SessionLimit`."""
 
-    def __init__(self, app: ASGIApp, seats: Seats) -> None:
+    def __init__(self, app: ASGIApp, session_limit: SessionLimit) -> None:
         self._app = app
-        self._seats = seats
+        self._session_limit = session_limit
         self._pages = pages()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,10 +122,10 @@ class Gate:
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         address, browser = address_of(scope), browser_of(scope)
-        is_in = self._seats.holds(browser or address)
-        why = "" if browser and is_in else self._seats.refusal(address, is_in)
+        is_in = self._session_limit.holds(browser or address)
+        why = "" if browser and is_in else self._session_limit.refusal(address, is_in)
         if why:
-            self._seats.note_refused(browser or address)
+            self._session_limit.note_refused(browser or address)
             headers = {"Retry-After": str(RETRY), "Cache-Control": "no-store"}
             await HTMLResponse(_FULL.format(why=why, retry=RETRY), 503, headers)(scope, receive, send)
             return
@@ -134,17 +134,17 @@ class Gate:
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = address_of(scope)
         visitor = browser_of(scope) or address
-        if self._seats.refusal(address, self._seats.returns(visitor)) and not _resumes(scope):
-            self._seats.note_refused(visitor)
+        if self._session_limit.refusal(address, self._session_limit.returns(visitor)) and not _resumes(scope):
+            self._session_limit.note_refused(visitor)
             await _refuse(scope, receive, send)
             return
-        tab = _Tab(_Paced(receive, send), send, self._seats.waits, address)
-        self._seats.sit(address, visitor)
+        tab = _Tab(_Paced(receive, send), send, self._session_limit.waits, address)
+        self._session_limit.enter(address, visitor)
         try:
             await self._app(scope, tab.receive, tab.send)
         finally:
-            self._seats.waits.forget(tab)
-            self._seats.leave(address, visitor)
+            self._session_limit.waits.forget(tab)
+            self._session_limit.leave(address, visitor)
 
 
 class _Paced:

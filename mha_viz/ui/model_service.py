@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
-from mha_viz.analysis.effects import Effects, Numbers, Together
-from mha_viz.analysis.removal import Removal, Switch
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import TYPED
 from mha_viz.attention.trace import Parameters, Trace
 from mha_viz.errors import Busy, Cancelled, MhaVizError
 from mha_viz.figures.correspondence import Panel
-from mha_viz.figures.packet import Overview, RankedLink, Start, overview, packet
+from mha_viz.figures.packet import OpenHead, Overview, RankedLink, overview, packet
 from mha_viz.figures.panels import opened, pack
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
@@ -36,9 +34,9 @@ from mha_viz.process.messages import size_of
 from mha_viz.reader import Reader, verbs
 from mha_viz.request import Request
 from mha_viz.text import Token, TokenizedText, align
-from mha_viz.ui import shelves
+from mha_viz.ui import caches
 from mha_viz.ui.annotated import words_of
-from mha_viz.ui.shelves import Once, Shelf
+from mha_viz.ui.caches import BoundedCache, Once
 
 if TYPE_CHECKING:
     from mha_viz.reader.models import Models
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
 READING_BYTES = 60_000_000
 PACKET_BYTES = 16_000_000
 TRACE_BYTES = 50_000_000
-QUESTIONS = 500  # answers about how many heads can go
 FAILURES = 64  # models that could not be loaded, with the reason…
 FAILURE_SECONDS = 60.0  # …for this long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
@@ -57,29 +54,25 @@ P = ParamSpec("P")
 V = TypeVar("V")
 
 
-class Office:
-    """The desk of the server process: ask for a reading, get a Future."""
+class ModelService:
+    """Answers from a cache or from the process with the models: ask for a reading, get a Future."""
 
     def __init__(self) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inference")
         self._places = threading.BoundedSemaphore(WAITING)
         self._reader = _reader()
-        self.readings: Shelf[Key, Attention] = Shelf(READING_BYTES, lambda a: a.weights.nbytes)
-        self._packets: Shelf[Key, bytes] = Shelf(PACKET_BYTES, len)
-        self._failures: Shelf[str, tuple[float, MhaVizError]] = Shelf(FAILURES, lambda _: 1)
-        self._overviews: Shelf[str, Overview] = Shelf(PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
-        self._badges: Shelf[Key, bytes] = Shelf(PACKET_BYTES, len)
-        self._distances: Shelf[str, Matrix] = Shelf(PACKET_BYTES, lambda matrix: matrix.nbytes)
-        self._maps: Shelf[str, Map] = Shelf(PACKET_BYTES, lambda drawn: drawn.points.nbytes)
-        self._traces: Shelf[Key, Trace] = Shelf(TRACE_BYTES, lambda trace: trace.bytes)
-        self._parameters: Shelf[tuple[str, int], Parameters] = Shelf(
+        self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
+        self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
+        self._failures = BoundedCache[str, tuple[float, MhaVizError]](FAILURES, lambda _: 1)
+        self._overviews = BoundedCache[str, Overview](PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
+        self._badges = BoundedCache[Key, bytes](PACKET_BYTES, len)
+        self._distances = BoundedCache[str, Matrix](PACKET_BYTES, lambda matrix: matrix.nbytes)
+        self._maps = BoundedCache[str, Map](PACKET_BYTES, lambda drawn: drawn.points.nbytes)
+        self._traces = BoundedCache[Key, Trace](TRACE_BYTES, lambda trace: trace.bytes)
+        self._parameters = BoundedCache[tuple[str, int], Parameters](
             TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
         )
-        self.effects: Shelf[Key, Effects] = Shelf(PACKET_BYTES, lambda whole: sum(array.nbytes for array in whole))
-        self.together: Shelf[Key, Together] = Shelf(PACKET_BYTES, lambda one: one.tokens.nbytes + 500)
-        self.at_random: Shelf[Key, Numbers] = Shelf(PACKET_BYTES, lambda values: values.nbytes)
-        self._answers: Shelf[Key, Any] = Shelf(PACKET_BYTES, size_of)
-        self.removals: Shelf[Key, Removal | Switch] = Shelf(QUESTIONS, lambda _: 1)
+        self._answers = BoundedCache[Key, Any](PACKET_BYTES, size_of)
         self._warming = False
         self._begin()
 
@@ -105,22 +98,22 @@ class Office:
     def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
         """The same, from the cache if it was asked before: then the Future is done. Raises the errors of
         ``catalog.resolve`` too."""
-        shelf, key = self._shelf(verb), _key(verb, *values, *sorted(named.items()))
+        verb_cache, key = self._cache_of(verb), _key(verb, *values, *sorted(named.items()))
 
         def work() -> V:
-            value: V | None = shelf.get(key)  # another visitor may have asked for it meanwhile
+            value: V | None = verb_cache.get(key)  # another visitor may have asked for it meanwhile
             if value is None:
-                value = shelf.put(key, self._shared(self._reader.ask(verb, *_as_words(*values), **named)))
+                value = verb_cache.put(key, self._shared(self._reader.ask(verb, *_as_words(*values), **named)))
             return value
 
-        value = shelf.get(key)
+        value = verb_cache.get(key)
         if value is None:
             return self._submit(work)
         done: Future[V] = Future()
         done.set_result(value)
         return done
 
-    def packet(self, attention: Attention, wanted: tuple[Head, ...], link: RankedLink | None, start: Start) -> bytes:
+    def packet(self, attention: Attention, wanted: tuple[Head, ...], link: RankedLink | None, start: OpenHead) -> bytes:
         """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""
         key = (attention.key, wanted, link, start)
         thumbnails = self._overviews.get(attention.key) or self._overviews.put(attention.key, overview(attention))
@@ -204,8 +197,11 @@ class Office:
         with contextlib.suppress(Busy):  # in that case a visitor's request will load it
             self.ask(verbs.load, model.name)
 
-    def _shelf(self, verb: Callable[..., object]) -> Shelf[Key, Any]:
-        separate: dict[Callable[..., object], Shelf[Key, Any]] = {verbs.read: self.readings, verbs.trace: self._traces}
+    def _cache_of(self, verb: Callable[..., object]) -> BoundedCache[Key, Any]:
+        separate: dict[Callable[..., object], BoundedCache[Key, Any]] = {
+            verbs.read: self.readings,
+            verbs.trace: self._traces,
+        }
         return separate.get(verb, self._answers)
 
     def _submit(self, work: Callable[[], V]) -> Future[V]:
@@ -251,15 +247,15 @@ def _reader() -> Reader:
 
 
 @Once
-def office() -> Office:
-    """The only Office of this process."""
-    return Office()
+def model_service() -> ModelService:
+    """The only ModelService of this process."""
+    return ModelService()
 
 
 def idle() -> None:
     """All visitors have left: free what this module and others cached for them."""
-    shelves.rest()
-    office().begin_again()
+    caches.rest()
+    model_service().begin_again()
 
 
 def ready(model: catalog.Model) -> bool:

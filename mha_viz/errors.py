@@ -37,6 +37,7 @@ __all__ = [
     "ModelNotAllowed",
     "ModelUnreachable",
     "ModelUnsupported",
+    "NeedsOneStack",
     "OpenError",
     "ReadingFailed",
     "ResultUnreadable",
@@ -180,6 +181,10 @@ class ResultUnreadable(MhaVizError):
 
 class LessonFull(MhaVizError):
     """A lesson has no room for one more view."""
+
+
+class NeedsOneStack(ModelUnsupported, AttributeError):
+    """The model has two stacks of layers, and what was asked needs one; it lacks the attribute too."""
 
 
 class ComparisonFull(MhaVizError):

@@ -20,7 +20,7 @@ import torch
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights
 from mha_viz.attention.steps import Row, Step, read_as
-from mha_viz.errors import LOADED, EmptyText, SettingError, check_kind
+from mha_viz.errors import EmptyText, SettingError, check_kind
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
@@ -224,7 +224,7 @@ _of_one_head = lru_cache(maxsize=20)(_directions)
 def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
     """The heads in order, each once; one alone need not be in a list. Raises UnknownHead for one that the model does
     not have, SettingError for what is not a model or not a list."""
-    check_kind(encoder, Encoder, *LOADED)
+    encoder = in_one_stack(encoder)
     check_kind(heads, Iterable, "a list of heads", "Give ['L3H1', …].")
     listed = [heads] if isinstance(heads, str | Head) else heads
     return tuple(sorted({Head.among(head, encoder.layers, encoder.heads, encoder.name) for head in listed}))

@@ -38,7 +38,7 @@ class PassLock:
 
     @contextmanager
     def worker_pool(self) -> Iterator[ThreadPoolExecutor]:
-        """Workers among which the cores are divided; not for use by a worker of another worker pool. At the end, work
+        """Workers among which the cores are divided; a worker of one pool must not open another. At the end, work
         that has begun is awaited, and no other work begins."""
         cores = torch.get_num_threads()
         workers = min(MOST, cores)

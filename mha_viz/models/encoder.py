@@ -37,7 +37,7 @@ from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.straight import Straight, straight
 from mha_viz.models.tokenizer import TextPieces
 from mha_viz.quotes import quoted
-from mha_viz.text import TokenizedText, WordPieces
+from mha_viz.text import WordPieces
 
 __all__ = ["Encoder"]
 
@@ -208,10 +208,6 @@ class Encoder(LoadedModel):
     def w_o(self, layer: int) -> torch.Tensor:
         """W_O of a layer, [head · d_head, d_model], with the heads one below the other."""
         return matrix(place(self._model, layer).output)
-
-    def tokenize(self, text: str, pair: str = "") -> TokenizedText:
-        """The tokens of a text without running the model. Raises as :meth:`encode`."""
-        return self._tokenizer.read(text, pair).tokenized()
 
     # ---- sentences given as words -----------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import torch
 
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.steps import of_part
-from mha_viz.errors import LOADED, EmptyText, ModelUnsupported, SettingError, TextError, check_kind
+from mha_viz.errors import LOADED, EmptyText, ModelUnsupported, NeedsOneStack, SettingError, TextError, check_kind
 from mha_viz.models import capture, cores
 from mha_viz.models.capture import LastLayerSeen, Tap
 from mha_viz.models.encoder import Encoder
@@ -207,19 +207,19 @@ class EncoderDecoder(LoadedModel):
         )
 
     def __getattr__(self, name: str) -> Any:
-        """What only a model with one stack has is refused in words. Raises ModelUnsupported, AttributeError."""
+        """What only a model with one stack has is refused in words. Raises NeedsOneStack, AttributeError."""
         if name.startswith("_") or not hasattr(Encoder, name):
             raise AttributeError(f"EncoderDecoder has no {name}.")
-        raise ModelUnsupported(*self.refusal)
+        raise NeedsOneStack(*self.refusal)
 
 
 AnyModel: TypeAlias = Encoder | EncoderDecoder
 
 
 def in_one_stack(model: AnyModel) -> Encoder:
-    """The same model. Raises ModelUnsupported for an encoder–decoder, ArgumentError for what is not a model."""
+    """The same model. Raises NeedsOneStack for an encoder–decoder, SettingError for what is not a model."""
     if isinstance(model, EncoderDecoder):
-        raise ModelUnsupported(*model.refusal)
+        raise NeedsOneStack(*model.refusal)
     check_kind(model, Encoder, *LOADED)
     return model
 

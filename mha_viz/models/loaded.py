@@ -20,6 +20,7 @@ from mha_viz.models.folder import look_at
 from mha_viz.models.opening import piece_limit, reports_silenced, torch_device, weights_digest
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
 from mha_viz.quotes import MOST_QUOTED, quoted
+from mha_viz.text import TokenizedText
 
 __all__ = ["LoadedModel"]
 
@@ -59,7 +60,8 @@ class LoadedModel(ABC):
         """
         name = name or folder.name
         if bool(look_at(folder).parts) != cls.parts:
-            raise ModelUnsupported(f"{quoted(name)} is no {cls.__name__}.", "Load it with mha_viz.load.")
+            stacks = "one stack" if cls.parts else "two stacks"
+            raise ModelUnsupported(f"{quoted(name)} has {stacks} of layers.", "Load it with mha_viz.load.")
         try:
             with panics_in_words(name), reports_silenced():
                 model = cls._opened(folder, name, revision or weights_digest(folder), device)
@@ -86,6 +88,10 @@ class LoadedModel(ABC):
     @abstractmethod
     def encode(self, text: str, pair: str = "", *, target: str = "", part: str = "") -> Attention:
         """The attention of every head on ``text``."""
+
+    def tokenize(self, text: str, pair: str = "") -> TokenizedText:
+        """The tokens of a text without running the model. Raises as :meth:`encode`."""
+        return self._tokenizer.read(text, pair).tokenized()
 
     def _read(self, text: str, pair: str = "") -> TextPieces:
         """The pieces of a text, with a warning if the model's limit cuts it."""

@@ -30,8 +30,8 @@ def removal(encoder: Encoder, order: Sequence[Head], case: Case, progress: Progr
 
 
 def margins(encoder: Encoder, variants: Sequence[Collection[Head]], case: Case) -> Numbers:
-    """[variant]: log p of the wanted word minus that of the most probable other word, with these heads off; all of them
-    in one batch. Raises SettingError if no word is wanted."""
+    """[variant]: log p of the wanted word minus that of the most probable other word, with these heads off: at most
+    :func:`~mha_viz.analysis.effects.at_once` of them, read in one batch. Raises SettingError if no word is wanted."""
     question = case.question
     if question is None or question.kind == COSINE:
         raise SettingError("No word is asked for.", "Ask for a word at [MASK], or for the next one.")

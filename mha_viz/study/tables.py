@@ -213,8 +213,9 @@ def _entropy(of_pass: Pass, heads: list[Head]) -> Rows:
 
 def _measures(of_pass: Pass, heads: list[Head]) -> Rows:
     for name, (total, sentences) in sorted(of_pass.measures.items()):
+        means = roles.share(total, sentences)
         for at, head in enumerate(heads):
-            yield (*head, name, roles.share(total, sentences)[at], int(sentences[at]))
+            yield (*head, name, means[at], int(sentences[at]))
 
 
 def _distance(of_pass: Pass, heads: list[Head]) -> Rows:

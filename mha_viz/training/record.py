@@ -7,14 +7,13 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.errors import ResultUnreadable
 
-Field = Literal["seed", "heads", "d_model", "steps", "weight"]
 Array = npt.NDArray[Any]
 FORMAT = 3
 MAX_BYTES = 8_000_000  # the most bytes of a file that is read

@@ -272,6 +272,7 @@ def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> P
     }
     bounds = _bounds(folder)._replace(writable=(str(sums),) if sums else ())
     profile = profile_of(apart.run(CHILD, order, bounds, job.tell, cancelled=job.stopped))
+    queue_of("study").results.put(key, profile)  # before it is written, so that no failure loses it
     try:
         if sums is None:
             raise ExportError("The folder of profiles cannot be written.")

@@ -1,6 +1,6 @@
 // What a link leads to: it comes into sight once, unless a person acts before; a link to follow is followed once.
 import assert from "node:assert/strict";
-import test, { beforeEach } from "node:test";
+import test, { beforeEach, mock } from "node:test";
 import { Arrival } from "../../mha_viz/browser/scheme/arrival.js";
 
 const done = [];
@@ -11,11 +11,13 @@ beforeEach(() => {
   done.length = 0;
   drawn = {};
   sizes = [];
+  globalThis.window = new EventTarget();
   globalThis.document = Object.assign(new EventTarget(), {
     querySelector: (selector) => drawn[selector.split(" ")[0]] ?? null,
   });
 });
 
+mock.timers.enable({ apis: ["setTimeout"] });
 globalThis.ResizeObserver = class {
   constructor(onResize) {
     this.onResize = onResize;
@@ -51,7 +53,7 @@ test("a destination is gone to once it is drawn, once on a page", () => {
 });
 
 test("what is drawn later leaves the destination in sight, until a person acts or it goes", () => {
-  for (const end of [() => document.dispatchEvent(new Event("keydown")), (one) => (one.isConnected = false)]) {
+  for (const end of [() => document.dispatchEvent(new Event("keydown")), () => window.dispatchEvent(new Event("popstate")), (one) => (one.isConnected = false)]) {
     done.length = 0;
     const arrival = new Arrival();
     arrival.show(3);

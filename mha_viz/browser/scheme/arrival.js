@@ -4,9 +4,10 @@
 const DESTINATION = ".st-key-destination :is(h2, h3)";
 const LEAVING = ".st-key-leaving a";
 const ACTS = ["pointerdown", "keydown", "wheel"];
+const DRAWN = 8000; // milliseconds after which what changes is not the drawing of the page any more
 const FIRST = { capture: true, passive: true }; // heard before anybody stops it
 
-// It stays in sight while the rest of the page is still drawn, until a person acts.
+// It stays in sight while the rest of the page is still drawn, until a person acts or goes back.
 /** @type {(title: HTMLElement) => void} */
 export function bringTo(title) {
   title.tabIndex = -1;
@@ -16,7 +17,10 @@ export function bringTo(title) {
   const leave = () => {
     sizes.disconnect();
     ignoreActs(leave);
+    window.removeEventListener("popstate", leave);
   };
+  window.addEventListener("popstate", leave);
+  setTimeout(leave, DRAWN);
   sizes.observe(title.closest("[data-testid=stMainBlockContainer]") ?? document.body);
   hearActs(leave);
 }

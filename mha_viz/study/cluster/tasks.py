@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from mha_viz import process
+from mha_viz.analysis.metrics import over_corpus
 from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.corpus.excerpts import Span, excerpts
 from mha_viz.corpus.treebank import Sentence
@@ -102,7 +103,8 @@ class Profiling(NamedTuple):
 
     def depends_on(self, part: Part) -> list[object]:
         """Not on the rest of the corpus, except for what comes before the part."""
-        return [FORMAT, DEFINITIONS, SEED, self.passes, *part.content, part.number, part.first]
+        measured = [metric.name for metric in over_corpus()]
+        return [FORMAT, DEFINITIONS, SEED, self.passes, *part.content, part.number, part.first, *measured]
 
     def measured(self, model: WorkerModel, part: Part) -> Sums:
         """The sums of the part."""

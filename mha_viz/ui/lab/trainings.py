@@ -15,7 +15,7 @@ KIND = "training"
 
 @Once
 def paces() -> list[float]:
-    """Seconds for a unit of work: from a tiny measurement, and then of each run here."""
+    """Seconds for a unit of work: of the last run here or, before the first, of a tiny measurement; one number."""
     return [estimate.pace()]
 
 

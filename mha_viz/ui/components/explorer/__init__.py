@@ -22,9 +22,9 @@ def explorer(
 
     ``on_view`` runs when the user changed the view; ``st.session_state[key].view`` then holds the URL parameters that
     differ from their defaults (None: the parameter is removed). ``on_compare`` runs when the user added a head to the
-    compared heads: ``tray`` holds its ``model`` and ``head``. ``on_card`` runs when the user asked what a head is known
-    for; ``card`` then holds its name. ``on_measure`` runs when the user asked for the roles of a model that was never
-    measured.
+    compared heads: ``compare`` holds its ``model`` and ``head``. ``on_card`` runs when the user asked what a head is
+    known for; ``card`` then holds its name. ``on_measure`` runs when the user asked for the roles of a model that was
+    never measured.
     """
     data = packet + roles + len(roles).to_bytes(4, "little")  # Streamlit sends bytes only as a message of their own
     _mount(

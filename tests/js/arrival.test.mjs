@@ -53,7 +53,11 @@ test("a destination is gone to once it is drawn, once on a page", () => {
 });
 
 test("what is drawn later leaves the destination in sight, until a person acts or it goes", () => {
-  for (const end of [() => document.dispatchEvent(new Event("keydown")), () => window.dispatchEvent(new Event("popstate")), (one) => (one.isConnected = false)]) {
+  for (const end of [
+    () => document.dispatchEvent(new Event("keydown")),
+    () => window.dispatchEvent(new Event("popstate")),
+    (one) => (one.isConnected = false),
+  ]) {
     done.length = 0;
     const arrival = new Arrival();
     arrival.show(3);

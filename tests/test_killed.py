@@ -63,6 +63,7 @@ def killed(start: Callable[[], Job], folder: Path) -> Iterator[list[int]]:
         apart.run = USUAL
         os.environ.update({HOME: str(folder), "TMPDIR": str(folder)})
         tempfile.tempdir = None  # is looked up again
+        new_server()  # the threads of this process's queues are not in its copy
         job = start()
         while not job.finished:
             job.look()

@@ -16,9 +16,8 @@ from mha_viz import figure as figure_api
 from mha_viz.serving.sweeping import FETCH, Downloads
 from mha_viz.training.lab import COUNT, EXPERIMENTS
 from mha_viz.ui.caches import Once
-from mha_viz.ui.lab.trainings import trainings
+from mha_viz.ui.jobs import QUEUES
 from mha_viz.ui.model_service import first_reading, model_service
-from mha_viz.ui.studies import studies
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 
@@ -96,7 +95,7 @@ def test_a_file_that_is_made_again_waits_anew(files: Files) -> None:
 # ---- Shared caches ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("maker", [model_service, studies, trainings])
+@pytest.mark.parametrize("maker", [model_service, QUEUES["study"], QUEUES["training"]])
 def test_clearing_streamlits_caches_leaves_what_is_kept_for_all(maker: Callable[[], object]) -> None:
     assert isinstance(maker, Once)
     before = maker()

@@ -654,7 +654,8 @@ def test_uploads_are_bounded_and_only_their_owner_replaces_them(forgetful: AppSe
             metrics = ask(server.url, "/_stcore/metrics").body.decode()
             held = re.search(r"MemoryUploadedFileManager[^\n]*\} (\d+)|UploadedFileManager[^\n]*\} (\d+)", metrics)
             assert held
-            assert int(held[1] or held[2]) == 2 * 7_000_000
+            bytes_held = int(held[1] or held[2])  # a few of them may be of a visitor who has just left
+            assert 2 * 7_000_000 <= bytes_held < 3 * 7_000_000
             assert put(server.url, one, "file2", 10, cookie=other.xsrf).status == 403
             assert ask(server.url, f"/_stcore/upload_file/{one.id}/file2", "DELETE", Cookie=f"{XSRF}={other.xsrf}",
                        X_Xsrftoken=other.xsrf).status == 403  # fmt: skip

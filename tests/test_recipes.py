@@ -194,10 +194,10 @@ def test_classes_have_shares_of_their_own_where_that_gains() -> None:
         at = text.classes == CLASSES.index("punctuation")
         weights[:, at] = other[:, at]
     rows = fitting.rows_by_class(read)
-    found = fitting.choice(rows, rows)
-    assert found.by_class.tolist() == [True]
-    assert found.shares[CLASSES.index("punctuation"), 0, NAMES.index("[SEP]")] > 0.9
-    assert found.shares[CLASSES.index("content"), 0, NAMES.index("its head")] > 0.8
+    fitted = fitting.choice(rows, rows)
+    assert fitted.by_class.tolist() == [True]
+    assert fitted.shares[CLASSES.index("punctuation"), 0, NAMES.index("[SEP]")] > 0.9
+    assert fitted.shares[CLASSES.index("content"), 0, NAMES.index("its head")] > 0.8
     assert fitting.choice(even_rows := fitting.rows_by_class(even), even_rows).by_class.tolist() == [False]
 
 

@@ -153,8 +153,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             is_penalised=True,
             question="Can heads be made to differ?",
             answer="A term λ·‖A Aᵀ − I‖² in the loss, where A holds one row per head, punishes heads for looking at "
-            "the "
-            "same words. Because the diagonal of A Aᵀ is pushed to 1, it also makes each head look at a single "
+            "the same words. Because the diagonal of A Aᵀ is pushed to 1, it also makes each head look at a single "
             "word, so a large λ works against the task.",
             source="Lin et al. 2017, *A Structured Self-Attentive Sentence Embedding*, section 2.2.",
             prediction="The loss now punishes heads that look at the same words. What will happen to the right "

@@ -10,7 +10,7 @@ from mha_viz.training.statements import ALIKE, pairs, removable
 
 
 def of_identical(result: Result) -> str:
-    """What to look at, of equal heads."""
+    """What to look at in a training whose heads start equal."""
     run = result.runs[0]
     largest = float(pairs(run.divergence).max())
     if largest == 0:
@@ -19,7 +19,7 @@ def of_identical(result: Result) -> str:
 
 
 def of_output(result: Result) -> str:
-    """What to look at, of heads that differ in W_O alone."""
+    """What to look at in a training whose heads differ in W_O alone."""
     run = result.runs[0]
     differ = pairs(run.divergence).mean(axis=1) > ALIKE
     maps = (
@@ -34,7 +34,7 @@ def of_output(result: Result) -> str:
 
 
 def of_random(result: Result) -> str:
-    """What to look at, of heads that start at random."""
+    """What to look at in a training whose heads start at random."""
     run = result.runs[0]
     apart = pairs(run.divergence).mean(axis=1)
     return (
@@ -45,7 +45,7 @@ def of_random(result: Result) -> str:
 
 
 def of_penalty(result: Result) -> str:
-    """What to look at, of the penalty."""
+    """What to look at in a training with the penalty."""
     without, with_it = result.runs
     shared = pairs(without.overlap[-1]).mean(), pairs(with_it.overlap[-1]).mean()
     return (
@@ -56,7 +56,7 @@ def of_penalty(result: Result) -> str:
 
 
 def of_count(result: Result) -> str:
-    """What to look at, of the number of heads."""
+    """What to look at where numbers of heads are compared."""
     best = max(result.runs, key=lambda run: (run.right, -run.heads))
     one, last = result.runs[0], result.runs[-1]
     return (
@@ -66,13 +66,13 @@ def of_count(result: Result) -> str:
 
 
 def of_cut(result: Result) -> str:
-    """What to look at, of the ways to cut the vector."""
+    """What to look at where ways to cut the vector are compared."""
     each = [f"{run.label} {percent(run.right)} with {run.parameters:,}" for run in result.runs]
     return f"Right answers and parameters of each cut: {'; '.join(each)}."
 
 
 def of_removal(result: Result) -> str:
-    """What to look at, of removed heads."""
+    """What to look at where heads are removed."""
     removal = result.removal
     assert removal is not None
     spare = removable(removal.least)

@@ -88,6 +88,8 @@ def test_a_second_run_reads_what_the_first_has_stored(
     assert so_far.rate > 0
     assert [*so_far.by_worker.values()] == [so_far.done]
     reports.close()
+    # What was begun is still measured and stored.
+    until(lambda: not any([*client.processing().values(), *client.run(at_work).values()]))
     before = files_in(tmp_path)
     assert before
 
@@ -107,6 +109,11 @@ def test_a_second_run_reads_what_the_first_has_stored(
         client.run(allow_measuring)
     assert_equal(again.result(), expected)
     assert files_in(tmp_path) == after
+
+
+def at_work(dask_worker: Any) -> int:
+    """How many tasks a worker has begun and not yet ended, whether or not anybody still wants their results."""
+    return len(dask_worker.active_keys)
 
 
 def forbid_measuring() -> None:

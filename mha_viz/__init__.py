@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.recipes import recipes
+    from mha_viz.study.replaced import replaced
     from mha_viz.study.search import search
     from mha_viz.study.several import profiles, side_by_side
     from mha_viz.study.used_roles import used_roles
@@ -84,6 +85,7 @@ __all__ = [
     "profiles",
     "publish",
     "recipes",
+    "replaced",
     "replicate",
     "rollout",
     "search",
@@ -121,6 +123,7 @@ _HOMES = MappingProxyType(
         "profiles": "mha_viz.study.several",
         "publish": "mha_viz.figure",
         "recipes": "mha_viz.study.recipes",
+        "replaced": "mha_viz.study.replaced",
         "replicate": "mha_viz.analysis.replication",
         "rollout": "mha_viz.attention.rollout",
         "search": "mha_viz.study.search",

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from mha_viz.corpus import grammar
+from mha_viz.corpus import grammar, repeats
 from mha_viz.models import loading
 from mha_viz.models.encoder import Encoder
 from mha_viz.training import toy_model
@@ -15,10 +15,12 @@ SENTENCES, EXAMPLES = 60, 500  # of the built-in corpus, and to learn from; all 
 
 
 def are_light(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
-    """Each model, and its untrained copy, is made once, the built-in corpus is short, and there is little to learn."""
-    load, untrained, corpus, sample = loading.load, Encoder.untrained, grammar.corpus, toy_model._sample_examples
+    """Each model, and its untrained copy, is made once, built-in corpora are short, and there is little to learn."""
+    load, untrained, sample = loading.load, Encoder.untrained, toy_model._sample_examples
     once = cache(lambda name, device="cpu": minilm if name == "minilm" else load(name, device))
     monkeypatch.setattr(loading, "load", once)
     monkeypatch.setattr(Encoder, "untrained", cache(lambda self, seed=0: untrained(self, seed)))
-    monkeypatch.setattr(grammar, "corpus", lambda count=SENTENCES, seed=0: corpus(count, seed))
+    for module in (grammar, repeats):
+        whole = module.corpus
+        monkeypatch.setattr(module, "corpus", lambda count=SENTENCES, seed=0, whole=whole: whole(count, seed))
     monkeypatch.setattr(toy_model, "_sample_examples", lambda count, *more: sample(min(count, EXAMPLES), *more))

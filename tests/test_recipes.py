@@ -4,21 +4,28 @@ is found again, and the tables of a study."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 
 import mha_viz as mv
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix
+from mha_viz.attention import Head
 from mha_viz.cli import main
+from mha_viz.corpus import grammar, repeats
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import Cancelled, CorpusError, SettingError
+from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.study import recipes as study
+from mha_viz.study import replaced
 from mha_viz.text import WordPieces
 from tests.cli_runs import assert_one_line
 
@@ -250,6 +257,41 @@ def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -
         assert read.tables[name].to_csv(float_format="%.6g") == table.to_csv(float_format="%.6g")
 
 
+def test_found_recipes_are_measured_on_another_corpus_as_when_they_were_chosen(measured: Recipes) -> None:
+    other = replace(grammar.corpus(30, seed=7), name="other")
+    at_once = mv.recipes("grammar", "toy", score=other, most=24)
+    later = mv.recipes(measured, score=other, most=24)
+    assert later.facts == at_once.facts
+    for name, table in at_once.tables.items():
+        expected = table.assign(untrained=np.nan) if name == "explained" else table
+        pd.testing.assert_frame_equal(later.tables[name], expected)
+
+
+NEW = {"toy": grammar.corpus(40, seed=5), "repeater": repeats.corpus(20, seed=5), "minilm": grammar.corpus(20, seed=5)}
+
+
+@pytest.mark.parametrize(("name", "off"), [("toy", 0.03), ("repeater", 0.03), ("minilm", 0.15)])
+def test_recipes_come_with_the_app_and_hold_on_new_sentences(name: str, off: float) -> None:
+    """For minilm, which learned from other texts, those of the grammar are unusual."""
+    shipped = mv.open_recipes(name)
+    assert shipped.facts["model"] == name
+    found = mv.recipes(shipped, score=NEW[name]).tables["explained"]
+    assert found["other"].mean() == pytest.approx(found["held_out"].mean(), abs=off)
+    assert (found["other"] > found["even"]).mean() > 0.9
+
+
+def test_recipes_are_measured_with_their_rules_and_heads_alone(measured: Recipes, tiny: Tiny) -> None:
+    with pytest.raises(SettingError, match="no corpus on which"):
+        mv.recipes(measured)
+    with pytest.raises(SettingError, match="heads"):
+        mv.recipes(measured, tiny("bert"), score=grammar.corpus(3))
+    with pytest.raises(CorpusError, match="plain has no"):
+        mv.recipes(measured, score=plain("the dog"))
+    tables = {**measured.tables, "recipes": measured.tables["recipes"].assign(rule="looks at cats")}
+    with pytest.raises(CorpusError, match="other rules"):
+        mv.recipes(replace(measured, tables=tables), score=grammar.corpus(3))
+
+
 def test_a_damaged_folder_is_refused(measured: Recipes, tmp_path: Path) -> None:
     measured.save(tmp_path)
     (tmp_path / "explained.csv").write_text("layer\n0\n")
@@ -326,6 +368,39 @@ def test_a_study_can_be_watched_and_stopped() -> None:
         mv.recipes("grammar", "toy", most=10, cancelled=lambda: True)
 
 
+def test_heads_that_are_their_own_attention_lose_nothing_and_even_ones_what_uniform_loses(tiny: Tiny) -> None:
+    for family in ("bert", "gpt2", "llama"):
+        encoder, forms = tiny(family), ("the", "dog", "ran")
+        own = encoder.encode_words(forms).weights
+        heads = [[Head(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]]
+        states = partial(ablation.states_without, encoder, heads, text="", words=forms)
+        np.testing.assert_allclose(states(by=ablation.attending(own))[0], encoder.states("", words=forms)[0], atol=1e-5)
+        visible = (own > 0).any(axis=(0, 1)).astype(np.float32)
+        even = np.broadcast_to(visible / visible.sum(axis=1, keepdims=True), own.shape).copy()
+        expected = states(by=ablation.substitute(encoder, "uniform"))
+        np.testing.assert_allclose(states(by=ablation.attending(even)), expected, atol=1e-5)
+
+
+def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
+    lost = mv.replaced(mv.open_recipes("toy"), grammar.corpus(20, seed=5))
+    assert tuple(lost.columns) == replaced.HEADING
+    by = lost.pivot_table(values="lost", index="part", columns="method")
+    assert (by["recipe"] < by[["mean", "uniform", "recipe of another head"]].min(axis=1)).all()
+    assert by["recipe"].is_monotonic_increasing
+    assert (lost["low"] <= lost["lost"]).all()
+    assert (lost["lost"] <= lost["high"]).all()
+
+
+def test_what_recipes_lose_can_be_watched_and_stopped() -> None:
+    shipped, seen = mv.open_recipes("toy"), list[float]()
+    mv.replaced(shipped, "grammar", most=3, progress=lambda so_far: seen.append(so_far.fraction))
+    assert seen == [1 / 3, 2 / 3, 1]
+    with pytest.raises(Cancelled):
+        mv.replaced(shipped, "grammar", most=3, cancelled=lambda: True)
+    with pytest.raises(SettingError, match="number of sentences"):
+        mv.replaced(shipped, "grammar", most=0)
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "text.txt"
     text.write_text("the dog saw the girl .\nthe girl saw the dog .\nthe dog ran .\nthe girl ran .\n")
@@ -344,8 +419,15 @@ def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.Captur
     for name, sentence in (("a.txt", "the dog ran ."), ("b.txt", "the girl saw the dog .")):
         (tmp_path / name).write_text(f"{sentence}\n" * 4)
     files = [str(tmp_path / name) for name in ("a.txt", "b.txt")]
-    assert main(["recipes", files[0], "--score", files[1], "--model", "toy", "--out", str(tmp_path / "out")]) == 0
+    out = str(tmp_path / "out")
+    assert main(["recipes", files[0], "--score", files[1], "--model", "toy", "--replace", "--out", out]) == 0
     assert "scored on b.txt" in capsys.readouterr().out
-    assert mv.open_recipes(tmp_path / "out").tables["explained"]["other"].between(0, 1).all()
+    found = mv.open_recipes(out)
+    assert found.tables["explained"]["other"].between(0, 1).all()
+    assert (tmp_path / "out" / "replaced.csv").read_text("utf-8").splitlines()[0] == ",".join(replaced.HEADING)
+    again = tmp_path / "again"
+    assert main(["recipes", out, "--score", files[1], "--out", str(again)]) == 0
+    assert "toy on a.txt, scored on b.txt" in capsys.readouterr().out
+    assert mv.open_recipes(again).facts == found.facts
     assert main(["recipes", "none.txt", "--model", "toy", "--out", str(tmp_path / "out")]) != 0
     assert_one_line(capsys.readouterr().err, "none.txt")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import CorpusError, ExportError, check_kind
 from mha_viz.files import make_folder, whole_file
+from mha_viz.files.assets import asset
 from mha_viz.files.tables import as_csv, from_csv
 
 if TYPE_CHECKING:
@@ -36,12 +37,11 @@ class Recipes:
     def head(self, head: AnyHead) -> dict[str, pd.DataFrame]:
         """The rows of one head by table: by ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises UnknownHead."""
         layer, number = Head.among(head, int(self.facts["layers"]), int(self.facts["heads"]), str(self.facts["model"]))
-        return {
-            name: table[(table["layer"] == layer) & (table["head"] == number)] for name, table in self.tables.items()
-        }
+        tables = {name: self.tables[name] for name in HEADINGS}
+        return {name: table[(table["layer"] == layer) & (table["head"] == number)] for name, table in tables.items()}
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write ``recipes.csv``, ``explained.csv`` and ``recipes.json`` to a folder, from which
+        """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, from which
         ``mha_viz.open_recipes`` reads them, and return its path. Raises ExportError."""
         place = Path(folder)
         make_folder(place)
@@ -61,13 +61,20 @@ class Recipes:
         return f"Recipes({self.facts['model']} on {self.facts['corpus']}, {len(self.tables['explained'])} heads)"
 
 
+def recipes_folder(name: str | os.PathLike[str]) -> Path:
+    """A folder or, where there is none, that of the shipped recipes of the model with this name."""
+    folder = Path(name)
+    shipped = asset("recipes") / folder
+    return shipped if folder.name == str(name) and not folder.exists() and shipped.is_dir() else folder
+
+
 def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
-    """The recipes that ``Recipes.save`` or ``mha-viz recipes`` wrote to a folder. Raises CorpusError if there are none
-    or they are damaged."""
+    """The recipes that ``Recipes.save`` or ``mha-viz recipes`` wrote to a folder; "minilm", "toy" and "repeater" open
+    those that come with the app. Raises CorpusError if there are none or they are damaged."""
     check_kind(folder, (str, os.PathLike), "a path", "Give the folder that mha-viz recipes has written.")
     import pandas as pd
 
-    place = Path(folder)
+    place = recipes_folder(folder)
     try:
         facts = json.loads((place / FACTS).read_text("utf-8"))
         tables = {

@@ -63,6 +63,7 @@ EXAMPLES = """examples:
   mha-viz replicate profile/ third.conllu --format csv | head
   mha-viz recipes treebank.conllu --score other.conllu --out recipes/
   mha-viz recipes sentences.txt --model gpt2 --out recipes/
+  mha-viz recipes minilm --score other.conllu --out scored/
   mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
   mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
   mha-viz effect grammar --model toy --heads L1H1 --relation nsubj

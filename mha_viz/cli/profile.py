@@ -17,7 +17,7 @@ from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, batch, folder_name
 from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
-from mha_viz.corpus import BUILT_IN
+from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS
 from mha_viz.errors import CorpusMissing, ExportError, SettingError
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
@@ -25,7 +25,7 @@ from mha_viz.quotes import did_you_mean
 
 CORPUS_HELP = (
     "a file (CoNLL-U, a GAP table, or text with one sentence per line; also .gz, .zst, and Parquet with a column of "
-    f'text), a folder or a pattern of such files, or "{BUILT_IN}", the built-in corpus'
+    f'text), a folder or a pattern of such files, or "{GRAMMAR}" or "{REPEATS}", built in'
 )
 
 
@@ -184,7 +184,7 @@ def suggesting(source: str) -> Iterator[None]:
     try:
         yield
     except CorpusMissing as error:
-        question = did_you_mean(source, [BUILT_IN, *_names_beside(Path(source))])
+        question = did_you_mean(source, [*BUILT_IN, *_names_beside(Path(source))])
         raise CorpusMissing(error.problem, f"{question} {error.remedy}".strip()) from error
 
 

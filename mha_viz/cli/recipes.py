@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
-from mha_viz.analysis.recipe_tables import Recipes
+from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes, recipes_folder
 from mha_viz.attention import Head
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, folder_name, model_option, whole
-from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.options import MODEL_HELP, Parser, folder_name, whole
+from mha_viz.cli.profile import CORPUS_HELP, read_corpus
 from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
+from mha_viz.models import catalog
 from mha_viz.numerals import percent
 
 MOST = whole(2, 100_000, "a number of sentences; expected 2 to 100000")
@@ -21,24 +23,31 @@ LISTED = 3  # rules of a head that are printed
 
 def options(recipes: Parser) -> None:
     """Add the options of the command."""
-    corpus_option(recipes)
-    model_option(recipes)
+    words = f"{CORPUS_HELP}; or recipes to be measured on --score: minilm, toy, repeater, or a folder of earlier ones"
+    recipes.add_argument("corpus", metavar="CORPUS", help=words)
+    words = f"{MODEL_HELP} (default: {catalog.DEFAULT}, or the model of the recipes)"
+    recipes.add_argument("--model", metavar="NAME", help=words)
     words = "a corpus of another origin, on which the recipes are scored; it chooses neither rules nor shares"
     recipes.add_argument("--score", metavar="CORPUS", help=words)
     words = "number of sentences to read of each corpus (default: 300)"
     recipes.add_argument("--most", type=MOST, default=300, metavar="N", help=words)
+    words = "also measure, on --score or else on CORPUS, what is lost when heads are only their recipes: replaced.csv"
+    recipes.add_argument("--replace", action="store_true", help=words)
     words = "folder to write recipes.csv, explained.csv and recipes.json to"
     recipes.add_argument("--out", required=True, type=folder_name, metavar="DIR", help=words)
     recipes.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Find the recipe of every head, write the tables to a folder, and print the largest shares of each head."""
-    model = choose_model(args.model)
-    corpus = read_corpus(args.corpus)
+    """Find the recipe of every head, or measure earlier ones; write the tables to a folder, and print
+    the largest shares of each head."""
+    earlier = open_recipes(args.corpus) if (recipes_folder(args.corpus) / FACTS).is_file() else None
+    model = choose_model(args.model or (str(earlier.facts["model"]) if earlier else catalog.DEFAULT))
+    corpus: Any = earlier or read_corpus(args.corpus)
     score = None if args.score is None else read_corpus(args.score)
     make_folder(args.out)
     from mha_viz.study.recipes import recipes  # imports torch
+    from mha_viz.study.replaced import replaced
 
     encoder = load_model(model, args.device)
     with warnings_as_lines(), bar("of the text") as show:
@@ -50,6 +59,9 @@ def run(args: argparse.Namespace) -> None:
             device=args.device,
             progress=lambda so_far: show(so_far.done, so_far.total),
         )
+        if args.replace:
+            lost = replaced(measured, score or corpus, encoder, most=args.most)
+            measured = replace(measured, tables={**measured.tables, "replaced": lost})
     measured.save(args.out)
     print("\n".join(map(one_line, [f"{args.out}: {_summary(measured)}", *_lines(measured)])))
 

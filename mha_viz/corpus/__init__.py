@@ -1,3 +1,4 @@
-"""Annotated text: treebanks and other corpus files, and the built-in grammar with its lexicon."""
+"""Annotated text: treebanks and other corpus files, and what is built in: a grammar with its lexicon, and random words
+that are repeated."""
 
-BUILT_IN = "grammar"  # the name of the built-in corpus
+BUILT_IN = (GRAMMAR, REPEATS) = ("grammar", "repeats")  # the names of the built-in corpora

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from mha_viz.corpus import BUILT_IN, grammar, limits, reading, stored
+from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS, grammar, limits, reading, repeats, stored
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError
 
@@ -21,7 +21,7 @@ Source: TypeAlias = AnyPath | Sequence[AnyPath] | Corpus | Gap
 
 def open_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
     """The corpus in a file (CoNLL-U, a GAP table, or text with one sentence per line) or in several files, read one
-    after the other. "grammar" is the built-in corpus, and a corpus is returned as it is; ``name`` renames it.
+    after the other. "grammar" and "repeats" are built in, and a corpus is returned as it is; ``name`` renames it.
 
     Files may be compressed (.gz, .zst) or Parquet with a column of text; a folder or a pattern such as
     ``corpus/*.conllu`` stands for its files. Raises CorpusError, with the line where there is one.
@@ -48,7 +48,7 @@ def iterate(source: Source) -> Iterator[Sentence]:
 
 def files_of_source(source: Source) -> tuple[Path, ...]:
     """The files of a corpus, if it is stored in files. Raises CorpusError."""
-    if isinstance(source, Corpus | Gap) or source == BUILT_IN:
+    if isinstance(source, Corpus | Gap) or source in BUILT_IN:
         raise CorpusError(
             "A cluster reads files, but this corpus is not in a file.", "Write it to a file, or leave it out."
         )
@@ -65,18 +65,19 @@ def _paths(source: Source) -> Sequence[AnyPath]:
         return [source]
     if isinstance(source, Sequence) and source and all(isinstance(path, str | os.PathLike) for path in source):
         return source
-    raise CorpusError(f"{str(source)[:40]!r} is not a corpus.", f"Give a path, a list of paths, or {BUILT_IN!r}.")
+    raise CorpusError(f"{str(source)[:40]!r} is not a corpus.", f"Give a path, a list of paths, or {GRAMMAR!r}.")
 
 
 def _name(path: AnyPath) -> str:
     file = Path(path)
-    if path == BUILT_IN or not file.exists():
+    if path in BUILT_IN or not file.exists():
         return os.fspath(path)
     return file.resolve().name if file.is_dir() else stored.plain_name(file)
 
 
 def _parts(source: AnyPath) -> list[Corpus | Gap]:
-    return [grammar.corpus()] if source == BUILT_IN else [_file(file) for file in stored.files_of(source)]
+    made = {GRAMMAR: grammar.corpus, REPEATS: repeats.corpus}.get(os.fspath(source))
+    return [made()] if made else [_file(file) for file in stored.files_of(source)]
 
 
 def _file(path: Path) -> Corpus | Gap:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from mha_viz.corpus import BUILT_IN, limits
+from mha_viz.corpus import GRAMMAR, limits
 from mha_viz.errors import CorpusError, CorpusMissing
 from mha_viz.quotes import quoted
 
@@ -24,7 +24,7 @@ PROFILE = "profile.json"  # in the folder of a profile
 BLOCK = 1 << 20  # bytes that are read at a time
 ROWS = 4096  # the most rows of a Parquet file that are read at a time
 MOST_SHRUNK = 100  # times that a large row group of a Parquet file may be compressed; text is, up to ten times
-REMEDY = f"Name a file, a folder or a pattern, or {BUILT_IN} for the built-in corpus."
+REMEDY = f"Name a file, a folder or a pattern, or {GRAMMAR} for a built-in corpus."
 _PATTERN = frozenset("*?[")
 
 

@@ -56,6 +56,18 @@ def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> S
     )
 
 
+def attending(rows: Weights) -> Substitute:
+    """The outputs of heads that have other weights, ``rows`` [layer, head, query, key], in place of their own."""
+    return lambda layer, _weights, values, _outputs: _outputs_of(torch.tensor(rows[layer]).to(values), values)
+
+
+def _outputs_of(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """[sentence, n, head, d_head]: ``weights`` [head, query, key] on ``values`` [sentence, head, n, d_head]; heads may
+    share values."""
+    shared = values.repeat_interleave(len(weights) // values.shape[1], dim=1)
+    return (weights @ shared).transpose(1, 2)
+
+
 def _uniform(_: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
     # A masked key, of a later token or beyond a window, has the weight 0 in all heads.
     visible = (weights.flatten(0, -3) > 0).any(0).to(values.dtype)  # [query, key]

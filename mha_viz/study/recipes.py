@@ -1,5 +1,5 @@
 """Recipes over a corpus: rules are chosen on its even sentences, and what they explain is measured on the odd ones, and
-on another corpus."""
+on another corpus, to which recipes that come with the app can be applied too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.recipes import Numbers, RecipeChoice, RuleRows
-from mha_viz.analysis.rules import CLASSES, EVEN, RULES, RuleText
+from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, RuleText
 from mha_viz.attention import Weights
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
@@ -31,8 +31,8 @@ ALL = "all"  # in place of a class of query word
 
 
 def recipes(
-    corpus: Source,
-    model: str | AnyModel = catalog.DEFAULT,
+    corpus: Source | Recipes,
+    model: str | AnyModel | None = None,
     *,
     score: Source | None = None,
     most: int = MOST,
@@ -44,21 +44,45 @@ def recipes(
 
     Rules and shares are chosen on the sentences of ``corpus`` with an even number and measured on the others, and on
     the corpus ``score``, if it is given. Rules that need annotation are left out where a corpus has none; plain text is
-    enough for the others. ``corpus``, ``model`` and ``device`` are as for ``profile``; ``most``: how many sentences are
-    read of each corpus; those of more than 256 pieces are left out. ``progress`` is called as the work goes on.
+    enough for the others. In place of a corpus, recipes from ``open_recipes`` or an earlier call are measured on
+    ``score``, and nothing is chosen: untrained weights, which have shares of their own, are left out. ``model`` and
+    ``device`` are as for ``profile``, ``model`` by default that of the recipes; ``most``: how many sentences are read
+    of each corpus; those of more than 256 pieces are left out. ``progress`` is called as the work goes on.
 
-    Raises CorpusError, also where ``score`` lacks the annotation that the recipes need; SettingError; ModelError's
-    family; Cancelled soon after ``cancelled`` returns True.
+    Raises CorpusError, also where ``score`` lacks the annotation that the recipes need; SettingError, also where they
+    are those of a model of another shape; ModelError's family; Cancelled soon after ``cancelled`` returns True.
 
     >>> mv.recipes("grammar", "toy", most=40).tables["recipes"].columns.tolist()
     ['layer', 'head', 'query_class', 'rule', 'share']
     """
+    check_most(most)
+    corpora = corpora_of(corpus, score)
+    of_recipes = corpus.facts["model"] if isinstance(corpus, Recipes) else catalog.DEFAULT
+    run = _Study(one_stack(of_recipes if model is None else model, device), corpora, most, progress, cancelled)
+    return run.scored(corpus) if isinstance(corpus, Recipes) else run.result()
+
+
+def check_most(most: int) -> None:
+    """Raise SettingError for what is not a number of sentences."""
     if not 2 <= most <= MOST_READ:
         raise SettingError(f"{most} is not a number of sentences.", f"Give 2 to {MOST_READ}.")
-    corpora = [_with_sentences(source) for source in (corpus, score) if source is not None]
-    if score is not None:
-        _check_annotation(*corpora)
-    return _Study(one_stack(model, device), corpora, most, progress, cancelled).result()
+
+
+def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
+    """The corpora that are read, the one on which recipes are measured last. Raises CorpusError, SettingError."""
+    scored = [] if score is None else [_with_sentences(score)]
+    if isinstance(source, Recipes):
+        if score is None:
+            raise SettingError(
+                "There is no corpus on which the recipes are to be measured.", "Give score=, or --score."
+            )
+        needs = {RULES[rule].needs for rule in np.flatnonzero(shares_of(source).any(axis=(0, 1)))}
+        _check_annotated(scored[0], str(source.facts["corpus"]), bool(needs & {TAGS, TREES}), CHAINS in needs)
+        return scored
+    corpus = _with_sentences(source)
+    if scored:
+        _check_annotation(corpus, scored[0])
+    return [corpus, *scored]
 
 
 class _Scores(NamedTuple):
@@ -102,7 +126,7 @@ class _Study:
         self.encoder, self.corpora = encoder, corpora
         self.models = (encoder, encoder.untrained(SEED))
         self.heads = encoder.layers * encoder.heads
-        self.texts = [_texts(encoder, corpus, most) for corpus in corpora]
+        self.texts = [readable(encoder, corpus, most) for corpus in corpora]
         self._progress, self._cancelled, self._done = progress, cancelled, 0.0
         self._total = 0.0
 
@@ -124,13 +148,30 @@ class _Study:
         shares = [chosen.shares, _even(self.heads), fitting.alone(chosen.single), by_chance]
         return self._tables(chosen, [self._scores(texts, shares) for texts in self.texts])
 
-    def _fitted(self) -> list[RuleText]:
-        """The first sentences of the corpus, as many as memory has room for. Raises CorpusError if there are none."""
+    def scored(self, earlier: Recipes) -> Recipes:
+        """Recipes that were chosen before, with what they explain of this corpus. Raises CorpusError, SettingError,
+        Cancelled."""
+        check_shape(self.encoder, earlier)
+        shares, texts = shares_of(earlier), self._readable()
+        self._total = _pieces(texts)
+        singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
+        scores = self._scores(texts, [shares, _even(self.heads), fitting.alone(np.array(singles, np.intp))])
+        columns = zip(("other", "even", "best_rule", "iou"), (*scores.means(), scores.iou()), strict=True)
+        explained = earlier.tables["explained"].assign(**dict(columns), untrained=np.nan)
+        return Recipes({**earlier.facts, **self._read_of("score", 0)}, {**earlier.tables, "explained": explained})
+
+    def _readable(self) -> list[RuleText]:
+        """The sentences of the first corpus. Raises CorpusError if there are none."""
         if not self.texts[0]:
             raise CorpusError(f"Nothing of {self.corpora[0].name} can be read.", "Give another corpus.")
+        return self.texts[0]
+
+    def _fitted(self) -> list[RuleText]:
+        """The first sentences of the corpus, as many as memory has room for. Raises CorpusError if there are none."""
+        texts = self._readable()
         room = CELLS // max(self.heads, len(RULES))
-        sizes = np.cumsum([len(text) ** 2 for text in self.texts[0]])
-        return self.texts[0][: max(1, int((sizes <= room).sum()))]
+        sizes = np.cumsum([len(text) ** 2 for text in texts])
+        return texts[: max(1, int((sizes <= room).sum()))]
 
     def _report(self, done: float) -> None:
         self._done = done
@@ -153,7 +194,7 @@ class _Study:
 
     def _scores(self, texts: Sequence[RuleText], shares: Sequence[Numbers]) -> _Scores:
         sums = np.zeros((len(texts), len(shares), self.heads))
-        for encoder, which in zip(self.models, ([0, 1, 2], [3]), strict=True):
+        for encoder, which in zip(self.models, ([0, 1, 2], [3][: len(shares) - 3]), strict=True):
             for number, weights in self._read(encoder, texts):
                 for place in which:
                     predicted = fitting.prediction(shares[place], texts[number])
@@ -172,15 +213,20 @@ class _Study:
         rows = [row for head, place in enumerate(places) for row in _shares(chosen, head, place)]
         tables = {"recipes": rows, "explained": explained}
         frames = {name: pd.DataFrame(table, columns=list(HEADINGS[name])) for name, table in tables.items()}
-        return Recipes(self._facts(), frames)
+        return Recipes(self._facts(chosen), frames)
 
-    def _facts(self) -> dict[str, Any]:
-        encoder, names = self.encoder, ("corpus", "score")
+    def _facts(self, chosen: RecipeChoice) -> dict[str, Any]:
+        encoder = self.encoder
         facts: dict[str, Any] = {"model": encoder.name, "revision": encoder.revision}
         facts |= {"layers": encoder.layers, "heads": encoder.heads}
-        for name, corpus, texts in zip(names, self.corpora, self.texts, strict=False):
-            facts |= {name: corpus.name, f"{name}_sha256": corpus.digest, f"{name}_sentences": len(texts)}
-        return facts
+        for number, name in enumerate(("corpus", "score")[: len(self.corpora)]):
+            facts |= self._read_of(name, number)
+        return facts | {"best_rules": [NAMES[rule] for rule in chosen.single]}
+
+    def _read_of(self, name: str, number: int) -> dict[str, Any]:
+        """What was read of the corpus with this number, under a name."""
+        corpus, texts = self.corpora[number], self.texts[number]
+        return {name: corpus.name, f"{name}_sha256": corpus.digest, f"{name}_sentences": len(texts)}
 
 
 def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
@@ -192,6 +238,30 @@ def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator
                 yield (*place, name, RULES[rule].name, shares[rule])
 
 
+def check_shape(encoder: Encoder, earlier: Recipes) -> None:
+    """Raise SettingError if recipes are those of a model with other layers and heads."""
+    if (encoder.layers, encoder.heads) != (earlier.facts["layers"], earlier.facts["heads"]):
+        problem = f"{encoder.name} has {encoder.layers} × {encoder.heads} heads."
+        raise SettingError(problem, f"Give a model like {earlier.facts['model']}, whose recipes these are.")
+
+
+def shares_of(earlier: Recipes) -> Numbers:
+    """[class, head, rule] of recipes in tables. Raises CorpusError if a class or a rule is unknown."""
+    heads = int(earlier.facts["heads"])
+    rows: Any = earlier.tables["recipes"].itertuples(index=False)
+    shares = np.zeros((len(CLASSES), int(earlier.facts["layers"]) * heads, len(RULES)))
+    try:
+        for row in rows:
+            which = slice(None) if row.query_class == ALL else CLASSES.index(row.query_class)
+            shares[which, row.layer * heads + row.head, NAMES.index(row.rule)] = row.share
+        if len([NAMES.index(name) for name in earlier.facts["best_rules"]]) != shares.shape[1]:
+            raise ValueError("best_rules does not name one rule per head")
+    except (KeyError, ValueError, IndexError) as error:
+        problem = f"The recipes of {earlier.facts['model']} have other rules: {error}."
+        raise CorpusError(problem, "Measure them again with mha-viz recipes.") from error
+    return shares
+
+
 def _pieces(texts: Sequence[RuleText]) -> int:
     return sum(map(len, texts))
 
@@ -200,8 +270,8 @@ def _even(heads: int) -> Numbers:
     return fitting.alone(np.full(heads, EVEN, np.intp))
 
 
-def _texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
-    """The first sentences that the model can read, without the longest."""
+def readable(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
+    """The first sentences, ``most`` at most, that a model can read, without the longest."""
     texts = []
     for sentence in corpus.sentences[:most]:
         with suppress(TextError):  # too long, or a word that the tokenizer drops
@@ -220,9 +290,14 @@ def _check_annotation(corpus: Corpus, score: Corpus) -> None:
     """Raise CorpusError unless the second corpus is another one and annotated like the first."""
     if corpus.digest == score.digest:
         raise CorpusError(f"The recipes are from the same corpus, {corpus.name}.", "Name a corpus of another origin.")
-    for what, has in (("trees", "has_trees"), ("coreference chains", "has_chains")):
-        if getattr(corpus, has) and not getattr(score, has):
+    _check_annotated(score, corpus.name, corpus.has_trees, corpus.has_chains)
+
+
+def _check_annotated(score: Corpus, name: str, trees: bool, chains: bool) -> None:
+    """Raise CorpusError if a corpus lacks what recipes from the one with this name need."""
+    for what, needed, has in (("trees", trees, score.has_trees), ("coreference chains", chains, score.has_chains)):
+        if needed and not has:
             raise CorpusError(
-                f"{score.name} has no {what}, which recipes from {corpus.name} may need.",
+                f"{score.name} has no {what}, which recipes from {name} may need.",
                 "Name a corpus with the same annotation.",
             )

@@ -44,9 +44,25 @@ class Strip(NamedTuple):
     numbers: Array
 
 
+class Line(NamedTuple):
+    """A curve of a training, ``values`` [step] from 0 to 1. ``colour``: an index into Theme.heads."""
+
+    values: Array
+    colour: int = 0
+    is_faint: bool = False
+
+
+class Curves(NamedTuple):
+    """What the slider of a training shows behind it."""
+
+    title: str
+    lines: Sequence[Line]
+
+
 class Recording(NamedTuple):
     """The recording of one training: ``maps`` [step, head, query, key] with values from 0 to 1; ``places`` [relation,
-    word], the word to look at, -1 if there is none; ``captions``, a sentence for each step. ``key`` names the
+    word], the word to look at, -1 if there is none; ``notes`` [relation][step], what to say of it. ``labels``: names of
+    the steps, if they are not all steps of training; ``off`` [step, head]: whether a head is removed. ``key`` names the
     recording."""
 
     key: str
@@ -56,7 +72,10 @@ class Recording(NamedTuple):
     maps: Array
     relations: Sequence[str]
     places: Array
-    captions: Sequence[str]
+    notes: Sequence[Sequence[str]] = ()
+    labels: Sequence[str] = ()
+    curves: Curves | None = None
+    off: Array | None = None
     matrices: Sequence[HeadMatrix] = ()
     flow: Flow | None = None
     flow_title: str = ""
@@ -71,6 +90,9 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
     return {
         "key": f"{recording.key}|{theme.paper}",
         "steps": [int(step) for step in recording.steps],
+        "labels": list(recording.labels) or [f"step {int(step):,}" for step in recording.steps],
+        "curves": None if recording.curves is None else _curves(recording.curves, theme),
+        "off": None if recording.off is None else recording.off.tolist(),
         "at": at,
         "words": list(recording.words),
         "heads": [
@@ -81,10 +103,11 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
         "maps": _levels(recording.maps),
         "strip": None if recording.strip is None else _strip(recording.strip),
         "marks": [
-            {"name": name, "places": places.tolist(), "colour": theme.heads[colour]}
-            for name, places, colour in zip(recording.relations, recording.places, RELATION_COLOURS, strict=False)
+            {"name": name, "places": places.tolist(), "colour": theme.heads[colour], "notes": list(notes)}
+            for name, places, colour, notes in zip(
+                recording.relations, recording.places, RELATION_COLOURS, recording.notes, strict=False
+            )
         ],
-        "captions": list(recording.captions),
         "titles": {"flow": recording.flow_title, "matrices": recording.matrices_title},
         "matrices": [_matrix(matrix) for matrix in recording.matrices],
         "flow": None if recording.flow is None else _flow(recording.flow),
@@ -107,6 +130,23 @@ def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[HeadMatr
 
 def _levels(maps: Array) -> str:
     return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
+
+
+def logarithmic(values: Array) -> Array:
+    """Values over 0, of any shape, by their logarithms, evenly from 0 to 1; all 1 if they are equal."""
+    logs = np.log(np.maximum(values, np.finfo(np.float32).tiny))
+    span = float(np.ptp(logs))
+    shares: Array = (logs - logs.min()) / span if span else np.ones_like(logs)
+    return shares
+
+
+def _curves(curves: Curves, theme: Theme) -> dict[str, Any]:
+    lines = [
+        {"values": line.values.astype(np.float64).round(3).tolist(), "colour": theme.heads[line.colour],
+         "faint": line.is_faint}
+        for line in curves.lines
+    ]  # fmt: skip
+    return {"title": curves.title, "lines": lines}
 
 
 def _strip(strip: Strip) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, 
 
 _LOG = logging.getLogger(__name__)
 # The files that pages without a sentence field can save for others; the field has a "Copy link" button of its own.
-SAVED = {"compare": "html", "roles": "figures", "why_heads_differ": "figures", "questions": "", "about": ""}
+SAVED = {"compare": "html", "roles": "figures", "why_heads_differ": "figures", "about": ""}
 _inside: ContextVar[bool] = ContextVar("inside_frame")
 
 OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names

@@ -23,8 +23,8 @@ READ = ("text", "pair", "model", "head")  # what the words of a step refer to
 POINTS = (
     (".st-key-explorer *::part(grid)",),
     (".st-key-inside_map", ".st-key-inside_step"),
-    (".st-key-lab_result",),
-    (".st-key-learning",),
+    (".st-key-lab_stage",),
+    (".st-key-lab_stage",),
     (".st-key-head_card",),
     (".st-key-explorer *::part(drawings)",),
 )

@@ -31,6 +31,7 @@ export function mapsOf(data, say) {
   const strips = data.strip ? stripsOf(data.strip, maps) : null;
   const root = make("div", { class: "maps" }, ...maps.map((map) => map.root));
   root.style.setProperty("--columns", String(data.columns));
+  root.style.setProperty("--rows", String(data.rows));
   const sheet = sheetOf(data, root);
   /** @type {{ now: Uint8ClampedArray, layout: HeatmapLayout | null, again: () => void }} */
   const shown = { now: new Uint8ClampedArray(0), layout: null, again: () => {} };
@@ -145,8 +146,7 @@ export function stripKey({ name, size, largest }, colours) {
 
 // A text in which W_Q, W_K, W_V and W_O have lowered indices.
 /** @type {(text: string) => (Node | string)[]} */
-export const lettered = (text) =>
-  text.split(/_([QKVO])/).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
+export const lettered = (text) => text.split(/_([QKVO])/).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
 
 // Open signs that leave the shade of their cell to be seen: circles for the first relation, then squares, diamonds.
 /** @type {(marks: PlayerMark[], n: number) => SVGElement} */

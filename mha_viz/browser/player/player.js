@@ -70,6 +70,7 @@ import { hideUntilSettled } from "./settled.js";
  * @property {string[]} words
  * @property {PlayerHead[]} heads
  * @property {number} columns
+ * @property {number} rows
  * @property {boolean} named
  * @property {string} maps
  * @property {PlayerStrip | null} strip
@@ -85,7 +86,7 @@ import { hideUntilSettled } from "./settled.js";
  * `moment` is counted in recorded steps; `sent`: those that the server was told and has not answered.
  *
  * @typedef {{ data: PlayerData, moment: number, playing: number | null, sent: Set<number>, parts: Parts,
- *   told: boolean }} PlayerState
+ *   ended: boolean }} PlayerState
  */
 
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
@@ -97,7 +98,14 @@ const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matche
 /** @type {(root: HTMLElement, send: Send) => { show: (data: PlayerData) => void }} */
 export function player(root, send) {
   /** @type {PlayerState} */
-  const state = /** @type {any} */ ({ data: null, moment: 0, playing: null, sent: new Set(), parts: null, told: false });
+  const state = /** @type {any} */ ({
+    data: null,
+    moment: 0,
+    playing: null,
+    sent: new Set(),
+    parts: null,
+    ended: false,
+  });
   return { show: (data) => drawTraining(root, state, send, data) };
 }
 
@@ -108,7 +116,7 @@ function drawTraining(root, state, send, data) {
   if (before?.key !== data.key) {
     stop(state);
     state.sent.clear();
-    state.told = state.told && before?.labels.join() === data.labels.join();
+    state.ended = state.ended && before?.labels.join() === data.labels.join();
     state.moment = data.at;
     state.parts = build(root, state, send, data);
   } else if (data.at !== before.at && !state.sent.delete(data.at) && !state.playing) {
@@ -120,6 +128,36 @@ function drawTraining(root, state, send, data) {
 
 /** @type {(root: HTMLElement, state: PlayerState, send: Send, data: PlayerData) => Parts} */
 function build(root, state, send, data) {
+  const verdict = make("p", { class: "verdict", "aria-live": "polite" });
+  const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
+  /** @type {(text: string) => string} */
+  const say = (text) => (pointed.textContent = text);
+  const maps = mapsOf(data, say);
+  const flow = data.flow ? flowOf(data, data.flow) : null;
+  const matrices = data.matrices.length ? matricesOf(data, say) : null;
+  const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
+  const notes = data.marks.map(() => make("output"));
+  const bar = barOf(state, send, data);
+  if (!state.parts) hideUntilSettled(bar.root);
+  root.replaceChildren(
+    make(
+      "div",
+      { class: "legend" },
+      ...key(data.marks, notes),
+      ...(data.strip ? [stripKey(data.strip, colours.signed)] : []),
+    ),
+    maps.root,
+    ...(data.steps.length > 1 ? [bar.root] : []),
+    make("div", { class: "said" }, verdict, pointed),
+    ...(flow ? [make("h4", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
+    ...(matrices ? [make("h4", {}, data.titles.matrices), matrices.root] : []),
+  );
+  return { ...bar, verdict, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
+}
+
+// Play, the curve that is the slider, and the step in view.
+/** @type {(state: PlayerState, send: Send, data: PlayerData) => Parts} */
+function barOf(state, send, data) {
   const button = make("button", { type: "button", class: "play", onclick: () => toggle(state, send) });
   const slider = make("input", { type: "range", min: "0", max: String(data.steps.length - 1), step: "1" });
   slider.setAttribute("aria-label", "Step of training");
@@ -130,27 +168,16 @@ function build(root, state, send, data) {
   };
   slider.onchange = () => report(state, send);
   const step = make("output", { class: "step" });
-  const verdict = make("p", { class: "verdict", "aria-live": "polite" });
-  const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
-  /** @type {(text: string) => string} */
-  const say = (text) => (pointed.textContent = text);
-  const maps = mapsOf(data, say);
-  const flow = data.flow ? flowOf(data, data.flow) : null;
-  const matrices = data.matrices.length ? matricesOf(data, say) : null;
-  const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
   const scrubber = data.curves ? scrubberOf(slider, data.curves) : null;
-  const bar = make("div", { class: "bar", role: "group", "aria-label": "Training" }, button, scrubber?.root ?? slider, step);
-  if (!state.parts) hideUntilSettled(bar);
-  const notes = data.marks.map(() => make("output"));
-  root.replaceChildren(
-    make("div", { class: "legend" }, ...key(data.marks, notes), ...(data.strip ? [stripKey(data.strip, colours.signed)] : [])),
-    maps.root,
-    ...(data.steps.length > 1 ? [bar] : []),
-    make("div", { class: "said" }, verdict, pointed),
-    ...(flow ? [make("h4", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
-    ...(matrices ? [make("h4", {}, data.titles.matrices), matrices.root] : []),
+  const at = make("div", { class: "at" }, step, ...(data.curves ? [make("small", {}, data.curves.title)] : []));
+  const root = make(
+    "div",
+    { class: "bar", role: "group", "aria-label": "Training" },
+    button,
+    scrubber?.root ?? slider,
+    at,
   );
-  return { button, slider, scrubber, step, verdict, notes, maps, flow, matrices, colours, drawn: -1, said: "" };
+  return { root, button, slider, step, scrubber };
 }
 
 // A drawing that scrolls sideways on a narrow page: only there it is a stop of the keyboard.
@@ -222,8 +249,8 @@ function draw(state) {
   parts.slider.setAttribute("aria-valuetext", data.labels[at]);
   parts.scrubber?.draw(moment);
   parts.maps.draw(moment, parts.colours);
-  if (moment >= data.steps.length - 1) state.told = true;
-  tell(parts, state.told ? (data.verdict ?? "") : "");
+  if (moment >= data.steps.length - 1) state.ended = true;
+  tell(parts, state.ended ? (data.verdict ?? "") : "");
   if (at === parts.drawn) return;
   parts.drawn = at;
   parts.step.textContent = data.labels[at];
@@ -238,8 +265,8 @@ function draw(state) {
 // What the training showed, once it has been seen to its end.
 /** @type {(parts: Parts, text: string) => void} */
 function tell(parts, text) {
-  if (parts.said === text) return;
-  parts.said = text;
+  if (parts.text === text) return;
+  parts.text = text;
   parts.verdict.replaceChildren(...lettered(text));
 }
 

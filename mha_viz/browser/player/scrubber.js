@@ -22,8 +22,7 @@ export function scrubberOf(slider, curves) {
     dot.style.background = line.colour;
     return dot;
   });
-  const title = make("small", { "aria-hidden": "true" }, curves.title);
-  const root = make("div", { class: "scrubber" }, title, make("div", { class: "chart" }, chart, ...dots), slider);
+  const root = make("div", { class: "scrubber" }, make("div", { class: "chart" }, chart, ...dots), slider);
   /** @type {(moment: number) => void} */
   const draw = (moment) => {
     seen.setAttribute("width", String(moment));

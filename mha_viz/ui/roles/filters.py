@@ -47,12 +47,6 @@ def go(**changes: str | None) -> None:
     address.go(**{**_written(st.session_state), **changes})
 
 
-@guarded()
-def open_model(name: str) -> None:
-    """Show another model."""
-    go(**of_model(name))
-
-
 def of_model(name: str) -> Changes:
     """The parameters that change together with the model."""
     other = None if name == catalog.default().name else name

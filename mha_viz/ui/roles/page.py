@@ -9,16 +9,19 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.ui import address, download_panel, inference, two_stacks
+from mha_viz.training import toy_maps
+from mha_viz.ui import address, download_panel, inference, navigation, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.bound import bound
 from mha_viz.ui.model_service import ready
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint
-from mha_viz.ui.roles import charts, filters, folder, head_card, headline, learning, relations, repeated, replications
+from mha_viz.ui.roles import charts, filters, folder, head_card, headline, relations, repeated, replications
 from mha_viz.ui.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, evidence_on, shipped_evidence
 from mha_viz.ui.roles.overview import show_map, show_strongest
 from mha_viz.ui.studies import Evidence
+
+TRAINED = (toy_maps.TOY, toy_maps.REPEATER)
 
 
 def show_roles(where: Address) -> None:
@@ -42,6 +45,7 @@ def show_roles(where: Address) -> None:
             if evidence.findings():
                 show_map(evidence, head)
     if evidence is None:
+        _learning(model)
         repeated.show_repeated(model)
         return download_panel.of_charts(charts.on_repeats(model))
     with right:
@@ -60,15 +64,21 @@ def _below(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
     models."""
     if head is not None:
         head_card.show_head_card(model, evidence, head)
-    if model.name == learning.MODEL:
-        with st.container(key="learning"):
-            learning.show_learning()
+    _learning(model)
     repeated.show_repeated(model)
     relations.show_relations(evidence)
     replications.show_replications(model, evidence)
     relations.beside_another_model(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
+
+
+def _learning(model: catalog.Model) -> None:
+    """The way to the training of a toy model."""
+    name = model.name.partition("@")[0]
+    if name in TRAINED:
+        why = navigation.page("why heads differ")
+        st.page_link(why, label=":primary[**▶ Watch its heads learn**]", query_params={"experiment": name})
 
 
 def _existing(evidence: Evidence, linked: Head | None) -> Head | None:

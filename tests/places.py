@@ -31,14 +31,16 @@ PLACES = {
     "roles, own file": Place("pages/30_roles.py", {"corpus": "file"}),
     "inside": Place("pages/40_inside_a_head.py"),
     "inside, the scores": Place("pages/40_inside_a_head.py", {"step": "scores", "divide": "no"}),
-    "lab": Place("pages/50_why_heads_differ.py"),
+    "lab": Place("pages/50_why_heads_differ.py", {"numbers": "1"}),
     "lab, after a guess": Place("pages/50_why_heads_differ.py", {"guess": "apart"}),
     "lab, the count": Place("pages/50_why_heads_differ.py", {"experiment": "count", "step": "0"}),
     "switch off": Place("pages/60_switch_off.py"),
     "switch off, toy": Place("pages/60_switch_off.py", {"model": "toy"}),
     "switch off, two heads": Place("pages/60_switch_off.py", {"off": "L3H1.L5H11", "how": "uniform"}),
-    "questions": Place("pages/80_questions.py", {"tour": "2"}),
-    "questions, a class": Place("pages/80_questions.py", {"class": "1", "task": "1", "answer": "L3H1"}),
+    "lab, the toy": Place("pages/50_why_heads_differ.py", {"experiment": "toy", "numbers": "1", "tour": "2"}),
+    "small tasks, a class": Place(
+        "pages/50_why_heads_differ.py", {"class": "1", "experiment": "tasks", "task": "1", "answer": "L3H1"}
+    ),
     "explore, a class": Place(None, {"class": "1"}),
     "about": Place("pages/90_about.py"),
 }

@@ -210,10 +210,10 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a head": finds("L3H1"),
         "a row": lambda page: page.locator(".mha-rows a").first.click(),
     },
-    "/roles?model=toy": {
-        "a kind": button("syntax"),
+    "/roles?model=toy": {"a kind": button("syntax")},
+    "/why_heads_differ?experiment=toy": {
         "a step": after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50")),
-        "a training": radio("hidden words alone"),
+        "a training": radio("trained on hidden words alone"),
     },
     "/inside_a_head": {
         "softmax": lambda page: page.get_by_role("button", name="Softmax").first.click(),
@@ -224,11 +224,10 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a sentence": types("Sentence", "Cats sleep."),
     },
     "/why_heads_differ": {
-        "an experiment": radio("3 · Random start"),
-        "a guess": lambda page: page.get_by_text("All heads attend differently", exact=True).click(),
+        "an experiment": radio("Random start"),
+        "numbers": lambda page: page.get_by_text("Numbers", exact=True).click(),
         "a step": slider,
-        "another experiment": radio("6 · Cutting the vector"),
-        "skip": button("Skip: show the run"),
+        "another experiment": radio("Cutting the vector"),
         "another training": radio("chunks"),
     },
     "/switch_off?model=toy": {
@@ -240,9 +239,9 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "an order": radio("least effect first"),
         "a sentence": types("Sentence", "The cat sleeps ."),
     },
-    "/questions": {
+    "/why_heads_differ?experiment=tasks": {
         "a task": radio("2"),
-        "an answer": lambda page: page.locator("label:has(input[type=radio])").first.click(),
+        "an answer": lambda page: page.locator(".st-key-small_answer button").first.click(),
         "another task": radio("1"),
     },
     "/about": {
@@ -255,8 +254,9 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
 FEW = {  # of each page, what the default run tries
     "/": ("a sentence", "a held word", "special tokens", "a compared head"),
     f"/compare?show=tray&tray={COMPARED}": ("a difference", "a removed panel", "a layer", "a head on its page"),
-    "/roles?model=toy": ("a kind", "a step"),
-    "/questions": ("a task", "an answer"),
+    "/roles?model=toy": ("a kind",),
+    "/why_heads_differ?experiment=toy": ("a step",),
+    "/why_heads_differ?experiment=tasks": ("a task", "an answer"),
 }
 
 

@@ -6,7 +6,6 @@ two controls follow each other in both orders. What the server does in any order
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
@@ -82,14 +81,7 @@ def _next_head(page: Page, _: int) -> None:
     page.keyboard.press("Enter")
 
 
-@_looks_first
 def _move_slider(page: Page, step: int) -> None:
-    """Another experiment first asks what is expected; its slider comes after that."""
-    _settled(page)
-    skip = page.get_by_role("button", name="Skip")
-    page.get_by_role("slider").or_(skip).first.wait_for()
-    if skip.count():
-        skip.click()
     page.get_by_role("slider").press("ArrowLeft" if step % 3 else "ArrowRight")
 
 
@@ -108,19 +100,11 @@ def _keys(page: Page, _: int) -> None:
 
 
 def _open_task(page: Page, step: int) -> None:
-    """The other one of the first two tasks; a click on the open one closes it."""
-    page.get_by_role("radiogroup").get_by_role("radio", name=str(step % 2 + 1), exact=True).first.click()
+    page.locator(".st-key-small_task button").nth(step % 2).click()
 
 
-@_looks_first
 def _answer(page: Page, step: int) -> None:
-    """A task asks for an answer only when it is open."""
-    _settled(page)
-    heads = page.get_by_role("radio", name=re.compile(r"^L\dH"))
-    if not heads.count():
-        _open_task(page, step)
-        heads.first.wait_for(timeout=LONG)  # a second look would close it again
-    page.locator("label:has(input[type=radio])").nth(step % 4).click()
+    page.locator(".st-key-small_answer button").nth(step % 4).click()
 
 
 def _toggle(label: str) -> Act:
@@ -255,11 +239,12 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         },
     ),
     "/why_heads_differ": (
-        ".st-key-lab_settings",
+        ".mha-player .play",
         {
-            "alike": _check("1 · All alike"),
-            "random": _check("3 · Random start"),
-            "cut": _check("6 · Cutting the vector"),
+            "numbers": _toggle("Numbers"),
+            "alike": _check("All alike"),
+            "random": _check("Random start"),
+            "cut": _check("Cutting the vector"),
             "seed": _type("Seed", "1", "0"),
             "steps": _type("Steps", "200", "300"),
             "step": _move_slider,
@@ -279,14 +264,14 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "ranking": _unfold("All heads, ranked"),
         },
     ),
-    "/questions": (
-        ".st-key-question_0",
+    "/why_heads_differ?experiment=tasks": (
+        ".st-key-small_answer",
         {
             "task": _open_task,
             "answer": _answer,
             "search": _search_and_leave,
             "keys": _keys,
-            "experiment": _there_and_back("→ "),
+            "experiment": _there_and_back("in Explore"),
         },
     ),
     "/about": (

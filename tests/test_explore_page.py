@@ -401,4 +401,4 @@ def test_heads_that_share_a_key_are_named(family: str, tiny_folder: Any) -> None
 
 def test_the_page_leads_to_the_small_tasks() -> None:
     (link,) = [link.proto for link in PageSession().at.get("page_link") if "Small tasks" in link.proto.label]
-    assert (link.page, link.query_string) == ("questions", "task=1")
+    assert (link.page, link.query_string) == ("why_heads_differ", "experiment=tasks")

@@ -279,9 +279,7 @@ def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
     page = seen()
     assert "trained on four questions | trained on hidden words alone |" in page.said
     for task, skill in TOY.skills.items():
-        row = next(
-            line for line in page.said.splitlines() if line.startswith(f"| **{skill.name}** | {skill.baseline}")
-        )
+        row = next(line for line in page.said.splitlines() if line.startswith(f"| **{skill.name}** | {skill.baseline}"))
         for model in learning.TRAININGS:
             table = learning.history(model)
             last = table[(table["task"] == task) & (table["step"] == 10000)]

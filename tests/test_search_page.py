@@ -118,7 +118,7 @@ def test_an_answer_opens_the_card_on_the_roles_page() -> None:
 
 
 def test_elsewhere_an_answer_leads_to_explore_with_the_link_that_was_looked_for() -> None:
-    page = opened(visit("questions", tray="[]"), "it → animal", 0)
+    page = opened(visit("about", tray="[]"), "it → animal", 0)
     assert page.picture is not None
     assert page.url == {"head": "L3H1", "pin": "q10k2", "link": "10-2", "tray": "[]"}
 

@@ -45,7 +45,7 @@ from tests.copies import Copy
 from tests.waiting import PATIENCE, until
 from tests.web_session import XSRF, WebSession, run
 
-PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "questions", "about")
+PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "about")
 OWN_PAGES_ONLY = ("cross-origin-opener-policy", "cross-origin-resource-policy")
 PROMISED = (
     "content-security-policy",

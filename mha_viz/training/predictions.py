@@ -34,7 +34,7 @@ def of_identical(result: Result) -> Outcome:
     run = result.runs[0]
     largest = float(max(run.difference[-1].max(), run.output_difference[-1].max()))
     after = counted(int(run.steps[-1]), "step")
-    if largest == 0:
+    if run.same[-1].all():
         return Outcome("equal", f"after {after} not one weight differs")
     return Outcome("apart", f"after {after} two of their weights differ by {_size(largest)}")
 

@@ -347,8 +347,8 @@ def test_odd_steps_of_training_show_the_first(odd: str) -> None:
 def test_what_a_toy_shows_follows_its_numbers() -> None:
     verdict = playing(learned(guess="shared"))["verdict"]
     assert verdict.startswith("Not as you expected: is divided among different heads; the word before L1H3, ")
-    assert "whom a pronoun means" in verdict
-    assert "whom a pronoun means" not in playing(learned(trained="hidden"))["verdict"], "it did not learn that"
+    assert "who a pronoun refers to" in verdict
+    assert "who a pronoun refers to" not in playing(learned(trained="hidden"))["verdict"], "it did not learn that"
     second = playing(visit("why heads differ", experiment="repeater", guess="second"))["verdict"]
     assert second.startswith("As you expected, the second layer; L1H1 finds it, with L0H0")
 

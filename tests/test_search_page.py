@@ -142,7 +142,7 @@ def test_the_head_of_the_first_view_goes_along() -> None:
     ways = links(visit("explore"))
     for name in ("Compare", "Roles", "Inside a head"):
         assert ways[name] == {"head": "L3H1", "pin": "q10"}
-    assert ways["Questions"] == ways["Explore"] == {}
+    assert ways["Why heads differ"] == ways["Explore"] == {}
     assert links(visit("explore", head="L1H1"))["Roles"] == {"head": "L1H1"}
     assert links(visit("explore", shown="rollout"))["Roles"] == {"shown": "rollout"}  # its heads are layers
     assert links(visit("about"))["Roles"] == {}

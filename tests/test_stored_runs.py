@@ -140,6 +140,7 @@ def test_what_it_showed_speaks_of_the_run_in_view(experiment: str) -> None:
         overlap=0.5 * shown.overlap,
         accuracy=0.5 * shown.accuracy,
         difference=0.5 * shown.difference + 0.01,
+        same=~shown.same,
     )
     removal = result.removal
     lower = None if removal is None else replace(removal, least=removal.least**3)

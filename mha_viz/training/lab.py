@@ -112,8 +112,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             prediction="W_Q, W_K and W_V start equal; only W_O differs. Then …",
             options={
                 "never": "they stay equal",
-                "first": "they part at the first update",
-                "later": "they part after many updates",
+                "first": "they differ from the first update on",
+                "later": "they differ only after many updates",
             },
             outcome=predictions.of_output,
             statements=statements.of_output,
@@ -296,7 +296,7 @@ def compared(expected: str | None, result: Result) -> str:
     """One sentence on what happened, and on what was expected. ``expected``: the name of an option, None if nobody
     said."""
     experiment = EXPERIMENTS[result.settings.experiment]
-    return predictions.said(experiment.options, experiment.outcome(result), expected)
+    return predictions.in_one_sentence(experiment.options, experiment.outcome(result), expected)
 
 
 def stored_at(experiment: str) -> Path:

@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
     evidence: str
 
 
-def said(options: Mapping[str, str], outcome: Outcome, guess: str | None) -> str:
+def in_one_sentence(options: Mapping[str, str], outcome: Outcome, guess: str | None) -> str:
     """One sentence on what happened, beside the option that a visitor expected, if any. ``options``: a clause each."""
     lead = "" if guess is None else "As you expected, " if guess == outcome.option else "Not as you expected: "
     sentence = f"{lead}{options[outcome.option]}; {outcome.evidence}."

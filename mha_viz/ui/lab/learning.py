@@ -21,7 +21,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.numerals import counted, decimal, percent, weight
 from mha_viz.training import toy_maps
-from mha_viz.training.predictions import Outcome, said
+from mha_viz.training.predictions import Outcome, in_one_sentence
 from mha_viz.ui import address, download_panel, navigation
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.caches import lasting
@@ -81,7 +81,7 @@ def _show(name: str, guess: str | None, colours: Theme, explore: Any) -> None:
     if len(toy.trainings) > 1:
         stage.variants("Trained on", TRAINING, model, {m: f"trained on {w}" for m, w in toy.trainings.items()}, name)
     saved, step = snapshots.steps(asset(name)), step_in_view(name)
-    verdict = said(toy.options, toy.outcome(model), guess)
+    verdict = in_one_sentence(toy.options, toy.outcome(model), guess)
     stage.play(recorded(name, model, colours), saved.index(step), verdict, partial(_address, saved[0]))
     stage.why(toy.answer, toy.source)
     with st.container(horizontal=True):
@@ -328,11 +328,11 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
             skills={
                 "previous_token": Skill("the word before", "a word at random"),
                 "verb_subject": Skill("a subject’s verb", "best fixed offset"),
-                "pronoun_antecedent": Skill("whom a pronoun means", "nearest candidate"),
+                "pronoun_antecedent": Skill("who a pronoun refers to", "nearest candidate"),
             },
             places=lambda: [dict([pair]) for pair in drawn().pairs.values()],
-            answer="Asked four questions (which word is hidden, which came before, whom a pronoun means, what a "
-            "subject does), different heads take them over. Asked the first alone, from the same start, a head still "
+            answer="Asked four questions (which word is hidden, which came before, who a pronoun refers to, what "
+            "a subject does), different heads take them over. Asked the first alone, from the same start, a head still "
             "finds the word before and the verb by itself, but none finds the pronoun’s noun.",
             source="Both trainings of the toy, at each saved step, measured on sentences never used for training.",
             trainings=TRAININGS,
@@ -340,7 +340,7 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
         toy_maps.REPEATER: Toy(
             short="Two layers",
             question="How do heads of two layers work together?",
-            about="A model with two layers learns to continue words that come again.",
+            about="A model with two layers learns to continue repeated words.",
             prediction="What followed a word last time is found in …",
             options={"first": "the first layer", "second": "the second layer"},
             outcome=_layers,

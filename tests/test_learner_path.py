@@ -346,11 +346,11 @@ def test_odd_steps_of_training_show_the_first(odd: str) -> None:
 
 def test_what_a_toy_shows_follows_its_numbers() -> None:
     verdict = playing(learned(guess="shared"))["verdict"]
-    assert verdict.startswith("Not as you expected: is divided among different heads; the word before L1H3, ")
+    assert verdict.startswith("Not as you expected: the work is divided among heads; the word before L1H3, ")
     assert "who a pronoun refers to" in verdict
     assert "who a pronoun refers to" not in playing(learned(trained="hidden"))["verdict"], "it did not learn that"
     second = playing(visit("why heads differ", experiment="repeater", guess="second"))["verdict"]
-    assert second.startswith("As you expected, the second layer; L1H1 finds it, with L0H0")
+    assert second.startswith("As you expected, the second layer finds it; L1H1 does, with L0H0")
 
 
 # ---- The ways to the stage --------------------------------------------------------------------------------------

@@ -138,7 +138,9 @@ function build(root, state, send, data) {
   const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
   const notes = data.marks.map(() => make("output"));
   const bar = barOf(state, send, data);
+  const words = make("div", { class: "said" }, verdict, pointed);
   if (!state.parts) hideUntilSettled(bar.root);
+  bar.root.append(words);
   root.replaceChildren(
     make(
       "div",
@@ -147,8 +149,7 @@ function build(root, state, send, data) {
       ...(data.strip ? [stripKey(data.strip, colours.signed)] : []),
     ),
     maps.root,
-    ...(data.steps.length > 1 ? [bar.root] : []),
-    make("div", { class: "said" }, verdict, pointed),
+    data.steps.length > 1 ? bar.root : words,
     ...(flow ? [make("h4", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
     ...(matrices ? [make("h4", {}, data.titles.matrices), matrices.root] : []),
   );

@@ -312,7 +312,7 @@ def _repeated() -> list[dict[int, int]]:
 def _layers(model: str) -> Outcome:
     """The layer of the head that is best at continuing what is repeated."""
     row, before = best(model, "induction"), best(model, "previous")
-    evidence = f"{head_of(row)} finds it, with {head_of(before)}, which looks at the word before"
+    evidence = f"{head_of(row)} does, with {head_of(before)}, which looks at the word before"
     return Outcome("first" if row["layer"] == 0 else "second", evidence)
 
 
@@ -321,9 +321,9 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
         toy_maps.TOY: Toy(
             short="Roles appear",
             question="Which roles do heads find by themselves?",
-            about="A small model reads a simple English. Nobody tells a head what to do.",
-            prediction="What it learns …",
-            options={"divided": "is divided among different heads", "shared": "is done by one head for all"},
+            about="A small model reads a simple English.",
+            prediction="Nobody tells a head what to do. In the end …",
+            options={"divided": "the work is divided among heads", "shared": "one head does it all"},
             outcome=_divided,
             skills={
                 "previous_token": Skill("the word before", "a word at random"),
@@ -341,8 +341,8 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
             short="Two layers",
             question="How do heads of two layers work together?",
             about="A model with two layers learns to continue repeated words.",
-            prediction="What followed a word last time is found in …",
-            options={"first": "the first layer", "second": "the second layer"},
+            prediction="What followed a word last time: …",
+            options={"first": "the first layer finds it", "second": "the second layer finds it"},
             outcome=_layers,
             skills={
                 "previous": Skill("the word before", "chance"),

@@ -19,8 +19,7 @@ from mha_viz.ui.lab.link import read
 from mha_viz.ui.parts import complain, formulas, remark, say_complaint, theme
 
 LANGUAGE = (
-    "A tiny layer reads a made-up language. For each word it must name two letters: ○ of the word before, □ of the "
-    "word with the same mark."
+    "For each made-up word a tiny layer names two letters: ○ of the word before, □ of the word with the same mark."
 )
 
 

@@ -150,8 +150,8 @@ function build(root, state, send, data) {
     ),
     maps.root,
     data.steps.length > 1 ? bar.root : words,
-    ...(flow ? [make("h4", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
-    ...(matrices ? [make("h4", {}, data.titles.matrices), matrices.root] : []),
+    ...(flow ? [make("h3", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
+    ...(matrices ? [make("h3", {}, data.titles.matrices), matrices.root] : []),
   );
   return { ...bar, verdict, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
 }

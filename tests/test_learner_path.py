@@ -16,7 +16,7 @@ import pytest
 from mha_viz import numerals
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
-from mha_viz.files.assets import asset, moved
+from mha_viz.files.assets import MOVED, asset, moved, page_files
 from mha_viz.models import snapshots
 from mha_viz.numerals import percent
 from mha_viz.training import toy_maps
@@ -386,6 +386,10 @@ def test_an_old_address_leads_to_where_its_content_went(
     assert whole
     assert view.page == "why_heads_differ"
     assert set(view.parameters) == set(new)
+
+
+def test_every_new_address_is_one() -> None:
+    assert {row.new for row in MOVED} <= page_files().keys()
 
 
 def test_no_other_address_is_led_away() -> None:

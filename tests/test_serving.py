@@ -154,6 +154,21 @@ def test_an_unknown_address_leads_to_the_app(server: AppServer) -> None:
     assert "no-such-page" not in body
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/questions", "/why_heads_differ"),
+        ("/questions/?task=2&answer=L0H2", "/why_heads_differ?task=2&answer=L0H2&experiment=tasks"),
+        ("/roles?model=toy&snapshot=300", "/why_heads_differ?model=toy&snapshot=300&experiment=toy"),
+        ("/questions?x=%0d%0aA:b", "/why_heads_differ?x=%0D%0AA%3Ab"),
+    ],
+)
+def test_an_old_address_leads_to_where_its_content_went(server: AppServer, old: str, new: str) -> None:
+    answer = ask(server.url, old)
+    assert (answer.status, answer.headers["location"]) == (307, new)
+    assert ask(server.url, new).status == 200
+
+
 def test_the_policy_lets_no_page_evaluate_or_run_inline_scripts(server: AppServer) -> None:
     policy = ask(server.url, "/").headers["content-security-policy"]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))

@@ -51,7 +51,7 @@ def predict(name: str, prediction: str, options: Mapping[str, str]) -> str | Non
         st.markdown(formulas(prediction), width="content")
         bound(
             st.pills, "What do you expect?", GUESS, guess, list(options), change=_guessed, key=f"lab_guess_{name}",
-            format_func=lambda option: formulas(options[option]), label_visibility="collapsed",
+            format_func=lambda option: formulas(options[option]), label_visibility="collapsed", wrap=True,
         )  # fmt: skip
     return guess
 

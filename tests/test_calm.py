@@ -1,10 +1,10 @@
 """How calm the pages are: words and controls of each, counted in a real browser against what they may be.
 
 The rule of counting. A *word* is a run of characters without blanks that has a letter or a digit; it counts if it is
-seen: not clipped away for screen readers, not transparent, not painted on a canvas. A *control* is a link,
-a button, a field, a menu or a summary that is seen, or whatever else the keyboard stops at; the squares of a grid are one
-control. The *first screen* holds what has its middle in a window of 1440 × 900 that was not scrolled. *Opened* are the
-words of the whole page with all that it can unfold unfolded. The list of pages, the same on each, counts too.
+seen: not clipped away for screen readers, not transparent, not painted on a canvas. A *control* is a link, a button, a
+field, a menu or a summary that is seen, or whatever else the keyboard stops at; the squares of a grid are one control.
+The *first screen* holds what has its middle in a window of 1440 × 900 that was not scrolled. *Opened* are the words of
+the whole page with all that it can unfold unfolded. The list of pages, the same on each, counts too.
 """
 
 from __future__ import annotations

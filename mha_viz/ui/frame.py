@@ -23,7 +23,7 @@ from mha_viz.ui import address, classroom, comparison, navigation, request, sear
 from mha_viz.ui.components import scheme
 from mha_viz.ui.components.share import share
 from mha_viz.ui.navigation import pages
-from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, remark, say_complaint, sent
+from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, message, remark, say_complaint
 
 _LOG = logging.getLogger(__name__)
 # The files that pages without a sentence field can save for others; the field has a "Copy link" button of its own.
@@ -130,8 +130,11 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
 
 @guarded()
 def _on_linked() -> None:
-    name = sent(scheme.KEY, "linked")
-    address.go(head=str(Head.parse(str(name))), on=None, pin=None, link=None)
+    wanted = message(scheme.KEY, "linked")
+    if "head" in wanted:
+        address.go(head=str(Head.parse(str(wanted["head"]))), on=None, pin=None, link=None)
+    else:
+        address.go(kinds=str(wanted.get("kinds") or "") or None)
 
 
 def _share(here: Any) -> None:

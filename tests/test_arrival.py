@@ -21,7 +21,7 @@ PAGES = (
     ("why_heads_differ", "lab_guess_identical"),
     ("switch_off", "at_random"),
     ("questions", "What makes the learning in each head unique?"),
-    ("about", "What the pictures show"),
+    ("about", "What the pictures show, and what they do not"),
 )
 
 

@@ -124,7 +124,7 @@ def _count(visitor: BrowserTab, path: str) -> Calm:
 
 def _rests(page: Page) -> None:
     """The script has run, and the number of words stays."""
-    expect(page.locator(".st-key-pages [aria-current=page]")).to_be_attached()
+    expect(page.locator("[class*=st-key-] > * [aria-current=page]").first).to_be_attached()
     page.wait_for_function("() => document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'")
     before = None
     while (now := page.evaluate(COUNT)) != before:

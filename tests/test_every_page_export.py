@@ -77,7 +77,7 @@ def test_roles_gives_its_map_its_tables_and_the_card_of_a_head(
     offered: list[Offer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_few(monkeypatch)
-    PageSession({"head": "L3H1"}, "pages/30_roles.py")
+    PageSession({"head": "L3H1"}, "pages/55_roles.py")
     assert [offer.file for offer in offered] == ["roles", "offsets-L3H1", "delimiters-L3H1", "relations", "coreference"]
     for offer in offered:
         is_whole(offer, ".pdf", ".csv", ".json")
@@ -86,7 +86,7 @@ def test_roles_gives_its_map_its_tables_and_the_card_of_a_head(
 
 
 def test_roles_of_the_toy_model_gives_how_it_learned(offered: list[Offer]) -> None:
-    PageSession({"model": "toy"}, "pages/30_roles.py")
+    PageSession({"model": "toy"}, "pages/55_roles.py")
     assert len([offer for offer in offered if offer.file.startswith("training-")]) == 3
     is_whole(next(offer for offer in offered if offer.file == "training-verb_subject"), ".svg", ".csv")
 

@@ -360,7 +360,7 @@ def test_how_it_learned_is_told_of_the_toy_alone() -> None:
 
 
 def test_each_toy_leads_to_how_the_other_learned() -> None:
-    here = PageSession({"model": "toy", "head": "L1H1"}, "pages/30_roles.py")
+    here = PageSession({"model": "toy", "head": "L1H1"}, "pages/55_roles.py")
     assert "four questions" in here.said
     press(here, "to_repeater")
     assert (here.url["model"], "head" in here.url) == ("repeater", False)

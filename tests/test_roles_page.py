@@ -44,7 +44,7 @@ from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
-PAGE = "pages/30_roles.py"
+PAGE = "pages/55_roles.py"
 EVERY_SENTENCE = studies_room.pointed  # which the fixture below replaces
 CONLLU = (
     "1\tDogs\tdog\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n"

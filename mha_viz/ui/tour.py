@@ -24,9 +24,9 @@ POINTS = (
     (".st-key-explorer *::part(grid)",),
     (".st-key-inside_map", ".st-key-inside_step"),
     (".st-key-lab_result",),
-    (".st-key-learning",),
-    (".st-key-head_card",),
-    (".st-key-explorer *::part(drawings)",),
+    (".st-key-head_card", ".mha-map"),
+    (".st-key-compare",),
+    (".st-key-sentence", ".st-key-explorer *::part(drawings)"),
 )
 
 

@@ -63,8 +63,8 @@ def _square(head: Head, roles: dict[Head, list[Finding]], chosen: Head | None, s
     says = f"{both(head)}: {'; '.join(map(at_a_glance, findings)) or 'no role was found'}"
     look, drawn = "", ""
     if findings:
-        own = COLOURS[findings[0].role]
-        look = f"{_colours(own)}--strength:{100 * strength(findings[0]):.0f}%"
+        colour = COLOURS[findings[0].role]
+        look = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
         others = dict.fromkeys(f.role for f in findings if f.role != findings[0].role)
         marks = "".join(f'<i style="{_colours(COLOURS[role])}"></i>' for role in others)
         drawn = f"{_glyph(findings[0])}<span>{marks}</span>"
@@ -104,8 +104,8 @@ def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
 
 def _here(**changes: str) -> str:
     """The address of this page with these parameters; what was held in the head before is let go."""
-    kept = {name: value for name, value in address.now().items() if name not in ("on", "pin", "link", *changes)}
-    return escape(f"?{urlencode({**kept, **{name: value for name, value in changes.items() if value}})}")
+    others = {name: value for name, value in address.now().items() if name not in ("on", "pin", "link", *changes)}
+    return escape(f"?{urlencode({**others, **{name: value for name, value in changes.items() if value}})}")
 
 
 def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:

@@ -20,7 +20,7 @@ PAGES = (
     ("inside_a_head", "mha_block"),
     ("why_heads_differ", "lab_guess_identical"),
     ("switch_off", "at_random"),
-    ("about", "What the pictures show"),
+    ("about", "What the pictures show, and what they do not"),
 )
 
 

@@ -105,6 +105,19 @@ def segment(text: str) -> Act:
     return lambda page: page.locator(".segments").get_by_text(text, exact=True).first.click()
 
 
+def drawing(act: Act) -> Act:
+    """``act`` once the menu *Drawing* is open."""
+
+    def opened(page: Page) -> None:
+        closed = page.locator("details.drawing:not([open]) > summary")
+        page.locator("details.drawing").first.wait_for()
+        if closed.count():
+            closed.first.click()
+        act(page)
+
+    return opened
+
+
 def types(label: str, text: str) -> Act:
     def act(page: Page) -> None:
         page.get_by_label(label, exact=True).first.fill(text)
@@ -185,14 +198,14 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a word": radio("A word replaced"),
         "the map": radio("Map of all heads"),
         "similar": radio("Most similar heads"),
-        "colours": menu("Colour scale", "logarithmic"),
-        "special tokens": segment("hidden"),
-        "heatmaps": segment("links"),
+        "colours": drawing(menu("Colour scale", "logarithmic")),
+        "special tokens": drawing(segment("shown")),
+        "heatmaps": drawing(segment("links")),
         "a compared head": lambda page: page.locator(".panel button", has_text="Compare").first.click(),
     },
     f"/compare?show=tray&tray={COMPARED}": {
         "a held word": at(".panel canvas:not(.over)", 120, 120),
-        "a difference": subtract,
+        "a difference": drawing(subtract),
         "no difference": button("Close"),
         "a panel moved right": button("Move right: panel 1"),
         "a panel moved left": button("Move left: panel 2"),
@@ -204,13 +217,14 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a head on its page": button("Open in Explore", exact=False),
     },
     "/roles": {
-        "a kind": button("syntax"),
-        "a level": radio("with subtypes"),
-        "a relation": types("Filter relations", "mod"),
+        "a kind": lambda page: page.get_by_role("link", name="syntax", exact=True).click(),
         "a head": finds("L3H1"),
+        "a square": lambda page: page.locator(".mha-map td a").nth(8).click(),
         "a row": lambda page: page.locator(".mha-rows a").first.click(),
     },
-    "/roles?model=toy": {"a kind": button("syntax")},
+    "/roles?model=toy": {
+        "a kind": lambda page: page.get_by_role("link", name="syntax", exact=True).click(),
+    },
     "/why_heads_differ?experiment=toy": {
         "a step": after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50")),
         "a training": radio("trained on hidden words alone"),

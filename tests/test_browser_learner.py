@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
 
 from mha_viz.ui import tour
 from mha_viz.ui.lab.small_tasks import small_tasks
-from tests.browser_tab import FRAMES, BrowserTab
+from tests.browser_tab import FRAMES, PHONE, BrowserTab
 from tests.screenshots import luminance, still
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     tab_to(page, "New here?")
     page.keyboard.press("Enter")
     expect(visitor.title).to_have_text("L0H2 (1-3)")  # on the page that is open
-    expect(page.get_by_text("The open one, layer 0, head 2")).to_be_visible()
+    expect(page.get_by_text("The open one looks at the word before")).to_be_visible()
     step_of_six = page.locator(".st-key-tour")
     for at, step in enumerate(tour.steps(), start=1):
         expect(step_of_six).to_contain_text(f"{at} of 6")
@@ -118,6 +118,15 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     page.get_by_role("button", name="Leave the tour").click()
     expect(step_of_six).to_have_count(0)
     visitor.asked(tour=None, **tour.steps()[4].parameters)
+
+
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 720}], ids=["phone", "projector"])
+def test_what_a_step_points_at_is_on_the_first_screen(newcomer: Callable[..., BrowserTab], viewport: Any) -> None:
+    visitor = newcomer(viewport=viewport, reduced_motion="reduce")
+    for at, step in enumerate(tour.steps(), start=1):
+        path = "/" if step.page == "explore" else f"/{step.page.replace(' ', '_')}"
+        page = visitor.visit(path, **step.parameters, tour=str(at))
+        page.wait_for_function(FIRST_IS_SEEN, arg=tour.POINTS[at - 1])
 
 
 def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab, server: AppServer) -> None:

@@ -36,6 +36,9 @@ def _press(name: str) -> Act:
     return lambda page, _: page.get_by_role("button", name=name, exact=True).first.click()
 
 
+NUMBERS = ".st-key-numbers details"  # on Roles
+
+
 def _check(name: str) -> Act:
     return lambda page, _: page.get_by_role("radio", name=name).first.click()
 
@@ -128,10 +131,23 @@ def _other_model_and_back(page: Page, _: int) -> None:
         _settled(page)
 
 
+def _within(fold: str, act: Act) -> Act:
+    """``act`` on what is folded away, once that is open."""
+
+    def opened(page: Page, step: int) -> None:
+        _settled(page)
+        page.locator(fold).first.wait_for()
+        closed = page.locator(f"{fold}:not([open]) > summary")
+        if closed.count():
+            closed.first.click()
+        act(page, step)
+
+    return opened
+
+
 def _click_the_map(page: Page, step: int) -> None:
     """The first head of layer 0 or 1."""
-    chart = page.locator(".st-key-wide_role_map .js-plotly-plot").locator("visible=true").first
-    chart.click(position={"x": 55, "y": (50, 90)[step % 2]})
+    page.locator(".mha-map td a").nth((0, 12)[step % 2]).click()
 
 
 def _click_a_square(page: Page, step: int) -> None:
@@ -206,21 +222,23 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "similar": _check("Most similar heads"),
             "word": _check("A word replaced"),
             "map": _check("Map of all heads"),
-            "colours": _choose("Colour scale", "logarithmic", "0 to 1"),
-            "difference": _subtract,
-            "tokens": _segment("pieces", "words"),
-            "special tokens": _segment("hidden", "shown"),
+            "colours": _within("details.drawing", _choose("Colour scale", "logarithmic", "0 to 1")),
+            "difference": _within("details.drawing", _subtract),
+            "tokens": _within("details.drawing", _segment("pieces", "words")),
+            "special tokens": _within("details.drawing", _segment("hidden", "shown")),
             "compare": lambda page, _: page.locator(".panel button", has_text="Compare").first.click(),
             "take away": _unfold("Download figure and numbers"),
         },
     ),
     "/roles": (
-        ".st-key-wide_role_map .js-plotly-plot",
+        ".mha-map",
         {
-            "kind": lambda page, _: page.get_by_role("button", name="syntax", exact=True).click(),
+            "kind": lambda page, _: page.get_by_role("link", name="syntax", exact=True).click(),
             "find": lambda page, step: open_by_search(page, ("L2H0", "L3H1")[step % 2]),
-            "relation": _type("Filter relations", "mod", "obj"),
-            "level": lambda page, step: _check(("with subtypes", "all together")[step % 2])(page, step),
+            "relation": _within(NUMBERS, _type("Filter relations", "mod", "obj")),
+            "level": _within(
+                NUMBERS, lambda page, step: _check(("with subtypes", "all together")[step % 2])(page, step)
+            ),
             "corpus": _own_file_and_back,
             "model": _other_model_and_back,
             "cell": _click_the_map,

@@ -205,7 +205,7 @@ def test_answers_are_hidden_until_asked() -> None:
 
 def test_charts_have_larger_letters_in_a_class() -> None:
     usual, there = (
-        json.loads(PageSession(url, "pages/30_roles.py").at.get("plotly_chart")[0].proto.spec)["layout"]
+        json.loads(PageSession(url, "pages/55_roles.py").at.get("plotly_chart")[0].proto.spec)["layout"]
         for url in ({}, {"class": "1"})
     )
     for name in ("width", "height"):

@@ -205,7 +205,7 @@ def test_the_training_is_played_from_its_beginning(repeater: Encoder) -> None:
 @pytest.mark.app
 @pytest.mark.usefixtures("no_hub")
 def test_the_roles_page_measures_without_a_corpus_and_gives_its_charts(repeater: Encoder, offered: list[Offer]) -> None:
-    page = PageSession({"model": "repeater"}, "pages/30_roles.py")
+    page = PageSession({"model": "repeater"}, "pages/55_roles.py")
     assert "On repeated random tokens" in page.said
     measured = decoder_heads(repeater)
     for role in measured.roles():
@@ -221,7 +221,7 @@ def test_the_roles_page_measures_without_a_corpus_and_gives_its_charts(repeater:
     column = header.split(",").index("previous")
     given = [float(line.split(",")[column]) for line in lines]
     assert given == pytest.approx(measured.trained[2].ravel().tolist(), abs=1e-6)
-    assert "On repeated random tokens" not in PageSession({"model": "toy"}, "pages/30_roles.py").said
+    assert "On repeated random tokens" not in PageSession({"model": "toy"}, "pages/55_roles.py").said
 
 
 @pytest.mark.app

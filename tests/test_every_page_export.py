@@ -77,7 +77,7 @@ def test_roles_gives_its_map_its_tables_and_the_card_of_a_head(
     offered: list[Offer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_few(monkeypatch)
-    PageSession({"head": "L3H1"}, "pages/30_roles.py")
+    PageSession({"head": "L3H1"}, "pages/55_roles.py")
     assert [offer.file for offer in offered] == ["roles", "offsets-L3H1", "delimiters-L3H1", "relations", "coreference"]
     for offer in offered:
         is_whole(offer, ".pdf", ".csv", ".json")

@@ -964,7 +964,7 @@ def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable
     expect(visitor.page.get_by_role("heading")).to_have_text("All places are taken")
     for connection in taken:
         connection.close()
-    expect(visitor.page.get_by_role("heading", name="What the pictures show")).to_be_visible()
+    expect(visitor.page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_visible()
     assert visitor.address == {"text": "The cat sat."}
 
 

@@ -28,11 +28,9 @@ SPELT = {
     "sink": "Sink",
 }
 EXPLAINED = (
-    f"No corpus is needed: {DRAWS} sequences of {LENGTH} random tokens, each of which comes twice. *Induction* is the "
-    "mean weight from a token of the second half to the one after its first occurrence, which is what comes next; "
-    "*duplicate token* to that first occurrence; *previous token* and *sink*, the first token of the text, are of all "
-    "rows but the first (Olsson et al. 2022). A head has such a role with more than half of its weight there, and 0.1 "
-    "more than any head with random weights."
+    f"{DRAWS} sequences of {LENGTH} random tokens, each of which comes twice. *Induction*: look at what followed this "
+    "word last time (Olsson et al. 2022). A head has such a role with more than half of its weight there, and 0.1 more "
+    "than any head with random weights."
 )
 
 

@@ -111,7 +111,7 @@ def test_the_view_for_a_class_has_fewer_controls() -> None:
     assert expanders(there) == []
     assert (usual.typed["plain"], there.typed["plain"]) == (False, True)
     question, answer = "What does “it” refer to?", "Layer 3, head 1 links it to animal."
-    assert (usual.typed["look"], usual.typed["answer"]) == (f"{question} {answer}", "")
+    assert (usual.typed["look"], usual.typed["answer"]) == (question, "")
     assert (there.typed["look"], there.typed["answer"]) == (question, answer)
     assert there.typed["examples"][0]["look"] == question
     assert (usual.typed["full"]["pin"], usual.badges["quiet"]) == ("q10", False)

@@ -29,15 +29,15 @@ export class Overview {
   #preview;
   #roles;
 
-  // `one` is the opened head, beside the grid or below it; `ask` belongs below the grid.
+  // `one` is the opened head, beside the grid or below it; `ask` belongs to the numbers below the grid.
   /** @param {Stores} stores @param {HTMLElement} one @param {HTMLElement} ask */
   constructor(stores, one, ask) {
     this.#stores = stores;
     this.#one = one;
-    this.#preview = new Preview(stores);
+    this.#preview = new Preview(stores, ask);
     this.#roles = new RoleSwitch(stores, () => this.draw());
     const header = make("header", {}, make("h2", {}, "Every head"), this.#count, ...this.#roles.controls);
-    const parts = [header, this.#roles.kinds, this.#gridBox, this.#preview.box, ask];
+    const parts = [header, this.#roles.kinds, this.#gridBox, this.#preview.box];
     this.box = make("section", { class: "overview" }, ...parts);
     this.#listen();
   }

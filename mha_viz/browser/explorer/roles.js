@@ -1,5 +1,6 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
 import { make } from "../dom.js";
+/** @import { Finding } from "./findings.js" */
 
 /**
  * @typedef {object} Role
@@ -25,6 +26,7 @@ import { make } from "../dom.js";
  * @property {string} tour
  * @property {number} opened
  * @property {boolean} quiet
+ * @property {Finding[]} unusual
  */
 
 // {kinds: role → index among the colours, on: the corpora in words, ofHead: head → its roles, the strongest first}.

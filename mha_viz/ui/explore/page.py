@@ -59,10 +59,9 @@ def introduction(what: Url) -> str:
     except MhaVizError:
         model = catalog.default()
     if not model.heads:
-        return "Each square below shows where one attention head looks in your sentence."
+        return "Each square shows where one attention head looks in your sentence."
     label = f"{model.label}," if "," in model.label else model.label
-    heads = f"{label} has {model.layers * model.heads} attention heads."
-    return f"{heads} Each square below shows where one head looks in your sentence."
+    return f"{label} has {model.layers * model.heads} heads: each square shows where one looks in your sentence."
 
 
 def draw(what: Url, attention: Attention) -> None:

@@ -19,7 +19,6 @@ PAGES = (
     ("roles", "role_map_None"),
     ("inside_a_head", "mha_block"),
     ("why_heads_differ", "lab_guess_identical"),
-    ("switch_off", "at_random"),
     ("questions", "What makes the learning in each head unique?"),
     ("about", "What the pictures show"),
 )

@@ -156,7 +156,7 @@ def test_what_was_chosen_on_explore_is_not_in_a_view_of_a_page_that_does_not_rea
     of_the_answer = {"place", "word", "second"}
     reads = {"explore": {*EXPLORED}, "compare": drawings | of_the_answer, "inside_a_head": {"pin"}}
     (view,) = lesson.add((), page, {**EXPLORED, "text": "The cat sat.", "head": "L1H1"}, "")
-    expected = {**reads, "switch_off": of_the_answer}.get(page, set())
+    expected = reads.get(page, set())
     assert {*view.parameters} == {"text", "head", *expected}
 
 

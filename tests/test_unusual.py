@@ -1,4 +1,4 @@
-"""What is unusual in a reading: each kind of finding in a text where it must appear, and in others where it must not."""
+"""What is unusual in a reading: each kind of finding in a text where it must appear, and where it must not."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """What is unusual in one reading: up to three findings in plain words, each about one head and one token.
 
 Each kind of finding is a row of :data:`KINDS`: its name, its threshold, and a function that gives candidates. How
-unusual a candidate is, is counted in bits: its share of attention, times the logarithm to base 2 of that share over the
-share that was to be expected, which is the mean of all heads in this text and, for a link, also what this head gives to
-that key, and at that distance, elsewhere in the text. This is a term of a Kullback–Leibler divergence, so that all kinds have
-one scale. A habit that a head is known for counts half. Nothing is said below :data:`LEAST` bits.
+unusual a candidate is, is counted in bits: its share of attention, times the logarithm to base 2 of that share over
+the share that was to be expected. That is the mean of all heads in this text; for a link, also what this head gives
+elsewhere in the text to that key, and at that distance. This is a term of a Kullback–Leibler divergence, so all kinds
+have one scale. A habit that a head is known for counts half. Nothing is said below :data:`LEAST` bits.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Values = npt.NDArray[np.float64]
 
 
 class Unusual(NamedTuple):
-    """One finding. ``words``: a sentence in parts, every second one quoted from the text. ``query``, ``key``: the pieces
-    that show it, ``key`` None if the whole row does."""
+    """One finding. ``words``: a sentence in parts, every second one quoted from the text. ``query``, ``key``: the
+    pieces that show it, ``key`` None if the whole row does."""
 
     kind: str
     head: Head
@@ -52,7 +52,8 @@ class Unusual(NamedTuple):
 
 
 class Seen:
-    """A reading by words, with what several kinds need. Arrays are [head, query, key], heads in the order L0H0, L0H1…"""
+    """A reading by words, with what several kinds need. Weights are [head, query, key], with the heads in the order
+    L0H0, L0H1, …"""
 
     def __init__(self, attention: Attention, roles: Sequence[Finding]) -> None:
         self.attention, self.roles, self.every = attention, roles, attention.every_head()
@@ -70,7 +71,7 @@ class Seen:
         return self.weights[:, self.plain].mean(1, dtype=np.float64)
 
     def at(self, offset: int) -> Values:
-        """[head]: the mean weight that ordinary words give to the word at an offset; zero for fewer than ROWS of them."""
+        """[head]: the mean weight of ordinary words on the word at an offset; zero for fewer than ROWS of them."""
         cells = self._diagonal(offset)
         return cells.mean(1, dtype=np.float64) if cells.shape[1] >= ROWS else np.zeros(len(self.every))
 

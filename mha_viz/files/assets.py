@@ -1,5 +1,5 @@
-"""Where the app's files are: beside the package in a checkout, inside it when installed; and where the app stores its
-own."""
+"""Where the app's files are: beside the package in a checkout, inside it when installed; where the app stores its own;
+and where its pages are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 HOME = "MHA_VIZ_HOME"
 
@@ -31,6 +32,33 @@ def page_files() -> Mapping[str, Path]:
     number."""
     files = sorted((app_root() / "pages").glob("[0-9]*_*.py"))
     return MappingProxyType({file.stem.split("_", 1)[1]: file for file in files})
+
+
+class Moved(NamedTuple):
+    """Where the content of a page went. ``given``: what the old address contains, "" for any value; ``more``: what the
+    new one contains besides the old parameters."""
+
+    page: str
+    given: Mapping[str, str]
+    new: str
+    more: Mapping[str, str] = MappingProxyType({})
+
+
+MOVED = (  # the first row that fits
+    Moved("switch_off", {"off": ""}, "explore", {"more": "1"}),
+    Moved("switch_off", {}, "explore", {"off": "none", "more": "1"}),
+)
+
+
+def moved(page: str, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Where the content of an address is now: the page and its parameters. Links within the app carry the parameters
+    of one page to the next, so an address that already says what a row would add is not an old one."""
+    for row in MOVED:
+        fits = all(name in parameters and value in ("", parameters[name]) for name, value in row.given.items())
+        is_old = page not in page_files() or not row.more.keys() & parameters.keys()
+        if row.page == page and fits and is_old:
+            return row.new, {**parameters, **row.more}
+    return page, dict(parameters)
 
 
 def home() -> Path:

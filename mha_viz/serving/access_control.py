@@ -6,12 +6,12 @@ from html import escape
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
-from mha_viz.serving.paths import HEALTH, MEDIA, STREAM, base, below, pages
+from mha_viz.serving.paths import HEALTH, MEDIA, STREAM, base, below, new_address, pages
 from mha_viz.serving.settings import HOSTS, ServerSettings
 
 _METRICS = "_stcore/metrics"
@@ -61,6 +61,8 @@ class AccessControl:
             await PlainTextResponse(f"{problem} {remedy}", 400)(scope, receive, send)
         elif f"{path}/".startswith(tuple(f"{closed.rstrip('/')}/" for closed in self._closed)):
             await PlainTextResponse("Not found", 404)(scope, receive, send)
+        elif (moved := new_address(scope)) is not None:
+            await RedirectResponse(moved)(scope, receive, send)
         elif path.rstrip("/") in self._pages or path.startswith(MEDIA):
             await self._app(scope, receive, send)
         else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl, urlencode
+
 from starlette.types import Scope
 from streamlit import config
 
-from mha_viz.files.assets import page_files
+from mha_viz.files.assets import moved, page_files
 
 STREAM = "_stcore/stream"
 HEALTH = "_stcore/health"
@@ -31,3 +33,13 @@ def below(scope: Scope) -> str:
 def pages() -> frozenset[str]:
     """The paths of the app's pages: "" for the first, and the name of each."""
     return frozenset({"", *page_files()})
+
+
+def new_address(scope: Scope) -> str | None:
+    """The address to which the content of an old one moved; None for any other."""
+    path = below(scope).rstrip("/")
+    old = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
+    page, parameters = moved(path, old)
+    if page == path:
+        return None
+    return f"/{base()}/{page}?{urlencode(parameters)}".replace("//", "/", 1).rstrip("?")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from mha_viz.errors import LessonFull
-from mha_viz.files.assets import page_files
+from mha_viz.files.assets import moved, page_files
 from mha_viz.text import clean
 
 PARAMETER, NUMBER, OLD_NUMBER = "lesson", "view", "part"
@@ -31,13 +31,15 @@ _OF_DRAWINGS = ("unit", "special", "links", "scale", "shown", "pin")
 _OF_THE_ANSWER = ("place", "word", "second")  # of the model, about a masked token or a second text
 # Parameters that only these pages read: links to other pages carry them along, a view of another page does not.
 _OF_PAGES = {
-    "explore": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "on", "link", "side", "roles", "gold", "case"),
+    "explore": (
+        *(*_OF_DRAWINGS, *_OF_THE_ANSWER, "on", "link", "side", "roles", "gold", "case"),
+        *("more", "effect", "order", "seed", "want"),
+    ),
     "compare": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "show", "with", "as", "diff", "at"),
     "roles": ("corpus", "kinds", "relation", "level", "search", "snapshot", "trained"),
     "inside_a_head": ("pin", "q", "k", "divide", "costs", "step"),
     "why_heads_differ": ("experiment", "run", "arm", "guess", "step"),
     "questions": ("task", "answer"),
-    "switch_off": (*_OF_THE_ANSWER, "effect", "order", "seed", "want"),
 }
 
 
@@ -77,9 +79,11 @@ def _entries(value: str) -> list[Any] | None:
 def _view(entry: Any) -> LessonView | None:
     with suppress(ValueError, TypeError):
         page, query, remark = entry
-        if page in page_files() and isinstance(query, str) and isinstance(remark, str):
+        if isinstance(page, str) and isinstance(query, str) and isinstance(remark, str):
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
-            return LessonView(page, _of_this_page(page, dict(pairs)), clean(remark)[:MAX_REMARK])
+            page, parameters = moved(page, dict(pairs))
+            if page in page_files():
+                return LessonView(page, _of_this_page(page, parameters), clean(remark)[:MAX_REMARK])
     return None
 
 

@@ -78,6 +78,7 @@ export class HeadView {
   );
   #layouts = /** @type {{ links: LinksLayout | null, heat: HeatmapLayout | null }} */ ({ links: null, heat: null });
   #stores;
+  #off = make("button", { type: "button", class: "quiet off", title: "In the grid: key x" }, "Switch off");
   #usual = make("summary");
   #menu;
   #controls;
@@ -97,7 +98,9 @@ export class HeadView {
     const title = "Add this head to the compared heads (in the grid: key c)";
     const onclick = () => heads.compare(stage.view.head);
     const compare = make("button", { type: "button", class: "quiet", title, onclick, hidden: isAlone }, "+ Compare");
-    const top = make("header", {}, this.#title, compare);
+    this.#off.onclick = () => heads.turn(stage.view.head);
+    this.#off.hidden = isAlone;
+    const top = make("header", {}, this.#title, compare, this.#off);
     const texts = [this.#begun, this.#readout, this.#panels, this.note];
     this.#menu = make("details", { class: "drawing" }, this.#usual, this.#controls.box, this.#bar.box, this.#table);
     this.box = make("section", { class: "one" }, top, this.#chips.box, this.#menu, ...texts);
@@ -105,9 +108,10 @@ export class HeadView {
   }
 
   drawControls() {
-    const { read, stage } = this.#stores;
+    const { read, stage, heads } = this.#stores;
     const { reading } = read;
     this.#title.replaceChildren(...headingOf(reading, stage.view.head));
+    this.#off.setAttribute("aria-pressed", String(heads.isOff(stage.view.head)));
     this.#chips.draw(stage.view.head);
     this.#controls.set(stage.view, isPair(reading));
     const usual = defaultsFor(DEFAULTS, [reading]);

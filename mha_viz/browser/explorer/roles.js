@@ -27,6 +27,13 @@ import { make } from "../dom.js";
  * @property {number} opened
  * @property {boolean} quiet
  * @property {Finding[]} unusual
+ * @property {Mode | null} off
+ */
+
+/**
+ * Heads that are switched off, and how far every other one has moved, as a share of the largest; null: it cannot have.
+ *
+ * @typedef {{ off: number[], moved: (number | null)[] }} Mode
  */
 
 // {kinds: role → index among the colours, on: the corpora in words, ofHead: head → its roles, the strongest first}.

@@ -31,11 +31,12 @@ WHY = {
 }
 
 
-def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, quiet: bool) -> bytes:
+def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, quiet: bool, off: str) -> bytes:
     """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
     corpora that the roles were measured on; ``measured``, whether they were; ``roles``, a list; ``tour``, the step of
     the tour that is open; ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link
-    would give away an answer that the page hides; ``unusual``, what is unusual in this text, in words.
+    would give away an answer that the page hides; ``unusual``, what is unusual in this text, in
+    words; ``off``, what the drawing shows of heads that are switched off, as JSON.
 
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
@@ -56,9 +57,10 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, 
         roles = _role_badges(attention, findings, gold) if attention.quantity == "weight" else []
         measures = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
         says = _unusual(attention, findings, quiet)
-        return json.dumps({**measures, "unusual": says, "tour": tour, "opened": opened, "quiet": quiet}).encode()
+        rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
+        return json.dumps({**measures, **rest}).encode()
 
-    return model_service().badges(attention, (findings, on, measured, gold, tour, opened, quiet), make)
+    return model_service().badges(attention, (findings, on, measured, gold, tour, opened, quiet, off), make)
 
 
 def _unusual(attention: Attention, findings: Sequence[Finding], quiet: bool) -> list[dict[str, Any]]:

@@ -182,7 +182,7 @@ def _at_a_step() -> None:
     query = {"model": name, "text": EXAMPLE}
     st.page_link(page("explore"), label=":primary[Open this step in Explore]", query_params=query)
     query = {"model": TOY, "text": EXAMPLE, "off": PREVIOUS}
-    st.page_link(page("switch_off"), label=":primary[Switch the heads of the first layer off]", query_params=query)
+    st.page_link(page("explore"), label=":primary[Switch the heads of the first layer off]", query_params=query)
     st.markdown("**Every head over training**; blue: the head that is best at the end, dotted: chance.")
     for measure, place in zip(LEARNED, st.columns(len(LEARNED), gap="medium"), strict=True):
         with place:

@@ -231,8 +231,8 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "skip": button("Skip: show the run"),
         "another training": radio("chunks"),
     },
-    "/switch_off?model=toy": {
-        "a way": radio("uniform"),
+    "/explore?model=toy&off=none&more=1": {
+        "a way": radio("even attention"),
         "a square": at(RANKED, 75, 40),
         "all on": button("Switch all on"),
         "one at random": button("One at random"),

@@ -65,7 +65,7 @@ def cells(page: PageSession) -> dict[str, str]:
 def slid(page: PageSession) -> dict[str, str]:
     """The bars that slide: each word with its probability before and after."""
     lists = "".join(e.proto.body for e in page.at.get("html") if "mha-slide" in e.proto.body)
-    return dict(re.findall(r"<span>(.*?)</span><i></i><b>(.*?)</b>", lists))
+    return dict(re.findall(r"<span>(.*?)</span><i></i><small>(.*?)</small>", lists))
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ import { RoleSwitch } from "./switch.js";
 /** @import { GridLayout } from "../layouts.js" */
 /** @import { Stores } from "./explorer.js" */
 
-const LABEL =
-  "All heads. Arrow keys move from head to head, Enter opens one, c compares it, x switches it off.";
+const LABEL = "All heads. Arrow keys move from head to head, Enter opens one, c compares it, x switches it off.";
 
 export class Overview {
   #grid = surface(LABEL);

@@ -105,7 +105,7 @@ def _slide(answer: Answer) -> None:
 def _bar(word: str, before: float, after: float, top: float) -> str:
     change = percent(after) if percent(before) == percent(after) else f"{percent(before)} → {percent(after)}"
     ends = f"--before:{max(0, before) / top:.4f};--after:{max(0, after) / top:.4f}"
-    return f'<li style="{ends}"><span>{escape(word)}</span><i></i><b>{change}</b></li>'
+    return f'<li style="{ends}"><span>{escape(word)}</span><i></i><small>{change}</small></li>'
 
 
 def effect_control(question: Question | None, effect: str) -> str:

@@ -18,9 +18,9 @@ from mha_viz.ui.parts import guarded, picked_head, sent
 
 BY = {"zero": "nothing", "mean": "its average", "uniform": "even attention"}
 ABOUT = {
-    "zero": "*zero*: the output of a head that is off is zero.",
-    "mean": "*mean*: it is the head’s mean output over the built-in sentences, whatever the text.",
-    "uniform": "*uniform*: it is the output of equal weights on all tokens that the head may see.",
+    "zero": "*nothing*: the output of a head that is off is zero.",
+    "mean": "*its average*: it is the head’s mean output over the built-in sentences, whatever the text.",
+    "uniform": "*even attention*: it is the output of equal weights on all tokens that the head may see.",
 }
 
 

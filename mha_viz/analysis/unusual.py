@@ -4,7 +4,7 @@ Each kind of finding is a row of :data:`KINDS`: its name, its threshold, and a f
 unusual a candidate is, is counted in bits: its share of attention, times the logarithm to base 2 of that share over
 the share that was to be expected. That is the mean of all heads in this text; for a link, also what this head gives
 elsewhere in the text to that key, and at that distance. This is a term of a Kullback–Leibler divergence, so all kinds
-have one scale. A habit that a head is known for counts half. Nothing is said below :data:`LEAST` bits.
+have one scale. A pattern that a head is known for counts half. Nothing is said below :data:`LEAST` bits.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from mha_viz.text import is_punctuation
 MOST = 3  # findings of one text
 MOST_WORDS = 128  # words of the longest text about which anything is said
 LEAST = 0.5  # bits
-ROWS = 3  # the fewest words from which a habit of a head can be told
-KNOWN = 0.5  # how much of its surprise is left of what a head is known for
-MASS = 0.5  # the least share for a habit
+ROWS = 3  # the fewest words from which a pattern of a head can be told
+HALF = 0.5  # how much of its surprise is left of what a head is known for
+MASS = 0.5  # the least share for a pattern
 LINK, APART = 0.25, 2  # a link: its least weight, and the least distance of its ends in words
 
 Values = npt.NDArray[np.float64]
@@ -110,10 +110,10 @@ def _at(offset: int, says: str) -> Callable[[Seen, str, float], Candidates]:
 
     def find(seen: Seen, kind: str, least: float) -> Candidates:
         values = seen.at(offset)
-        known = {f.head for f in seen.roles if f.detail == POSITIONS[offset]}
+        experts = {f.head for f in seen.roles if f.detail == POSITIONS[offset]}
         for place in np.flatnonzero(values >= least):
             head, value = seen.every[place], float(values[place])
-            surprise = bits(value, values.mean()) * (KNOWN if head in known else 1)
+            surprise = bits(value, values.mean()) * (HALF if head in experts else 1)
             query = seen.pieces[seen.strongest_at(place, offset)]
             yield Unusual(kind, head, value, surprise, (f"{head} {says}.",), query)
 
@@ -135,9 +135,9 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
             diagonal = np.delete(np.diagonal(cells, j - i), min(i, j))
             expected = max(usual[i, j], beside, diagonal.mean() if diagonal.size else 0.0)
             value, (query, key) = float(cells[i, j]), (plain[i], plain[j])
-            said = (f"{seen.every[place]} links ", seen.words[query], " to ", seen.words[key], f" ({decimal(value)}).")
-            found = seen.pieces[query], seen.pieces[key]
-            yield Unusual(kind, seen.every[place], value, bits(value, expected), said, *found)
+            words = (f"{seen.every[place]} links ", seen.words[query], " to ", seen.words[key], f" ({decimal(value)}).")
+            places = seen.pieces[query], seen.pieces[key]
+            yield Unusual(kind, seen.every[place], value, bits(value, expected), words, *places)
 
 
 def _mark(seen: Seen, kind: str, least: float) -> Candidates:
@@ -146,10 +146,10 @@ def _mark(seen: Seen, kind: str, least: float) -> Candidates:
         values = seen.rows[:, key]
         for place in np.flatnonzero(values >= least):
             value = float(values[place])
-            said = (f"{seen.every[place]} looks at ", seen.words[key], f" from everywhere ({decimal(value)}).")
+            words = (f"{seen.every[place]} looks at ", seen.words[key], f" from everywhere ({decimal(value)}).")
             query = seen.plain[np.argmax(seen.weights[place, seen.plain, key])]
-            found = seen.pieces[query], seen.pieces[key]
-            yield Unusual(kind, seen.every[place], value, bits(value, values.mean()), said, *found)
+            places = seen.pieces[query], seen.pieces[key]
+            yield Unusual(kind, seen.every[place], value, bits(value, values.mean()), words, *places)
 
 
 def _even(seen: Seen, kind: str, least: float) -> Candidates:
@@ -160,22 +160,22 @@ def _even(seen: Seen, kind: str, least: float) -> Candidates:
     nats = entropy(reading.weights.reshape(len(seen.every), *reading.weights.shape[2:])).mean(-1)
     values = nats / math.log(len(reading.text))
     for place in np.flatnonzero(values >= least):
-        value, said = float(values[place]), (f"{seen.every[place]} looks at all words alike.",)
-        yield Unusual(kind, seen.every[place], value, bits(value, values.mean()), said, seen.pieces[seen.plain[0]])
+        value, words = float(values[place]), (f"{seen.every[place]} looks at all words alike.",)
+        yield Unusual(kind, seen.every[place], value, bits(value, values.mean()), words, seen.pieces[seen.plain[0]])
 
 
 def _idle(seen: Seen, kind: str, least: float) -> Candidates:
     """Heads known for linking words that rest on a special token instead: an even half was to be expected."""
     shows = dict(zip(seen.roles, active(seen.roles, seen.attention), strict=True))
-    known = {f.head for f in seen.roles if f.role in LINKING} - {f.head for f, is_shown in shows.items() if is_shown}
-    for head in sorted(known.intersection(seen.every)) if len(seen.plain) else ():
+    experts = {f.head for f in seen.roles if f.role in LINKING} - {f.head for f, is_shown in shows.items() if is_shown}
+    for head in sorted(experts.intersection(seen.every)) if len(seen.plain) else ():
         row = np.where(seen.special, seen.rows[seen.every.index(head)], 0)
         key = int(row.argmax())
         value = float(row[key])
         if value >= least:
-            said = (f"Most of {head} rests on ", seen.words[key], ", as when it finds nothing.")
+            words = (f"Most of {head} rests on ", seen.words[key], ", as when it finds nothing.")
             query = seen.plain[np.argmax(seen.weights[seen.every.index(head), seen.plain, key])]
-            yield Unusual(kind, head, value, bits(value, 0.5), said, seen.pieces[query], seen.pieces[key])
+            yield Unusual(kind, head, value, bits(value, 0.5), words, seen.pieces[query], seen.pieces[key])
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType({
@@ -199,9 +199,9 @@ def unusual(attention: Attention, roles: Sequence[Finding] = ()) -> tuple[Unusua
     if attention.quantity != WEIGHT or attention.is_cross or len(attention.text.groups) > MOST_WORDS:
         return ()
     seen = Seen(attention, [f for f in roles if f.head in attention.every_head()])
-    found = [one for row in KINDS.values() for one in row.find(seen, row.name, row.least)]
+    every = [one for row in KINDS.values() for one in row.find(seen, row.name, row.least)]
     best: list[Unusual] = []
-    for one in sorted(found, key=lambda one: -one.surprise):
+    for one in sorted(every, key=lambda one: -one.surprise):
         is_new = one.kind not in {other.kind for other in best} and one.head not in {other.head for other in best}
         if one.surprise >= LEAST and is_new:
             best.append(one)

@@ -44,7 +44,7 @@ const BEGUN = [
 /** @type {(label: string) => HTMLCanvasElement} */
 export const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
 /** @type {(left: string, ...right: Children) => HTMLElement} */
-const ends = (left, ...right) => make("div", { class: "ends soft" }, make("span", {}, left), ...right);
+const ends = (left, ...right) => make("div", { class: "ends soft" }, make("span", { title: "query" }, left), ...right);
 
 export class HeadView {
   #title = make("h2");
@@ -58,14 +58,14 @@ export class HeadView {
   #linksBox = make(
     "div",
     { class: "links" },
-    ends("from (query)", this.#shownRows, make("span", {}, "to (key)")),
+    ends("from", this.#shownRows, make("span", { title: "key" }, "to")),
     this.#scroller,
   );
   #heat = surface("Heatmap");
   #heatBox = make(
     "div",
     { class: "heat" },
-    ends("rows: from (query)", make("span", {}, "columns: to (key)")),
+    ends("from ↓", make("span", { title: "key" }, "to →")),
     make("div", { class: "sheet" }, this.#heat),
   );
   #panels = make("div", { class: "panels", part: "drawings" }, this.#linksBox, this.#heatBox);
@@ -215,7 +215,7 @@ function headingOf(reading, head) {
   const layer = layerOf(reading, head);
   if (isOfLayers(reading)) return [`After layer ${layer}, all heads together`];
   const names = make("code", {}, `${mapName(reading, head)} (${paperMapName(reading, head)})`);
-  return [`Layer ${layer}, head ${head % reading.heads} `, names];
+  return ["Head ", names];
 }
 
 // The units of a view, and what differs from the usual settings.

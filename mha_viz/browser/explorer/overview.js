@@ -48,7 +48,7 @@ export class Overview {
     const { reading } = read;
     const { view } = stage;
     const each = isOfLayers(reading) ? "one map per layer" : `${reading.layers} layers × ${reading.heads} heads`;
-    this.#count.textContent = read.mode?.off.length ? "orange: how much it looks elsewhere now" : each;
+    this.#count.textContent = read.mode?.moved.some((share) => share) ? "orange: looks elsewhere now" : each;
     const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));
     const walked = heads.cursor === view.head ? [] : [this.#mark(heads.cursor, "cursor")];
     const badges = this.#roles.draw((box, head) => this.#place(box, head));

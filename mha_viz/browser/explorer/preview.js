@@ -17,9 +17,9 @@ const PLACES = {
 
 export class Preview {
   #name = make("p", { class: "name" });
-  #sum = make("p", { class: "sum" });
+  #sum = make("summary");
   #numbers = make("dl");
-  #more = make("details", { class: "more" }, make("summary", {}, "All its numbers, and other heads"), this.#numbers);
+  #more = make("details", { class: "more" }, this.#sum, this.#numbers);
   #stores;
   #chips;
 
@@ -28,7 +28,7 @@ export class Preview {
     this.#stores = stores;
     this.#chips = new Chips("role_here", stores);
     this.#more.append(ask);
-    this.box = make("div", { class: "preview" }, this.#name, this.#chips.box, this.#sum, this.#more);
+    this.box = make("div", { class: "preview" }, this.#name, this.#chips.box, this.#more);
   }
 
   /** @type {(head: number) => void} */
@@ -41,7 +41,8 @@ export class Preview {
     this.#name.replaceChildren(name, ` (${paperMapName(reading, head)})`, make("span", { class: "soft" }, hint));
     this.#chips.box.hidden = isOpen; // they are already shown beside its name
     this.#chips.draw(head);
-    this.#sum.textContent = summed(reading, head);
+    this.#sum.textContent = summed(reading, head) || "Its numbers";
+    this.#name.hidden = isOpen && heads.hovered === null;
     this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#numberOf(metric, head)));
   }
 

@@ -65,10 +65,10 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, 
 
 def _unusual(attention: Attention, findings: Sequence[Finding], quiet: bool) -> list[dict[str, Any]]:
     """What is unusual in the text; ``quiet``: without links between its words."""
-    found = unusual(attention, findings)
+    every = unusual(attention, findings)
     return [
         {"head": one.head.place(attention.heads), "words": one.words, "pin": {"query": one.query, "key": one.key}}
-        for one in found
+        for one in every
         if not (quiet and one.kind == "link")
     ]
 

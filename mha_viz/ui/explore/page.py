@@ -61,8 +61,7 @@ def introduction(what: Url) -> str:
         model = catalog.default()
     if not model.heads:
         return "Each square shows where one attention head looks in your sentence."
-    label = f"{model.label}," if "," in model.label else model.label
-    return f"{label} has {model.layers * model.heads} heads: each square shows where one looks in your sentence."
+    return f"{model.layers * model.heads} heads: each square shows where one looks in your sentence."
 
 
 class Mode(Protocol):

@@ -231,7 +231,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "skip": button("Skip: show the run"),
         "another training": radio("chunks"),
     },
-    "/explore?model=toy&off=none&more=1": {
+    "/?model=toy&off=none&more=1": {
         "a way": radio("even attention"),
         "a square": at(RANKED, 75, 40),
         "all on": button("Switch all on"),

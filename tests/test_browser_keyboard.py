@@ -74,6 +74,7 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
     visitor.asked(text="The keys to the old wooden cabinet are on the table.")
     stays_on(page, "Examples")
     go_to(page, "Sentence", "Shift+Tab")
+    press("ControlOrMeta+a")
     page.keyboard.type("The cat slept because it was warm.")
     press("Enter")
     visitor.asked(text="The cat slept because it was warm.")
@@ -123,8 +124,6 @@ def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) ->
     page, press = visitor.visit("/switch_off"), visitor.page.keyboard.press
     expect(page.get_by_text("No head is off")).to_be_visible()
     expect(page.locator("a[aria-current=page]")).to_be_visible()  # the page's own script has come
-    go_to(page, "Skip to main content")
-    press("Enter")
     go_to(page, "Heads that are off")
     page.keyboard.type("L3H1")
     press("Enter")

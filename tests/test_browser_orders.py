@@ -265,7 +265,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "step": _move_slider,
         },
     ),
-    "/explore?off=none&more=1": (
+    "/?off=none&more=1": (
         ".st-key-wide_effects .js-plotly-plot",
         {
             "sentence": SENTENCE,

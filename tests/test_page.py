@@ -213,6 +213,7 @@ def test_inside_a_notebook_the_page_lives_in_a_sandbox(tab: Tab, tmp_path: Path)
     tab.page.goto((tmp_path / "notebook.html").as_uri())
     frame = tab.page.frame_locator("iframe")
     expect(frame.locator(".one h2 code")).to_contain_text("L1H2")
+    frame.locator(".drawing > summary").click()
     frame.locator(".segments").get_by_text("pieces", exact=True).click()  # a change of view, without an address
     expect(frame.locator("input[value=pieces]")).to_be_checked()
 

@@ -68,7 +68,8 @@ class Seen:
     @cached_property
     def rows(self) -> Values:
         """[head, key]: the mean row of a head, over ordinary words."""
-        return self.weights[:, self.plain].mean(1, dtype=np.float64)
+        rows: Values = self.weights[:, self.plain].mean(1, dtype=np.float64)
+        return rows
 
     def at(self, offset: int) -> Values:
         """[head]: the mean weight of ordinary words on the word at an offset; zero for fewer than ROWS of them."""
@@ -86,7 +87,8 @@ class Seen:
     def _queries(self, offset: int) -> npt.NDArray[np.intp]:
         there = self.plain + offset
         fits = (there >= 0) & (there < len(self.words))
-        return self.plain[fits][~self.special[there[fits]]]
+        queries: npt.NDArray[np.intp] = self.plain[fits][~self.special[there[fits]]]
+        return queries
 
 
 Candidates = Iterator[Unusual]
@@ -114,7 +116,7 @@ def _at(offset: int, says: str) -> Callable[[Seen, str, float], Candidates]:
         for place in np.flatnonzero(values >= least):
             head, value = seen.every[place], float(values[place])
             surprise = bits(value, values.mean()) * (HALF if head in experts else 1)
-            query = seen.pieces[seen.strongest_at(place, offset)]
+            query = seen.pieces[seen.strongest_at(int(place), offset)]
             yield Unusual(kind, head, value, surprise, (f"{head} {says}.",), query)
 
     return find
@@ -125,7 +127,7 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
     plain, count = seen.plain, len(seen.words)
     if len(plain) < ROWS:
         return
-    block = seen.weights[np.ix_(range(len(seen.every)), plain, plain)].astype(np.float64)  # [head, query, key]
+    block = seen.weights[:, plain[:, None], plain].astype(np.float64)  # [head, query, key]
     apart = np.subtract.outer(plain, plain)
     usual = np.maximum(block.mean(0), 1 / count)
     for place, cells in enumerate(block):

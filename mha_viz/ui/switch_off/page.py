@@ -282,8 +282,7 @@ def _looks(attention: Attention, request: Request, effects: Effects, on: str, ab
     chart."""
     st.subheader("Do heads that look specialised matter more?")
     st.markdown(
-        "From left to right, how sharply a head attends on this text: 1 − its entropy divided by that of even "
-        "attention. From bottom to top, the effect of switching it off."
+        "To the right: looks at few words (1 − its entropy divided by that of even attention). Upward: matters more."
     )
     looks = 1 - entropy(attention) / np.log(max(2, len(attention.text)))
     values, alt = effects.on(on), "Every head: how sharply it attends, and the effect of switching it off"

@@ -12,6 +12,7 @@ from mha_viz.errors import UnknownHead
 
 __all__ = ["AnyHead", "Head", "is_number"]
 
+NONE = "none"  # in a link: heads may be switched off, and none is
 MOST_IN_LINK = 144  # heads in a link: with 12 × 12 of them a parameter takes 767 characters
 _NAMES = "Write it as 'L3H1', (3, 1) or Head(3, 1): layer 3, head 1, from 0."
 
@@ -86,7 +87,7 @@ def from_link(names: str) -> tuple[Head, ...] | None:
     """The heads that :func:`in_link` wrote, with dots or commas between them; None for more than MOST_IN_LINK of them,
     and for any other text."""
     try:
-        heads = {Head.parse(name) for name in re.split("[.,]", names)} if names else set()
+        heads = {Head.parse(name) for name in re.split("[.,]", names)} if names not in ("", NONE) else set()
     except UnknownHead:
         return None
     return tuple(sorted(heads)) if len(heads) <= MOST_IN_LINK else None

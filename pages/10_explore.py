@@ -3,6 +3,7 @@
 from mha_viz.ui import address, frame, request, two_stacks
 from mha_viz.ui.explore import page as explore
 from mha_viz.ui.explore import shared_keys, skeleton
+from mha_viz.ui.switch_off import controls, page
 
 frame.view()
 what = address.url()
@@ -10,7 +11,7 @@ request.ask(what, explore.introduction(what))
 two_stacks.controls(what.where)
 attention = skeleton.requested_reading(what)
 if attention is not None:
-    explore.draw(what, attention)
+    explore.draw(what, attention, page.mode(what, attention), controls.on_head)
     explore.link_to_tasks()
     shared_keys.say(attention)
 explore.warm_up()

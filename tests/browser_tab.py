@@ -160,6 +160,7 @@ class BrowserTab:
     def explore(self, **parameters: str) -> Page:
         page = self.visit("/", **parameters)
         self.drawn()
+        self.unfold()
         return page
 
     def drawn(self) -> None:
@@ -216,13 +217,20 @@ class BrowserTab:
     def readout(self) -> Locator:
         return self.page.locator(".readout")
 
+    def unfold(self) -> None:
+        """Open the menu of the drawing, and the numbers below the grid."""
+        self.page.locator("details:is(.drawing, .more)").evaluate_all("all => all.forEach(one => { one.open = true; })")
+
     def head_switch(self, number: int) -> Locator:
+        self.unfold()
         return self.page.locator(".heads button").nth(number)
 
     def choose(self, control: str, value: str) -> None:
+        self.unfold()
         self.page.locator(".controls .choice", has_text=control).locator("select").select_option(value)
 
     def press_segment(self, text: str) -> None:
+        self.unfold()
         self.page.locator(".segments").get_by_text(text, exact=True).click()
 
     # ---- Pixels

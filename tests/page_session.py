@@ -15,7 +15,7 @@ from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.files.assets import page_files
+from mha_viz.files.assets import moved, page_files
 from mha_viz.ui.navigation import LEAVING
 from mha_viz.ui.parts import UNFORESEEN
 from tests.packets import Unpacked, unpack
@@ -39,10 +39,11 @@ class PageSession:
 
     def __init__(self, url: dict[str, Any] | None = None, page: str | None = None) -> None:
         self.at = AppTest.from_file(ROOT / "app.py", default_timeout=PATIENCE)
-        for name, value in (url or {}).items():
-            self.at.query_params[name] = value
+        name, url = moved(Path(page or "").stem.partition("_")[2], url or {})  # as the server leads an old address on
+        for parameter, value in url.items():
+            self.at.query_params[parameter] = value
         if page:
-            self.at.switch_page(page)
+            self.at.switch_page(str(page_files()[name]))
         self.at.run()
         self.check()
 

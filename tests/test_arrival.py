@@ -16,10 +16,9 @@ PAGES = (
     ("", "mha_explorer"),
     ("explore", "mha_explorer"),
     ("compare", "mha_compare"),
-    ("roles", "role_map_None"),
+    ("roles", "What the 72 heads"),
     ("inside_a_head", "mha_block"),
     ("why_heads_differ", "lab_guess_identical"),
-    ("switch_off", "at_random"),
     ("about", "What the pictures show, and what they do not"),
 )
 

@@ -244,8 +244,8 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "another experiment": radio("Cutting the vector"),
         "another training": radio("chunks"),
     },
-    "/switch_off?model=toy": {
-        "a way": radio("uniform"),
+    "/?model=toy&off=none&more=1": {
+        "a way": radio("even attention"),
         "a square": at(RANKED, 75, 40),
         "all on": button("Switch all on"),
         "one at random": button("One at random"),

@@ -268,14 +268,14 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "step": _move_slider,
         },
     ),
-    "/switch_off": (
+    "/?off=none&more=1": (
         ".st-key-wide_effects .js-plotly-plot",
         {
             "sentence": SENTENCE,
             "model": MODEL,
             "random": lambda page, _: page.get_by_role("button", name="at random").first.click(),
-            "uniform": _check("uniform"),
-            "zero": _check("zero"),
+            "uniform": _check("even attention"),
+            "zero": _check("nothing"),
             "square": _click_a_square,
             "all on": _switch_all_on,
             "order": _check("least effect first"),

@@ -208,6 +208,8 @@ def test_a_phone_shows_every_head_at_once_and_turns_from_dark_to_light(newcomer:
     visitor.scrolls_only_down()
     visitor.visit("/switch_off")
     effects = page.locator(".st-key-wide_effects")
+    expect(effects.locator(".js-plotly-plot")).to_be_visible()
+    effects.evaluate("map => map.scrollIntoView()")  # below the drawing of the heads
     every_head_is_on_the_first_screen(effects)
     charts_and_page_turn_light(visitor)
     visitor.scrolls_only_down()

@@ -111,7 +111,7 @@ def test_the_view_for_a_class_has_fewer_controls() -> None:
     assert expanders(there) == []
     assert (usual.typed["plain"], there.typed["plain"]) == (False, True)
     question, answer = "What does “it” refer to?", "Layer 3, head 1 links it to animal."
-    assert (usual.typed["look"], usual.typed["answer"]) == (f"{question} {answer}", "")
+    assert (usual.typed["look"], usual.typed["answer"]) == (question, "")
     assert (there.typed["look"], there.typed["answer"]) == (question, answer)
     assert there.typed["examples"][0]["look"] == question
     assert (usual.typed["full"]["pin"], usual.badges["quiet"]) == ("q10", False)
@@ -156,7 +156,7 @@ def test_what_was_chosen_on_explore_is_not_in_a_view_of_a_page_that_does_not_rea
     of_the_answer = {"place", "word", "second"}
     reads = {"explore": {*EXPLORED}, "compare": drawings | of_the_answer, "inside_a_head": {"pin"}}
     (view,) = lesson.add((), page, {**EXPLORED, "text": "The cat sat.", "head": "L1H1"}, "")
-    expected = {**reads, "switch_off": of_the_answer}.get(page, set())
+    expected = reads.get(page, set())
     assert {*view.parameters} == {"text", "head", *expected}
 
 

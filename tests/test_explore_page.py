@@ -108,7 +108,7 @@ def test_every_example_is_read_and_leaves_a_url_that_restores_it() -> None:
         visit.send("mha_sentence", "example", index)
         assert not {"head", "on", "pin", "link"} & set(visit.url)
         assert (visit.typed["text"], visit.typed["pair"]) == (example["text"], example.get("pair", ""))
-        assert visit.typed["look"] == example["look"]
+        assert example["look"].startswith(visit.typed["look"] or "nothing")
         start = visit.shown().header["start"]
         if "pin" in example:
             pin = int(example["pin"][1:])

@@ -39,7 +39,7 @@ def test_a_language_is_told_by_its_pieces(minilm: Encoder, text: str, beginning:
 def test_the_model_of_many_languages_is_a_click_away_and_where_it_cannot_be_had_nothing_is_lost() -> None:
     text = "Das Tier überquerte die Straße nicht, weil es zu müde war."
     visit = PageSession({"text": text, "head": "L2H4"})
-    assert "If the text is not in English, the model has hardly seen its language." in visit.said
+    assert "reads English" in visit.said
     visit.at.button(key="read_multilingual").click().run()
     assert visit.url == {"text": text, "model": MULTILINGUAL}
 

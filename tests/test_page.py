@@ -131,6 +131,7 @@ def test_attention_from_one_text_to_another_is_painted_and_pinned_on_both_sides(
     page_ = tab.open(saved(cross.heatmap(1, 2, pin="q1k4"), tmp_path))
     link = f"{cross.by_words()['L1H2'][1, 3]:.3f}"
     expect(page_.locator(".readout")).to_have_text(f"Tier → tired {link}")
+    page_.locator(".drawing > summary").click()
     page_.get_by_text("These weights as a table").click()
     expect(page_.locator(".tablebox tbody th")).to_have_text(["Das", "Tier"])
     expect(page_.locator(".tablebox thead th")).to_have_text(["The", "animal", "was", "tired", "</s>"])
@@ -212,6 +213,7 @@ def test_inside_a_notebook_the_page_lives_in_a_sandbox(tab: Tab, tmp_path: Path)
     tab.page.goto((tmp_path / "notebook.html").as_uri())
     frame = tab.page.frame_locator("iframe")
     expect(frame.locator(".one h2 code")).to_contain_text("L1H2")
+    frame.locator(".drawing > summary").click()
     frame.locator(".segments").get_by_text("pieces", exact=True).click()  # a change of view, without an address
     expect(frame.locator("input[value=pieces]")).to_be_checked()
 

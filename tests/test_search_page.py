@@ -160,7 +160,7 @@ def test_chips_speak_plain_words() -> None:
     assert {"object (obj)", "pronoun", "previous token", "[CLS]"} <= names
 
 
-@pytest.mark.parametrize("name", ["explore", "compare", "roles", "inside_a_head", "switch_off"])
+@pytest.mark.parametrize("name", ["explore", "compare", "roles", "inside_a_head"])
 def test_after_a_failure_every_page_has_a_way_back_to_the_default_model(name: str) -> None:
     from mha_viz.errors import ModelUnreachable
     from mha_viz.models import catalog

@@ -45,7 +45,7 @@ from tests.copies import Copy
 from tests.waiting import PATIENCE, until
 from tests.web_session import XSRF, WebSession, run
 
-PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "switch_off", "about")
+PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "about")
 OWN_PAGES_ONLY = ("cross-origin-opener-policy", "cross-origin-resource-policy")
 PROMISED = (
     "content-security-policy",
@@ -112,6 +112,7 @@ async def _end(server: AppServer) -> None:
     ("path", "status"),
     [
         *((f"/{page}", 200) for page in PAGES),
+        ("/switch_off?off=L3H1", 307),
         ("/about/", 301),
         ("/no-such-page", 404),
         ("/about/deeper", 404),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
@@ -14,11 +15,12 @@ import torch
 from streamlit.runtime.scriptrunner import StopException
 
 from mha_viz.analysis.removal import order_of
-from mha_viz.attention import Head
+from mha_viz.attention import Attention, Head
 from mha_viz.drawing.table import Table
 from mha_viz.figures import effects as charts
 from mha_viz.figures.answers import looks_and_effects
 from mha_viz.figures.theme import LIGHT
+from mha_viz.figures.view import View
 from mha_viz.models.answers import question_about
 from mha_viz.models.contributions import direct
 from mha_viz.models.encoder import Encoder
@@ -31,7 +33,7 @@ from mha_viz.study.effects import Case
 from mha_viz.study.removal import removal, smallest_switch
 from mha_viz.ui import download_panel
 from mha_viz.ui.address import read
-from mha_viz.ui.download_panel import Offer, PageChart
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.jobs import KINDS, Job
 from mha_viz.ui.model_service import ModelService
 from tests import lanes, tiny_models
@@ -60,6 +62,12 @@ def cells(page: PageSession) -> dict[str, str]:
     return dict(zip(drawn["data"][1]["customdata"], drawn["data"][1]["text"], strict=True))
 
 
+def slid(page: PageSession) -> dict[str, str]:
+    """The bars that slide: each word with its probability before and after."""
+    lists = "".join(e.proto.body for e in page.at.get("html") if "mha-slide" in e.proto.body)
+    return dict(re.findall(r"<span>(.*?)</span><i></i><small>(.*?)</small>", lists))
+
+
 @pytest.fixture(scope="module")
 def toy() -> Encoder:
     return one_stack("toy")
@@ -68,11 +76,7 @@ def toy() -> Encoder:
 def test_ten_words_stand_with_their_bars(toy: Encoder) -> None:
     page = visit()
     answer = study.answer(toy, [], Case(MASKED, question=question_about(toy, MASKED)))
-    bars = chart(page, "words")
-    assert bars is not None
-    assert len(bars["data"]) == 1
-    assert bars["data"][0]["customdata"] == list(answer.words)
-    assert len(answer.words) == 10
+    assert slid(page) == {word: percent(share) for word, share in zip(answer.words[:5], answer.before, strict=False)}
     assert f"At token 3 the model answers **{answer.best[0]}**." in page.said
 
 
@@ -80,13 +84,12 @@ def test_before_and_after_heads_are_off(toy: Encoder) -> None:
     page = visit(off="L1H1.L1H2", word="sees")
     question = question_about(toy, MASKED, word="sees")
     answer = study.answer(toy, [Head(1, 1), Head(1, 2)], Case(MASKED, question=question))
-    bars = chart(page, "words")
-    assert bars is not None
-    assert [trace["name"] for trace in bars["data"]] == ["before", "after"]
-    assert bars["data"][1]["customdata"] == list(answer.words)
+    shares = {w: (b, a) for w, b, a in zip(answer.words, answer.before, answer.after, strict=True)}
+    assert slid(page).items() <= {w: f"{percent(b)} → {percent(a)}" for w, (b, a) in shares.items()}.items()
+    least = min(max(shares[word]) for word in slid(page))
+    assert sum(max(both) > least for both in shares.values()) == len(slid(page)) - 1 == 4  # the five largest
     before, after = answer.followed
     assert f"the probability of **sees** goes from {percent(before)} to {percent(after)}" in page.said
-    assert f"{decimal(1000 * answer.divergence, 1)} thousandths of a nat (KL)" in page.said
     assert "The effect on the answer is" in page.said
 
 
@@ -128,7 +131,7 @@ def test_a_model_that_has_no_answer_says_why_and_shows_the_rest(text: str) -> No
     page = visit(text=text, **({"model": "minilm"} if "A dog" in text else {}))
     expected = "“minilm” cannot predict words" if "A dog" in text else "The text has no [MASK]"
     assert page.said.count(expected) == 1
-    assert chart(page, "words") is None
+    assert slid(page) == {}
     assert chart(page, "effects") is not None
 
 
@@ -148,7 +151,7 @@ def test_all_heads_off_still_answer() -> None:
     every = ".".join(f"L{layer}H{head}" for layer in range(2) for head in range(4))
     page = visit(off=every)
     assert "Without 8 heads" in page.said
-    assert chart(page, "words") is not None
+    assert len(slid(page)) == 5
 
 
 def test_every_head_is_a_point_of_looks_and_effects(toy: Encoder) -> None:
@@ -184,13 +187,13 @@ def ranking(page: PageSession) -> Table:
 
 @pytest.fixture(autouse=True)
 def shown_charts_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = download_panel.of_charts
+    usual = download_panel.of_reading
 
-    def of_charts(charts_of_page: Sequence[PageChart], before: Sequence[Offer] = ()) -> None:
-        shown_charts[:] = charts_of_page
-        usual(charts_of_page, before)
+    def of_reading(attention: Attention, heads: Sequence[Head], view: View, charts: Sequence[PageChart] = ()) -> None:
+        shown_charts[:] = charts
+        usual(attention, heads, view, charts)
 
-    monkeypatch.setattr(download_panel, "of_charts", of_charts)
+    monkeypatch.setattr(download_panel, "of_reading", of_reading)
 
 
 ON_AND_HOW = [("answer", "zero"), ("sentence", "zero"), ("answer", "uniform"), ("sentence", "uniform")]

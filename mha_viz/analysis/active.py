@@ -22,6 +22,7 @@ from mha_viz.attention import Attention
 from mha_viz.text import is_punctuation
 
 OFFSET = {detail: offset for offset, detail in POSITIONS.items()}
+LINKING = ("syntax", "coreference")  # roles that link words
 LINK = 0.5  # share of a word's attention that goes to one other word
 _SINGULAR = ("he", "him", "his", "himself", "she", "her", "hers", "herself", "it", "its", "itself")
 PRONOUNS = frozenset((*_SINGULAR, "they", "them", "their", "theirs", "themselves"))  # third-person pronouns
@@ -42,7 +43,7 @@ def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...
 def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.Measure, float, list[Finding]]]:
     """The measure, the value that it has to reach, and the roles that it decides."""
     above = math.nextafter  # "more than" a half means: from the next number on
-    linking = {"syntax": _strongest, "coreference": _from_pronouns}
+    linking = dict(zip(LINKING, (_strongest, _from_pronouns), strict=True))
     for role, measure in linking.items():
         of_role = [f for f in findings if f.role == role]
         if of_role:

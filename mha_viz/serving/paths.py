@@ -42,4 +42,5 @@ def new_address(scope: Scope) -> str | None:
     page, parameters = moved(path, old)
     if page == path:
         return None
-    return f"/{base()}/{page}?{urlencode(parameters)}".replace("//", "/", 1).rstrip("?")
+    place = "" if page == next(iter(page_files())) else page  # the first page is at the root
+    return f"/{base()}/{place}?{urlencode(parameters)}".replace("//", "/", 1).rstrip("?")

@@ -96,7 +96,8 @@ class Address:
     attention is shown. ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
     ``place``, ``word``: the masked token and the word whose probability is followed there; ``want``: the word that is
     to become the answer. ``effect``: what an effect is measured on; ``order``, ``seed``: the order in which heads are
-    removed one by one. ``case``: the case of a role that is open.
+    removed one by one; ``more``: all numbers about heads that are off are shown. ``case``: the case of a role that is
+    open.
     """
 
     text: str | None = None
@@ -124,6 +125,7 @@ class Address:
     effect: str = "answer"
     order: str = ""
     seed: int = 0
+    more: bool = False
     complaints: tuple[str, ...] = field(default=())
 
 
@@ -241,6 +243,7 @@ def _address(parameters: Mapping[str, str]) -> Address:
         effect=chosen.get("effect", "answer"),
         order=chosen.get("order", ""),
         seed=int(chosen.get("seed", 0)),
+        more=parameters.get("more") == "1",
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )
 

@@ -22,7 +22,7 @@ from mha_viz.ui.parts import guarded, plain, remark
 LARGER = 1.2  # of charts and drawings
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MODULE, WIDEST = 7, 540  # pixels of a QR code's square, for a camera at the back of a room, and of the whole code
-WITH_A_TEXT = ("explore", "compare", "inside_a_head", "switch_off")  # pages whose sentence and head a link must name
+WITH_A_TEXT = ("explore", "compare", "inside_a_head")  # pages whose sentence and head a link must name
 
 
 def legible(chart: Chart) -> Any:

@@ -310,7 +310,7 @@ def say_unknown(attention: Attention) -> None:
         remark(f"Unknown to the tokenizer and read as [UNK]: {listed}{' and more' if len(unknown) > 6 else ''}.")
     foreign = split_words(attention) if _is_english(attention.model) else ""
     if foreign:
-        remark(f"{foreign} If the text is not in English, the model has hardly seen its language.")
+        remark(f"{catalog.resolve(attention.model).label} reads English; {foreign}")
     if unknown or foreign:
         _offer_multilingual(attention)
 

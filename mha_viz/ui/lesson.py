@@ -31,7 +31,10 @@ _OF_DRAWINGS = ("unit", "special", "links", "scale", "shown", "pin")
 _OF_THE_ANSWER = ("place", "word", "second")  # of the model, about a masked token or a second text
 # Parameters that only these pages read: links to other pages carry them along, a view of another page does not.
 _OF_PAGES = {
-    "explore": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "on", "link", "side", "roles", "gold", "case"),
+    "explore": (
+        *(*_OF_DRAWINGS, *_OF_THE_ANSWER, "on", "link", "side", "roles", "gold", "case"),
+        *("more", "effect", "order", "seed", "want"),
+    ),
     "compare": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "show", "with", "as", "diff", "at"),
     "roles": ("corpus", "kinds", "relation", "level", "search"),
     "inside_a_head": ("pin", "q", "k", "divide", "costs", "step"),
@@ -39,7 +42,6 @@ _OF_PAGES = {
         *("experiment", "run", "arm", "guess", "step", "removed", "numbers"),
         *("snapshot", "trained", "task", "answer"),
     ),
-    "switch_off": (*_OF_THE_ANSWER, "effect", "order", "seed", "want"),
 }
 
 

@@ -56,10 +56,10 @@ def _look(what: Url, model: str, hint: bool) -> dict[str, object]:
 
 
 def _look_and_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
-    """What to look for in an example. For a class, what follows its question is apart: the answer, hidden until asked
-    for."""
+    """What to look for in an example, without the answer to its question; for a class, with the answer, hidden until
+    asked for."""
     question, mark, rest = example["look"].partition("? ")
-    return (f"{question}?", rest) if mark and in_class else (example["look"], "")
+    return (f"{question}?", rest if in_class else "") if mark else (example["look"], "")
 
 
 def full(what: Url) -> dict[str, str]:

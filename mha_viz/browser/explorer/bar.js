@@ -9,12 +9,7 @@ const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // the same as the d
 
 export class HeadBar {
   #bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });
-  box = make(
-    "div",
-    { class: "switches" },
-    make("span", { class: "soft" }, "Heads of this layer in the drawing"),
-    this.#bar,
-  );
+  box = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads of this layer"), this.#bar);
   #stores;
   #refuse;
 

@@ -6,6 +6,7 @@ import { rememberRoles, remembersRoles, showsRoles } from "../memory.js";
 import { mounted } from "../mount.js";
 import { queued } from "../post.js";
 import { Stage, readLook } from "../stage.js";
+import { Findings } from "./findings.js";
 import { HeadView } from "./head.js";
 import { Heads } from "./heads.js";
 import { Overview } from "./overview.js";
@@ -42,6 +43,7 @@ class Explorer {
   #root;
   #box;
   #stores;
+  #findings;
   #overview;
   #head;
   #ranks;
@@ -65,11 +67,12 @@ class Explorer {
       say,
       isAlone: !!root.dataset.alone,
     };
+    this.#findings = new Findings(this.#stores);
     this.#ranks = new Ranks(this.#stores);
     this.#head = new HeadView(this.#stores);
     this.#overview = new Overview(this.#stores, this.#head.box, this.#ranks.box);
     this.#box = make("div", { class: "explorer" }, this.#overview.box, this.#head.box, this.#announcement);
-    root.replaceChildren(this.#box);
+    root.replaceChildren(this.#findings.box, this.#box);
   }
 
   /** @type {() => Drawing<ReadingView>} */
@@ -113,6 +116,7 @@ class Explorer {
     readLook(look, this.#root, read.reading.themes, this.#head.note);
     this.#box.classList.toggle("plain", new URLSearchParams(stage.locate()).get("class") === "1");
     this.#box.style.setProperty("--heads", String(read.reading.heads));
+    this.#findings.draw();
     this.#overview.drawPictures(); // first what measures the page, then what changes it: one layout
     this.#head.draw();
     this.#overview.draw();

@@ -1,7 +1,7 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
 import { SPECIALS, UNITS, begin, choice, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
-import { DEFAULTS, firstView, isPair } from "../geometry.js";
+import { DEFAULTS, firstView, isPair, linkRule } from "../geometry.js";
 import { drawHeatmap, labelStep } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks } from "../links.js";
@@ -20,6 +20,7 @@ import { layerOf } from "./heads.js";
 /** @import { LinkScene, ShownHead } from "../links.js" */
 /** @import { Reading } from "../reading.js" */
 /** @import { Walk } from "../stage.js" */
+/** @import { Setting } from "../view.js" */
 /** @import { Stores } from "./explorer.js" */
 
 const SCALES = [
@@ -43,7 +44,7 @@ const BEGUN = [
 /** @type {(label: string) => HTMLCanvasElement} */
 export const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
 /** @type {(left: string, ...right: Children) => HTMLElement} */
-const ends = (left, ...right) => make("div", { class: "ends soft" }, make("span", {}, left), ...right);
+const ends = (left, ...right) => make("div", { class: "ends soft" }, make("span", { title: "query" }, left), ...right);
 
 export class HeadView {
   #title = make("h2");
@@ -57,14 +58,14 @@ export class HeadView {
   #linksBox = make(
     "div",
     { class: "links" },
-    ends("from (query)", this.#shownRows, make("span", {}, "to (key)")),
+    ends("from", this.#shownRows, make("span", { title: "key" }, "to")),
     this.#scroller,
   );
   #heat = surface("Heatmap");
   #heatBox = make(
     "div",
     { class: "heat" },
-    ends("rows: from (query)", make("span", {}, "columns: to (key)")),
+    ends("from ↓", make("span", { title: "key" }, "to →")),
     make("div", { class: "sheet" }, this.#heat),
   );
   #panels = make("div", { class: "panels", part: "drawings" }, this.#linksBox, this.#heatBox);
@@ -77,6 +78,9 @@ export class HeadView {
   );
   #layouts = /** @type {{ links: LinksLayout | null, heat: HeatmapLayout | null }} */ ({ links: null, heat: null });
   #stores;
+  #off = make("button", { type: "button", class: "quiet off", title: "In the grid: key x" }, "Switch off");
+  #usual = make("summary");
+  #menu;
   #controls;
   #chips;
   #bar;
@@ -94,19 +98,24 @@ export class HeadView {
     const title = "Add this head to the compared heads (in the grid: key c)";
     const onclick = () => heads.compare(stage.view.head);
     const compare = make("button", { type: "button", class: "quiet", title, onclick, hidden: isAlone }, "+ Compare");
-    const top = make("header", {}, this.#title, compare, this.#bar.box);
-    const texts = [this.#begun, this.#readout, this.#panels, this.note, this.#table];
-    this.box = make("section", { class: "one" }, top, this.#chips.box, this.#controls.box, ...texts);
+    this.#off.onclick = () => heads.turn(stage.view.head);
+    this.#off.hidden = isAlone;
+    const top = make("header", {}, this.#title, compare, this.#off);
+    const texts = [this.#begun, this.#readout, this.#panels, this.note];
+    this.#menu = make("details", { class: "drawing" }, this.#usual, this.#controls.box, this.#bar.box, this.#table);
+    this.box = make("section", { class: "one" }, top, this.#chips.box, this.#menu, ...texts);
     this.#listen();
   }
 
   drawControls() {
-    const { read, stage } = this.#stores;
+    const { read, stage, heads } = this.#stores;
     const { reading } = read;
     this.#title.replaceChildren(...headingOf(reading, stage.view.head));
+    this.#off.setAttribute("aria-pressed", String(heads.isOff(stage.view.head)));
     this.#chips.draw(stage.view.head);
     this.#controls.set(stage.view, isPair(reading));
     const usual = defaultsFor(DEFAULTS, [reading]);
+    this.#usual.textContent = `Drawing: ${differing(stage.view, usual).join(", ")}`;
     begin(this.#begun, firstView(reading), usual, stage.view, (settings) => stage.change(settings), BEGUN);
     this.#bar.draw();
   }
@@ -206,8 +215,33 @@ function headingOf(reading, head) {
   const layer = layerOf(reading, head);
   if (isOfLayers(reading)) return [`After layer ${layer}, all heads together`];
   const names = make("code", {}, `${mapName(reading, head)} (${paperMapName(reading, head)})`);
-  return [`Layer ${layer}, head ${head % reading.heads} `, names];
+  return ["Head ", names];
 }
+
+// The units of a view, and what differs from the usual settings.
+/** @type {(view: ReadingView, usual: Record<string, string>) => string[]} */
+function differing(view, usual) {
+  const { mode, value } = linkRule(view.links);
+  /** @type {Record<string, string>} */
+  const rules = {
+    top: `${value} links per word`,
+    min: `links ≥ ${value}`,
+    mass: `links for ${value}`,
+    all: "all links",
+  };
+  const words = {
+    special: `special tokens ${labelled(SPECIALS, view.special)}`,
+    links: rules[mode],
+    scale: `colour ${labelled(SCALES, view.scale)}`,
+    shown: labelled(QUANTITIES, view.shown ?? ""),
+    side: labelled(SIDES, view.side ?? ""),
+  };
+  const changed = Object.entries(words).filter(([name]) => view[/** @type {Setting} */ (name)] !== usual[name]);
+  return [view.unit, ...changed.map(([, text]) => text), ...(view.on.length > 1 ? [`${view.on.length} heads`] : [])];
+}
+
+/** @type {(options: readonly string[][], value: string) => string} */
+const labelled = (options, value) => options.find(([name]) => name === value)?.[1] ?? value;
 
 // Which words of a scrolling diagram are visible; an empty string if all are.
 /** @type {(layout: LinksLayout, axes: Axes, scroll: number, height: number) => string} */

@@ -106,6 +106,18 @@ export class Heads {
     this.#stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
   }
 
+  // Switch a head off, or on again.
+  /** @type {(head: number) => void} */
+  turn(head) {
+    this.#stage.send("off", headName(this.#read.reading, head));
+    this.#say(`${mapName(this.#read.reading, head)} is being switched ${this.isOff(head) ? "on" : "off"}.`);
+  }
+
+  /** @type {(head: number) => boolean} */
+  isOff(head) {
+    return !!this.#read.mode?.off.includes(head);
+  }
+
   // Add a head to the compared heads.
   /** @type {(head: number) => void} */
   compare(head) {

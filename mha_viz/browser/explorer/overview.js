@@ -13,7 +13,7 @@ import { RoleSwitch } from "./switch.js";
 /** @import { GridLayout } from "../layouts.js" */
 /** @import { Stores } from "./explorer.js" */
 
-const LABEL = "All heads. Arrow keys move from head to head, Enter opens one, c adds one to the compared heads.";
+const LABEL = "All heads. Arrow keys move from head to head, Enter opens one, c compares it, x switches it off.";
 
 export class Overview {
   #grid = surface(LABEL);
@@ -23,21 +23,22 @@ export class Overview {
   #gridBox = make("div", { class: "grid", part: "grid" }, this.#sheet);
   #count = make("span", { class: "soft" });
   #layout = /** @type {GridLayout | null} */ (null);
+  #moved = ""; // what the bars of changes were drawn from
   #pictured = ""; // the data from which the pictures of the grid were drawn
   #stores;
   #one;
   #preview;
   #roles;
 
-  // `one` is the opened head, beside the grid or below it; `ask` belongs below the grid.
+  // `one` is the opened head, beside the grid or below it; `ask` belongs to the numbers below the grid.
   /** @param {Stores} stores @param {HTMLElement} one @param {HTMLElement} ask */
   constructor(stores, one, ask) {
     this.#stores = stores;
     this.#one = one;
-    this.#preview = new Preview(stores);
+    this.#preview = new Preview(stores, ask);
     this.#roles = new RoleSwitch(stores, () => this.draw());
     const header = make("header", {}, make("h2", {}, "Every head"), this.#count, ...this.#roles.controls);
-    const parts = [header, this.#roles.kinds, this.#gridBox, this.#preview.box, ask];
+    const parts = [header, this.#roles.kinds, this.#gridBox, this.#preview.box];
     this.box = make("section", { class: "overview" }, ...parts);
     this.#listen();
   }
@@ -47,11 +48,11 @@ export class Overview {
     const { reading } = read;
     const { view } = stage;
     const each = isOfLayers(reading) ? "one map per layer" : `${reading.layers} layers × ${reading.heads} heads`;
-    this.#count.textContent = each;
+    this.#count.textContent = read.mode?.moved.some((share) => share) ? "orange: looks elsewhere now" : each;
     const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));
     const walked = heads.cursor === view.head ? [] : [this.#mark(heads.cursor, "cursor")];
     const badges = this.#roles.draw((box, head) => this.#place(box, head));
-    this.#marks.replaceChildren(...badges, ...marks, ...walked, this.#hovered);
+    this.#marks.replaceChildren(...this.#changes(), ...badges, ...marks, ...walked, this.#hovered);
     this.#drawPreview();
   }
 
@@ -91,6 +92,23 @@ export class Overview {
     const box = this.#place(make("i", { class: kind }), head);
     if (kind === "on") box.style.outlineColor = headColour(look, read.reading, head);
     return box;
+  }
+
+  // Dark squares for heads that are off, and below each later one a bar for how far it has moved.
+  #changes() {
+    const { mode } = this.#stores.read;
+    if (!mode) return [];
+    const off = mode.off.map((head) => this.#place(make("b", { class: "dark" }), head));
+    const moved = mode.moved.flatMap((share, head) => {
+      if (share === null) return [];
+      const bar = this.#place(make("b", { class: "moved" }), head);
+      bar.style.setProperty("--share", String(share));
+      return [bar];
+    });
+    const key = JSON.stringify(mode);
+    this.#marks.classList.toggle("shiver", key !== this.#moved); // once
+    this.#moved = key;
+    return [...moved, ...off];
   }
 
   #drawPreview() {
@@ -144,7 +162,9 @@ export class Overview {
       heads.open(heads.cursor);
       event.preventDefault();
     }
-    if (event.key === "c" && !event.ctrlKey && !event.metaKey && !isAlone) heads.compare(heads.cursor);
+    const isPlain = !event.ctrlKey && !event.metaKey && !isAlone;
+    if (event.key === "c" && isPlain) heads.compare(heads.cursor);
+    if (event.key === "x" && isPlain) heads.turn(heads.cursor);
     const step = arrow(event);
     if (!step) return;
     event.preventDefault();

@@ -1,22 +1,34 @@
 // The numbers and roles of the head that is pointed at in the grid, beside the grid.
 import { make } from "../dom.js";
 import { keysOf, mapName, paperMapName } from "../reading.js";
+import { percent } from "../numerals.js";
 import { Chips } from "./chips.js";
 import { drawBar, largest, measured } from "./heads.js";
-/** @import { Metric } from "../reading.js" */
+/** @import { Metric, Reading } from "../reading.js" */
 /** @import { Stores } from "./explorer.js" */
+
+const LEAST = 0.05; // shares below it are not named
+/** @type {Record<string, string>} */
+const PLACES = {
+  "previous token": "on the word before",
+  "next token": "on the next word",
+  "same token": "on the word itself",
+};
 
 export class Preview {
   #name = make("p", { class: "name" });
+  #sum = make("summary");
   #numbers = make("dl");
+  #more = make("details", { class: "more" }, this.#sum, this.#numbers);
   #stores;
   #chips;
 
-  /** @param {Stores} stores */
-  constructor(stores) {
+  /** @param {Stores} stores @param {HTMLElement} ask which heads link two words */
+  constructor(stores, ask) {
     this.#stores = stores;
     this.#chips = new Chips("role_here", stores);
-    this.box = make("div", { class: "preview" }, this.#name, this.#chips.box, this.#numbers);
+    this.#more.append(ask);
+    this.box = make("div", { class: "preview" }, this.#name, this.#chips.box, this.#more);
   }
 
   /** @type {(head: number) => void} */
@@ -29,6 +41,8 @@ export class Preview {
     this.#name.replaceChildren(name, ` (${paperMapName(reading, head)})`, make("span", { class: "soft" }, hint));
     this.#chips.box.hidden = isOpen; // they are already shown beside its name
     this.#chips.draw(head);
+    this.#sum.textContent = summed(reading, head) || "Its numbers";
+    this.#name.hidden = isOpen && heads.hovered === null;
     this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#numberOf(metric, head)));
   }
 
@@ -44,4 +58,15 @@ export class Preview {
     const help = reading.keys && metric.values[head] === null ? "Not defined between two texts." : metric.help;
     return make("div", { title: help }, make("dt", {}, metric.label), line, value);
   }
+}
+
+// The two largest shares of a head in words, empty where a quantity has no shares.
+/** @type {(reading: Reading, head: number) => string} */
+function summed({ metrics }, head) {
+  const shares = metrics.filter(({ unit, values }) => unit === "share" && (values[head] ?? 0) >= LEAST);
+  shares.sort((a, b) => (b.values[head] ?? 0) - (a.values[head] ?? 0));
+  const parts = shares
+    .slice(0, 2)
+    .map(({ label, values }) => `${percent(values[head] ?? 0)} ${PLACES[label] ?? label}`);
+  return parts.length ? `${parts.join(", ")}.` : "";
 }

@@ -1,5 +1,6 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
 import { make } from "../dom.js";
+/** @import { Finding } from "./findings.js" */
 
 /**
  * @typedef {object} Role
@@ -25,6 +26,14 @@ import { make } from "../dom.js";
  * @property {string} tour
  * @property {number} opened
  * @property {boolean} quiet
+ * @property {Finding[]} unusual
+ * @property {Mode | null} off
+ */
+
+/**
+ * Heads that are switched off, and how far every other one has moved, as a share of the largest; null: it cannot have.
+ *
+ * @typedef {{ off: number[], moved: (number | null)[] }} Mode
  */
 
 // {kinds: role → index among the colours, on: the corpora in words, ofHead: head → its roles, the strongest first}.

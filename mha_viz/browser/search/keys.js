@@ -10,6 +10,7 @@ const KEYS = [
   ["Shift Enter", "In the sentence: begin a new line"],
   ["← ↑ → ↓", "In the grid: from head to head. In a drawing: from word to word"],
   ["c", "In the grid: add the head to the compared heads"],
+  ["x", "In the grid: switch the head off, or on again"],
   ["Tab", "From control to control; the first one skips to the page"],
 ];
 

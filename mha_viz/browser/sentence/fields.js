@@ -149,10 +149,9 @@ function modelOf(p, on) {
 }
 
 // What the page shows and what can be done there: the first sentences that a visitor reads.
-/** @type {(p: Parts, intro: string, type: () => void) => void} */
-export function showIntro(p, intro, type) {
-  const words = quietButton({ onclick: type }, "Type your own sentence");
-  p.intro.replaceChildren(`${intro} `, words, ", or click a square.");
+/** @type {(p: Parts, intro: string) => void} */
+export function showIntro(p, intro) {
+  p.intro.textContent = intro;
   p.intro.hidden = !intro;
 }
 

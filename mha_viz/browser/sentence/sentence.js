@@ -68,10 +68,6 @@ const actions = (app) => ({
     showExamples(part, part.list.hidden);
     if (!part.list.hidden) part.list.querySelector("button")?.focus();
   },
-  type: () => {
-    app.part.text.focus();
-    app.part.text.select();
-  },
   close: () => {
     showExamples(app.part, false);
     app.part.examples.focus();
@@ -96,7 +92,7 @@ function drawSentence(app, data) {
   if (isOther("pair")) showPair(part, data.pair !== "");
   if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
   if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => offered(app, example, i)));
-  if (isOther("intro")) showIntro(part, data.intro, actions(app).type);
+  if (isOther("intro")) showIntro(part, data.intro);
   part.all.classList.toggle("plain", data.plain);
   drawLook(app, data);
   if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers its examples

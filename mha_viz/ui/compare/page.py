@@ -18,6 +18,7 @@ from mha_viz.figures.caption import both, steps
 from mha_viz.figures.compare import MOST, As
 from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.view import View
+from mha_viz.heads import NONE
 from mha_viz.models import catalog
 from mha_viz.request import PARTS, Request
 from mha_viz.ui import address, comparison, download_panel, inference, navigation, request, two_stacks
@@ -302,7 +303,11 @@ def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
     if not off:
         with st.container(horizontal=True, vertical_alignment="center"):
             remark("No head is switched off.")
-            st.page_link(navigation.page("switch_off"), label="Choose heads to switch off", query_params=address.now())
+            st.page_link(
+                navigation.page("explore"),
+                label="Choose heads to switch off",
+                query_params={**address.now(), "off": NONE},
+            )
         return [Panel(attention, head)]
     text = attention.text
     st.markdown(f"{inference.listed(off)} switched off ({what.where.how}) in the second panel.")

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mha_viz.analysis.active import active
+from mha_viz.analysis.active import LINKING, active
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import arcs, pointers
+from mha_viz.analysis.unusual import unusual
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
@@ -20,7 +21,6 @@ from mha_viz.ui.caches import lasting
 from mha_viz.ui.explore.gold import block_of_words
 from mha_viz.ui.model_service import model_service
 
-LINKING = ("syntax", "coreference")
 MODELS = 8  # whose roles are cached in words
 HERE, LINK, REST = "active here", "strong link in this sentence", "not triggered here"
 WHY = {
@@ -31,11 +31,12 @@ WHY = {
 }
 
 
-def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, quiet: bool) -> bytes:
+def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, quiet: bool, off: str) -> bytes:
     """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
     corpora that the roles were measured on; ``measured``, whether they were; ``roles``, a list; ``tour``, the step of
     the tour that is open; ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link
-    would give away an answer that the page hides.
+    would give away an answer that the page hides; ``unusual``, what is unusual in this text, in
+    words; ``off``, what the drawing shows of heads that are switched off, as JSON.
 
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
@@ -55,9 +56,21 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, 
     def make() -> bytes:
         roles = _role_badges(attention, findings, gold) if attention.quantity == "weight" else []
         measures = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
-        return json.dumps({**measures, "tour": tour, "opened": opened, "quiet": quiet}).encode()
+        says = _unusual(attention, findings, quiet)
+        rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
+        return json.dumps({**measures, **rest}).encode()
 
-    return model_service().badges(attention, (findings, on, measured, gold, tour, opened, quiet), make)
+    return model_service().badges(attention, (findings, on, measured, gold, tour, opened, quiet, off), make)
+
+
+def _unusual(attention: Attention, findings: Sequence[Finding], quiet: bool) -> list[dict[str, Any]]:
+    """What is unusual in the text; ``quiet``: without links between its words."""
+    every = unusual(attention, findings)
+    return [
+        {"head": one.head.place(attention.heads), "words": one.words, "pin": {"query": one.query, "key": one.key}}
+        for one in every
+        if not (quiet and one.kind == "link")
+    ]
 
 
 def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:

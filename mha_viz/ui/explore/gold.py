@@ -200,10 +200,8 @@ def propose(attention: Attention) -> None:
             remark("The heads of this model have not been measured yet. The Roles page can measure them.")
             return
         st.markdown(
-            "Typed text has no gold annotation, so its correct arcs are not known here. These arcs are suggestions: "
-            "for each relation, the links with more than half of a word’s attention in the head that coincides with "
-            "it most often. Many are wrong. If several heads suggest an arc for a word, the most reliable is drawn. "
-            "Choose a relation to see them all."
+            "For each relation the head that is most often right draws its arcs. Many are wrong. Choose a relation to "
+            "see all of its arcs."
         )
         every = _proposed(attention, best)
         names = list(dict.fromkeys(span.label.split()[0] for span in every))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Protocol
 
 import streamlit as st
 
@@ -30,7 +31,7 @@ from mha_viz.ui.address import Address, Url
 from mha_viz.ui.annotated import Annotated, annotated
 from mha_viz.ui.comparison import Pin
 from mha_viz.ui.components.explorer import explorer
-from mha_viz.ui.download_panel import view_of
+from mha_viz.ui.download_panel import PageChart, view_of
 from mha_viz.ui.explore import averages, case, gold, measuring
 from mha_viz.ui.explore.badges import badges
 from mha_viz.ui.model_service import model_service, ready
@@ -59,27 +60,27 @@ def introduction(what: Url) -> str:
     except MhaVizError:
         model = catalog.default()
     if not model.heads:
-        return "Each square below shows where one attention head looks in your sentence."
-    label = f"{model.label}," if "," in model.label else model.label
-    heads = f"{label} has {model.layers * model.heads} attention heads."
-    return f"{heads} Each square below shows where one head looks in your sentence."
+        return "Each square shows where one attention head looks in your sentence."
+    return f"{model.layers * model.heads} heads: each square shows where one looks in your sentence."
 
 
-def draw(what: Url, attention: Attention) -> None:
-    """Draw a reading, with remarks on what could not be read or followed."""
+class Mode(Protocol):
+    """What a mode of the page adds: ``drawn`` in the drawing, as JSON, what it says above it, and what it shows below.
+    Both return charts to download."""
+
+    @property
+    def drawn(self) -> str: ...
+    def say(self) -> list[PageChart]: ...
+    def show(self) -> list[PageChart]: ...
+
+
+def draw(what: Url, attention: Attention, mode: Mode | None, on_off: Callable[[], None]) -> None:
+    """Draw a reading, with remarks on what could not be read or followed; ``on_off`` switches a head off or on."""
     where = what.where
     begin = opened_first(what, attention)
-    heads = (Head.parse(begin.head) if where.head is None else where.head,)
-    wanted, odd = _existing_heads(attention, (*heads, *(Head(heads[0].layer, h) for h in where.on)))
-    queries, keys = len(attention.queries), len(attention.keys)
-    n = max(queries, keys)
-    odd += [*where.complaints, *(f"token {t}" for t in where.tokens if t >= n)]
-    inference.say_cut(attention, where, what.sentence)
-    inference.say_unknown(attention)
-    if odd:
-        remark(f"Part of this link could not be used ({', '.join(odd)}).")
-    wanted = wanted if heads[0] in wanted else (Head.parse(begin.head),)
+    wanted = _wanted(what, attention, begin)
     entitle(str(wanted[0]), quoted(what.sentence))
+    queries, keys = len(attention.queries), len(attention.keys)
     fits = where.link and where.link[0] < queries and where.link[1] < keys
     link = RankedLink(*where.link, words=where.words) if where.link and fits else None
     is_part = two_stacks.is_part(attention)
@@ -93,19 +94,41 @@ def draw(what: Url, attention: Attention) -> None:
         _ask(attention, where)
     step, opened = address.now().get(tour.PARAMETER, "")[:20], st.session_state.get(search_field.OPENED, 0)
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
+    above, quiet = st.container(), hides_an_answer(what, attention.model)
     explorer(
         model_service().packet(attention, wanted, link, begin),
-        badges(attention, annotation and annotation.sentence, step, opened, hides_an_answer(what, attention.model)),
+        badges(attention, annotation and annotation.sentence, step, opened, quiet, mode.drawn if mode else "null"),
         "explorer",
         on_view=_on_view,
         on_compare=_on_compare,
         on_card=_on_card,
         on_measure=measuring.start,
+        on_off=on_off,
     )
     say_complaint()
+    charts: list[PageChart] = []
+    if mode is not None:
+        with above:
+            charts = mode.say()
+        charts += mode.show()
     _beside_gold(what, attention, annotation, wanted[0])
-    shown = [] if is_part else averages.show_averages(what, attention.model)
-    download_panel.of_reading(attention, wanted, view_of(address.now(), _pin(begin, where), n), shown)
+    charts += [] if is_part else averages.show_averages(what, attention.model)
+    download_panel.of_reading(attention, wanted, view_of(address.now(), _pin(begin, where), max(queries, keys)), charts)
+
+
+def _wanted(what: Url, attention: Attention, begin: OpenHead) -> tuple[Head, ...]:
+    """The heads to open, the first of them the one beside the grid; with remarks on what of the text or of the link
+    cannot be shown."""
+    where = what.where
+    heads = (Head.parse(begin.head) if where.head is None else where.head,)
+    wanted, odd = _existing_heads(attention, (*heads, *(Head(heads[0].layer, h) for h in where.on)))
+    n = max(len(attention.queries), len(attention.keys))
+    odd += [*where.complaints, *(f"token {t}" for t in where.tokens if t >= n)]
+    inference.say_cut(attention, where, what.sentence)
+    inference.say_unknown(attention)
+    if odd:
+        remark(f"Part of this link could not be used ({', '.join(odd)}).")
+    return wanted if heads[0] in wanted else (Head.parse(begin.head),)
 
 
 def link_to_tasks() -> None:

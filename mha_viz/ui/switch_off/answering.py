@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -15,7 +16,6 @@ from mha_viz.attention.answers import Answer, Numbers
 from mha_viz.errors import MhaVizError
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
-from mha_viz.figures.head_map import CONFIG
 from mha_viz.numerals import decimal, percent
 from mha_viz.process.steps import Steps
 from mha_viz.reader import verbs
@@ -23,7 +23,6 @@ from mha_viz.request import COSINE, MASK, Question, Request
 from mha_viz.ui import inference
 from mha_viz.ui.asking import WAITING
 from mha_viz.ui.bound import bound
-from mha_viz.ui.classroom import legible
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.model_service import model_service
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from mha_viz.reader.models import Models
 
 R = TypeVar("R")
+SLID = 5  # words whose probabilities slide
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
@@ -41,12 +41,11 @@ def show_answer(attention: Attention, request: Request, about: str) -> list[Page
     """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
     what the model raises."""
     answer, off = answer_of(request), request.off
-    st.subheader("What the model answers")
     st.markdown(_sentence(answer, off))
+    _slide(answer)
     if not answer.words:
         return []
     draw = partial(charts.word_bars, answer, bool(off))
-    st.plotly_chart(legible(draw(theme())), key="words", theme=None, config=CONFIG, alt=_alt(answer, bool(off)))
     return [
         PageChart("The most probable words", "words", draw, about if off else f"No head is off; {reading(attention)}.")
     ]
@@ -90,15 +89,23 @@ def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:
         return sentence
     followed = plain(answer.question.word)
     stays = f"{without} the answer stays **{then}**" if first == then else f"{without} the answer is **{then}**"
-    return (
-        f"{sentence} {stays}; the probability of **{followed}** goes from {percent(before)} to {percent(after)}. The "
-        f"probabilities of all words diverge by {thousandths(answer.divergence)} thousandths of a nat (KL)."
-    )
+    return f"{sentence} {stays}; the probability of **{followed}** goes from {percent(before)} to {percent(after)}."
 
 
-def _alt(answer: Answer, is_changed: bool) -> str:
-    words = ", ".join(f"{word} {percent(value)}" for word, value in zip(answer.words[:3], answer.before, strict=False))
-    return f"Most probable words: {words}.{' Before and after the heads are off.' if is_changed else ''}"
+def _slide(answer: Answer) -> None:
+    """Bars that slide from before to after the heads are off: the most probable words of both, or how alike two texts
+    are."""
+    words = answer.words or ("how alike",)
+    before, after = np.array([answer.before, answer.after])[:, : len(words)]
+    largest = np.maximum(before, after)
+    order, top = np.argsort(-largest)[:SLID], largest.max() if answer.words else 1.0
+    st.html(f'<ul class="mha-slide">{"".join(_bar(words[i], before[i], after[i], top) for i in order)}</ul>')
+
+
+def _bar(word: str, before: float, after: float, top: float) -> str:
+    change = percent(after) if percent(before) == percent(after) else f"{percent(before)} → {percent(after)}"
+    ends = f"--before:{max(0, before) / top:.4f};--after:{max(0, after) / top:.4f}"
+    return f'<li style="{ends}"><span>{escape(word)}</span><i></i><small>{change}</small></li>'
 
 
 def effect_control(question: Question | None, effect: str) -> str:
@@ -127,10 +134,7 @@ def thousandths(value: float) -> str:
 def explained(question: Question | None, effect: str) -> str:
     """One sentence on what the number of a head means."""
     if effect == "sentence" or question is None:
-        return (
-            "How much the sentence vector, which is the mean of the last layer’s states, changes when this one head is "
-            "off: 1 − cosine, in thousandths."
-        )
+        return "How far the sentence’s vector turns without this head: 1 − cosine, in thousandths."
     if question.kind == COSINE:
         return "How much the cosine of the two texts changes when this one head is off, in thousandths."
     return (

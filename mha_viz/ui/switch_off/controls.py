@@ -10,16 +10,17 @@ import streamlit as st
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import both
-from mha_viz.heads import MOST_IN_LINK, in_link
+from mha_viz.heads import MOST_IN_LINK, NONE, in_link
 from mha_viz.request import METHODS
 from mha_viz.ui import address
 from mha_viz.ui.bound import bound
-from mha_viz.ui.parts import guarded, picked_head
+from mha_viz.ui.parts import guarded, picked_head, sent
 
+BY = {"zero": "nothing", "mean": "its average", "uniform": "even attention"}
 ABOUT = {
-    "zero": "*zero*: the output of a head that is off is zero.",
-    "mean": "*mean*: it is the head’s mean output over the built-in sentences, whatever the text.",
-    "uniform": "*uniform*: it is the output of equal weights on all tokens that the head may see.",
+    "zero": "*nothing*: the output of a head that is off is zero.",
+    "mean": "*its average*: it is the head’s mean output over the built-in sentences, whatever the text.",
+    "uniform": "*even attention*: it is the output of equal weights on all tokens that the head may see.",
 }
 
 
@@ -29,7 +30,7 @@ def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
     key = f"off_{'.'.join(names)}"  # with the URL's value in its key
     _heads(attention, names, key)
     bound(
-        st.segmented_control, "Output of a head that is switched off", "how", how, METHODS, default=METHODS[0],
+        st.segmented_control, "Replace it by", "how", how, METHODS, default=METHODS[0], format_func=BY.__getitem__,
         help=" ".join(ABOUT.values()), required=True, wrap=True,
     )  # fmt: skip
     with st.container(horizontal=True):
@@ -77,7 +78,7 @@ def _go(off: Sequence[Head]) -> None:
     count = len(set(off))
     if count > MOST_IN_LINK:
         raise SettingError(f"{count} heads would be off; a link holds {MOST_IN_LINK}.", "Switch some of them on first.")
-    address.go(off=in_link(off) or None)
+    address.go(off=in_link(off) or NONE)
 
 
 @guarded()
@@ -101,25 +102,35 @@ def _on_random(layers: int, heads: int, some: int) -> None:
 @guarded()
 def on_square() -> None:
     """For a click on a square of the effects: switches its head off, or on again."""
-    _turn("effects")
+    _pick("effects")
 
 
 @guarded()
 def on_point() -> None:
     """For a click on a point of the scatter plot of all heads: switches it off, or on again."""
-    _turn("looks")
+    _pick("looks")
 
 
 @guarded()
 def on_bar() -> None:
     """For a click on a bar of the ranking: switches its head off, or on again."""
-    _turn("ranking")
+    _pick("ranking")
 
 
-def _turn(chart: str) -> None:
+@guarded()
+def on_head() -> None:
+    """For the switch of the open head, and the key x on a square."""
+    _turn(Head.parse(str(sent("explorer", "off"))))
+
+
+def _pick(chart: str) -> None:
     head = picked_head(st.session_state.get(chart))
     if head is not None:
-        _go([*{*_off_now()} ^ {head}])
+        _turn(head)
+
+
+def _turn(head: Head) -> None:
+    _go([*{*_off_now()} ^ {head}])
 
 
 def _off_now() -> tuple[Head, ...]:

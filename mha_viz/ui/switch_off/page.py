@@ -1,8 +1,10 @@
-"""The Switch off page: the effect of each head alone, and of the chosen heads together."""
+"""Switching heads off on Explore: the effect of each head alone, and of the chosen heads together."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -15,72 +17,154 @@ from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import Effects, Together, every_effect, together
 from mha_viz.analysis.metrics import entropy
 from mha_viz.attention import Attention, Head
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.table import Table
+from mha_viz.errors import MhaVizError
 from mha_viz.figures import answers as answer_charts
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
+from mha_viz.heads import NONE
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import Question, Request
-from mha_viz.ui import address, asking, download_panel, inference, navigation, style, two_stacks
+from mha_viz.ui import address, asking, inference, style, two_stacks
 from mha_viz.ui.address import Address, Url
+from mha_viz.ui.bound import bound
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.model_service import model_service
-from mha_viz.ui.parts import complain, guarded, remark, say_complaint, theme
+from mha_viz.ui.parts import complain, guarded, remark, theme
 from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 
-INTRODUCTION = "Click a square to switch that head off; everything after it is recomputed without it."
 CAUTION = (
-    "A pattern of attention shows where a head looks, not whether the model needs it. And a small effect does not mean "
-    "that a head is useless: others may do the same, and this is one sentence and one measure of change."
+    "A small effect does not mean that a head is useless: others may do the same, and this is one sentence and one "
+    "measure of change."
 )
+GUESSED = {"model": "toy", "text": "the dog [MASK] the girl ."}  # a word that a model on every server can guess
+ENDED = dict.fromkeys(("off", "how", "more"))
+OF_ANOTHER_TEXT = dict.fromkeys(("head", "on", "pair", *address.OF_THIS_TEXT))
 
 
-def show_effects(what: Url) -> None:
-    """Show the page for the request in the URL. Pasted CoNLL-U is read as the sentence it contains."""
-    say_complaint()
-    style.apply("switch_off")
-    st.header("Switch heads off")
-    st.markdown(INTRODUCTION, width=900)
-    if two_stacks.refused(what.where, "heads are switched off"):
-        return
-    attention = inference.requested_reading(what.sentence, what.where)
-    if attention is None:
-        return
-    inference.say_cut(attention, what.where, what.sentence)
-    inference.say_unknown(attention)
-    off = _existing(attention, what.where)
-    model = catalog.resolve(attention.model)
-    left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
-    with right:
-        controls(attention, off, what.where.how)
-        question = asking.panel(model, attention, what.where)
-    each = Request(model.name, attention.text.text, attention.text.pair, method=what.where.how, question=question)
-    request = replace(each, off=off)
-    with guarded(complain):
-        with left:
-            effects = _effects(attention, each)
-            on = _map(effects, off, question, what.where)
-        effect = _together(attention, request) if off else None
+def mode(what: Url, attention: Attention) -> Mode | None:
+    """What Explore shows of the heads that are off, beside its drawing of ``attention``; None unless the URL says which
+    ones are, were it none of them. Pasted CoNLL-U is read as the sentence it contains."""
+    if "off" not in what.parameters or two_stacks.refused(what.where, "heads are switched off"):
+        return None
+    whole = inference.requested_reading(what.sentence, what.where)
+    return None if whole is None else Mode(what.where, whole, attention)
+
+
+class Mode:
+    """Switching heads off: what changes in the drawing, what the model answers, and all numbers on request."""
+
+    def __init__(self, where: Address, whole: Attention, shown: Attention) -> None:
+        self.where, self.whole, self.shown = where, whole, shown
+        self.off = _existing(whole, where)
+        self.effects: Effects | None = None  # until they are said
+        self.question = _question(whole, where)
+        each = Request(whole.model, whole.text.text, whole.text.pair, method=where.how, question=self.question)
+        self.each, self.request = each, replace(each, off=self.off)
+
+    @property
+    def drawn(self) -> str:
+        """For the explorer, as JSON: the places of the heads that are ``off``, and how far the attention of every later
+        one has ``moved``, as a share of the largest divergence; None where nothing can have changed."""
+        places, moved = [head.place(self.whole.heads) for head in self.off], np.array([])
+        if self.off and self.shown.quantity == self.whole.quantity:
+            moved = per_head(self.whole, self.shown)
+            moved[: self.off[0].layer + 1] = np.nan
+        largest = np.nanmax(moved, initial=0) or 1
+        shares = [None if np.isnan(one) else round(float(one / largest), 3) for one in moved.ravel()]
+        return json.dumps({"off": places, "moved": shares})
+
+    def say(self) -> list[PageChart]:
+        """Say what the model answers and which head matters most, in words. Returns the chart of the answer."""
+        style.apply("switch_off")
+        drawn: list[PageChart] = []
+        answer, effect = st.columns([3, 2], gap="large")
+        with guarded(complain):
+            if self.question is not None:
+                with answer:
+                    drawn = answering.show_answer(self.whole, self.request, self._about(self.off))
+            with effect if self.question else answer:
+                self.effects = _effects(self.whole, self.each)
+                st.markdown(self._sentence(self.effects))
+            with effect, st.container(horizontal=True):
+                if not self.off:
+                    st.button("All on", key="off_ended", type="tertiary", on_click=address.go, kwargs=ENDED)
+                if self.question is None:
+                    st.button("Let the toy guess a word", key="guess", type="tertiary", on_click=_guess)
+        return drawn
+
+    def _sentence(self, effects: Effects) -> str:
+        """Which heads matter most and least here; or how much those that are off do, beside the one that does most."""
+        on = "sentence" if self.question is None else self.where.effect
+        every, values = effects.ranked(on), effects.on(on)
+        if not self.off:
+            return f"**{both(every[0])}** matters most here, **{both(every[-1])}** least."
+        if len(self.off) > 1:
+            return f"One head alone: **{both(every[0])}** matters most here, **{both(every[-1])}** least."
+        rank, size = every.index(self.off[0]) + 1, values[self.off[0]] / max(values[every[0]], 1e-12)
+        most = f"**{both(every[0])}** matters most here"
+        return f"{most}." if rank == 1 else f"{most} (100), **{both(self.off[0])}** {100 * size:.0f}."
+
+    def show(self) -> list[PageChart]:
+        """Show the effect of every head and everything around it, if asked for. Returns the charts."""
+        if address.in_class() or not bound(
+            st.toggle, "More: every head’s effect, random directions, how many can go", "more", self.where.more,
+            default=False, change=lambda is_on: {"more": "1" if is_on else None},
+        ):  # fmt: skip
+            return []
+        left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
+        with right:
+            controls(self.whole, self.off, self.where.how)
+            if not QUANTITIES[self.where.quantity].of_answer:  # whose question is asked above
+                asking.panel(catalog.resolve(self.whole.model), self.whole, self.where)
+        drawn: list[PageChart] = []
+        if self.effects is None:
+            return drawn
+        with guarded(complain):
+            with left:
+                on = _map(self.effects, self.off, self.question, self.where)
+            drawn = self._numbers(self.effects, on)
+        return drawn
+
+    def _numbers(self, effects: Effects, on: str) -> list[PageChart]:
+        about, alone, effect = self._about(self.off), self._about(()), None
         with st.container(width=900):
-            if effect is None:
-                _most(effects, on, question)
+            if self.off:
+                effect = _together(self.whole, self.request)
+                _summary(effects, effect, self.off, self.question)
             else:
-                _summary(effects, effect, off, question)
-        about, alone = (_about(attention, request.method, heads) for heads in (off, ()))
-        drawn = [_effects_chart(effects, off, question, on, alone)]
-        if question is not None:
-            drawn += answering.show_answer(attention, request, about)
+                _most(effects, on, self.question)
+        drawn = [_effects_chart(effects, self.off, self.question, on, alone)]
         if effect is not None:
-            drawn += _changes(attention, request, effect, about)
-        drawn.append(_looks(attention, each, effects, on, alone))
-        drawn += _removed(attention, each, effects, what.where)
-        drawn += ranked.show_ranking(attention, each, effects, on, alone)
-        download_panel.of_charts(drawn)
+            drawn += _changes(self.whole, self.request, effect, about)
+        drawn.append(_looks(self.whole, self.each, effects, on, alone))
+        drawn += _removed(self.whole, self.each, effects, self.where)
+        return drawn + ranked.show_ranking(self.whole, self.each, effects, on, alone)
+
+    def _about(self, off: tuple[Head, ...]) -> str:
+        """What the charts show, for their captions."""
+        which = f"Without {', '.join(map(both, off))}" if off else "Each head alone is off"
+        return f"{which} ({self.where.how}); {reading(self.whole)}."
+
+
+@guarded()
+def _guess() -> None:
+    address.go(**OF_ANOTHER_TEXT, **GUESSED, off=NONE)
+
+
+def _question(attention: Attention, where: Address) -> Question | None:
+    """The question that the URL asks about the text, or about the model's own answer; None if nothing can be asked."""
+    of = Request(attention.model, attention.text.text, where.pair)
+    for place in (where, replace(where, word="")):
+        with suppress(MhaVizError):
+            return inference.question_about(of, place)
+    return None
 
 
 def _removed(attention: Attention, request: Request, effects: Effects, where: Address) -> list[PageChart]:
@@ -147,12 +231,6 @@ def _effects_chart(
     return PageChart(label, "effects", lambda theme: charts.head_grid(values, unit, off, theme), about)
 
 
-def _about(attention: Attention, method: str, off: tuple[Head, ...]) -> str:
-    """What the charts of this page show, for their captions."""
-    which = f"Without {', '.join(map(both, off))}" if off else "Each head alone is off"
-    return f"{which} ({method}); {reading(attention)}."
-
-
 def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | Literal["ignore"] = "ignore") -> None:
     st.plotly_chart(
         legible(chart), key=key, theme=None, config=CONFIG, alt=alt, on_select=on_select, selection_mode="points"
@@ -204,8 +282,7 @@ def _looks(attention: Attention, request: Request, effects: Effects, on: str, ab
     chart."""
     st.subheader("Do heads that look specialised matter more?")
     st.markdown(
-        "From left to right, how sharply a head attends on this text: 1 − its entropy divided by that of even "
-        "attention. From bottom to top, the effect of switching it off."
+        "To the right: looks at few words (1 − its entropy divided by that of even attention). Upward: matters more."
     )
     looks = 1 - entropy(attention) / np.log(max(2, len(attention.text)))
     values, alt = effects.on(on), "Every head: how sharply it attends, and the effect of switching it off"
@@ -225,7 +302,7 @@ def _thousandths(value: float) -> str:
 
 
 def _changes(attention: Attention, request: Request, effect: Together, about: str) -> list[PageChart]:
-    """Show what changes in tokens and in other heads, with a link to see it on Explore. Returns the charts."""
+    """Show what changes in tokens and in other heads. Returns the charts."""
     without = inference.read(replace(request, question=None))
     left, right = st.columns(2, gap="large")
     with left:
@@ -236,21 +313,16 @@ def _changes(attention: Attention, request: Request, effect: Together, about: st
     drawn = [PageChart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about)]
     with right:
         st.subheader("Which heads attend differently")
-        later, opened = _later_heads(per_head(attention, without), request.off, about)
-    st.page_link(
-        navigation.page("explore"),
-        label=":primary[Open the attention without these heads in Explore →]",
-        query_params={**address.now(), "head": str(opened)},
-    )
+        later = _later_heads(per_head(attention, without), request.off, about)
     return [*drawn, *later]
 
 
-def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: str) -> tuple[list[PageChart], Head]:
-    """How far the attention of later heads has ``moved``, [layer, head]: the chart, and the head that moved most; if
-    there is no later layer, no chart and the first head that is off."""
+def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: str) -> list[PageChart]:
+    """Show how far the attention of later heads has ``moved``, [layer, head]. Returns the chart, none without a later
+    layer."""
     if off[0].layer == len(moved) - 1:
         st.markdown("None: no head comes after the last layer.")
-        return [], off[0]
+        return []
     moved[: off[0].layer + 1] = np.nan  # earlier layers and their own are unaffected
     st.markdown(
         "Jensen–Shannon divergence of each later head’s attention from what it was, in thousandths of a nat; at most "
@@ -261,4 +333,4 @@ def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: s
     drawn = PageChart(
         label, "later-heads", lambda theme: charts.head_grid(moved, "thousandths of a nat", off, theme), about
     )
-    return [drawn], Head(*map(int, np.unravel_index(np.nanargmax(moved), moved.shape)))
+    return [drawn]

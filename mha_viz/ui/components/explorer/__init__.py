@@ -17,6 +17,7 @@ def explorer(
     on_compare: Callable[[], None],
     on_card: Callable[[], None],
     on_measure: Callable[[], None],
+    on_off: Callable[[], None],
 ) -> None:
     """Draw one reading (``figures.packet``), with the roles of its heads (``ui.badges``, JSON).
 
@@ -24,7 +25,7 @@ def explorer(
     differ from their defaults (None: the parameter is removed). ``on_compare`` runs when the user added a head to the
     compared heads: ``compare`` holds its ``model`` and ``head``. ``on_card`` runs when the user asked what a head is
     known for; ``card`` then holds its name. ``on_measure`` runs when the user asked for the roles of a model that was
-    never measured.
+    never measured. ``on_off`` runs when the user switched a head off, or on again; ``off`` then holds its name.
     """
     data = packet + roles + len(roles).to_bytes(4, "little")  # Streamlit sends bytes only as a message of their own
     _mount(
@@ -34,4 +35,5 @@ def explorer(
         on_compare_change=on_compare,
         on_card_change=on_card,
         on_measure_change=on_measure,
+        on_off_change=on_off,
     )

@@ -1,0 +1,210 @@
+"""What is unusual in one reading: up to three findings in plain words, each about one head and one token.
+
+Each kind of finding is a row of :data:`KINDS`: its name, its threshold, and a function that gives candidates. How
+unusual a candidate is, is counted in bits: its share of attention, times the logarithm to base 2 of that share over
+the share that was to be expected. That is the mean of all heads in this text; for a link, also what this head gives
+elsewhere in the text to that key, and at that distance. This is a term of a Kullback–Leibler divergence, so all kinds
+have one scale. A pattern that a head is known for counts half. Nothing is said below :data:`LEAST` bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.active import LINKING, active
+from mha_viz.analysis.distance import entropy
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.patterns import POSITIONS
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.browser.quantities import WEIGHT
+from mha_viz.numerals import decimal
+from mha_viz.text import is_punctuation
+
+MOST = 3  # findings of one text
+MOST_WORDS = 128  # words of the longest text about which anything is said
+LEAST = 0.5  # bits
+ROWS = 3  # the fewest words from which a pattern of a head can be told
+HALF = 0.5  # how much of its surprise is left of what a head is known for
+MASS = 0.5  # the least share for a pattern
+LINK, APART = 0.25, 2  # a link: its least weight, and the least distance of its ends in words
+
+Values = npt.NDArray[np.float64]
+
+
+class Unusual(NamedTuple):
+    """One finding. ``words``: a sentence in parts, every second one quoted from the text. ``query``, ``key``: the
+    pieces that show it, ``key`` None if the whole row does."""
+
+    kind: str
+    head: Head
+    value: float
+    surprise: float
+    words: tuple[str, ...]
+    query: int
+    key: int | None = None
+
+
+class Seen:
+    """A reading by words, with what several kinds need. Weights are [head, query, key], with the heads in the order
+    L0H0, L0H1, …"""
+
+    def __init__(self, attention: Attention, roles: Sequence[Finding]) -> None:
+        self.attention, self.roles, self.every = attention, roles, attention.every_head()
+        read = attention.by_words()
+        self.pieces = [group[0] for group in attention.text.groups]
+        self.words = [token.text for token in read.text.tokens]
+        self.special = np.array(read.text.special, bool)
+        self.marks = np.array([is_punctuation(word) for word in self.words], bool) & ~self.special
+        self.plain = np.flatnonzero(~(self.special | self.marks))
+        self.weights: Weights = read.weights.reshape(len(self.every), *read.weights.shape[2:])
+
+    @cached_property
+    def rows(self) -> Values:
+        """[head, key]: the mean row of a head, over ordinary words."""
+        rows: Values = self.weights[:, self.plain].mean(1, dtype=np.float64)
+        return rows
+
+    def at(self, offset: int) -> Values:
+        """[head]: the mean weight of ordinary words on the word at an offset; zero for fewer than ROWS of them."""
+        cells = self._diagonal(offset)
+        return cells.mean(1, dtype=np.float64) if cells.shape[1] >= ROWS else np.zeros(len(self.every))
+
+    def strongest_at(self, head: int, offset: int) -> int:
+        """The word of a head that gives most to the word at an offset."""
+        return int(self._queries(offset)[np.argmax(self._diagonal(offset)[head])])
+
+    def _diagonal(self, offset: int) -> Weights:
+        queries = self._queries(offset)
+        return self.weights[:, queries, queries + offset]
+
+    def _queries(self, offset: int) -> npt.NDArray[np.intp]:
+        there = self.plain + offset
+        fits = (there >= 0) & (there < len(self.words))
+        queries: npt.NDArray[np.intp] = self.plain[fits][~self.special[there[fits]]]
+        return queries
+
+
+Candidates = Iterator[Unusual]
+
+
+class Kind(NamedTuple):
+    """A kind of finding: its name, the least share for it, and its candidates in a reading."""
+
+    name: str
+    least: float
+    find: Callable[[Seen, str, float], Candidates]
+
+
+def bits(value: float, expected: float) -> float:
+    """How unusual a share is beside the expected one; never below 0."""
+    return max(0.0, value * math.log2(value / max(expected, 1e-6))) if value > 0 else 0.0
+
+
+def _at(offset: int, says: str) -> Callable[[Seen, str, float], Candidates]:
+    """Heads that look at the word at an offset."""
+
+    def find(seen: Seen, kind: str, least: float) -> Candidates:
+        values = seen.at(offset)
+        experts = {f.head for f in seen.roles if f.detail == POSITIONS[offset]}
+        for place in np.flatnonzero(values >= least):
+            head, value = seen.every[place], float(values[place])
+            surprise = bits(value, values.mean()) * (HALF if head in experts else 1)
+            query = seen.pieces[seen.strongest_at(int(place), offset)]
+            yield Unusual(kind, head, value, surprise, (f"{head} {says}.",), query)
+
+    return find
+
+
+def _links(seen: Seen, kind: str, least: float) -> Candidates:
+    """The strongest unexpected link between two ordinary words of each head."""
+    plain, count = seen.plain, len(seen.words)
+    if len(plain) < ROWS:
+        return
+    block = seen.weights[:, plain[:, None], plain].astype(np.float64)  # [head, query, key]
+    apart = np.subtract.outer(plain, plain)
+    usual = np.maximum(block.mean(0), 1 / count)
+    for place, cells in enumerate(block):
+        strong = (cells >= least) & (abs(apart) >= APART)
+        for i, j in zip(*np.nonzero(strong), strict=True):
+            beside = np.delete(cells[:, j], i).mean()  # what other words give to this key
+            diagonal = np.delete(np.diagonal(cells, j - i), min(i, j))
+            expected = max(usual[i, j], beside, diagonal.mean() if diagonal.size else 0.0)
+            value, (query, key) = float(cells[i, j]), (plain[i], plain[j])
+            words = (f"{seen.every[place]} links ", seen.words[query], " to ", seen.words[key], f" ({decimal(value)}).")
+            places = seen.pieces[query], seen.pieces[key]
+            yield Unusual(kind, seen.every[place], value, bits(value, expected), words, *places)
+
+
+def _mark(seen: Seen, kind: str, least: float) -> Candidates:
+    """Heads of which most goes to one punctuation mark."""
+    for key in np.flatnonzero(seen.marks) if len(seen.plain) >= ROWS else ():
+        values = seen.rows[:, key]
+        for place in np.flatnonzero(values >= least):
+            value = float(values[place])
+            words = (f"{seen.every[place]} looks at ", seen.words[key], f" from everywhere ({decimal(value)}).")
+            query = seen.plain[np.argmax(seen.weights[place, seen.plain, key])]
+            places = seen.pieces[query], seen.pieces[key]
+            yield Unusual(kind, seen.every[place], value, bits(value, values.mean()), words, *places)
+
+
+def _even(seen: Seen, kind: str, least: float) -> Candidates:
+    """Heads that look at everything alike: the entropy of their rows, as a share of the largest possible one."""
+    if len(seen.plain) < ROWS:
+        return
+    reading = seen.attention
+    nats = entropy(reading.weights.reshape(len(seen.every), *reading.weights.shape[2:])).mean(-1)
+    values = nats / math.log(len(reading.text))
+    for place in np.flatnonzero(values >= least):
+        value, words = float(values[place]), (f"{seen.every[place]} looks at all words alike.",)
+        yield Unusual(kind, seen.every[place], value, bits(value, values.mean()), words, seen.pieces[seen.plain[0]])
+
+
+def _idle(seen: Seen, kind: str, least: float) -> Candidates:
+    """Heads known for linking words that rest on a special token instead: an even half was to be expected."""
+    shows = dict(zip(seen.roles, active(seen.roles, seen.attention), strict=True))
+    experts = {f.head for f in seen.roles if f.role in LINKING} - {f.head for f, is_shown in shows.items() if is_shown}
+    for head in sorted(experts.intersection(seen.every)) if len(seen.plain) else ():
+        row = np.where(seen.special, seen.rows[seen.every.index(head)], 0)
+        key = int(row.argmax())
+        value = float(row[key])
+        if value >= least:
+            words = (f"Most of {head} rests on ", seen.words[key], ", as when it finds nothing.")
+            query = seen.plain[np.argmax(seen.weights[seen.every.index(head), seen.plain, key])]
+            yield Unusual(kind, head, value, bits(value, 0.5), words, seen.pieces[query], seen.pieces[key])
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType({
+    row.name: row
+    for row in (
+        Kind("back", MASS, _at(-1, "looks one word back")),
+        Kind("ahead", MASS, _at(1, "looks one word ahead")),
+        Kind("itself", MASS, _at(0, "looks at the word itself")),
+        Kind("link", LINK, _links),
+        Kind("mark", MASS, _mark),
+        Kind("even", 0.9, _even),
+        Kind("idle", MASS, _idle),
+    )
+})  # fmt: skip
+
+
+def unusual(attention: Attention, roles: Sequence[Finding] = ()) -> tuple[Unusual, ...]:
+    """The most unusual findings of a reading, at most MOST, of one kind and one head each, the most unusual first; none
+    for other quantities than weights, from one text to another, and for texts of more than MOST_WORDS words. ``roles``:
+    what the model's heads are known for, if anything."""
+    if attention.quantity != WEIGHT or attention.is_cross or len(attention.text.groups) > MOST_WORDS:
+        return ()
+    seen = Seen(attention, [f for f in roles if f.head in attention.every_head()])
+    every = [one for row in KINDS.values() for one in row.find(seen, row.name, row.least)]
+    best: list[Unusual] = []
+    for one in sorted(every, key=lambda one: -one.surprise):
+        is_new = one.kind not in {other.kind for other in best} and one.head not in {other.head for other in best}
+        if one.surprise >= LEAST and is_new:
+            best.append(one)
+    return tuple(best[:MOST])

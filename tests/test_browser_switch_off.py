@@ -1,0 +1,76 @@
+"""What Explore answers: findings that open heads, and heads that are switched off where they are drawn."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser_tab import BrowserTab
+
+
+def test_a_finding_opens_its_head_with_the_word_that_shows_it(visitor: BrowserTab) -> None:
+    page = visitor.explore()
+    findings = page.locator(".findings button")
+    expect(findings.first).to_have_text(re.compile(r"^L3H1 links it to animal \(0\.\d\d\)\.$"))
+    findings.filter(has_text="L0H2").click()
+    visitor.asked(head="L0H2")
+    expect(visitor.title).to_have_text("L0H2 (1-3)")
+    expect(visitor.readout).to_contain_text("attends to")
+    findings.first.click()
+    visitor.asked(pin="q10k2")
+    expect(visitor.readout).to_have_text(re.compile(r"it → animal 0\.\d{3}"))
+    visitor.read("Hello")
+    expect(page.get_by_text("one word back")).to_have_count(0)
+
+
+def test_the_menu_says_what_differs_from_the_usual(visitor: BrowserTab) -> None:
+    page = visitor.visit("/")
+    visitor.drawn()
+    menu = page.locator(".drawing > summary")
+    expect(menu).to_have_text("Drawing: words")
+    expect(page.locator(".controls")).to_be_hidden()
+    menu.click()
+    visitor.press_segment("hidden")
+    visitor.choose("Links", "top")
+    expect(menu).to_have_text("Drawing: words, special tokens hidden, 3 links per word")
+
+
+def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
+    page = visitor.explore(head="L3H1")
+    page.get_by_role("button", name="Switch off", exact=True).click()
+    visitor.asked(off="L3H1")
+    dark, moved = page.locator(".marks .dark"), page.locator(".marks .moved")
+    expect(dark).to_have_count(1)
+    expect(moved).to_have_count(24)  # the heads of the two later layers
+    shares = moved.evaluate_all("all => all.map(one => Number(one.style.getPropertyValue('--share')))")
+    assert max(shares) == 1
+    assert 0 < min(shares) < 0.5
+    expect(page.get_by_text("matters most here")).to_be_visible()
+    visitor.grid.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("x")
+    visitor.asked(off="L3H1.L4H1")
+    expect(dark).to_have_count(2)
+    page.get_by_role("button", name="Switch on").click()
+    visitor.asked(off=None)
+    expect(dark).to_have_count(0)
+
+
+def test_an_old_address_leads_to_the_mode_with_its_parameters_and_the_answer_slides(visitor: BrowserTab) -> None:
+    page = visitor.visit("/switch_off", model="toy", text="the dog [MASK] the girl .", off="L1H1")
+    page.wait_for_url(re.compile(r"\d/\?"))
+    visitor.asked(off="L1H1", more="1")
+    bars = page.locator(".mha-slide li")
+    expect(bars).to_have_count(5)
+    expect(bars.first).to_have_text(re.compile(r"\w+\s*\d+(\.\d)?%( → \d+(\.\d)?%)?"))
+    expect(page.get_by_role("heading", name="Without L1H1 (2-2)")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)  # nothing says that there is no such page
+
+
+def test_a_model_without_an_answer_offers_one_that_has(visitor: BrowserTab) -> None:
+    page = visitor.explore(off="none")
+    page.get_by_role("button", name="Let the toy guess a word").click()
+    visitor.asked(model="toy", off="none")
+    expect(page.locator(".mha-slide li")).to_have_count(5)
+    expect(page.get_by_text("At token 3 the model answers")).to_be_visible()

@@ -1,0 +1,146 @@
+"""What is unusual in a reading: each kind of finding in a text where it must appear, and where it must not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.unusual import KINDS, MOST, Unusual, unusual
+from mha_viz.attention import Attention, Head
+from mha_viz.text import from_names
+from mha_viz.ui.model_service import first_reading
+
+WORDS = ("[CLS]", "the", "dog", "barked", "because", "it", "slept", ".", "[SEP]")
+N, AT = len(WORDS), 2  # AT: the place of the head that differs from the others
+Rows = Callable[[np.ndarray], None]
+
+
+def read(change: Rows | None = None, words: tuple[str, ...] = WORDS, base: str = "diffuse") -> Attention:
+    """Five heads that look alike and nowhere in particular, of which ``change`` alters one."""
+    n = len(words)
+    weights = np.full((1, 5, n, n), 1 / n)
+    if base == "diffuse":  # most of it on [CLS], as many heads of real models
+        weights = np.full((1, 5, n, n), 0.1 / n)
+        weights[..., 0] += 0.9
+    if change:
+        change(weights[0, AT])
+    text = from_names(words)
+    return Attention("tiny", "", text, (weights / weights.sum(-1, keepdims=True)).astype(np.float32))
+
+
+def looks(offset: int) -> Rows:
+    def change(rows: np.ndarray) -> None:
+        for i in range(len(rows)):
+            if 0 <= i + offset < len(rows):
+                rows[i] = 0.01
+                rows[i, i + offset] = 5
+
+    return change
+
+
+def link(rows: np.ndarray) -> None:
+    rows[5, 2] = 9  # it → dog
+
+
+def column(at: int) -> Rows:
+    def change(rows: np.ndarray) -> None:
+        rows[:, at] = 9
+
+    return change
+
+
+def even(rows: np.ndarray) -> None:
+    rows[:] = 1
+
+
+def role(name: str, detail: str = "") -> Finding:
+    return Finding(Head(0, AT), name, detail, 0.9, 0.1, 0.8, 500, 0.8, 0.95)
+
+
+APPEARS: dict[str, tuple[Rows, str, tuple[Finding, ...]]] = {
+    "back": (looks(-1), "L0H2 looks one word back.", ()),
+    "ahead": (looks(1), "L0H2 looks one word ahead.", ()),
+    "itself": (looks(0), "L0H2 looks at the word itself.", ()),
+    "link": (link, "L0H2 links it to dog (0.90).", ()),
+    "mark": (column(7), "L0H2 looks at . from everywhere (0.90).", ()),
+    "even": (even, "L0H2 looks at all words alike.", ()),
+    "idle": (column(0), "Most of L0H2 rests on [CLS], as when it finds nothing.", (role("coreference"),)),
+}
+
+
+def said(found: tuple[Unusual, ...]) -> dict[str, str]:
+    return {one.kind: "".join(one.words) for one in found}
+
+
+def test_every_kind_is_tried() -> None:
+    assert set(APPEARS) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", APPEARS)
+def test_a_head_that_differs_is_named_with_what_it_does(kind: str) -> None:
+    change, words, roles = APPEARS[kind]
+    found = unusual(read(change), roles)
+    assert (found[0].kind, "".join(found[0].words)) == (kind, words)
+    assert found[0].head == Head(0, AT)
+    assert found[0].surprise > 0
+
+
+def test_the_token_that_is_held_shows_it() -> None:
+    (found,) = (one for one in unusual(read(link)) if one.kind == "link")
+    assert (found.query, found.key) == (5, 2)
+    assert found.words[1::2] == ("it", "dog")  # quoted from the text
+    (back,) = (one for one in unusual(read(looks(-1))) if one.kind == "back")
+    assert back.key is None
+    assert WORDS[back.query - 1] not in ("[CLS]", "[SEP]")
+
+
+@pytest.mark.parametrize("base", ["even", "diffuse"])
+def test_nothing_is_said_where_all_heads_are_alike(base: str) -> None:
+    assert unusual(read(base=base)) == ()
+
+
+@pytest.mark.parametrize("kind", ["back", "ahead", "itself", "even", "mark"])
+def test_what_all_heads_do_is_not_unusual(kind: str) -> None:
+    attention = read(APPEARS[kind][0])
+    every = np.repeat(attention.weights[:, AT : AT + 1], 5, axis=1)
+    assert kind not in said(unusual(Attention("tiny", "", attention.text, every)))
+
+
+@pytest.mark.parametrize("words", [("[CLS]", "[SEP]"), ("[CLS]", "Hello", "[SEP]"), ("[CLS]", "It", "rains", "[SEP]")])
+@pytest.mark.parametrize("kind", ["back", "ahead", "itself", "even"])
+def test_a_habit_is_not_told_from_two_words(words: tuple[str, ...], kind: str) -> None:
+    assert unusual(read(APPEARS[kind][0], words)) == ()
+
+
+def test_a_habit_is_not_a_link() -> None:
+    assert "link" not in said(unusual(read(looks(-2))))
+    assert "link" not in said(unusual(read(column(2))))  # every word looks at "dog"
+
+
+def test_a_head_that_is_known_for_nothing_or_does_what_it_is_known_for_is_not_idle() -> None:
+    assert "idle" not in said(unusual(read(column(0))))
+    assert "idle" not in said(unusual(read(link), (role("coreference"),)))
+
+
+def test_what_a_head_is_known_for_surprises_less() -> None:
+    attention = read(looks(-1))
+    (new,), (known,) = unusual(attention), unusual(attention, (role("position", "previous"),))
+    assert known.surprise == pytest.approx(new.surprise / 2)
+
+
+def test_nothing_is_said_of_other_quantities_or_of_long_texts() -> None:
+    attention = read(link)
+    assert unusual(attention)
+    norms = Attention("tiny", "", attention.text, attention.weights, quantity="norm")
+    assert unusual(norms) == ()
+    assert unusual(read(looks(-1), ("[CLS]", *["word"] * 200, "[SEP]"))) == ()
+
+
+def test_the_first_example_has_the_link_that_the_page_opens_with() -> None:
+    found = unusual(first_reading())
+    assert len(found) <= MOST
+    assert len({one.head for one in found}) == len({one.kind for one in found}) == len(found)
+    assert said(found)["link"].startswith("L3H1 links it to animal")

@@ -7,6 +7,7 @@ A mutation's number is its seed: ``python -m benchmarks.hostile 17`` makes and o
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -15,7 +16,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -27,7 +30,7 @@ from mha_viz.models.catalog import Model
 from mha_viz.models.folder import look_at
 
 ALL, QUICK = 100_000, 2_000
-AT_ONCE = 500  # mutations of one process
+AT_ONCE = 1_000  # mutations of one process
 SECONDS, MEGABYTES = 0.5, 100.0  # of the processor; the most for one
 TEXT = "The animal didn't cross the street because it was too tired."
 KINDS = ("model.safetensors", "tokenizer.json", "config.json")
@@ -62,12 +65,16 @@ class Outcome(NamedTuple):
     megabytes: float
 
 
-def main(results: Path, quick: bool = False) -> None:
-    """Run, print, write ``results/hostile.json``. ``quick``: a fiftieth of the mutations."""
-    count = QUICK if quick else ALL
-    outcomes: list[Outcome] = []
-    for first in range(0, count, AT_ONCE):
-        outcomes += in_child(range(first, min(first + AT_ONCE, count)))
+def main(results: Path, quick: bool = False, minutes: float = inf) -> None:
+    """Run, print, write ``results/hostile.json``. ``quick``: a fiftieth of the mutations; those that have not begun
+    after this many minutes are left out."""
+    count, end = QUICK if quick else ALL, time.monotonic() + 60 * minutes
+
+    def part(first: int) -> list[Outcome]:
+        return in_child(range(first, min(first + AT_ONCE, count))) if time.monotonic() < end else []
+
+    with ThreadPoolExecutor(os.cpu_count()) as at_once:
+        outcomes = [one for outcomes_of_part in at_once.map(part, range(0, count, AT_ONCE)) for one in outcomes_of_part]
     rows = []
     for at, kind in enumerate(KINDS):
         ours = [one for one in outcomes if one.seed % len(KINDS) == at]
@@ -80,7 +87,8 @@ def main(results: Path, quick: bool = False) -> None:
             _largest(f"{kind}: longest", "s", SECONDS, [one.seconds for one in ours]),
             _largest(f"{kind}: most memory", "MB", MEGABYTES, [one.megabytes for one in ours]),
         ]
-    write(results, "hostile", "Damaged files of models", "", rows, "one process for 500 mutations")
+    how = f"seeds 0 to {len(outcomes) - 1:,}; one process for {AT_ONCE:,} mutations"
+    write(results, "hostile", "Damaged files of models", "", rows, how)
 
 
 def _largest(what: str, unit: str, most: float, values: list[float]) -> Row:
@@ -103,12 +111,13 @@ def in_child(seeds: range) -> list[Outcome]:
 
 
 def mutate(folder: Path, seed: int) -> None:
-    """Damage one file of a folder that is otherwise that of the toy model."""
+    """Damage one file of a folder that is otherwise that of the toy model; what is missing there is copied."""
     for name in (*KINDS, "tokenizer_config.json"):
-        shutil.copyfile(asset("toy") / name, folder / name)
+        if not (folder / name).exists():
+            shutil.copyfile(asset("toy") / name, folder / name)
     random, name = Random(seed), KINDS[seed % len(KINDS)]
     path = folder / name
-    whole, length = path.read_bytes(), 0
+    whole, length = (asset("toy") / name).read_bytes(), 0
     if name == KINDS[0]:
         length = 8 + int.from_bytes(whole[:8], "little")
     head, rest = (whole[8:length], whole[length:]) if length else (whole, b"")
@@ -219,8 +228,10 @@ def serve(seeds: range, tell: Callable[[Outcome], None]) -> None:
         mutate(Path(folder), 0)
         with suppress(MhaVizError):
             _open(Path(folder))  # imports the libraries
+        Path(folder, KINDS[0]).unlink()
         for seed in seeds:
             tell(_outcome(Path(folder), seed))
+            Path(folder, KINDS[seed % len(KINDS)]).unlink()
 
 
 if __name__ == "__main__":

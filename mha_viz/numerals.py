@@ -18,9 +18,10 @@ def decimal(value: float, digits: int = 2) -> str:
     return MINUS + text if value < 0 and text.strip("0.,") else text
 
 
-def percent(share: float) -> str:
-    """A share of 1, with one decimal and no space: "58.3%"."""
-    return f"{decimal(math.copysign(math.floor(abs(share) * 1000 + 0.5) / 10, share), 1)}%"
+def percent(share: float, digits: int = 1) -> str:
+    """A share of 1, with so many decimals and no space: "58.3%", "58%"."""
+    unit = 10**digits
+    return f"{decimal(math.copysign(math.floor(abs(share) * 100 * unit + 0.5) / unit, share), digits)}%"
 
 
 def done(fraction: float) -> str:

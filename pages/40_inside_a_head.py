@@ -5,5 +5,5 @@ from mha_viz.ui.inside import page as inside
 
 frame.view()
 what = address.url()
-request.ask(what)
+request.ask(what, hint=False)
 inside.show_steps(what)

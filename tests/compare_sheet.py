@@ -83,8 +83,9 @@ class Sheet:
         """Draw the panels, which open with the difference ``opens``; returns how many messages to the server this has
         planned."""
         bytes_ = pack(panels, editable=editable)
-        coded = base64.b64encode(opened(bytes_, opens) if opens else bytes_).decode()
+        coded = base64.b64encode(opened(bytes_, diff=opens) if opens else bytes_).decode()
         planned: int = self.page.evaluate("coded => planning(() => draw(coded))", coded)
+        self.page.evaluate("() => document.querySelectorAll('.drawing').forEach((fold) => (fold.open = true))")
         return planned
 
     def unharmed(self) -> None:

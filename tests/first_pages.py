@@ -15,12 +15,12 @@ FIRST = examples()[0]["text"]
 
 def about_leads_to_explore_and_back(visitor: BrowserTab) -> None:
     page = visitor.visit("/about")
-    expect(page.get_by_role("heading", name="What the pictures show")).to_be_visible()
+    expect(page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_visible()
     page.get_by_role("link", name="Explore").first.click()
     expect(visitor.field).to_have_value(FIRST)
     visitor.drawn()
     page.get_by_role("link", name="About").first.click()
-    expect(page.get_by_role("heading", name="What the pictures show")).to_be_visible()
+    expect(page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_visible()
 
 
 def a_link_restores_everything(visitor: BrowserTab, model: str, encoder: Encoder) -> None:

@@ -94,7 +94,7 @@ def of_words(count: int) -> dict[str, Any]:
     """Four maps of one step with so many words."""
     recording = Recording(
         key=f"{count} words", steps=[0], words=[f"w{'ord' * (i % 3)}{i}" for i in range(count)], names=list("abcd"),
-        maps=np.eye(count)[None, None].repeat(4, 1), relations=["itself"], places=np.arange(count)[None], captions=[""],
+        maps=np.eye(count)[None, None].repeat(4, 1), relations=["itself"], places=np.arange(count)[None], notes=[[""]],
     )  # fmt: skip
     return frames(recording, 0, LIGHT)
 

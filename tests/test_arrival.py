@@ -19,8 +19,7 @@ PAGES = (
     ("roles", "role_map_None"),
     ("inside_a_head", "mha_block"),
     ("why_heads_differ", "lab_guess_identical"),
-    ("questions", "What makes the learning in each head unique?"),
-    ("about", "What the pictures show"),
+    ("about", "What the pictures show, and what they do not"),
 )
 
 

@@ -105,6 +105,19 @@ def segment(text: str) -> Act:
     return lambda page: page.locator(".segments").get_by_text(text, exact=True).first.click()
 
 
+def drawing(act: Act) -> Act:
+    """``act`` once the menu *Drawing* is open."""
+
+    def opened(page: Page) -> None:
+        closed = page.locator("details.drawing:not([open]) > summary")
+        page.locator("details.drawing").first.wait_for()
+        if closed.count():
+            closed.first.click()
+        act(page)
+
+    return opened
+
+
 def types(label: str, text: str) -> Act:
     def act(page: Page) -> None:
         page.get_by_label(label, exact=True).first.fill(text)
@@ -185,14 +198,14 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a word": radio("A word replaced"),
         "the map": radio("Map of all heads"),
         "similar": radio("Most similar heads"),
-        "colours": menu("Colour scale", "logarithmic"),
-        "special tokens": segment("hidden"),
-        "heatmaps": segment("links"),
+        "colours": drawing(menu("Colour scale", "logarithmic")),
+        "special tokens": drawing(segment("shown")),
+        "heatmaps": drawing(segment("links")),
         "a compared head": lambda page: page.locator(".panel button", has_text="Compare").first.click(),
     },
     f"/compare?show=tray&tray={COMPARED}": {
         "a held word": at(".panel canvas:not(.over)", 120, 120),
-        "a difference": subtract,
+        "a difference": drawing(subtract),
         "no difference": button("Close"),
         "a panel moved right": button("Move right: panel 1"),
         "a panel moved left": button("Move left: panel 2"),
@@ -204,16 +217,17 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a head on its page": button("Open in Explore", exact=False),
     },
     "/roles": {
-        "a kind": button("syntax"),
-        "a level": radio("with subtypes"),
-        "a relation": types("Filter relations", "mod"),
+        "a kind": lambda page: page.get_by_role("link", name="syntax", exact=True).click(),
         "a head": finds("L3H1"),
+        "a square": lambda page: page.locator(".mha-map td a").nth(8).click(),
         "a row": lambda page: page.locator(".mha-rows a").first.click(),
     },
     "/roles?model=toy": {
-        "a kind": button("syntax"),
+        "a kind": lambda page: page.get_by_role("link", name="syntax", exact=True).click(),
+    },
+    "/why_heads_differ?experiment=toy": {
         "a step": after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50")),
-        "a training": radio("hidden words alone"),
+        "a training": radio("trained on hidden words alone"),
     },
     "/inside_a_head": {
         "softmax": lambda page: page.get_by_role("button", name="Softmax").first.click(),
@@ -224,11 +238,10 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a sentence": types("Sentence", "Cats sleep."),
     },
     "/why_heads_differ": {
-        "an experiment": radio("3 · Random start"),
-        "a guess": lambda page: page.get_by_text("All heads attend differently", exact=True).click(),
+        "an experiment": radio("Random start"),
+        "numbers": lambda page: page.get_by_text("Numbers", exact=True).click(),
         "a step": slider,
-        "another experiment": radio("6 · Cutting the vector"),
-        "skip": button("Skip: show the run"),
+        "another experiment": radio("Cutting the vector"),
         "another training": radio("chunks"),
     },
     "/?model=toy&off=none&more=1": {
@@ -240,9 +253,9 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "an order": radio("least effect first"),
         "a sentence": types("Sentence", "The cat sleeps ."),
     },
-    "/questions": {
+    "/why_heads_differ?experiment=tasks": {
         "a task": radio("2"),
-        "an answer": lambda page: page.locator("label:has(input[type=radio])").first.click(),
+        "an answer": lambda page: page.locator(".st-key-small_answer button").first.click(),
         "another task": radio("1"),
     },
     "/about": {
@@ -255,8 +268,9 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
 FEW = {  # of each page, what the default run tries
     "/": ("a sentence", "a held word", "special tokens", "a compared head"),
     f"/compare?show=tray&tray={COMPARED}": ("a difference", "a removed panel", "a layer", "a head on its page"),
-    "/roles?model=toy": ("a kind", "a step"),
-    "/questions": ("a task", "an answer"),
+    "/roles?model=toy": ("a kind",),
+    "/why_heads_differ?experiment=toy": ("a step",),
+    "/why_heads_differ?experiment=tasks": ("a task", "an answer"),
 }
 
 

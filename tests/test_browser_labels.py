@@ -41,11 +41,11 @@ def test_words_of_all_maps_stand_beside_their_rows(newcomer: Callable[..., Brows
     visitor.is_altered = True
     visitor.page.add_init_script(f"({NOTE})()")
     for number in range(1, len(small_tasks()) + 1):
-        visitor.visit("/questions", task=str(number))
+        visitor.visit("/why_heads_differ", experiment="tasks", task=str(number))
         stand_beside_their_rows(visitor.page)
     for experiment in EXPERIMENTS:
-        visitor.visit("/why_heads_differ", experiment=experiment, guess="skip")
+        visitor.visit("/why_heads_differ", experiment=experiment)
         stand_beside_their_rows(visitor.page)
     for toy in ("repeater", "toy"):
-        visitor.visit("/roles", model=toy)
+        visitor.visit("/why_heads_differ", experiment=toy)
         stand_beside_their_rows(visitor.page)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
 
 from mha_viz.ui import tour
 from mha_viz.ui.lab.small_tasks import small_tasks
-from tests.browser_tab import FRAMES, BrowserTab
+from tests.browser_tab import FRAMES, PHONE, BrowserTab
 from tests.screenshots import luminance, still
 
 if TYPE_CHECKING:
@@ -51,15 +51,13 @@ FIRST_IS_SEEN = f"(selectors) => ({SEEN})(selectors).slice(0, 1).some(([, , top,
 
 
 def test_the_link_to_small_tasks_leads_to_the_task(visitor: BrowserTab) -> None:
-    """Below the questions, which fill several screens."""
     page = visitor.explore()
     page.get_by_role("link", name="Small tasks").click()
     task = page.get_by_role("heading", name=small_tasks()[0].task)
-    expect(task).to_be_focused()
     expect(task).to_be_in_viewport()
-    page.get_by_role("radio", name="2", exact=True).click()  # who chooses another stays where they are
+    expect(page.locator(".mha-player canvas").first).to_be_in_viewport()
+    page.get_by_role("radio", name="2", exact=True).click()
     expect(page.get_by_role("heading", name=small_tasks()[1].task)).to_be_visible()
-    expect(page.get_by_role("heading", name=small_tasks()[1].task)).not_to_be_focused()
 
 
 def lights(page: Page, place: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -101,7 +99,7 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     tab_to(page, "New here?")
     page.keyboard.press("Enter")
     expect(visitor.title).to_have_text("L0H2 (1-3)")  # on the page that is open
-    expect(page.get_by_text("The open one, layer 0, head 2")).to_be_visible()
+    expect(page.get_by_text("The open one looks at the word before")).to_be_visible()
     step_of_six = page.locator(".st-key-tour")
     for at, step in enumerate(tour.steps(), start=1):
         expect(step_of_six).to_contain_text(f"{at} of 6")
@@ -120,6 +118,15 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     page.get_by_role("button", name="Leave the tour").click()
     expect(step_of_six).to_have_count(0)
     visitor.asked(tour=None, **tour.steps()[4].parameters)
+
+
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 720}], ids=["phone", "projector"])
+def test_what_a_step_points_at_is_on_the_first_screen(newcomer: Callable[..., BrowserTab], viewport: Any) -> None:
+    visitor = newcomer(viewport=viewport, reduced_motion="reduce")
+    for at, step in enumerate(tour.steps(), start=1):
+        path = "/" if step.page == "explore" else f"/{step.page.replace(' ', '_')}"
+        page = visitor.visit(path, **step.parameters, tour=str(at))
+        page.wait_for_function(FIRST_IS_SEEN, arg=tour.POINTS[at - 1])
 
 
 def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab, server: AppServer) -> None:
@@ -197,7 +204,7 @@ def shown_step(page: Page) -> str:
 
 def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab) -> None:
     visitor.is_altered = True
-    page = visitor.visit("/why_heads_differ", experiment="output", guess="skip", step="19")  # maps now change much
+    page = visitor.visit("/why_heads_differ", experiment="output", step="19")  # maps now change much
     expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 19")
     page.wait_for_selector(QUIET)
     page.locator(".mha-player figure").first.evaluate(FRAME_BY_FRAME)
@@ -269,7 +276,7 @@ def test_play_stays_where_it_appears_on_a_slow_line(newcomer: Callable[..., Brow
     slow = {"offline": False, "latency": 150, "downloadThroughput": 800_000, "uploadThroughput": 100_000}
     line.send("Network.emulateNetworkConditions", slow)
     visitor.page.add_init_script(f"({WHERE_PLAY_CAN_BE_CLICKED})()")
-    page = visitor.visit("/why_heads_differ", experiment="count", guess="skip")
+    page = visitor.visit("/why_heads_differ", experiment="count")
     expect(page.locator(".mha-player .play")).to_be_visible()
     page.wait_for_selector(QUIET)
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)

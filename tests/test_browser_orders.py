@@ -6,7 +6,6 @@ two controls follow each other in both orders. What the server does in any order
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
@@ -35,6 +34,9 @@ def _type(label: str, *texts: str) -> Act:
 
 def _press(name: str) -> Act:
     return lambda page, _: page.get_by_role("button", name=name, exact=True).first.click()
+
+
+NUMBERS = ".st-key-numbers details"  # on Roles
 
 
 def _check(name: str) -> Act:
@@ -82,14 +84,7 @@ def _next_head(page: Page, _: int) -> None:
     page.keyboard.press("Enter")
 
 
-@_looks_first
 def _move_slider(page: Page, step: int) -> None:
-    """Another experiment first asks what is expected; its slider comes after that."""
-    _settled(page)
-    skip = page.get_by_role("button", name="Skip")
-    page.get_by_role("slider").or_(skip).first.wait_for()
-    if skip.count():
-        skip.click()
     page.get_by_role("slider").press("ArrowLeft" if step % 3 else "ArrowRight")
 
 
@@ -108,19 +103,11 @@ def _keys(page: Page, _: int) -> None:
 
 
 def _open_task(page: Page, step: int) -> None:
-    """The other one of the first two tasks; a click on the open one closes it."""
-    page.get_by_role("radiogroup").get_by_role("radio", name=str(step % 2 + 1), exact=True).first.click()
+    page.locator(".st-key-small_task button").nth(step % 2).click()
 
 
-@_looks_first
 def _answer(page: Page, step: int) -> None:
-    """A task asks for an answer only when it is open."""
-    _settled(page)
-    heads = page.get_by_role("radio", name=re.compile(r"^L\dH"))
-    if not heads.count():
-        _open_task(page, step)
-        heads.first.wait_for(timeout=LONG)  # a second look would close it again
-    page.locator("label:has(input[type=radio])").nth(step % 4).click()
+    page.locator(".st-key-small_answer button").nth(step % 4).click()
 
 
 def _toggle(label: str) -> Act:
@@ -144,10 +131,23 @@ def _other_model_and_back(page: Page, _: int) -> None:
         _settled(page)
 
 
+def _within(fold: str, act: Act) -> Act:
+    """``act`` on what is folded away, once that is open."""
+
+    def opened(page: Page, step: int) -> None:
+        _settled(page)
+        page.locator(fold).first.wait_for()
+        closed = page.locator(f"{fold}:not([open]) > summary")
+        if closed.count():
+            closed.first.click()
+        act(page, step)
+
+    return opened
+
+
 def _click_the_map(page: Page, step: int) -> None:
     """The first head of layer 0 or 1."""
-    chart = page.locator(".st-key-wide_role_map .js-plotly-plot").locator("visible=true").first
-    chart.click(position={"x": 55, "y": (50, 90)[step % 2]})
+    page.locator(".mha-map td a").nth((0, 12)[step % 2]).click()
 
 
 def _click_a_square(page: Page, step: int) -> None:
@@ -222,21 +222,23 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "similar": _check("Most similar heads"),
             "word": _check("A word replaced"),
             "map": _check("Map of all heads"),
-            "colours": _choose("Colour scale", "logarithmic", "0 to 1"),
-            "difference": _subtract,
-            "tokens": _segment("pieces", "words"),
-            "special tokens": _segment("hidden", "shown"),
+            "colours": _within("details.drawing", _choose("Colour scale", "logarithmic", "0 to 1")),
+            "difference": _within("details.drawing", _subtract),
+            "tokens": _within("details.drawing", _segment("pieces", "words")),
+            "special tokens": _within("details.drawing", _segment("hidden", "shown")),
             "compare": lambda page, _: page.locator(".panel button", has_text="Compare").first.click(),
             "take away": _unfold("Download figure and numbers"),
         },
     ),
     "/roles": (
-        ".st-key-wide_role_map .js-plotly-plot",
+        ".mha-map",
         {
-            "kind": lambda page, _: page.get_by_role("button", name="syntax", exact=True).click(),
+            "kind": lambda page, _: page.get_by_role("link", name="syntax", exact=True).click(),
             "find": lambda page, step: open_by_search(page, ("L2H0", "L3H1")[step % 2]),
-            "relation": _type("Filter relations", "mod", "obj"),
-            "level": lambda page, step: _check(("with subtypes", "all together")[step % 2])(page, step),
+            "relation": _within(NUMBERS, _type("Filter relations", "mod", "obj")),
+            "level": _within(
+                NUMBERS, lambda page, step: _check(("with subtypes", "all together")[step % 2])(page, step)
+            ),
             "corpus": _own_file_and_back,
             "model": _other_model_and_back,
             "cell": _click_the_map,
@@ -255,11 +257,12 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         },
     ),
     "/why_heads_differ": (
-        ".st-key-lab_settings",
+        ".mha-player .play",
         {
-            "alike": _check("1 · All alike"),
-            "random": _check("3 · Random start"),
-            "cut": _check("6 · Cutting the vector"),
+            "numbers": _toggle("Numbers"),
+            "alike": _check("All alike"),
+            "random": _check("Random start"),
+            "cut": _check("Cutting the vector"),
             "seed": _type("Seed", "1", "0"),
             "steps": _type("Steps", "200", "300"),
             "step": _move_slider,
@@ -279,14 +282,14 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "ranking": _unfold("All heads, ranked"),
         },
     ),
-    "/questions": (
-        ".st-key-question_0",
+    "/why_heads_differ?experiment=tasks": (
+        ".st-key-small_answer",
         {
             "task": _open_task,
             "answer": _answer,
             "search": _search_and_leave,
             "keys": _keys,
-            "experiment": _there_and_back("→ "),
+            "experiment": _there_and_back("in Explore"),
         },
     ),
     "/about": (

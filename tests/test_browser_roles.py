@@ -15,21 +15,11 @@ from mha_viz.ui.head_grid import TAP
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab, open_by_search
 
 LONG = 300_000  # milliseconds: another process imports torch and measures
-MAP = ".st-key-wide_role_map"
-# From now on, the greatest number of maps of roles that are visible at a time.
-COUNT_MAPS = """() => {
-    window.most = 0;
-    const look = () => {
-        const maps = [...document.querySelectorAll(".st-key-wide_role_map .js-plotly-plot")];
-        window.most = Math.max(window.most, maps.filter((map) => map.getClientRects().length).length);
-        requestAnimationFrame(look);
-    };
-    look();
-}"""
+MAP = ".mha-map"
 
 
 def card(page: Page) -> Locator:
-    return page.get_by_role("heading", name="L3H1 (4-2) in full")
+    return page.get_by_role("heading", name="L3H1 (4-2)", exact=True)
 
 
 # ---- The Roles page -------------------------------------------------------------------------------------
@@ -43,47 +33,54 @@ def test_the_map_opens_cards_in_place_and_what_is_looked_for_is_in_the_address(v
 
 def the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor: BrowserTab) -> None:
     page = visitor.page
-    chart = page.locator(f"{MAP} .js-plotly-plot")
-    label = chart.locator("text", has_text="prev").first
-    expect(label).to_be_visible()
-    a_word_under_the_pointer_is_explained(page, label)
-    page.evaluate(COUNT_MAPS)
-    label.click(force=True)
-    expect(page.get_by_role("heading", name="L0H2 (1-3)", exact=True)).to_be_visible()
+    square = page.get_by_role("link", name="L0H2 (1-3): token → the one before")
+    square.click()
+    opened = page.get_by_role("heading", name="L0H2 (1-3)", exact=True)
+    expect(opened).to_be_focused()
     visitor.asked(head="L0H2")
-    expect(chart).to_have_count(1)
+    expect(square).to_have_attribute("aria-current", "true")
     page.go_back()
     visitor.asked(head=None)
-    expect(page.get_by_role("heading", name="L0H2 (1-3)", exact=True)).to_have_count(0)
-    expect(chart).to_have_count(1)
-    assert page.evaluate("window.most") == 1, "the map before never stands beside the new one"
+    expect(opened).to_have_count(0)
     page.go_forward()
     page.get_by_role("link", name="Open in Explore").click()
     expect(page.locator(".explorer h2 code")).to_have_text("L0H2 (1-3)")
     expect(page.locator(".one .chip").first).to_contain_text("previous token")
     page.go_back()
-    expect(chart).to_be_visible()
+    expect(opened).to_be_visible()
+    arrow_keys_go_from_square_to_square_and_enter_opens_one(visitor)
+    page.go_back()
     page.go_back()
     visitor.asked(head=None)
-    expect(page.get_by_role("heading", name="L0H2 (1-3)", exact=True)).to_have_count(0)
+    assert not [url for url in visitor.requests if "lotly" in url], "no chart of Plotly's is on the page"
 
 
-def a_word_under_the_pointer_is_explained(page: Page, label: Locator) -> None:
-    box = label.bounding_box()
-    assert box
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    expect(page.locator(".hoverlayer")).to_contain_text("of its attention goes to the token before")
+def arrow_keys_go_from_square_to_square_and_enter_opens_one(visitor: BrowserTab) -> None:
+    page = visitor.page
+    stops = page.locator(f"{MAP} td a[tabindex='0']")
+    expect(stops).to_have_count(1)
+    stops.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowUp", "ArrowDown"):
+        page.keyboard.press(key)
+    square = page.get_by_role("link", name="L3H1 (4-2): pronoun → what it refers to, right in 66%")
+    expect(square).to_be_focused()
+    expect(stops).to_have_count(1)
+    assert "right in 66%" in square.evaluate("square => getComputedStyle(square, '::after').content")
+    page.keyboard.press("Enter")
+    visitor.asked(head="L3H1")
+    expect(card(page)).to_be_focused()
 
 
 def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     page = visitor.page
-    what_is_typed_survives_a_click_that_follows_at_once(visitor)
-    a_cell_of_the_filtered_map_opens_the_head(visitor)
-    page.go_back()
-    visitor.asked(head=None, kinds="syntax")
+    page.get_by_text("Numbers", exact=True).click()
+    page.get_by_role("textbox", name="Filter relations").fill("mod")
+    page.get_by_role("link", name="syntax", exact=True).click()  # what is typed survives a click that follows at once
+    visitor.asked(relation="mod", kinds="syntax")
+    expect(page.get_by_role("link", name="L0H2 (1-3): no role")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
     page = visitor.visit("/roles", kinds="position", relation="mod")
     a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor)
-    expect(page.locator(f"{MAP} text", has_text="broad")).to_have_count(0)
     open_by_search(page, "L3H1")
     visitor.asked(head="L3H1", kinds="position", relation="mod")
     page.reload()
@@ -92,31 +89,15 @@ def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     a_click_after_a_link_works(visitor)
 
 
-def what_is_typed_survives_a_click_that_follows_at_once(visitor: BrowserTab) -> None:
-    page = visitor.page
-    page.get_by_role("textbox", name="Filter relations").fill("mod")
-    page.get_by_role("button", name="syntax").click()
-    visitor.asked(relation="mod", kinds="syntax")
-    expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
-
-
-def a_cell_of_the_filtered_map_opens_the_head(visitor: BrowserTab) -> None:
-    chart = visitor.page.locator(f"{MAP} .js-plotly-plot")
-    expect(chart.locator("text", has_text="prev")).to_have_count(0)
-    chart.locator("text", has_text="obj").first.click(force=True)
-    expect(visitor.page.get_by_role("link", name="Open in Explore")).to_be_visible()
-    assert visitor.address["kinds"] == "syntax"
-
-
 def a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor: BrowserTab) -> None:
     page = visitor.page
     expect(page.locator(".st-key-pages [aria-current=page]")).to_have_text("Roles")  # the script of the page runs
     page.evaluate("window.loaded = 1")
-    link = page.locator(".mha-rows a").first
+    link = page.locator("table.mha-rows a").last
     name = link.inner_text()
     link.focus()
     page.keyboard.press("Enter")
-    opened = page.get_by_role("heading", name=f"{name} in full")
+    opened = page.get_by_role("heading", name=name, exact=True)
     expect(opened).to_be_focused()
     expect(opened).to_be_in_viewport()
     visitor.asked(head=name.split()[0])
@@ -128,14 +109,14 @@ def a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor: Bro
 
 def a_click_after_a_link_works(visitor: BrowserTab) -> None:
     page, before = visitor.page, visitor.address
-    expect(page.locator(f"{MAP} .js-plotly-plot")).to_be_visible()
+    expect(page.locator(MAP)).to_be_visible()
     page.get_by_role("radio", name="built-in sentences").click()
     visitor.asked(corpus="grammar")
     expect(page.get_by_text(re.compile("ha(s|ve) not been measured yet|Measured on the built-in"))).to_be_visible()
     assert visitor.address == {**before, "corpus": "grammar"}
     page.go_back()
     visitor.asked(corpus=None, **before)
-    expect(page.locator(f"{MAP} .js-plotly-plot")).to_be_visible()
+    expect(page.locator(MAP)).to_be_visible()
 
 
 def test_a_file_of_ones_own_is_measured_with_progress(visitor: BrowserTab, tmp_path: Path) -> None:
@@ -221,20 +202,17 @@ def gold_is_laid_over_a_head(visitor: BrowserTab) -> None:
 def test_a_phone_shows_every_head_at_once_and_turns_from_dark_to_light(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(viewport=PHONE, color_scheme="dark")
     page = visitor.visit("/roles")
-    every_head_is_on_the_first_screen(page.locator(MAP))
-    squares_keep_their_words(page)
+    every_square_can_be_hit_on_the_first_screen(page)
     open_by_search(page, "L3H1")
     expect(card(page)).to_be_visible()
     visitor.scrolls_only_down()
-    charts_and_page_turn_light(visitor)
-    visitor.scrolls_only_down()
-    a_narrower_window_scrolls_the_map(visitor, page.locator(MAP))
-    visitor.resize(PHONE)
     visitor.visit("/switch_off")
     effects = page.locator(".st-key-wide_effects")
     expect(effects.locator(".js-plotly-plot")).to_be_visible()
     effects.evaluate("map => map.scrollIntoView()")  # below the drawing of the heads
     every_head_is_on_the_first_screen(effects)
+    charts_and_page_turn_light(visitor)
+    visitor.scrolls_only_down()
     a_narrower_window_scrolls_the_map(visitor, effects)
 
 
@@ -246,10 +224,14 @@ def every_head_is_on_the_first_screen(box: Locator) -> None:
     expect(box).not_to_have_attribute("data-more", "")
 
 
-def squares_keep_their_words(page: Page) -> None:
-    words = page.locator(f"{MAP} .textpoint text")
-    expect(words.filter(has_text="+1").first).to_be_visible()
-    expect(words.filter(has_text="prev").first).to_have_css("font-size", "9px")
+def every_square_can_be_hit_on_the_first_screen(page: Page) -> None:
+    squares = page.locator(f"{MAP} td a")
+    expect(squares).to_have_count(72)
+    for box in (squares.first.bounding_box(), squares.last.bounding_box()):
+        assert box
+        assert min(box["width"], box["height"]) >= TAP
+        assert box["x"] + box["width"] <= PHONE["width"]
+        assert box["y"] + box["height"] <= PHONE["height"]
 
 
 def charts_and_page_turn_light(visitor: BrowserTab) -> None:

@@ -35,7 +35,7 @@ def test_a_search_is_walked_by_keyboard(visitor: BrowserTab) -> None:
     escape_closes_one_thing_at_a_time(visitor)
     no_key_is_taken_from_somebody_who_types(visitor)
     answers_are_walked_and_open_their_head(visitor)
-    page.goto(f"{visitor.url}/questions")
+    page.goto(f"{visitor.url}/about")
     an_answer_in_another_tab_is_the_same(visitor)
 
 

@@ -61,7 +61,10 @@ def _a_link_holds_the_text_and_the_head(visitor: BrowserTab) -> None:
 
 def _the_note_on_a_copied_link_moves_nothing_and_can_be_closed(visitor: BrowserTab) -> None:
     page = visitor.page
-    heading, note = page.get_by_role("heading", name="What the pictures show"), page.locator(".mha-share [role=status]")
+    heading, note = (
+        page.get_by_role("heading", name="What the pictures show, and what they do not"),
+        page.locator(".mha-share [role=status]"),
+    )
     expect(heading).to_be_visible()
     expect(page.locator(".mha-sentence")).to_have_count(0)  # nothing of the page before is left
     for close in (lambda: page.keyboard.press("Escape"), lambda: heading.click()):

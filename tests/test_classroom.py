@@ -139,7 +139,7 @@ def test_a_view_has_no_parameters_of_other_pages_and_none_complains(name: str) -
         there = PageSession({**parameters, "class": "1", "lesson": lesson.write(views) or ""}, str(page_files()[name]))
         assert "Part of this link could not be used" not in there.said
     page_of = {"show": "compare", "kinds": "roles", "divide": "inside_a_head", "experiment": "why_heads_differ"}
-    for parameter, page in {**page_of, "task": "questions"}.items():
+    for parameter, page in {**page_of, "task": "why_heads_differ"}.items():
         assert (parameter in views[0].parameters) == (page == name)
 
 
@@ -195,18 +195,17 @@ def test_a_lesson_that_cannot_be_read_is_said() -> None:
 
 
 def test_answers_are_hidden_until_asked() -> None:
-    guess = {"experiment": "random", "guess": "skip"}
-    assert "Show the answer" in expanders(PageSession({"class": "1", **guess}, "pages/50_why_heads_differ.py"))
-    assert "Show the answer" not in expanders(PageSession(guess, "pages/50_why_heads_differ.py"))
-    task = PageSession({"class": "1", "task": "1", "answer": "L3H1"}, "pages/80_questions.py")
-    assert expanders(task).count("Show the answer") >= 2
+    assert "Show the answer" in expanders(PageSession({"class": "1"}, "pages/50_why_heads_differ.py"))
+    url = {"class": "1", "experiment": "tasks", "task": "1", "answer": "L3H1"}
+    task = PageSession(url, "pages/50_why_heads_differ.py")
+    assert expanders(task).count("Show the answer") == 1
     answer = [box for box in task.at.expander if box.label == "Show the answer"][-1]
     assert "Mean weight on the word before" in answer.markdown[0].value
 
 
 def test_charts_have_larger_letters_in_a_class() -> None:
     usual, there = (
-        json.loads(PageSession(url, "pages/30_roles.py").at.get("plotly_chart")[0].proto.spec)["layout"]
+        json.loads(PageSession(url, "pages/55_roles.py").at.get("plotly_chart")[0].proto.spec)["layout"]
         for url in ({}, {"class": "1"})
     )
     for name in ("width", "height"):

@@ -183,7 +183,7 @@ def the_scale_is_shared_whatever_its_top(sheet: Callable[..., Sheet]) -> None:
 def no_panel_and_one_panel_say_what_to_do(sheet: Callable[..., Sheet]) -> None:
     none = sheet([])
     expect(none.page.locator(".hint")).to_contain_text("No heads chosen yet")
-    assert none.page.locator(".controls").is_hidden()
+    assert none.page.locator(".drawing").is_hidden()
     one = sheet(three()[:1], editable=True)
     expect(one.page.locator(".hint")).to_contain_text("Add a second head")
     expect(one.page.locator(".hint")).to_contain_text("duplicate")

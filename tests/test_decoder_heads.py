@@ -31,7 +31,6 @@ from mha_viz.study.effects import Case, answer
 from mha_viz.training import repeater as training
 from mha_viz.training import toy_maps
 from mha_viz.ui.download_panel import Offer
-from mha_viz.ui.roles import repeated
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
 
@@ -182,7 +181,7 @@ def test_the_recorded_history_is_that_of_the_snapshots() -> None:
 def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
     maps = toy_maps.shipped("repeater")
     assert tuple(maps.steps) == snapshots.steps(asset("repeater"))
-    words = repeated.EXAMPLE.split()
+    words = ["dog", "river", "anna", "green", "tower", "king", "dog", "river", "anna", "green", "tower"]
     assert maps.words == tuple(words)
     attention = load(f"repeater@{step}").encode_words(words).by_words().content()
     np.testing.assert_allclose(maps.maps[maps.steps.tolist().index(step)], attention.weights, atol=1e-3)
@@ -191,41 +190,38 @@ def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
 @pytest.mark.app
 @pytest.mark.usefixtures("no_hub")
 def test_the_training_is_played_from_its_beginning(repeater: Encoder) -> None:
-    page = PageSession({"model": "repeater"}, "pages/30_roles.py")
+    page = PageSession({"experiment": "repeater"}, "pages/50_why_heads_differ.py")
     content = json.loads(page._drawn()["mha_player"].json)
     assert content["steps"][content["at"]] == 0
     before, after = (mark["places"] for mark in content["marks"])
-    words = repeated.EXAMPLE.split()
+    words = toy_maps.shipped("repeater").words
     assert [word - 1 for word in range(1, 11)] == before[1:]
     assert {words[word - 6 + 1] for word in range(6, 11)} == {words[place] for place in after if place >= 0}
-    assert content["captions"][-1] == "Best heads: previous token L0H0 0.86, induction L1H1 0.93."
+    assert [mark["notes"][-1] for mark in content["marks"]] == ["L0H0 0.86", "L1H1 0.93"]
+    links = {link.proto.label: link.proto.query_string for link in page.at.get("page_link")}
+    assert "off=L0H0.L0H3" in links[":primary[Without L0H0 and L0H3]"]
 
 
 @pytest.mark.app
 @pytest.mark.usefixtures("no_hub")
 def test_the_roles_page_measures_without_a_corpus_and_gives_its_charts(repeater: Encoder, offered: list[Offer]) -> None:
-    page = PageSession({"model": "repeater"}, "pages/30_roles.py")
+    page = PageSession({"model": "repeater"}, "pages/55_roles.py")
     assert "On repeated random tokens" in page.said
     measured = decoder_heads(repeater)
     for role in measured.roles():
         assert f"**{both(role.head)}** {decimal(role.score)}" in page.said
     drawn = [chart.proto.id for chart in page.at.get("plotly_chart")]
     assert any(one.endswith("-repeats") for one in drawn)
-    assert any(one.endswith("-repeats_induction") for one in drawn)
-    page.send("mha_player", "step", 300)
     page.at.segmented_control(key="repeats_measure").set_value("previous").run()
     page.check()
-    assert page.url["snapshot"] == "300"
-    assert [offer.file for offer in offered] == ["repeats-previous", "training-previous", "training-induction"]
-    weights, over_training = (offer.make(Size()) for offer in offered[:2])
-    assert "step 300 is marked" in over_training.caption
-    for figure in (weights, over_training):
-        assert figure.to_bytes(".pdf").startswith(b"%PDF")
+    assert [offer.file for offer in offered] == ["repeats-previous"]
+    weights = offered[0].make(Size())
+    assert weights.to_bytes(".pdf").startswith(b"%PDF")
     header, *lines = weights.to_bytes(".csv").decode().splitlines()
     column = header.split(",").index("previous")
     given = [float(line.split(",")[column]) for line in lines]
     assert given == pytest.approx(measured.trained[2].ravel().tolist(), abs=1e-6)
-    assert "On repeated random tokens" not in PageSession({"model": "toy"}, "pages/30_roles.py").said
+    assert "On repeated random tokens" not in PageSession({"model": "toy"}, "pages/55_roles.py").said
 
 
 @pytest.mark.app

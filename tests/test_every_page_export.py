@@ -77,7 +77,7 @@ def test_roles_gives_its_map_its_tables_and_the_card_of_a_head(
     offered: list[Offer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_few(monkeypatch)
-    PageSession({"head": "L3H1"}, "pages/30_roles.py")
+    PageSession({"head": "L3H1"}, "pages/55_roles.py")
     assert [offer.file for offer in offered] == ["roles", "offsets-L3H1", "delimiters-L3H1", "relations", "coreference"]
     for offer in offered:
         is_whole(offer, ".pdf", ".csv", ".json")
@@ -85,15 +85,17 @@ def test_roles_gives_its_map_its_tables_and_the_card_of_a_head(
     assert table[0].startswith("relation,in words,best head,direction,score,low,high")
 
 
-def test_roles_of_the_toy_model_gives_how_it_learned(offered: list[Offer]) -> None:
-    PageSession({"model": "toy"}, "pages/30_roles.py")
-    assert len([offer for offer in offered if offer.file.startswith("training-")]) == 3
-    is_whole(next(offer for offer in offered if offer.file == "training-verb_subject"), ".svg", ".csv")
+@pytest.mark.parametrize(("toy", "count"), [("toy", 3), ("repeater", 2)])
+def test_the_training_of_a_toy_gives_its_scores(offered: list[Offer], toy: str, count: int) -> None:
+    PageSession({"experiment": toy, "snapshot": "300"}, "pages/50_why_heads_differ.py")
+    assert len([offer for offer in offered if offer.file.startswith("training-")]) == count
+    assert "step 300 is marked" in offered[0].make(Size()).caption
+    is_whole(offered[-1], ".svg", ".csv")
 
 
 @pytest.mark.parametrize("experiment", lanes.some(["random", "count", "removal"], "count", "removal"))
 def test_the_lab_gives_the_heads_at_a_step_and_every_curve(offered: list[Offer], experiment: str) -> None:
-    PageSession({"experiment": experiment, "guess": "skip"}, "pages/50_why_heads_differ.py")
+    PageSession({"experiment": experiment}, "pages/50_why_heads_differ.py")
     assert offered[0].file == "heads-step-0"
     assert {"lab-loss", "lab-right", "lab-norms"} <= {offer.file for offer in offered}
     if experiment == "removal":
@@ -103,7 +105,7 @@ def test_the_lab_gives_the_heads_at_a_step_and_every_curve(offered: list[Offer],
 
 
 def test_the_lab_gives_what_its_player_shows(offered: list[Offer]) -> None:
-    PageSession({"experiment": "output", "guess": "skip", "step": "300"}, "pages/50_why_heads_differ.py")
+    PageSession({"experiment": "output", "step": "300"}, "pages/50_why_heads_differ.py")
     names = [offer.file for offer in offered]
     assert names[-4:] == ["lab-gradients", "lab-alike-weights", "lab-alike-attention", "lab-alike-gradients"]
     run = lab.stored("output").runs[0]

@@ -34,7 +34,7 @@ def test_a_file_waits_for_the_one_who_asked_while_another_visitor_turns_pages(se
         async with WebSession(server.url, "explore", head="L3H1") as one, WebSession(server.url, "about") as other:
             await one.set("download_panel", True)
             address = await one.file_url("take.svg")
-            for page in ("questions", "compare", "about"):
+            for page in ("inside_a_head", "compare", "about"):
                 await other.go(page)
             return await one.http(address)
 
@@ -111,12 +111,12 @@ def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
     """The queue still has the work: another visitor from the same address joins it."""
 
     async def watch() -> str:
-        async with WebSession(server.url, "why_heads_differ", experiment=COUNT) as one:
+        async with WebSession(server.url, "why_heads_differ", experiment=COUNT, numbers="1") as one:
             await one.set(f"lab_{COUNT}_steps", EXPERIMENTS[COUNT].most_steps)
             await one.press("lab_run")
             async with WebSession(server.url, "about") as other:
                 await other.send(CLEAR)
-                await other.go("questions")
+                await other.go("about")
             async with WebSession(server.url, "why_heads_differ") as third:
                 await third.visit(one.query_string)
                 page_text = "\n".join(third.texts)

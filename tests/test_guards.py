@@ -53,7 +53,7 @@ def test_a_page_that_fails_keeps_the_navigation(
 ) -> None:
     monkeypatch.setattr(roles, "_choices", fails)
     with pytest.raises(AssertionError, match=UNFORESEEN):
-        PageSession(page="pages/30_roles.py")
+        PageSession(page="pages/55_roles.py")
     assert logged(caplog) == ["nobody foresaw this"]
 
 
@@ -94,7 +94,10 @@ UNREADABLE = {
 
 @pytest.mark.usefixtures("served")
 def test_a_message_that_streamlit_cannot_read_leaves_the_page() -> None:
-    lab, roles_page = PageSession(page="pages/50_why_heads_differ.py"), PageSession(page="pages/30_roles.py")
+    lab, roles_page = (
+        PageSession({"numbers": "1"}, "pages/50_why_heads_differ.py"),
+        PageSession(page="pages/55_roles.py"),
+    )
     for case, (kind, field, value) in UNREADABLE.items():
         page = lab if kind == "number_input" else roles_page
         name = page.at.get(kind)[0].proto.id

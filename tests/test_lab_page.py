@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import Busy, Cancelled, SettingError
+from mha_viz.numerals import percent
 from mha_viz.text import clean
 from mha_viz.training import estimate, lab
 from mha_viz.training.lab import (
@@ -54,17 +55,8 @@ def asked(**url: Any) -> PageSession:
 
 
 def visit(**url: Any) -> PageSession:
-    """A visit by somebody who wants to see the result at once."""
-    return asked(**{"guess": "skip", **url})
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_play_is_offered_where_it_shows_what_is_to_be_looked_at(experiment: str) -> None:
-    text = visit(experiment=experiment).said
-    assert "**What to look at:**" in text
-    assert ("Press *Play*." in text) == (experiment not in (COUNT, CUT, REMOVAL))
-    if experiment == REMOVAL:
-        assert "In the chart of heads removed, the blue curve stays up" in text
+    """A visit by somebody who wants to see all numbers."""
+    return asked(**{"numbers": "1", **url})
 
 
 def playing(page: PageSession) -> dict[str, Any]:
@@ -123,12 +115,12 @@ def test_every_experiment_shows_its_stored_run_at_once(experiment: str) -> None:
 
 def the_browser_is_sent_every_recorded_step_of_the_run_in_view(page: PageSession, result: Result) -> None:
     arm = result.runs[1 if result.settings.experiment in (PENALTY, COUNT) else 0]
-    content = playing(page)
-    assert content["steps"] == arm.steps.tolist()
-    cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(arm.maps.shape)
-    np.testing.assert_allclose(cells / 255, arm.maps, atol=0.5 / 255 + 1e-6)
-    np.testing.assert_allclose(content["flow"]["norms"], arm.gradients, atol=1e-8)
-    np.testing.assert_allclose(content["flow"]["cosines"], arm.gradient_cosines[:, 0], atol=6e-4)
+    content, count = playing(page), len(arm.steps)
+    assert content["steps"][:count] == arm.steps.tolist()
+    cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(-1, *arm.maps.shape[1:])
+    np.testing.assert_allclose(cells[:count] / 255, arm.maps, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_allclose(content["flow"]["norms"][:count], arm.gradients, atol=1e-8)
+    np.testing.assert_allclose(content["flow"]["cosines"][:count], arm.gradient_cosines[:, 0], atol=6e-4)
     cosines, divergence, gradients = (np.array(one["values"]) for one in content["matrices"])
     np.testing.assert_allclose(cosines[-1], arm.weight_cosines[-1].ravel(), atol=6e-4)
     np.testing.assert_allclose(divergence[-1], arm.divergence[-1].ravel(), atol=6e-4)
@@ -137,7 +129,35 @@ def the_browser_is_sent_every_recorded_step_of_the_run_in_view(page: PageSession
         [1, "same direction"], [0, "same rows"], [1, "same direction"],
     ]  # fmt: skip
     assert [mark["places"] for mark in content["marks"]] == result.places.T.tolist()
-    assert len(content["captions"]) == len(arm.steps)
+    assert [mark["notes"][-1] for mark in content["marks"]] == [percent(share) for share in arm.accuracy[-1]]
+    assert len(content["labels"]) == len(content["steps"]) == len(content["curves"]["lines"][-1]["values"])
+
+
+def test_heads_are_removed_after_the_training_one_by_one() -> None:
+    page, result = asked(experiment=REMOVAL), lab.stored(REMOVAL)
+    arm, removal = result.runs[0], result.removal
+    assert removal is not None
+    content, last = playing(page), int(arm.steps[-1])
+    assert content["steps"][-8:] == [last + count for count in range(1, 9)]
+    for count in (0, 1, 3, 8):
+        gone = {head for head, off in enumerate(content["off"][len(arm.steps) - 1 + count]) if off}
+        assert gone == set(removal.order[:count].tolist())
+    assert content["labels"][-6] == f"3 removed: {percent(removal.least[3])} right"
+    np.testing.assert_allclose(content["curves"]["lines"][0]["values"][-8:], removal.least[1:], atol=6e-4)
+    page.send("mha_player", "step", last + 3)
+    assert (page.url["removed"], page.url["step"]) == ("3", str(last))
+    assert step_in_view(page) == last + 3
+    page.send("mha_player", "step", 0)
+    assert not {"removed", "step"} & page.url.keys()
+    assert step_in_view(asked(experiment=REMOVAL, removed="9")) == 0
+
+
+def test_the_curve_under_the_maps_is_the_loss_beside_that_of_the_other_trainings() -> None:
+    lines = playing(asked(experiment=PENALTY))["curves"]["lines"]
+    assert [line["faint"] for line in lines] == [True, False]
+    logs = np.log(np.stack([run.loss for run in lab.stored(PENALTY).runs]))
+    expected = (logs - logs.min()) / (logs.max() - logs.min())
+    np.testing.assert_allclose([line["values"] for line in lines], expected, atol=6e-4)
 
 
 def test_experiments_have_numbers_and_the_first_is_shown_for_anything_else() -> None:
@@ -214,8 +234,8 @@ def test_the_training_whose_heads_are_shown_is_in_the_address() -> None:
     page.at.segmented_control[0].set_value("32 heads").run()
     page.check()
     assert page.url["arm"] == "5"
-    assert visit(experiment=COUNT, arm="0").at.segmented_control[0].value == "1 head"
-    assert visit(experiment=COUNT, arm="9").at.segmented_control[0].value == "2 heads"
+    assert visit(experiment=COUNT, arm="0").at.segmented_control[0].value == "0"
+    assert visit(experiment=COUNT, arm="9").at.segmented_control[0].value == "1"
 
 
 def test_an_exception_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +264,7 @@ def test_a_bad_setting_is_answered_in_place(experiment: str, field: str, value: 
     page.check()
     assert message in page.said
     assert page.at.button(key="lab_run").disabled
-    assert "What this run shows" in page.said
+    assert "Default run" in page.said
     page.at.number_input(key=f"lab_{experiment}_{field}").set_value(
         getattr(EXPERIMENTS[experiment].default, field)
     ).run()
@@ -301,40 +321,58 @@ def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reaso
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_a_run_is_shown_after_an_answer_and_compared_with_it(experiment: str) -> None:
+def test_an_answer_begins_to_play_and_is_compared_with_what_the_run_showed(experiment: str) -> None:
     page = asked(experiment=experiment)
     prediction = EXPERIMENTS[experiment]
-    radio = page.at.radio(key=f"lab_guess_{experiment}")
-    assert radio.value is None
-    assert "What this run shows" not in page.said
+    assert page.at.pills(key=f"lab_guess_{experiment}").value is None
     assert EXPERIMENTS[experiment].question in page.said
-    assert formulas(EXPERIMENTS[experiment].answer) not in page.said
     outcome = prediction.outcome(lab.stored(experiment))
+    assert playing(page)["verdict"] == compared(None, lab.stored(experiment))
     others = [option for option in prediction.options if option != outcome.option]
+    plays = playing(page)["play"]
     for option in (outcome.option, *(others if lanes.everything else others[:1])):
-        page.at.radio(key=f"lab_guess_{experiment}").set_value(option).run()
+        page.at.pills(key=f"lab_guess_{experiment}").set_value(option).run()
         page.check()
         assert page.url["guess"] == option
-        assert "What this run shows" in page.said
-        assert formulas(plain(compared(option, lab.stored(experiment)))) in page.said
-        assert ("As you expected" in page.said) == (option == outcome.option)
+        assert playing(page)["play"] == (plays := plays + 1)
+        verdict = playing(page)["verdict"]
+        assert verdict == compared(option, lab.stored(experiment))
+        assert verdict.startswith("As you expected") == (option == outcome.option)
+        assert prediction.options[outcome.option] in verdict
+        assert verdict not in page.said, "the browser says it at the end"
 
 
-def test_the_question_can_be_skipped_and_is_asked_again_of_another_experiment() -> None:
+def test_the_heads_are_there_before_an_answer_and_numbers_only_where_asked_for() -> None:
     page = asked(experiment=IDENTICAL)
-    press(page, "lab_skip")
-    assert page.url["guess"] == "skip"
-    assert "What this run shows" in page.said
-    assert "xpected" not in page.said
+    assert step_in_view(page) == 0
+    assert playing(page)["strip"]["name"] == "W_Q"
+    assert playing(page)["flow"] is None
+    assert not page.at.get("plotly_chart")
+    assert "Default run" not in page.said
+    assert not page.at.number_input
+    page.at.toggle(key="lab_numbers").set_value(True).run()
+    page.check()
+    assert page.url["numbers"] == "1"
+    assert len(page.at.get("plotly_chart")) == 6
+    assert playing(page)["flow"] is not None
+    page.at.toggle(key="lab_numbers").set_value(False).run()
+    assert "numbers" not in page.url
+
+
+def test_another_experiment_asks_anew() -> None:
+    page = asked(experiment=IDENTICAL, guess="apart", removed="1")
     page.at.pills(key="lab_experiment").set_value(COUNT).run()
     page.check()
-    assert "guess" not in page.url
-    assert "What this run shows" not in page.said
+    assert not {"guess", "removed"} & page.url.keys()
+    assert page.at.pills(key=f"lab_guess_{COUNT}").value is None
 
 
-@pytest.mark.parametrize("link", [{"run": "default"}, {"step": "3"}, {"arm": "0"}, {"tour": "3"}])
-def test_a_link_to_a_run_shows_it(link: dict[str, str]) -> None:
-    assert "What this run shows" in asked(**link).said
+def test_a_link_to_a_run_shows_its_numbers_until_they_are_closed() -> None:
+    page = asked(run="default")
+    assert "Default run, saved with the app" in page.said
+    page.at.toggle(key="lab_numbers").set_value(False).run()
+    assert page.url["numbers"] == "0"
+    assert "Default run" not in page.said
 
 
 def test_a_link_carries_the_settings_of_a_run() -> None:
@@ -412,7 +450,7 @@ def test_the_estimate_stands_beside_run(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_run_that_is_saved_is_not_trained_again(runs: Runs) -> None:
     page = visit(experiment=IDENTICAL)
-    assert "This run is saved: it is shown at once." in page.said
+    assert "Saved run." in page.said
     press(page, "lab_run")
     assert page.url["run"] == "default"
     assert "Default run, saved with the app" in page.said
@@ -422,7 +460,7 @@ def test_a_run_that_is_saved_is_not_trained_again(runs: Runs) -> None:
     press(page, "lab_run")
     until(lambda: trainings_module.result(of_seed(1)) is not None)
     page.at.run()
-    assert "This run is saved: it is shown at once." in page.said
+    assert "Saved run." in page.said
     assert runs.asked == [of_seed(1)]
 
 

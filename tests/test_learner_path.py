@@ -16,18 +16,18 @@ import pytest
 from mha_viz import numerals
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
-from mha_viz.files.assets import asset
+from mha_viz.files.assets import MOVED, asset, moved, page_files
 from mha_viz.models import snapshots
 from mha_viz.numerals import percent
 from mha_viz.training import toy_maps
 from mha_viz.training.lab import EXPERIMENTS
-from mha_viz.ui import tour
+from mha_viz.ui import lesson, tour
 from mha_viz.ui.inside import page as inside
 from mha_viz.ui.inside.steps import STEPS
-from mha_viz.ui.lab import questions
+from mha_viz.ui.lab import learning, questions
+from mha_viz.ui.lab.page import SCENES
 from mha_viz.ui.lab.questions import QuizQuestion
 from mha_viz.ui.parts import formulas
-from mha_viz.ui.roles import learning
 from tests import lanes
 from tests.few_sentences import read_few
 from tests.page_session import ROOT, PageSession, press
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 QUESTIONS = questions.questions()
 STEPS_OF_TOUR = tour.steps()
+TOY = learning.TOYS["toy"]
 SENTENCE = re.compile(r"[.!?](?= [A-Z]|$)")
 
 
@@ -69,7 +70,7 @@ def links(of: PageSession) -> dict[str, Any]:
 def understood(page: str, parameters: dict[str, str]) -> bool:
     """True if the page reads every parameter of a link, and every value is valid."""
     patterns = {
-        "why heads differ": {"experiment": lambda value: value in EXPERIMENTS},
+        "why heads differ": {"experiment": lambda value: value in SCENES},
         "inside a head": {
             "step": lambda value: value in (*STEPS, inside.COST),
             "head": lambda value: value in HEADS,
@@ -93,21 +94,11 @@ HEADS = {f"L{layer}H{head}" for layer in range(6) for head in range(12)}
 
 
 def test_the_questions_of_learners_are_all_there() -> None:
-    asked = " ".join(question.question for question in QUESTIONS)
+    asked = " ".join(one.question for one in (*QUESTIONS, *EXPERIMENTS.values(), *learning.TOYS.values()))
     for words in (
-        "unique",
-        "different part of the input",
-        "same weights",
-        "diverse",
-        "redundant",
-        "split",
-        "cost",
-        "more than one head",
-        "by force",
-        "kernel of a convolution",
-        "ensemble",
-        "h divide d_model",
-        "meet again",
+        *("unique", "different part of the input", "same weights", "diverse", "redundant", "whole vector", "cost"),
+        *("several heads", "made to differ", "kernel of a convolution", "ensemble", "h divide d_model", "meet again"),
+        *("layers work in parallel", "two layers work together"),
     ):
         assert words in asked
 
@@ -124,21 +115,24 @@ EVERY_PAGE = {question.page: question for question in QUESTIONS}.values()  # one
 
 @pytest.mark.parametrize("question", lanes.some(QUESTIONS, *EVERY_PAGE), ids=lambda question: question.see)
 def test_a_question_leads_to_its_experiment(question: QuizQuestion) -> None:
-    page = visit(question.page, **question.parameters, guess="skip")
+    page = visit(question.page, **question.parameters)
     assert "does not exist" not in page.said
-    if "experiment" in question.parameters:
-        assert EXPERIMENTS[question.parameters["experiment"]].question in page.said
 
 
-def test_the_page_shows_every_question_with_its_link() -> None:
-    page = visit("questions")
+def test_the_page_shows_every_question_with_the_way_to_its_answer() -> None:
+    page = visit("why heads differ", experiment="count", step="0", guess="one")
+    assert {formulas(question.question) for question in QUESTIONS} <= {box.label for box in page.at.expander}
     for question in QUESTIONS:
-        assert formulas(question.question) in page.said
         assert formulas(question.answer) in page.said
+        if question.page == "why heads differ":
+            assert page.at.button(key=f"to_{question.see}")
+            continue
         link = next(link for label, link in links(page).items() if formulas(question.see) in label)
         assert link.page == path_of(question.page)
         for name, value in question.parameters.items():
             assert f"{name}={value}" in link.query_string
+    press(page, "to_Remove heads, one after the other")
+    assert page.url == {"experiment": "removal"}
 
 
 def test_what_it_costs_opens_the_calculator_right_below_the_map() -> None:
@@ -152,9 +146,7 @@ def test_what_it_costs_opens_the_calculator_right_below_the_map() -> None:
 
 def test_the_tour_has_six_steps_over_the_pages_in_order() -> None:
     pages = [step.page for step in STEPS_OF_TOUR]
-    assert pages == ["explore", "inside a head", "why heads differ", "roles", "roles", "explore"]
-    assert STEPS_OF_TOUR[3].parameters == {"model": "toy"}
-    assert "model" not in STEPS_OF_TOUR[4].parameters
+    assert pages == ["explore", "inside a head", "why heads differ", "roles", "compare", "explore"]
     for step in STEPS_OF_TOUR:
         assert understood(step.page, step.parameters)
 
@@ -176,16 +168,6 @@ def test_a_step_is_said_on_its_page_with_the_ways_on(at: int) -> None:
     assert formulas(step.text) not in page.said
 
 
-def test_next_and_back_within_a_page_move_the_address_too() -> None:
-    page = visit("roles", model="toy", tour="4", tray="x")
-    page.at.button(key="tour_next").click().run()
-    page.check()
-    assert page.url == {**STEPS_OF_TOUR[4].parameters, "tour": "5", "tray": "x"}
-    assert formulas(STEPS_OF_TOUR[4].text) in page.said
-    page.at.button(key="tour_back").click().run()
-    assert formulas(STEPS_OF_TOUR[3].text) in page.said
-
-
 def test_the_words_speak_of_what_is_measured(minilm: Encoder) -> None:
     attention = minilm.encode(json.loads(asset("examples.json").read_text("utf-8"))[0]["text"])
     tokens = [token.text for token in attention.text.tokens]
@@ -193,14 +175,21 @@ def test_the_words_speak_of_what_is_measured(minilm: Encoder) -> None:
     assert tokens[int(attention.weights[3, 1, 10].argmax())] == "animal"
     assert tokens[9] == "because"  # the word before, which the second step follows
     assert [int(row.argmax()) for row in attention.weights[0, 2, 1:-1]] == list(range(len(tokens) - 2))
-    beaten = re.search(r"For \*\*(\d+)\*\* of (\d+) relations a simple rule does as well", visit("roles").said)
+    wide = minilm.encode(attention.text.text.replace("tired", "wide"))
+    for one, weight in ((attention, "0.68"), (wide, "0.28")):
+        assert f"{one.weights[3, 1, 10, 2]:.2f}" == weight
+        assert weight in STEPS_OF_TOUR[4].text
+    roles = visit("roles")
+    roles.at.session_state["numbers"] = True
+    roles.at.run()
+    beaten = re.search(r"For \*\*(\d+)\*\* of (\d+) relations a simple rule does as well", roles.said)
     assert beaten
     assert int(beaten[1]) > int(beaten[2]) / 3
 
 
 def test_a_first_visit_is_offered_the_tour_and_another_one_can_find_it() -> None:
     assert "New here?" in visit("explore").at.button(key="tour_first").label
-    assert any("New here?" in label for label in links(visit("questions")))
+    assert any("New here?" in label for label in links(visit("about")))
     page = visit("explore", text="Birds sing.", tray="x")
     assert page.at.button(key="tour_first").label == "Tour"
     page.at.button(key="tour_first").click().run()
@@ -231,7 +220,7 @@ def test_odd_steps_are_no_steps() -> None:
 
 
 def learned(**url: str) -> PageSession:
-    return visit("roles", model=learning.MODEL, **url)
+    return visit("why heads differ", experiment="toy", numbers="1", **url)
 
 
 @functools.cache
@@ -255,18 +244,16 @@ def step_in_view(page: PageSession) -> int:
 def test_scores_of_a_step_are_those_of_that_step(step: int) -> None:
     page = seen(**{learning.PARAMETER: str(step)})
     assert step_in_view(page) == step
-    history = learning.history()
-    for task in learning.TASKS:
+    history = learning.history("toy")
+    for place, (task, skill) in enumerate(TOY.skills.items()):
         scores = history[(history["task"] == task) & (history["step"] == step)]
         best = scores.loc[scores["accuracy"].idxmax()]
         head = Head(int(best["layer"]), int(best["head"]))
-        row = next(line for line in page.said.splitlines() if line.startswith(f"| {learning.TASKS[task]} |"))
+        row = next(line for line in page.said.splitlines() if line.startswith(f"| {skill.name} |"))
         assert f"{both(head)} | **{percent(best['accuracy'])}** of {int(best['n']):,}" in row
         assert percent(best["baseline"]) in row
-        assert (
-            f"{learning.TASKS[task]} {head} {percent(best['accuracy'])}"
-            in playing(page)["captions"][playing(page)["at"]]
-        )
+        note = playing(page)["marks"][place]["notes"][playing(page)["at"]]
+        assert note == f"{head} {percent(best['accuracy'])}"
 
 
 def test_the_step_of_training_in_view_is_in_the_address() -> None:
@@ -286,25 +273,22 @@ def test_the_step_of_training_in_view_is_in_the_address() -> None:
 def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
     page = seen()
     assert "trained on four questions | trained on hidden words alone |" in page.said
-    for task, name in learning.TASKS.items():
-        row = next(
-            line for line in page.said.splitlines() if line.startswith(f"| **{name}** | {learning.BASELINES[task]}")
-        )
+    for task, skill in TOY.skills.items():
+        row = next(line for line in page.said.splitlines() if line.startswith(f"| **{skill.name}** | {skill.baseline}"))
         for model in learning.TRAININGS:
             table = learning.history(model)
             last = table[(table["task"] == task) & (table["step"] == 10000)]
             assert f"**{percent(last['accuracy'].max())}**" in row
-    assert "less than 10 points above the baseline" in row  # the pronoun's antecedent is not learned by itself
+    assert "less than 10 points above the simple rule" in row  # the pronoun's antecedent is not learned by itself
 
 
 def test_the_second_training_is_played_and_has_no_place_in_explore() -> None:
     page = learned(trained="hidden", snapshot="10000")
-    assert page.at.get("button_group")
     assert tuple(toy_maps.shipped("hidden").steps) == tuple(toy_maps.shipped().steps)
     assert not [label for label in links(page) if "this step in Explore" in label]
     assert playing(page)["maps"] != playing(seen())["maps"]
-    best = learning._best("hidden", "verb_subject", 10000)
-    assert f"| from a subject to its verb | L{best['layer']}H{best['head']}" in page.said
+    best = learning.head_of(learning.best("hidden", "verb_subject"))
+    assert f"| a subject’s verb | {both(best)}" in page.said
     assert [link for label, link in links(learned(trained="other")).items() if "this step in Explore" in label]
 
 
@@ -326,13 +310,17 @@ def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
 
     recorded, forms = toy_maps.shipped(), learning.drawn().sentence.forms
     assert recorded.words == tuple(forms)
-    assert tuple(recorded.steps) == snapshots.steps(asset(learning.MODEL))
+    assert tuple(recorded.steps) == snapshots.steps(asset("toy"))
     attention = load(f"toy@{step}").encode_words(list(forms)).by_words().content()
     at = recorded.steps.tolist().index(step)
     np.testing.assert_allclose(recorded.maps[at], attention.weights, atol=1e-3)
     content = playing(seen())
     cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(len(recorded.steps), 8, len(forms), -1)
-    np.testing.assert_allclose(cells[at] / 255, attention.weights.reshape(cells[at].shape), atol=4e-3)
+    for cell, head in zip(cells[at], content["heads"], strict=True):
+        drawn = attention.weights[Head.parse(head["name"].split()[0])]
+        np.testing.assert_allclose(cell / 255, drawn, atol=4e-3)
+    first = {head["name"].split()[0] for head in content["heads"][:3]}
+    assert first == {str(learning.head_of(learning.best("toy", task))) for task in TOY.skills}, "those that matter"
 
 
 def test_the_weights_in_the_sentence_are_those_of_its_maps() -> None:
@@ -340,10 +328,9 @@ def test_the_weights_in_the_sentence_are_those_of_its_maps() -> None:
     place, antecedent = drawn.pairs["pronoun_antecedent"]
     assert drawn.sentence.words[place].upos == "PRON"
     weight = recorded.maps[-1, 1, 1, place, antecedent]
-    assert f"{drawn.named('pronoun_antecedent')}: {numerals.weight(weight)} |" in seen(snapshot="10000").said
-    mark = playing(seen())["marks"][2]
-    assert drawn.named("pronoun_antecedent") in mark["name"]
-    assert mark["places"][place] == antecedent
+    named = f"“{recorded.words[place]}” → “{recorded.words[antecedent]}”"
+    assert f"{named}: {numerals.weight(weight)} |" in seen(snapshot="10000").said
+    assert playing(seen())["marks"][2]["places"][place] == antecedent
 
 
 @pytest.mark.parametrize("odd", lanes.some(["7", "-1", "x", "400.0", ""], "7", "400.0"))
@@ -352,25 +339,60 @@ def test_odd_steps_of_training_show_the_first(odd: str) -> None:
     assert step_in_view(page) == 0
 
 
-def test_how_it_learned_is_told_of_the_toy_alone() -> None:
-    assert "How it learned" not in visit("roles").said
+def test_what_a_toy_shows_follows_its_numbers() -> None:
+    verdict = playing(learned(guess="shared"))["verdict"]
+    assert verdict.startswith("Not as you expected: the work is divided among heads; the word before L1H3, ")
+    assert "who a pronoun refers to" in verdict
+    assert "who a pronoun refers to" not in playing(learned(trained="hidden"))["verdict"], "it did not learn that"
+    second = playing(visit("why heads differ", experiment="repeater", guess="second"))["verdict"]
+    assert second.startswith("As you expected, the second layer finds it; L1H1 does, with L0H0")
 
 
-# ---- From one toy to the other ---------------------------------------------------------------------------------
+# ---- The ways to the stage --------------------------------------------------------------------------------------
 
 
-def test_each_toy_leads_to_how_the_other_learned() -> None:
-    here = PageSession({"model": "toy", "head": "L1H1"}, "pages/30_roles.py")
-    assert "four questions" in here.said
-    press(here, "to_repeater")
-    assert (here.url["model"], "head" in here.url) == ("repeater", False)
-    assert "learned to continue sequences of random words" in here.said
-    press(here, "to_toy")
-    assert here.url["model"] == "toy"
-    assert "practised four questions" in here.said
+def test_roles_of_a_toy_lead_to_its_training_and_back() -> None:
+    for toy in learning.TOYS:
+        link = links(visit("roles", model=toy))[":primary[**▶ Watch its heads learn**]"]
+        assert (link.page, link.query_string) == ("why_heads_differ", f"experiment={toy}")
+        back = links(visit("why heads differ", experiment=toy))[":primary[All roles of this model]"]
+        assert (back.page, back.query_string) == ("roles", f"model={toy}")
+    assert "learn**]" not in "".join(links(visit("roles")))
 
 
-def test_the_lab_leads_to_how_both_toys_learned() -> None:
-    here = PageSession({"experiment": "count", "guess": "skip"}, "pages/50_why_heads_differ.py")
-    links = [link.proto for link in here.at.get("page_link") if "How a " in link.proto.label]
-    assert [(link.page, link.query_string) for link in links] == [("roles", "model=toy"), ("roles", "model=repeater")]
+@pytest.mark.parametrize(
+    ("old", "parameters", "new"),
+    [
+        ("questions", {}, {}),
+        ("questions", {"task": "3", "answer": "L0H2"}, {"task": "3", "answer": "L0H2", "experiment": "tasks"}),
+        ("questions", {"task": "3", "experiment": "random"}, {"task": "3", "experiment": "tasks"}),
+        ("roles", {"model": "toy", "snapshot": "300"}, {"model": "toy", "snapshot": "300", "experiment": "toy"}),
+        ("roles", {"model": "toy", "trained": "hidden"}, {"model": "toy", "trained": "hidden", "experiment": "toy"}),
+        ("roles", {"model": "repeater", "snapshot": "0"},
+         {"model": "repeater", "snapshot": "0", "experiment": "repeater"}),
+    ],
+)  # fmt: skip
+def test_an_old_address_leads_to_where_its_content_went(
+    old: str, parameters: dict[str, str], new: dict[str, str]
+) -> None:
+    assert moved(old, parameters) == ("why_heads_differ", new)
+    url = lesson.write([lesson.LessonView(old, parameters, "Look.")])
+    ((view,), whole) = lesson.read(url)
+    assert whole
+    assert view.page == "why_heads_differ"
+    assert set(view.parameters) == set(new)
+
+
+def test_every_new_address_is_one() -> None:
+    assert {row.new for row in MOVED} <= page_files().keys()
+
+
+def test_no_other_address_is_led_away() -> None:
+    for page, parameters in (
+        ("roles", {"model": "toy"}),
+        ("roles", {"snapshot": "3"}),
+        ("roles", {"model": "toy", "snapshot": "300", "experiment": "toy"}),  # carried along by a link within the app
+        ("explore", {"task": "1"}),
+        ("", {}),
+    ):
+        assert moved(page, parameters) == (page, parameters)

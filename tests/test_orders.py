@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 # The places in every run of the tests.
 OFTEN = (
     *("explore", "compare", "compare, published", "compare, the map", "roles", "roles, own file", "inside", "lab"),
-    *("switch off, toy", "questions", "about"),
+    *("switch off, toy", "lab, the toy", "about"),
 )
 ALIKE = ("inside_head", "inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # After these actions a page or view without some of the others is open: another page, the view for a class, a model
@@ -30,7 +30,7 @@ LEAVING = (
     "shown_",
 )
 # These belong to a state that an action ends: an offer that was taken, a map with no head open, a menu with one choice.
-PASSING = ("tour_", "lab_skip", "role_map", "how_", "proposals")
+PASSING = ("tour_", "role_map", "how_", "proposals")
 
 
 def test_the_walk_has_every_two_in_both_orders() -> None:

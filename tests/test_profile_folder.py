@@ -32,7 +32,7 @@ def setting(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def visit(**url: Any) -> PageSession:
-    return PageSession(url, "pages/30_roles.py")
+    return PageSession(url, "pages/55_roles.py")
 
 
 def test_steps_of_one_training_are_models_whose_names_end_with_other_numbers() -> None:

@@ -37,7 +37,7 @@ from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
-PAGE = "pages/30_roles.py"
+PAGE = "pages/55_roles.py"
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,11 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from threading import Event
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -31,7 +33,7 @@ from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.model_service import idle, model_service
-from mha_viz.ui.roles import relations, score_rows
+from mha_viz.ui.roles import overview, relations, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import GIVEN, given, given_roles, sentences_given
 from tests import hostile, lanes
@@ -42,7 +44,7 @@ from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
-PAGE = "pages/30_roles.py"
+PAGE = "pages/55_roles.py"
 EVERY_SENTENCE = studies_room.pointed  # which the fixture below replaces
 CONLLU = (
     "1\tDogs\tdog\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n"
@@ -60,10 +62,19 @@ def visit(**url: Any) -> PageSession:
     return PageSession(url, PAGE)
 
 
+def numbers(page: PageSession | None = None, **url: Any) -> PageSession:
+    """A visit in which *Numbers* was opened."""
+    page = page or visit(**url)
+    page.at.session_state["numbers"] = True
+    page.at.run()
+    page.check()
+    return page
+
+
 @functools.cache
 def seen(**url: str) -> PageSession:
-    """A visit that several tests look at, and that none of them changes."""
-    return visit(**url)
+    """A visit with its numbers that several tests look at, and that none of them changes."""
+    return numbers(**url)
 
 
 def test_the_given_profile_is_shown_at_once() -> None:
@@ -77,18 +88,44 @@ def test_the_given_profile_is_shown_at_once() -> None:
     assert relations["gain"].is_monotonic_decreasing
 
 
-def test_the_page_begins_with_one_sentence_and_keeps_its_numbers_for_whoever_asks() -> None:
-    page = seen()
+def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() -> None:
+    page = visit()
     texts = [element.value for element in page.at.main.markdown]
     first = next(number for number, value in enumerate(texts) if value.startswith("## What the 72 heads"))
-    assert re.fullmatch(r"\*\*\d+ of 72\*\* heads do something that has a name, .*", texts[first + 1])
-    box = next(box for box in page.at.expander if box.label == "How roles are found, and how far to trust them")
-    numbers = "\n".join(element.value for element in box.markdown)
-    for words in ("of 72 heads have a role", "**established**", "**suggested**"):
-        assert words in numbers
-    assert "at least ten points above the best fixed offset" in numbers
-    assert "with random weights: all 72 heads are broad" in numbers
-    assert "at least ten points" not in "\n".join(texts[: first + 2])
+    assert re.fullmatch(
+        r"\*\*\d+ of 72\*\* heads do something that has a name. Click one. \*\*2 of \d+\*\* links .* \*used\*\.",
+        texts[first + 1],
+    )
+    assert not page.at.dataframe
+    assert not page.at.get("plotly_chart")
+    for words in (
+        "of 72 heads have a role",
+        "**established**",
+        "**suggested**",
+        "at least ten points above the best fixed offset",
+        "with random weights: all 72 heads are broad",
+    ):
+        assert words not in page.said
+        assert words in seen().said
+
+
+def squares(page: PageSession) -> dict[str, str]:
+    """What each square of the map says, by the name of its head."""
+    (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
+    says = map(unescape, re.findall('aria-label="(L[^"]*)"', drawn))
+    return {one.split()[0]: one for one in says}
+
+
+def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -> None:
+    page = visit(head="L3H1", relation="mod")
+    said = squares(page)
+    assert len(said) == 72
+    assert said["L0H2"] == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%"
+    assert said["L3H1"].startswith("L3H1 (4-2): pronoun → what it refers to, right in 66%; simple rule 54%")
+    assert said["L5H11"].endswith("no role was found")
+    (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
+    (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
+    assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
 
 
 def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> None:
@@ -103,8 +140,10 @@ def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> No
 def test_a_head_of_the_url_is_shown_in_full() -> None:
     page = seen(head="L3H1")
     assert "### L3H1 (4-2)" in page.said
-    assert "pronoun → what it refers to, as “she” → “Anna” in “Anna called because she was late”" in page.said
-    assert "coincides with coreference" in page.said
+    assert "Without this head these words change no more than without its neighbours." in page.said
+    (every,) = [unescape(table) for table in tables_at_a_glance(page) if "best simple rule" in table]
+    assert "what it refers to, as “she” → “Anna” in “Anna called because she was late”." in every
+    assert "coincides with coreference" in every
     assert "All numbers of these relations" in {box.label for box in page.at.expander}
     assert "In the built-in sentences it is right in" in page.said
     assert "Most often right" in page.said
@@ -118,7 +157,7 @@ def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytes
         job = studies_room.pointing(catalog.resolve("minilm")).begin()
         until(lambda: job.begun)
         job.let_go()
-    page = visit(head="L3H1")
+    page = numbers(head="L3H1")
     assert "You stopped the reading of the built-in sentences." in page.said
     assert "In the built-in sentences it is right in" not in page.said
     press(page, "read_sentences")
@@ -150,7 +189,7 @@ def tables_at_a_glance(page: PageSession) -> list[str]:
 
 
 def test_tables_begin_with_three_columns_in_plain_words() -> None:
-    page = visit(head="L1H0", tray="[]")
+    page = numbers(head="L1H0", tray="[]")
     *_, relations, mentions = tables_at_a_glance(page)
     assert re.findall("<th>(.*?)</th>", relations) == ["Relation", "Best head", "Right"]
     (line,) = [row for row in relations.split("<tr>") if "subject → its verb (nsubj)" in row]
@@ -165,7 +204,7 @@ def test_tables_begin_with_three_columns_in_plain_words() -> None:
 def test_two_models_are_compared_by_bars_and_all_their_numbers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = {"minilm": given("toy").profiles[0]}  # the same numbers under another name
     monkeypatch.setattr(relations, "_measured", lambda model, _: measured.get(model.name))
-    page = visit(model="toy")
+    page = numbers(model="toy")
     (table,) = [one for one in tables_at_a_glance(page) if "the best head of minilm" in one]
     assert "Bar: the best head of toy" in table
     assert table.count("<th>") == 3
@@ -197,19 +236,19 @@ def test_the_label_of_a_cell_is_what_people_look_for() -> None:
 
 def test_sentences_begin_with_a_relation_that_has_some() -> None:
     for head in ("L2H4", "L1H5", "L5H0"):
-        assert "The built-in sentences have no case" not in visit(head=head).said
+        assert "The built-in sentences have no case" not in numbers(head=head).said
 
 
 def test_only_chosen_roles_are_listed() -> None:
-    page = visit()
-    page.at.pills(key="kinds").set_value(["position"]).run()
-    page.check()
-    listed = next(t.value for t in page.at.dataframe if "in words" in t.value.columns)
-    assert set(listed["role"]) == {"position"}
+    page = numbers(kinds="position")
+    assert {name for name, says in squares(page).items() if "no role" not in says} == {"L0H2", "L1H8"}
+    every = next(table for table in tables_at_a_glance(page) if "best simple rule" in table)
+    assert every.count("<tr>") == 3
+    assert "head=L0H2" in every
 
 
 def test_relations_are_filtered_by_what_is_typed() -> None:
-    page = visit()
+    page = numbers()
     page.at.text_input(key="relation").set_value("mod").run()
     table = next(t.value for t in page.at.dataframe if "part of speech" in t.value.columns)
     assert len(table)
@@ -223,25 +262,17 @@ def test_relations_are_filtered_by_what_is_typed() -> None:
 LOOKED_FOR: dict[str, Callable[[], PageSession]] = {
     "a head in a link": lambda: visit(head="L3H1"),
     "a kind in a link": lambda: visit(kinds="syntax"),
-    "a kind that was chosen": lambda: chosen("kinds", ["syntax"]),
     "a relation that was typed": lambda: typed("relation", "mod"),
     "a level in a link": lambda: visit(level="full"),
     "a step in a link": lambda: visit(model="toy", snapshot="0"),
     "all of a link": lambda: visit(head="L3H1", kinds="syntax", level="full", relation="mod"),
-    "all that was typed and chosen": lambda: chosen("kinds", ["syntax"], typed("relation", "mod")),
+    "all that was typed and chosen": lambda: typed("relation", "mod", kinds="syntax"),
 }
 
 
-def typed(key: str, text: str) -> PageSession:
-    page = visit()
+def typed(key: str, text: str, **url: str) -> PageSession:
+    page = numbers(**url)
     page.at.text_input(key=key).set_value(text).run()
-    page.check()
-    return page
-
-
-def chosen(key: str, values: list[str], page: PageSession | None = None) -> PageSession:
-    page = page or visit()
-    page.at.pills(key=key).set_value(values).run()
     page.check()
     return page
 
@@ -259,19 +290,17 @@ def test_a_click_after_a_filter_works_and_keeps_the_filter(looked_for: str) -> N
     assert page.url == {**before, "corpus": "file"}
 
 
-def test_a_cell_of_the_map_opens_the_card_of_its_head_in_place() -> None:
-    page = chosen("kinds", ["syntax"])
-    page.pick("role_map_None", {"customdata": "L3H1"})
+def test_a_square_opens_the_card_of_its_head_in_place_and_a_kind_is_shown_alone() -> None:
+    page = visit()
+    page.send("mha_scheme", "linked", {"kinds": "syntax"})
+    assert page.url == {"kinds": "syntax"}
+    page.send("mha_scheme", "linked", {"head": "L3H1"})
     assert page.url == {"kinds": "syntax", "head": "L3H1"}
     assert "### L3H1 (4-2)" in page.said
     (link,) = [link.proto for link in page.at.get("page_link") if "Open in Explore" in link.proto.label]
     assert "head=L3H1" in link.query_string
-    page.pick("role_map_L3H1", {"customdata": "L2H4"})
-    assert "### L2H4 (3-5)" in page.said
-    page.at.query_params.clear()  # the browser's Back to a state with nothing open: the same cell can be clicked again
-    page.at.run()
-    page.pick("role_map_None", {"customdata": "L3H1"})
-    assert "### L3H1 (4-2)" in page.said
+    page.send("mha_scheme", "linked", {"kinds": ""})
+    assert page.url == {"head": "L3H1"}
 
 
 def test_another_model_is_chosen_while_a_relation_is_looked_for() -> None:
@@ -283,20 +312,17 @@ def test_another_model_is_chosen_while_a_relation_is_looked_for() -> None:
 
 @pytest.mark.parametrize("kinds", [["position", "syntax"], "syntax.position.nonsense"])
 def test_links_of_several_kinds_are_read_old_and_new(kinds: Any) -> None:
-    page = visit(kinds=kinds)
-    assert page.at.pills(key="kinds").value == ["syntax", "position"]
-    page.at.text_input(key="relation").set_value("mod").run()
-    page.check()
-    assert page.url == {"kinds": "syntax.position", "relation": "mod"}
+    named = [says for says in squares(visit(kinds=kinds)).values() if "no role" not in says]
+    assert len(named) > 2
+    assert not [says for says in named if "[CLS]" in says or "many tokens" in says or "pronoun" in says]
 
 
 def test_controls_follow_the_url_back() -> None:
-    page = visit(kinds="syntax", relation="mod", level="full")
+    page = numbers(kinds="syntax", relation="mod", level="full")
     page.at.query_params.clear()
     page.at.run()
     page.check()
     assert page.at.text_input(key="relation").value == ""
-    assert page.at.pills(key="kinds").value == []
     assert page.at.segmented_control(key="level").value == "base"
     assert page.url == {}
 
@@ -304,9 +330,9 @@ def test_controls_follow_the_url_back() -> None:
 def test_a_click_sent_before_the_url_changed_loses_nothing_that_was_typed() -> None:
     page = typed("relation", "mod")
     page.at.query_params.clear()  # the browser sends the next click before it receives the new URL
-    page.at.pills(key="kinds").set_value(["syntax"]).run()
+    page.at.segmented_control(key="level").set_value("full").run()
     page.check()
-    assert page.url == {"relation": "mod", "kinds": "syntax"}
+    assert page.url == {"relation": "mod", "level": "full"}
 
 
 def test_no_parameter_of_the_url_has_a_second_master() -> None:
@@ -324,7 +350,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
     assert "have not been measured yet" in page.said
     press(page, "measure")
     until(lambda: studies_room.profile(catalog.resolve(name), built_in().digest) is not None)
-    page = visit(model=name, head="L2H3")
+    page = numbers(model=name, head="L2H3")
     assert "What the 12 heads of" in page.said
     assert "L2H3 (3-4) in full" in page.said
     assert "Measured on the built\\-in sentences" in page.said
@@ -345,7 +371,7 @@ def test_a_file_shows_which_roles_hold_on_it() -> None:
     study = studies_room.start(toy, corpus)
     until(lambda: study.finished)
     assert study.error is None
-    page = visit(model="toy", corpus=corpus.digest)
+    page = numbers(model="toy", corpus=corpus.digest)
     assert "Do the roles found on grammar hold here?" in page.said
     table = next(t.value for t in page.at.dataframe if "score there" in t.value.columns)
     evidence = given("toy")
@@ -360,18 +386,20 @@ def test_plain_text_has_no_relations_to_hold() -> None:
     corpus = uploads.read_apart(b"The cat sat on the mat.\n" * 20, "cats.txt")
     study = studies_room.start(catalog.resolve("toy"), corpus)
     until(lambda: study.finished)
-    page = visit(model="toy", corpus=corpus.digest)
+    page = numbers(model="toy", corpus=corpus.digest)
     table = next(t.value for t in page.at.dataframe if "score there" in t.value.columns)
     assert set(table.loc[table["role"].str.startswith("syntax"), "outcome"]) == {"not annotated here"}
 
 
 def test_every_role_says_how_far_it_can_be_trusted() -> None:
     page = seen()
-    listed = next(t.value for t in page.at.dataframe if "in words" in t.value.columns)
+    listed = overview.table_of_roles(given("minilm"), ())
     assert set(listed["status"]) == {"established", "suggested", "no better than a simple rule"}
-    for standing in set(listed["status"]):
+    every = unescape(next(table for table in tables_at_a_glance(page) if "best simple rule" in table)).lower()
+    for standing, words in zip(listed["status"], listed["in words"], strict=True):
         assert f"**{standing}**: " in page.said
-        assert listed.loc[listed["status"] == standing, "in words"].str.startswith(standing).all()
+        assert words.startswith(standing)
+        assert words.lower() in every
     named = listed.loc[listed["status"] == "no better than a simple rule", "in words"]
     assert named.str.contains(r"rule \(nearest [a-z]+ to the (?:left|right)\)").all()
     assert "running text like the text it was measured on" in page.said
@@ -423,7 +451,7 @@ def test_models_of_other_shapes_are_measured(tiny_folder: Callable[[str], Path],
     study = studies_room.start(model, corpus)
     until(lambda: study.finished)
     assert study.error is None
-    page = visit(model=model.name, corpus=corpus.digest, head="L2H3")
+    page = numbers(model=model.name, corpus=corpus.digest, head="L2H3")
     assert "L2H3 (3-4) in full" in page.said
 
 

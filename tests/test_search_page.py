@@ -118,7 +118,7 @@ def test_an_answer_opens_the_card_on_the_roles_page() -> None:
 
 
 def test_elsewhere_an_answer_leads_to_explore_with_the_link_that_was_looked_for() -> None:
-    page = opened(visit("questions", tray="[]"), "it → animal", 0)
+    page = opened(visit("about", tray="[]"), "it → animal", 0)
     assert page.picture is not None
     assert page.url == {"head": "L3H1", "pin": "q10k2", "link": "10-2", "tray": "[]"}
 
@@ -142,7 +142,7 @@ def test_the_head_of_the_first_view_goes_along() -> None:
     ways = links(visit("explore"))
     for name in ("Compare", "Roles", "Inside a head"):
         assert ways[name] == {"head": "L3H1", "pin": "q10"}
-    assert ways["Questions"] == ways["Explore"] == {}
+    assert ways["Why heads differ"] == ways["Explore"] == {}
     assert links(visit("explore", head="L1H1"))["Roles"] == {"head": "L1H1"}
     assert links(visit("explore", shown="rollout"))["Roles"] == {"shown": "rollout"}  # its heads are layers
     assert links(visit("about"))["Roles"] == {}

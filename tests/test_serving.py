@@ -45,7 +45,7 @@ from tests.copies import Copy
 from tests.waiting import PATIENCE, until
 from tests.web_session import XSRF, WebSession, run
 
-PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "questions", "about")
+PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "about")
 OWN_PAGES_ONLY = ("cross-origin-opener-policy", "cross-origin-resource-policy")
 PROMISED = (
     "content-security-policy",
@@ -153,6 +153,21 @@ def test_an_unknown_address_leads_to_the_app(server: AppServer) -> None:
     assert (answer.status, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
     assert '<a href="/">Open mha_viz</a>' in body
     assert "no-such-page" not in body
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/questions", "/why_heads_differ"),
+        ("/questions/?task=2&answer=L0H2", "/why_heads_differ?task=2&answer=L0H2&experiment=tasks"),
+        ("/roles?model=toy&snapshot=300", "/why_heads_differ?model=toy&snapshot=300&experiment=toy"),
+        ("/questions?x=%0d%0aA:b", "/why_heads_differ?x=%0D%0AA%3Ab"),
+    ],
+)
+def test_an_old_address_leads_to_where_its_content_went(server: AppServer, old: str, new: str) -> None:
+    answer = ask(server.url, old)
+    assert (answer.status, answer.headers["location"]) == (307, new)
+    assert ask(server.url, new).status == 200
 
 
 def test_the_policy_lets_no_page_evaluate_or_run_inline_scripts(server: AppServer) -> None:
@@ -950,7 +965,7 @@ def test_the_full_page_tries_again_by_itself(full: AppServer, newcomer: Callable
     expect(visitor.page.get_by_role("heading")).to_have_text("All places are taken")
     for connection in taken:
         connection.close()
-    expect(visitor.page.get_by_role("heading", name="What the pictures show")).to_be_visible()
+    expect(visitor.page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_visible()
     assert visitor.address == {"text": "The cat sat."}
 
 

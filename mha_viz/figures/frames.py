@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from math import ceil
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -44,10 +45,26 @@ class Strip(NamedTuple):
     numbers: Array
 
 
+class Line(NamedTuple):
+    """A curve of a training, ``values`` [step] from 0 to 1. ``colour``: an index into Theme.heads."""
+
+    values: Array
+    colour: int = 0
+    is_faint: bool = False
+
+
+class Curves(NamedTuple):
+    """What the slider of a training shows behind it."""
+
+    title: str
+    lines: Sequence[Line]
+
+
 class Recording(NamedTuple):
     """The recording of one training: ``maps`` [step, head, query, key] with values from 0 to 1; ``places`` [relation,
-    word], the word to look at, -1 if there is none; ``captions``, a sentence for each step. ``key`` names the
-    recording."""
+    word], the word to look at, -1 if there is none; ``notes`` [relation][step], what to say of it. ``labels``: names of
+    the steps, if they are not all steps of training; ``off`` [step, head]: whether a head is removed; ``at_once``, how
+    many maps a window should hold. ``key`` names the recording."""
 
     key: str
     steps: Sequence[int]
@@ -56,35 +73,45 @@ class Recording(NamedTuple):
     maps: Array
     relations: Sequence[str]
     places: Array
-    captions: Sequence[str]
+    notes: Sequence[Sequence[str]] = ()
+    labels: Sequence[str] = ()
+    curves: Curves | None = None
+    off: Array | None = None
     matrices: Sequence[HeadMatrix] = ()
     flow: Flow | None = None
     flow_title: str = ""
     matrices_title: str = ""
     strip: Strip | None = None
+    at_once: int = 64
 
 
 def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
     """The data for the browser: all recorded steps of a training; the step in view is number ``at``. Maps have 256
     levels, comparisons three decimals."""
     heads = len(recording.names)
+    columns = min(heads, NAMED_COLUMNS if heads <= LABELLED else SMALL_COLUMNS)
     return {
         "key": f"{recording.key}|{theme.paper}",
         "steps": [int(step) for step in recording.steps],
+        "labels": list(recording.labels) or [f"step {int(step):,}" for step in recording.steps],
+        "curves": None if recording.curves is None else _curves(recording.curves, theme),
+        "off": None if recording.off is None else recording.off.tolist(),
         "at": at,
         "words": list(recording.words),
         "heads": [
             {"name": name, "colour": theme.heads[h % len(theme.heads)]} for h, name in enumerate(recording.names)
         ],
-        "columns": min(heads, NAMED_COLUMNS if heads <= LABELLED else SMALL_COLUMNS),
+        "columns": columns,
+        "rows": ceil(min(heads, recording.at_once) / columns),
         "named": heads <= LABELLED,
         "maps": _levels(recording.maps),
         "strip": None if recording.strip is None else _strip(recording.strip),
         "marks": [
-            {"name": name, "places": places.tolist(), "colour": theme.heads[colour]}
-            for name, places, colour in zip(recording.relations, recording.places, RELATION_COLOURS, strict=False)
+            {"name": name, "places": places.tolist(), "colour": theme.heads[colour], "notes": list(notes)}
+            for name, places, colour, notes in zip(
+                recording.relations, recording.places, RELATION_COLOURS, recording.notes, strict=False
+            )
         ],
-        "captions": list(recording.captions),
         "titles": {"flow": recording.flow_title, "matrices": recording.matrices_title},
         "matrices": [_matrix(matrix) for matrix in recording.matrices],
         "flow": None if recording.flow is None else _flow(recording.flow),
@@ -107,6 +134,23 @@ def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[HeadMatr
 
 def _levels(maps: Array) -> str:
     return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
+
+
+def logarithmic(values: Array) -> Array:
+    """Values over 0, of any shape, by their logarithms, evenly from 0 to 1; all 1 if they are equal."""
+    logs = np.log(np.maximum(values, np.finfo(np.float32).tiny))
+    span = float(np.ptp(logs))
+    shares: Array = (logs - logs.min()) / span if span else np.ones_like(logs)
+    return shares
+
+
+def _curves(curves: Curves, theme: Theme) -> dict[str, Any]:
+    lines = [
+        {"values": line.values.astype(np.float64).round(3).tolist(), "colour": theme.heads[line.colour],
+         "faint": line.is_faint}
+        for line in curves.lines
+    ]  # fmt: skip
+    return {"title": curves.title, "lines": lines}
 
 
 def _strip(strip: Strip) -> dict[str, Any]:

@@ -86,11 +86,12 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
     return _packed({"key": _key(header, packets), **header}, packets)
 
 
-def opened(packet: bytes, diff: str) -> bytes:
-    """The same panels, which open with a difference ("0-1") if the address names none."""
+def opened(packet: bytes, **start: str) -> bytes:
+    """The same panels, which open with a difference (``diff``, "0-1") and special tokens as ``special`` says, if the
+    address does not say otherwise."""
     (length,) = struct.unpack("<I", packet[:4])
     header = json.loads(packet[4 : 4 + length])
-    return _packed({**header, "start": {"diff": diff}}, [packet[4 + length :]])
+    return _packed({**header, "start": start}, [packet[4 + length :]])
 
 
 def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:

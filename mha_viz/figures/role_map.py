@@ -50,22 +50,23 @@ def role_map(findings: Sequence[Finding], shape: tuple[int, int], chosen: Head |
 def _of_role(role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme) -> tuple[Series, ...]:
     """The cells whose main role is this one, its square in the legend, and small squares on heads that have it beside
     another."""
-    strength = np.full(shape, np.nan)
+    shades = np.full(shape, np.nan)
     for head, findings in roles.items():
         if findings[0].role == role:
-            strength[head] = _strength(findings[0])
+            shades[head] = strength(findings[0])
     colour = theme.heads[COLOURS[role]]
     beside = [head for head, findings in roles.items() if role in {f.role for f in findings} - {findings[0].role}]
     x = [head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in beside]
     y = [head.layer + 0.34 for head in beside]
     return (
-        Cells(strength, 0, 1, (theme.paper, colour), gap=2, hover=""),
+        Cells(shades, 0, 1, (theme.paper, colour), gap=2, hover=""),
         Points([None], [None], 12, colour, is_square=True, name=role),
         Points(x, y, 7, colour, 1, theme.paper, is_square=True, hover="", in_legend=False),
     )
 
 
-def _strength(finding: Finding) -> float:
+def strength(finding: Finding) -> float:
+    """How strong the colour of a role is, from 0 to 1: the larger its gain over the simple rules, the stronger."""
     if finding.beats_upos is False:
         return FAINTEST
     return FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, finding.gain))
@@ -85,7 +86,7 @@ def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
     if not findings:
         return theme.muted
     empty, full = (_channels(c) for c in (theme.paper, theme.heads[COLOURS[findings[0].role]]))
-    mixed = empty + (full - empty) * _strength(findings[0])
+    mixed = empty + (full - empty) * strength(findings[0])
     return readable("#" + "".join(f"{round(c):02x}" for c in mixed))
 
 

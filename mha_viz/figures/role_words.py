@@ -9,7 +9,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
-from mha_viz.figures.glosses import explained, gloss, labelled, rule_in_words
+from mha_viz.figures.glosses import explained, gloss, labelled, link, rule_in_words
 from mha_viz.numerals import percent
 
 WITHIN_WORDS = 0.25  # from this share on, a position role states how much of its attention stays within words
@@ -81,6 +81,21 @@ def _where_matched(finding: Finding) -> str:
     return " and".join(matched)
 
 
+# How often a head does what its role says, and what that is compared with: of relations, and of the other kinds.
+_OFTEN = {"broad": ("spread {} of the largest possible", "mean of all heads")}
+_RIGHT, _WEIGHT = ("right in {}", "simple rule"), ("{} of its weight", "even attention")
+
+
+def at_a_glance(finding: Finding) -> str:
+    """ "preposition → its noun, right in 69%; simple rule 53%": what a head does, how often, and the best rule or, if
+    that does as well on some corpus, where."""
+    says, rule = _OFTEN.get(finding.role, _RIGHT if finding.role in ("syntax", "coreference") else _WEIGHT)
+    beside = f"{rule} {percent(best_baseline(finding)[1], 0)}"
+    if finding.beats_upos is False:
+        beside = standing_with_corpora(finding)
+    return f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}; {beside}"
+
+
 def described(finding: Finding) -> str:
     """What a role means, with an example if it is a relation between words, and :func:`standing_with_numbers`."""
     measured = f"{finding.role}, {standing_with_numbers(finding)}"
@@ -113,7 +128,7 @@ def _measured(finding: Finding) -> str:
     if finding.role == "coreference":
         return (
             f"coincides with coreference, from a third-person pronoun to an antecedent in {score} of {finding.n:,} "
-            f"{_cases(finding)} ({_interval(finding)}); better baseline {baseline}{_untrained_score(finding)}"
+            f"{_cases(finding)} ({_interval(finding)}); the better simple rule {baseline}{_untrained_score(finding)}"
         )
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
@@ -149,7 +164,8 @@ def _untrained_score(finding: Finding) -> str:
 
 
 def _interval(finding: Finding) -> str:
-    return f"95% interval {percent(finding.low)} to {percent(finding.high)}{over(finding.documents)}"
+    low, high = percent(finding.low), percent(finding.high)
+    return f"{f'95% interval {low} to {high}' if low != high else f'95% interval: {low}'}{over(finding.documents)}"
 
 
 def over(documents: int | None) -> str:

@@ -13,7 +13,7 @@ from mha_viz.analysis.costs import CUTS, OVERLAPPING, Shape, undivided
 from mha_viz.errors import ResultUnreadable, SettingError
 from mha_viz.files.assets import asset
 from mha_viz.numerals import counted
-from mha_viz.training import look, predictions, statements
+from mha_viz.training import predictions, statements
 from mha_viz.training.predictions import Outcome
 from mha_viz.training.record import Result, Settings, from_bytes
 from mha_viz.training.statements import Statement
@@ -56,7 +56,7 @@ class Experiment(NamedTuple):
 
     ``question``, ``answer`` and its ``source``: of the papers, in plain words; ``short``: the name in the menu.
     ``prediction``: what a visitor is asked to expect, with ``options``, each a clause by its name; ``outcome`` decides
-    between them. ``statements``: what a result shows, as questions with yes or no; ``look``: what to look at in it.
+    between them. ``statements``: what a result shows, as questions with yes or no.
 
     In training, ``layers`` are trained one after the other, by the label of each run; ``start`` says which weights of
     the heads are equal at first; with ``is_penalised`` the last run has the penalty; with ``removes_heads`` heads are
@@ -73,7 +73,6 @@ class Experiment(NamedTuple):
     options: Mapping[str, str]
     outcome: Callable[[Result], Outcome]
     statements: Callable[[Result], list[Statement]]
-    look: Callable[[Result], str]
     asks: tuple[Field, ...] = _USUAL
     most_steps: int = 1500
     layers: Callable[[Settings], dict[str, Shape]] = _one_layer
@@ -82,11 +81,6 @@ class Experiment(NamedTuple):
     removes_heads: bool = False
     shown: int = 0
     against: str = ""
-
-    @property
-    def is_seen_in_play(self) -> bool:
-        """Whether what ``look`` says is seen while the training is played, not in charts beside it."""
-        return not self.against and not self.removes_heads
 
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
@@ -101,11 +95,10 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "included, they get the same gradient at every step and remain copies of one head; a difference in "
             "W_O alone is enough to separate them.",
             source="Goodfellow, Bengio & Courville 2016, *Deep Learning*, section 8.4, on breaking symmetry.",
-            prediction="All heads begin with the same weights, W_O included. What will training do?",
-            options={"equal": "the heads stay equal", "apart": "the heads become different"},
+            prediction="All weights start equal. After training …",
+            options={"equal": "the heads are still equal", "apart": "the heads differ"},
             outcome=predictions.of_identical,
             statements=statements.of_identical,
-            look=look.of_identical,
         ),
         OUTPUT: Experiment(
             short="Only W_O differs",
@@ -116,16 +109,14 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "different slice of W_O, and its gradient comes back through that slice. Different slices give "
             "different gradients: heads with the same W_Q, W_K and W_V differ after the first update.",
             source="Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2, on concatenation and W_O.",
-            prediction="W_Q, W_K and W_V begin equal in all heads, and only their slices of W_O differ. What will "
-            "happen to W_Q, W_K and W_V?",
+            prediction="W_Q, W_K and W_V start equal; only W_O differs. Then …",
             options={
-                "never": "W_Q, W_K and W_V stay equal",
-                "first": "W_Q, W_K and W_V differ after the first update",
-                "later": "W_Q, W_K and W_V differ only after many updates",
+                "never": "they stay equal",
+                "first": "they differ from the first update on",
+                "later": "they differ only after many updates",
             },
             outcome=predictions.of_output,
             statements=statements.of_output,
-            look=look.of_output,
         ),
         RANDOM: Experiment(
             short="Random start",
@@ -136,12 +127,10 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "with a similar attention pattern.",
             source="Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, *What Does BERT Look At?*, section 6, on "
             "heads of a layer that behave alike.",
-            prediction="Every weight is random, and nothing in the loss keeps heads apart. How will they attend in the "
-            "end?",
-            options={"alike": "at least two heads attend nearly alike", "different": "all heads attend differently"},
+            prediction="Every weight starts at random. In the end …",
+            options={"alike": "two heads look nearly alike", "different": "no two heads look alike"},
             outcome=predictions.of_random,
             statements=statements.of_random,
-            look=look.of_random,
         ),
         PENALTY: Experiment(
             short="A penalty",
@@ -156,16 +145,14 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "the same words. Because the diagonal of A Aᵀ is pushed to 1, it also makes each head look at a single "
             "word, so a large λ works against the task.",
             source="Lin et al. 2017, *A Structured Self-Attentive Sentence Embedding*, section 2.2.",
-            prediction="The loss now punishes heads that look at the same words. What will happen to the right "
-            "answers?",
+            prediction="The loss now punishes heads that look at the same words. Right answers:",
             options={
-                "more": "there are more right answers",
-                "same": "the share of right answers stays within one point",
-                "fewer": "there are fewer right answers",
+                "more": "there are more",
+                "same": "there are as many, within one point",
+                "fewer": "there are fewer",
             },
             outcome=predictions.of_penalty,
             statements=statements.of_penalty,
-            look=look.of_penalty,
         ),
         COUNT: Experiment(
             short="One head or many",
@@ -181,16 +168,14 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "cost, but with very many heads each query is too short to pick out the right word.",
             source="Vaswani et al. 2017, section 3.2.2 (“with a single attention head, averaging inhibits this”); "
             "Bhojanapalli et al. 2020, *Low-Rank Bottleneck in Multi-head Attention Models*.",
-            prediction="Layers with 1 head, with several and with very many have the same size. Which will answer "
-            "best?",
+            prediction="At the same size, what answers best?",
             options={
-                "one": "one head answers best",
-                "between": "a number in between answers best",
-                "most": "the largest number of heads answers best",
+                "one": "one head is best",
+                "between": "a number in between is best",
+                "most": "the most heads are best",
             },
             outcome=predictions.of_count,
             statements=statements.of_count,
-            look=look.of_count,
         ),
         CUT: Experiment(
             short="Cutting the vector",
@@ -198,21 +183,20 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             most_steps=500,
             layers=_of_each_cut,
             against="way of cutting",
-            question="Is a different part of the input fed to each head? Is the vector split, or projected in full?",
+            question="Is a different part of the input fed to each head, or is the whole vector?",
             answer="In the papers, projected in full: every head multiplies the whole vector by its own d_model × d_k "
             "matrices. Some implementations cut the vector into chunks instead, which is cheaper, but then each "
             "head sees only its own chunk.",
             source="Vaswani et al. 2017, section 3.2.2; Bloem 2019, *Transformers from scratch*, on wide and narrow "
             "attention.",
-            prediction="Each head is fed its own chunk of the vector in place of the whole. What will that cost?",
+            prediction="Each head is fed its own chunk of the vector. In right answers …",
             options={
-                "none": "it costs at most one point of right answers",
-                "few": "it costs one to ten points",
-                "many": "it costs more than ten points",
+                "none": "that costs at most one point",
+                "few": "that costs one to ten points",
+                "many": "that costs more than ten points",
             },
             outcome=predictions.of_cut,
             statements=statements.of_cut,
-            look=look.of_cut,
         ),
         REMOVAL: Experiment(
             short="Removing heads",
@@ -224,15 +208,14 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "first. A head that is the only one to follow a relation is not redundant.",
             source="Michel, Levy & Neubig 2019, *Are Sixteen Heads Really Better than One?*, sections 3 and 4; the "
             "random orders are an addition of this lab.",
-            prediction="Heads are removed after training, the least important first. How many can go without harm?",
+            prediction="Once trained, heads go one by one, the least important first. Without harm …",
             options={
                 "none": "none can go",
-                "half": "up to half of them can go",
-                "most": "more than half of them can go",
+                "half": "up to half can go",
+                "most": "more than half can go",
             },
             outcome=predictions.of_removal,
             statements=statements.of_removal,
-            look=look.of_removal,
         ),
     }
 )
@@ -309,14 +292,11 @@ def limits(settings: Settings) -> tuple[str, ...]:
     return tuple(note for note, holds in notes.items() if holds)
 
 
-def compared(expected: str, result: Result) -> str:
-    """One sentence on what was expected and what happened. ``expected``: the name of an option."""
+def compared(expected: str | None, result: Result) -> str:
+    """One sentence on what happened, and on what was expected. ``expected``: the name of an option, None if nobody
+    said."""
     experiment = EXPERIMENTS[result.settings.experiment]
-    outcome = experiment.outcome(result)
-    happened = experiment.options[outcome.option]
-    if outcome.option == expected:
-        return f"As you expected, {happened}: {outcome.evidence}."
-    return f"You expected that {experiment.options[expected]}; in this run {happened}: {outcome.evidence}."
+    return predictions.in_one_sentence(experiment.options, experiment.outcome(result), expected)
 
 
 def stored_at(experiment: str) -> Path:

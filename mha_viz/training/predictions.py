@@ -3,13 +3,14 @@ the numbers of the result; none is fixed in advance."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from mha_viz.numerals import counted, decimal, percent, small
 from mha_viz.training.record import Result
-from mha_viz.training.statements import ALIKE, NOTICED, alike_of, pairs, removable
+from mha_viz.training.statements import ALIKE, LN2, NOTICED, pairs, removable
 
 MANY_POINTS = 0.1  # loss of accuracy that counts as large
 
@@ -21,15 +22,21 @@ class Outcome(NamedTuple):
     evidence: str
 
 
+def in_one_sentence(options: Mapping[str, str], outcome: Outcome, guess: str | None) -> str:
+    """One sentence on what happened, beside the option that a visitor expected, if any. ``options``: a clause each."""
+    lead = "" if guess is None else "As you expected, " if guess == outcome.option else "Not as you expected: "
+    sentence = f"{lead}{options[outcome.option]}; {outcome.evidence}."
+    return sentence[:1].upper() + sentence[1:]
+
+
 def of_identical(result: Result) -> Outcome:
     """What a result shows of equal heads."""
     run = result.runs[0]
     largest = float(max(run.difference[-1].max(), run.output_difference[-1].max()))
     after = counted(int(run.steps[-1]), "step")
-    return Outcome(
-        "equal" if bool(run.same[-1].all()) else "apart",
-        f"after {after} the largest difference between two of their weights is {_size(largest)}",
-    )
+    if run.same[-1].all():
+        return Outcome("equal", f"after {after} not one weight differs")
+    return Outcome("apart", f"after {after} two of their weights differ by {_size(largest)}")
 
 
 def of_output(result: Result) -> Outcome:
@@ -42,7 +49,7 @@ def of_output(result: Result) -> Outcome:
     smallest = _size(float(pairs(run.difference[first]).min()))
     return Outcome(
         "first" if run.steps[first] <= 1 else "later",
-        f"any two heads differ by {smallest} or more at step {int(run.steps[first]):,}",
+        f"at step {int(run.steps[first]):,} any two differ by {smallest} or more",
     )
 
 
@@ -52,7 +59,7 @@ def of_random(result: Result) -> Outcome:
     near = int((values < ALIKE).sum())
     return Outcome(
         "alike" if near else "different",
-        f"{alike_of(near, values.size)} a divergence below {ALIKE:.3f} nats in the end",
+        f"the two most alike end {float(values.min()):.2f} apart (0 = the same rows, {LN2:.2f} = nothing in common)",
     )
 
 
@@ -61,7 +68,7 @@ def of_penalty(result: Result) -> Outcome:
     without, with_it = result.runs
     lost = without.right - with_it.right
     option = "fewer" if lost > NOTICED else "more" if lost < -NOTICED else "same"
-    return Outcome(option, f"{percent(without.right)} are right without the penalty, {percent(with_it.right)} with it")
+    return Outcome(option, f"{percent(without.right)} without the penalty, {percent(with_it.right)} with it")
 
 
 def of_count(result: Result) -> Outcome:
@@ -78,9 +85,7 @@ def of_cut(result: Result) -> Outcome:
     full, chunks = result.runs[:2]
     lost = full.right - chunks.right
     option = "many" if lost > MANY_POINTS else "few" if lost > NOTICED else "none"
-    return Outcome(
-        option, f"{percent(full.right)} are right with the whole vector, {percent(chunks.right)} with chunks"
-    )
+    return Outcome(option, f"{percent(full.right)} right with the whole vector, {percent(chunks.right)} with chunks")
 
 
 def of_removal(result: Result) -> Outcome:

@@ -1,4 +1,4 @@
-"""The page that explains the pictures: one head drawn as links and as a matrix, and the text in one or two columns."""
+"""The page that explains the pictures: one head drawn as links and as a matrix, and the text in columns."""
 
 from __future__ import annotations
 
@@ -16,30 +16,17 @@ HEAD, PIN = "L3H1", "q10"  # of the first example: the pronoun, which this head 
 
 
 def show_about() -> None:
-    """The figure with an explanation of its parts, the text, and the table of models."""
+    """The figure and the text."""
     style.apply("about")
-    st.header("What the pictures show")
+    st.header("What the pictures show, and what they do not")
     with st.container(key="about_figure"):
-        columns = st.columns([5, 6, 4], gap="large", vertical_alignment="center")
-        links, matrix = _pictures("dark" if parts.theme() is DARK else "light")
-        with columns[0]:
-            st.html(links)
-        with columns[1]:
-            st.html(matrix)
-        with columns[2]:
-            st.markdown(
-                f"**One head, two pictures.** Both show head {HEAD} of MiniLM on the same sentence, with the word *it* "
-                "held. **First**: a line from each word that looks (*query*) to the word that it looks at (*key*); the "
-                "stronger the line, the larger the weight. **Second**: the same weights as a matrix; the framed row is "
-                "*it*, whose weight is mostly on *animal*. `[CLS]` and `[SEP]` are left out in both."
-            )
-            parameters = {"head": HEAD, "pin": PIN}
-            st.page_link(navigation.page("explore"), label=":primary[Open it in Explore]", query_params=parameters)
+        for picture, place in zip(_pictures("dark" if parts.theme() is DARK else "light"), st.columns(2), strict=True):
+            with place:
+                st.html(picture)
+    parameters = {"head": HEAD, "pin": PIN}
+    st.page_link(navigation.page("explore"), label=":primary[Open it in Explore]", query_params=parameters)
     with st.container(key="about_text"):
         st.markdown(parts.formulas(parts.text_of("about.md")))
-    st.header("Models")
-    with st.container(key="wide_models"):
-        parts.model_table()
 
 
 @lasting(2)

@@ -23,11 +23,11 @@ from mha_viz.ui import address, classroom, comparison, navigation, request, sear
 from mha_viz.ui.components import scheme
 from mha_viz.ui.components.share import share
 from mha_viz.ui.navigation import pages
-from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, remark, say_complaint, sent
+from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, message, remark, say_complaint
 
 _LOG = logging.getLogger(__name__)
 # The files that pages without a sentence field can save for others; the field has a "Copy link" button of its own.
-SAVED = {"compare": "html", "roles": "figures", "why_heads_differ": "figures", "questions": "", "about": ""}
+SAVED = {"compare": "html", "roles": "figures", "why_heads_differ": "figures", "about": ""}
 _inside: ContextVar[bool] = ContextVar("inside_frame")
 
 OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names
@@ -107,14 +107,14 @@ def _forget_unreadable(context: ScriptRunContext) -> None:
 
 
 def _mast(every_page: list[st.Page], here: st.Page) -> None:
-    """The app's name, the links to the pages and the search. The links carry the parameters along, so that visiting
-    another page loses nothing."""
+    """The app's name, the links to the pages, the search and, at the right, what is about the app. The links carry the
+    parameters along, so that visiting another page loses nothing."""
     parameters, name = address.now(), here.title.lower()
     open_first = request.open_on_first_view() if here.title == every_page[0].title else {}
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
         st.html('<span class="mha-mark">mha_viz</span>', width="content")
         with st.container(key="pages", width="content", horizontal=True, vertical_alignment="center"):
-            for other in every_page:
+            for other in every_page[:-1]:
                 compared = len(comparison.read(parameters.get("tray"))[0]) if other.url_path == "compare" else 0
                 label = f"{other.title} ({compared})" if compared else other.title
                 carried = open_first if other.url_path in OF_A_HEAD else {}
@@ -125,13 +125,18 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
         tour.link(every_page, here)
         classroom.link()
         _share(here)
+        with st.container(key="about_way", width="content"):
+            st.page_link(every_page[-1], query_params=parameters)
         scheme.watch([page.title for page in every_page].index(here.title), _on_linked)
 
 
 @guarded()
 def _on_linked() -> None:
-    name = sent(scheme.KEY, "linked")
-    address.go(head=str(Head.parse(str(name))), on=None, pin=None, link=None)
+    wanted = message(scheme.KEY, "linked")
+    if "head" in wanted:
+        address.go(head=str(Head.parse(str(wanted["head"]))), on=None, pin=None, link=None)
+    else:
+        address.go(kinds=str(wanted.get("kinds") or "") or None)
 
 
 def _share(here: Any) -> None:

@@ -12,8 +12,6 @@ from mha_viz.figures.head_map import CONFIG
 from mha_viz.ui.classroom import legible
 
 TAP = 24  # pixels of the smallest square, as WCAG 2.2 asks (2.5.8)
-ROOM_FOR_WORDS = 48  # pixels of a square in which a word has its usual size
-SMALL = 9  # pixels of letters in narrower squares
 
 
 def head_grid(
@@ -22,25 +20,15 @@ def head_grid(
     alt: str,
     on_select: Callable[[], None] | Literal["ignore"] = "ignore",
     key: str = "",
-    words: bool = False,
 ) -> None:
     """Draw a chart of layers × heads in a container whose key is ``wide_`` followed by ``name``. ``key``: the chart's
-    key, if it is not ``name``. ``words``: the squares contain words, which are small if the squares are narrow."""
+    key, if it is not ``name``."""
     chart = legible(chart)
     layout = chart.layout
     around, heads = layout.margin.l + layout.margin.r, len(layout.xaxis.tickvals)
     box = f".st-key-wide_{name}"
-    rules = [
-        f"{box} .stElementContainer:has(.stPlotlyChart)"
-        f"{{ min-width: {around + TAP * heads}px; max-width: {layout.width}px; }}"
-    ]
-    if words:
-        narrow = f"@container (max-width: {around + ROOM_FOR_WORDS * heads}px)"
-        rules += [
-            f"{box} {{ container-type: inline-size; }}",
-            f"{narrow} {{ {box} .textpoint text {{ font-size: {SMALL}px !important; }} }}",
-        ]
-    st.html(f"<style>{' '.join(rules)}</style>")
+    width = f"min-width: {around + TAP * heads}px; max-width: {layout.width}px;"
+    st.html(f"<style>{box} .stElementContainer:has(.stPlotlyChart) {{ {width} }}</style>")
     with st.container(key=f"wide_{name}", gap=None):
         st.html(_layers(layout))
         st.plotly_chart(

@@ -36,10 +36,12 @@ _OF_PAGES = {
         *("more", "effect", "order", "seed", "want"),
     ),
     "compare": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "show", "with", "as", "diff", "at"),
-    "roles": ("corpus", "kinds", "relation", "level", "search", "snapshot", "trained"),
+    "roles": ("corpus", "kinds", "relation", "level", "search"),
     "inside_a_head": ("pin", "q", "k", "divide", "costs", "step"),
-    "why_heads_differ": ("experiment", "run", "arm", "guess", "step"),
-    "questions": ("task", "answer"),
+    "why_heads_differ": (
+        *("experiment", "run", "arm", "guess", "step", "removed", "numbers"),
+        *("snapshot", "trained", "task", "answer"),
+    ),
 }
 
 

@@ -119,15 +119,17 @@ class ModelService:
         thumbnails = self._overviews.get(attention.key) or self._overviews.put(attention.key, overview(attention))
         return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, thumbnails))
 
-    def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, diff: str = "") -> bytes:
+    def panels(
+        self, panels: Sequence[Panel], places: tuple[int, ...] | None, diff: str = "", special: str = "keep"
+    ) -> bytes:
         """Heads side by side, packed for the browser; ``places``: their places among the compared heads, if they have
-        any; ``diff``: the two that open with their difference."""
-        key = (places, diff, *((p.attention.key, p.head, p.name) for p in panels))
+        any; ``diff``: the two that open with their difference; ``special``: how special tokens are shown at first."""
+        key = (places, diff, special, *((p.attention.key, p.head, p.name) for p in panels))
         editable = False if places is None else places
 
         def packed() -> bytes:
             together = pack(panels, editable=editable)
-            return opened(together, diff) if diff else together
+            return opened(together, diff=diff, special=special)
 
         return self._packets.get(key) or self._packets.put(key, packed())
 

@@ -16,7 +16,6 @@ from mha_viz.attention import Head
 from mha_viz.errors import Fault, MhaVizError, UnknownHead
 from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.files.assets import asset
-from mha_viz.models import catalog, hub
 
 _LOG = logging.getLogger(__name__)
 TITLE = 40  # characters of a sentence in a page title
@@ -151,29 +150,3 @@ def percentages(table: Any, names: Iterable[str]) -> Any:
 def text_of(name: str) -> str:
     """A text from ``assets/``, in Markdown."""
     return asset(name).read_text("utf-8")
-
-
-def model_table() -> None:
-    """The models that this server offers, and whether their files are here."""
-    import pandas as pd  # takes a quarter of a second, for which the first picture need not wait
-
-    rows = [
-        {
-            "name": model.name,
-            "model": model.label,
-            "layers × heads": f"{model.layers} × {model.heads}" if model.layers else "",
-            "d_model": model.d_model or "",
-            "MB": model.megabytes or "",
-            "files": _files(model),
-            "note": model.note,
-        }
-        for model in catalog.offered()
-    ]
-    st.table(pd.DataFrame(rows).astype(str).map(plain), hide_index=True, border="horizontal")
-
-
-def _files(model: catalog.Model) -> str:
-    try:
-        return "here" if hub.local_folder(model) else "downloaded when first chosen"
-    except MhaVizError as error:
-        return error.problem

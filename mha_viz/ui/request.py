@@ -19,14 +19,14 @@ from mha_viz.ui.parts import guarded, message, sent, whole
 # ---- Input --------------------------------------------------------------------------------------------
 
 
-def ask(what: Url, intro: str = "") -> None:
-    """The sentence in large type below ``intro``, with examples and model menu. What to look for names heads of the
-    default model."""
+def ask(what: Url, intro: str = "", hint: bool = True) -> None:
+    """The sentence in large type below ``intro``, with examples and model menu and, with ``hint``, what to look for,
+    which names heads of the default model."""
     model, in_class = what.where.model or catalog.default().name, address.in_class()
     content = {
         "text": what.sentence,
         "pair": what.where.pair,
-        **_look(what, model),
+        **_look(what, model, hint),
         "intro": intro,
         "full": full(what),
         "file": "html" if intro else "figures",
@@ -42,11 +42,11 @@ def ask(what: Url, intro: str = "") -> None:
     sentence(content, "sentence", _on_read, _on_example, _on_model)
 
 
-def _look(what: Url, model: str) -> dict[str, object]:
+def _look(what: Url, model: str, hint: bool) -> dict[str, object]:
     """What to look for in an example; if another head is open, also a button to the example's own. Empty during the
     tour, which has its own explanations."""
     example = _example(what)
-    if model != catalog.DEFAULT or not example or tour.step_number(address.now()):
+    if not hint or model != catalog.DEFAULT or not example or tour.step_number(address.now()):
         return {"look": "", "answer": "", "opens": None}
     head = example.get("head", "")
     elsewhere = bool(what.where.head) and str(what.where.head) != head
@@ -150,4 +150,4 @@ def _opened_first(what: Url, model: str) -> OpenHead:
 
 def hides_an_answer(what: Url, model: str) -> bool:
     """Whether the page asks a class a question whose answer is hidden, so that nothing else may say it."""
-    return bool(_look(what, model)["answer"])
+    return bool(_look(what, model, hint=True)["answer"])

@@ -23,10 +23,10 @@ READ = ("text", "pair", "model", "head")  # what the words of a step refer to
 POINTS = (
     (".st-key-explorer *::part(grid)",),
     (".st-key-inside_map", ".st-key-inside_step"),
-    (".st-key-lab_result",),
-    (".st-key-learning",),
-    (".st-key-head_card",),
-    (".st-key-explorer *::part(drawings)",),
+    (".st-key-lab_stage",),
+    (".st-key-head_card", ".mha-map"),
+    (".st-key-compare",),
+    (".st-key-sentence", ".st-key-explorer *::part(drawings)"),
 )
 
 
@@ -56,7 +56,7 @@ def link(pages: Sequence[Any], here: Any) -> None:
     url = address.now()
     if step_number(url) is None:
         with st.container(key="tour_way", width="content"):
-            _to(pages, here, 1, "Tour" if url else ":primary[New here?] :primary[A tour in six steps]", "first")
+            _to(pages, here, 1, "Tour" if url else ":primary[New here?] :primary[A tour]", "first")
 
 
 def show_tour(pages: Sequence[Any], here: Any) -> None:

@@ -124,7 +124,7 @@ def shown(page: Page, path: str) -> None:
         "inside_a_head": page.locator("[aria-current=step]"),
         "why_heads_differ": page.get_by_role("button", name="Run", exact=True),
         "questions": page.get_by_text(questions.questions()[-1].question),
-        "about": page.get_by_role("heading", name="What the pictures show"),
+        "about": page.get_by_role("heading", name="What the pictures show, and what they do not"),
     }
     expect(marks[path].first if path in marks else page.get_by_role("heading").first).to_be_visible()
     assert page.locator(".stException").count() == 0

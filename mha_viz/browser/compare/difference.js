@@ -71,10 +71,8 @@ function meaning(set, [p, q]) {
   const nats = set.divergence[p][q];
   if (nats === null) return [NO_DIVERGENCE];
   const unit = set.compared[set.panels[p].reading][set.panels[q].reading] === "words" ? "words" : "pieces";
-  const what =
-    `, the mean over all ${unit}, including special tokens, whatever is shown: ` +
-    "0 means the same rows, 0.693 (ln 2) rows with nothing in common.";
-  return ["Jensen–Shannon divergence ", bold(inNats(nats)), what];
+  const over = ` (0 to 0.69: Jensen–Shannon divergence over all ${unit}, special tokens included).`;
+  return ["Difference ", bold(inNats(nats)), over];
 }
 
 // Why two panels cannot be subtracted, with a button that helps, if there is one.

@@ -82,8 +82,9 @@ function controlsOf(p, on) {
     make("legend", {}, "Difference"),
     make("div", { class: "choice" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first),
   );
+  p.drawing = make("summary");
   p.controls = make("div", { class: "controls" }, ...Object.values(p.choices).map((c) => c.box), p.subtract);
-  return p.controls;
+  return make("details", { class: "drawing" }, p.drawing, p.controls);
 }
 
 /** @type {() => HTMLElement} */
@@ -104,6 +105,7 @@ function scaleOf(p) {
 /** @type {(p: Parts, set: Panels, view: PanelsView) => void} */
 export function setControls(p, set, view) {
   for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[/** @type {Setting} */ (name)]);
+  p.drawing.textContent = `Drawing${view.special === "keep" ? "" : ": [CLS] and [SEP] hidden"}`;
   p.choices.links.box.hidden = view.as !== "links";
   p.subtract.hidden = set.panels.length < 2;
   const options = () => [
@@ -123,7 +125,8 @@ export function setControls(p, set, view) {
 // Long texts begin with only what is strongest: one line says so.
 /** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
 export function setBegun(p, set, view, on) {
-  begin(p.begun, startOf(set), defaultsFor(START, set.readings), view, on.change, [
+  const { special } = startOf({ readings: [], start: set.start }); // begins so with any text
+  begin(p.begun, startOf(set), { ...defaultsFor(START, set.readings), special }, view, on.change, [
     "A long text: special tokens hidden, colours up to the largest weight shown, three links of each word.",
     "Show the strongest only",
   ]);

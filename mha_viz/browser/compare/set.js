@@ -21,7 +21,7 @@ import { keysOf, mapName, paperMapName, unpack } from "../reading.js";
  * @property {(string | null)[][]} compared
  * @property {(number | null)[][]} divergence
  * @property {{ light: Theme, dark: Theme }} themes
- * @property {{ diff: string }} [start]
+ * @property {{ diff: string, special?: string }} [start]
  */
 /** @typedef {Omit<Sides, "readings"> & PanelsFields} Panels */
 

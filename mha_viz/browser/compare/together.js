@@ -54,8 +54,10 @@ const PATTERNS = patternsOf(Object.keys(START));
 // If any of the texts is long, the panels begin with its strongest links, on one scale.
 const { special, links } = LONG.defaults;
 /** @type {(set: Opening) => Record<string, string>} */
-export const startOf = (set) =>
-  set.readings.some(isLong) ? { ...START, special, links, scale: "head" } : defaultsFor(START, set.readings);
+export const startOf = (set) => ({
+  ...(set.readings.some(isLong) ? { ...START, special, links, scale: "head" } : defaultsFor(START, set.readings)),
+  ...(set.start?.special && { special: set.start.special }),
+});
 
 /** @type {(value: string) => boolean} */
 const isShared = (value) => value !== "row"; // a separate scale for each row is not a common scale
@@ -129,7 +131,10 @@ export function openingAfter(edit, set) {
   const readings = places.filter(({ place }) => place !== null).map(({ reading }) => reading);
   if (edit.action === "duplicate") readings.push(set.panels[edit.index].reading);
   const isPair = readings.length === 2 && set.compared[readings[0]][readings[1]] !== null;
-  return { readings: readings.map((reading) => set.readings[reading]), start: isPair ? { diff: "0-1" } : undefined };
+  return {
+    readings: readings.map((reading) => set.readings[reading]),
+    start: { ...set.start, diff: isPair ? "0-1" : "" },
+  };
 }
 
 // ---- What corresponds ---------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ export function mapsOf(data, say) {
   const strips = data.strip ? stripsOf(data.strip, maps) : null;
   const root = make("div", { class: "maps" }, ...maps.map((map) => map.root));
   root.style.setProperty("--columns", String(data.columns));
+  root.style.setProperty("--rows", String(data.rows));
   const sheet = sheetOf(data, root);
   /** @type {{ now: Uint8ClampedArray, layout: HeatmapLayout | null, again: () => void }} */
   const shown = { now: new Uint8ClampedArray(0), layout: null, again: () => {} };
@@ -50,7 +51,10 @@ export function mapsOf(data, say) {
     const { units, look } = sheet();
     shown.now = blended(cells, maps.length * n * n, moment);
     const shadesOf = (/** @type {number} */ h) => shown.now.subarray(h * n * n, (h + 1) * n * n);
-    maps.forEach((map, h) => (shown.layout = drawMap(map, shadesOf(h), units, look, colours.ramp)));
+    maps.forEach((map, h) => {
+      map.root.classList.toggle("off", Boolean(data.off?.[Math.round(moment)]?.[h]));
+      shown.layout = drawMap(map, shadesOf(h), units, look, colours.ramp);
+    });
     strips?.(moment, colours.signed);
   };
   new ResizeObserver(() => shown.again()).observe(root);
@@ -136,11 +140,13 @@ export function stripKey({ name, size, largest }, colours) {
     swatch.style.background = cssColour(colours[Math.round(128 + Math.sign(share) * Math.sqrt(Math.abs(share)) * 127)]);
     return make("span", {}, swatch, decimal(share * largest, 2));
   };
-  const [matrix, index] = name.split("_");
-  const what = make("span", { class: "what" }, `Strips: the first ${size} numbers of the head’s own `);
-  what.append(make("b", {}, matrix, make("sub", {}, index)));
-  return make("div", { class: "legend" }, what, ...[-1, -0.25, 0, 0.25, 1].map(entry));
+  const what = make("span", { class: "what" }, "Strips: ", ...lettered(name), ` of each head, first ${size} numbers`);
+  return make("span", { class: "key" }, what, ...[-1, 0, 1].map(entry));
 }
+
+// A text in which W_Q, W_K, W_V and W_O have lowered indices.
+/** @type {(text: string) => (Node | string)[]} */
+export const lettered = (text) => text.split(/_([QKVO])/).map((part, i) => (i % 2 ? make("sub", {}, part) : part));
 
 // Open signs that leave the shade of their cell to be seen: circles for the first relation, then squares, diamonds.
 /** @type {(marks: PlayerMark[], n: number) => SVGElement} */

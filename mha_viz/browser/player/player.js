@@ -5,8 +5,9 @@ import { mounted } from "../mount.js";
 import { queued } from "../post.js";
 import { flowOf } from "./flow.js";
 import { momentAfter, playFrom } from "./frames.js";
-import { mapsOf, stripKey } from "./maps.js";
+import { lettered, mapsOf, stripKey } from "./maps.js";
 import { matricesOf } from "./matrices.js";
+import { scrubberOf } from "./scrubber.js";
 import { hideUntilSettled } from "./settled.js";
 /** @import { Parts } from "../dom.js" */
 /** @import { StreamlitComponent } from "../mount.js" */
@@ -15,10 +16,19 @@ import { hideUntilSettled } from "./settled.js";
 /** @typedef {{ name: string, colour: string }} PlayerHead */
 
 /**
- * A relation and, for every word, the place of the word to look at; -1 where there is none.
+ * A relation and, for every word, the place of the word to look at; -1 where there is none. `notes`: what to say of it
+ * at each step.
  *
- * @typedef {{ name: string, places: number[], colour: string }} PlayerMark
+ * @typedef {{ name: string, places: number[], colour: string, notes: string[] }} PlayerMark
  */
+
+/**
+ * What was measured at each step, from 0 to 1; the faint ones are of other trainings.
+ *
+ * @typedef {{ values: number[], colour: string, faint: boolean }} PlayerLine
+ */
+
+/** @typedef {{ title: string, lines: PlayerLine[] }} PlayerCurves */
 
 /**
  * Every two heads compared: values[step][head * heads + head], and what some of the values mean.
@@ -45,20 +55,26 @@ import { hideUntilSettled } from "./settled.js";
  */
 
 /**
- * What a training looks like at its recorded steps (figures/frames.py).
+ * What a training looks like at its recorded steps (figures/frames.py). `off`: the heads that are removed at each;
+ * `verdict`: what it showed, said at its end; `play`: other than 0 where it begins by itself.
  *
  * @typedef {object} PlayerData
  * @property {string} key
  * @property {number[]} steps
+ * @property {string[]} labels
+ * @property {PlayerCurves | null} curves
+ * @property {boolean[][] | null} off
+ * @property {string} [verdict]
+ * @property {number} [play]
  * @property {number} at
  * @property {string[]} words
  * @property {PlayerHead[]} heads
  * @property {number} columns
+ * @property {number} rows
  * @property {boolean} named
  * @property {string} maps
  * @property {PlayerStrip | null} strip
  * @property {PlayerMark[]} marks
- * @property {string[]} captions
  * @property {{ flow: string, matrices: string }} titles
  * @property {PlayerMatrix[]} matrices
  * @property {Flow | null} flow
@@ -69,7 +85,8 @@ import { hideUntilSettled } from "./settled.js";
 /**
  * `moment` is counted in recorded steps; `sent`: those that the server was told and has not answered.
  *
- * @typedef {{ data: PlayerData, moment: number, playing: number | null, sent: Set<number>, parts: Parts }} PlayerState
+ * @typedef {{ data: PlayerData, moment: number, playing: number | null, sent: Set<number>, parts: Parts,
+ *   ended: boolean }} PlayerState
  */
 
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
@@ -81,7 +98,14 @@ const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matche
 /** @type {(root: HTMLElement, send: Send) => { show: (data: PlayerData) => void }} */
 export function player(root, send) {
   /** @type {PlayerState} */
-  const state = /** @type {any} */ ({ data: null, moment: 0, playing: null, sent: new Set(), parts: null });
+  const state = /** @type {any} */ ({
+    data: null,
+    moment: 0,
+    playing: null,
+    sent: new Set(),
+    parts: null,
+    ended: false,
+  });
   return { show: (data) => drawTraining(root, state, send, data) };
 }
 
@@ -92,16 +116,49 @@ function drawTraining(root, state, send, data) {
   if (before?.key !== data.key) {
     stop(state);
     state.sent.clear();
+    state.ended = state.ended && before?.labels.join() === data.labels.join();
     state.moment = data.at;
     state.parts = build(root, state, send, data);
   } else if (data.at !== before.at && !state.sent.delete(data.at) && !state.playing) {
     state.moment = data.at; // Back, or a link
   }
-  draw(state);
+  if (data.play && data.play !== before?.play && !state.playing) play(state, send);
+  else draw(state);
 }
 
 /** @type {(root: HTMLElement, state: PlayerState, send: Send, data: PlayerData) => Parts} */
 function build(root, state, send, data) {
+  const verdict = make("p", { class: "verdict", "aria-live": "polite" });
+  const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
+  /** @type {(text: string) => string} */
+  const say = (text) => (pointed.textContent = text);
+  const maps = mapsOf(data, say);
+  const flow = data.flow ? flowOf(data, data.flow) : null;
+  const matrices = data.matrices.length ? matricesOf(data, say) : null;
+  const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
+  const notes = data.marks.map(() => make("output"));
+  const bar = barOf(state, send, data);
+  const words = make("div", { class: "said" }, verdict, pointed);
+  if (!state.parts) hideUntilSettled(bar.root);
+  bar.root.append(words);
+  root.replaceChildren(
+    make(
+      "div",
+      { class: "legend" },
+      ...key(data.marks, notes),
+      ...(data.strip ? [stripKey(data.strip, colours.signed)] : []),
+    ),
+    maps.root,
+    data.steps.length > 1 ? bar.root : words,
+    ...(flow ? [make("h3", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
+    ...(matrices ? [make("h3", {}, data.titles.matrices), matrices.root] : []),
+  );
+  return { ...bar, verdict, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
+}
+
+// Play, the curve that is the slider, and the step in view.
+/** @type {(state: PlayerState, send: Send, data: PlayerData) => Parts} */
+function barOf(state, send, data) {
   const button = make("button", { type: "button", class: "play", onclick: () => toggle(state, send) });
   const slider = make("input", { type: "range", min: "0", max: String(data.steps.length - 1), step: "1" });
   slider.setAttribute("aria-label", "Step of training");
@@ -112,28 +169,16 @@ function build(root, state, send, data) {
   };
   slider.onchange = () => report(state, send);
   const step = make("output", { class: "step" });
-  const caption = make("p", { class: "caption", "aria-live": "polite" });
-  const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
-  /** @type {(text: string) => string} */
-  const say = (text) => (pointed.textContent = text || " ");
-  say("");
-  const maps = mapsOf(data, say);
-  const flow = data.flow ? flowOf(data, data.flow) : null;
-  const matrices = data.matrices.length ? matricesOf(data, say) : null;
-  const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
-  const bar = make("div", { class: "bar", role: "group", "aria-label": "Training" }, button, slider, step);
-  if (!state.parts) hideUntilSettled(bar);
-  root.replaceChildren(
-    ...(data.steps.length > 1 ? [bar] : []),
-    caption,
-    key(data.marks),
-    ...(data.strip ? [stripKey(data.strip, colours.signed)] : []),
-    maps.root,
-    pointed,
-    ...(flow ? [make("h4", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
-    ...(matrices ? [make("h4", {}, data.titles.matrices), matrices.root] : []),
+  const scrubber = data.curves ? scrubberOf(slider, data.curves) : null;
+  const at = make("div", { class: "at" }, step, ...(data.curves ? [make("small", {}, data.curves.title)] : []));
+  const root = make(
+    "div",
+    { class: "bar", role: "group", "aria-label": "Training" },
+    button,
+    scrubber?.root ?? slider,
+    at,
   );
-  return { button, slider, step, caption, maps, flow, matrices, colours, drawn: -1 };
+  return { root, button, slider, step, scrubber };
 }
 
 // A drawing that scrolls sideways on a narrow page: only there it is a stop of the keyboard.
@@ -144,15 +189,14 @@ function wideBox(drawing, title) {
   return box;
 }
 
-/** @type {(marks: PlayerMark[]) => HTMLElement} */
-function key(marks) {
+/** @type {(marks: PlayerMark[], notes: HTMLElement[]) => HTMLElement[]} */
+function key(marks, notes) {
   const signs = ["○", "□", "◇"];
-  const entries = marks.map((mark, i) => {
+  return marks.map((mark, i) => {
     const sample = make("b", { "aria-hidden": "true" }, signs[i]);
     sample.style.color = mark.colour;
-    return make("span", {}, sample, mark.name);
+    return make("span", {}, sample, mark.name, notes[i]);
   });
-  return make("div", { class: "legend" }, ...entries);
 }
 
 /** @type {(state: PlayerState, send: Send) => void} */
@@ -203,16 +247,28 @@ function draw(state) {
   const at = Math.round(moment);
   parts.button.textContent = playing ? "❚❚ Pause" : "▶ Play";
   parts.slider.value = String(at);
-  parts.slider.setAttribute("aria-valuetext", `step ${data.steps[at]}`);
-  parts.caption.setAttribute("aria-live", playing ? "off" : "polite");
+  parts.slider.setAttribute("aria-valuetext", data.labels[at]);
+  parts.scrubber?.draw(moment);
   parts.maps.draw(moment, parts.colours);
+  if (moment >= data.steps.length - 1) state.ended = true;
+  tell(parts, state.ended ? (data.verdict ?? "") : "");
   if (at === parts.drawn) return;
   parts.drawn = at;
-  const [step, last] = [data.steps[at], data.steps[data.steps.length - 1]];
-  parts.step.textContent = `step ${step.toLocaleString("en")} of ${last.toLocaleString("en")}`;
-  parts.caption.textContent = data.captions[at];
+  parts.step.textContent = data.labels[at];
+  data.marks.forEach((mark, i) => {
+    parts.notes[i].setAttribute("aria-live", playing ? "off" : "polite");
+    parts.notes[i].textContent = mark.notes[at] ?? "";
+  });
   parts.flow?.draw(at);
   parts.matrices?.draw(at, parts.colours);
+}
+
+// What the training showed, once it has been seen to its end.
+/** @type {(parts: Parts, text: string) => void} */
+function tell(parts, text) {
+  if (parts.text === text) return;
+  parts.text = text;
+  parts.verdict.replaceChildren(...lettered(text));
 }
 
 /** @param {StreamlitComponent} component */

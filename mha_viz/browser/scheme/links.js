@@ -1,27 +1,38 @@
-// Links in tables that open a head's card without loading the page again.
+// Links in tables and maps of heads that change the page without loading it again; arrow keys go from square to square.
 import { bringTo } from "./arrival.js";
 
 const LATE = 8000; // milliseconds after which a card that appears no longer takes the keyboard
+const LINKS = ".mha-rows a, .mha-map a";
+const SQUARE = ".mha-map td a";
+const KIND = ".mha-map p a";
+/** @type {Record<string, [number, number]>} */
+const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 export class HeadLinks {
   #wanted = ""; // the head whose card is about to be drawn
   #late = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
 
-  // `open` opens the card of a head. Returns what ends the watch.
-  /** @type {(open: (head: string) => void) => () => void} */
+  // `open` opens the card of a head, or shows kinds of roles. Returns what ends the watch.
+  /** @type {(open: (wanted: Record<string, string>) => void) => () => void} */
   watch(open) {
     /** @type {(event: MouseEvent) => void} */
     const onClick = (event) => {
-      const head = headOf(event);
-      if (!head) return;
+      const link = linkOf(event);
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      this.#wanted = head;
+      const name = link.matches(KIND) ? "kinds" : "head";
+      const value = new URLSearchParams(link.search).get(name) ?? "";
+      this.#wanted = name === "head" ? value : "";
       clearTimeout(this.#late);
       this.#late = setTimeout(() => (this.#wanted = ""), LATE); // it may have no card
-      open(head);
+      open({ [name]: value });
     };
     document.addEventListener("click", onClick);
-    return () => document.removeEventListener("click", onClick);
+    document.addEventListener("keydown", walk);
+    return () => {
+      document.removeEventListener("click", onClick);
+      document.removeEventListener("keydown", walk);
+    };
   }
 
   // After a change of the page: goes to the card if it has come.
@@ -30,12 +41,26 @@ export class HeadLinks {
   }
 }
 
-// The head of a link in a table, if the click is to open it here and not in another tab.
-/** @type {(event: MouseEvent) => string | null} */
-function headOf(event) {
-  const link = event.target instanceof Element && event.target.closest(".mha-rows a");
-  if (!(link instanceof HTMLAnchorElement) || event.ctrlKey || event.metaKey || event.shiftKey) return null;
-  return new URLSearchParams(link.search).get("head");
+/** @type {(event: Event) => HTMLAnchorElement | null} */
+function linkOf({ target }) {
+  const link = target instanceof Element ? target.closest(LINKS) : null;
+  return link instanceof HTMLAnchorElement ? link : null;
+}
+
+// An arrow key on a square goes to the next one, which is the one that Tab then comes back to.
+/** @type {(event: KeyboardEvent) => void} */
+function walk(event) {
+  const link = linkOf(event);
+  const step = STEPS[event.key];
+  if (!link?.matches(SQUARE) || !step || event.altKey || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  const rows = [...(link.closest("tbody")?.rows ?? [])].map((row) => [...row.querySelectorAll("a")]);
+  const at = rows.findIndex((row) => row.includes(link));
+  const next = rows[at + step[0]]?.[rows[at].indexOf(link) + step[1]];
+  if (!next) return;
+  link.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
 }
 
 // Brings the card of a head into sight, and the keyboard to it. Returns whether it is on the page.

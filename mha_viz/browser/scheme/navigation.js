@@ -1,5 +1,6 @@
 // The links to the pages: a landmark that says which page is open.
 export const PAGES = ".st-key-pages";
+const LAST = ".st-key-about_way"; // stands apart
 
 // Makes the links a landmark. Names the one to the open page, number `at`, and brings it into sight where the pages
 // scroll.
@@ -9,7 +10,7 @@ export function nameCurrent(at) {
     box.setAttribute("role", "navigation");
     box.setAttribute("aria-label", "Pages");
   }
-  document.querySelectorAll(`${PAGES} a`).forEach((link, number) => {
+  document.querySelectorAll(`${PAGES} a, ${LAST} a`).forEach((link, number) => {
     if (number !== at) return link.removeAttribute("aria-current");
     if (link.hasAttribute("aria-current")) return;
     link.setAttribute("aria-current", "page");

@@ -1,6 +1,6 @@
 // What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways and stay
 // with what they operate, a navigation that says which page is open, names in words, the way to what a link leads to,
-// and links in tables that open a head's card without loading the page again.
+// and links in tables and maps that open a head's card without loading the page again.
 import { mounted } from "../mount.js";
 import { Arrival } from "./arrival.js";
 import { Keyboard } from "./keyboard.js";
@@ -31,7 +31,7 @@ class Scheme {
     this.#root = root;
     this.#send = send;
     this.#changes.observe(document.body, { childList: true, subtree: true });
-    this.#ends = [arrival.watch(), keyboard.watch(), links.watch((head) => this.#open(head)), theme.watch()];
+    this.#ends = [arrival.watch(), keyboard.watch(), links.watch((wanted) => this.#open(wanted)), theme.watch()];
   }
 
   /** @type {(data: SchemeData) => void} */
@@ -50,9 +50,9 @@ class Scheme {
     this.#ends.forEach((end) => end());
   }
 
-  /** @type {(head: string) => void} */
-  #open(head) {
-    this.#send("linked", head);
+  /** @type {(wanted: Record<string, string>) => void} */
+  #open(wanted) {
+    this.#send("linked", wanted);
     this.#lookSoon();
   }
 

@@ -36,10 +36,7 @@ def draw_head_map(attention: Attention, head: Head) -> list[PageChart]:
         distances, drawn = model_service().distances(attention), model_service().plane(attention)
     colours = theme()
     st.markdown(
-        f"Each point is a head; heads that are close together attend similarly on this text. Colour shows the layer, "
-        f"rings mark {both(head)} and the heads most similar to it. Click a point to open it below. The distances are "
-        f"Jensen–Shannon divergences, projected onto a plane (metric MDS); stress {drawn.stress:.2f}: "
-        f"{_trust(drawn.stress)}"
+        f"Heads that are close attend alike on this text; click one. {_trust(drawn.stress)} (stress {drawn.stress:.2f})"
     )
     left, right = st.columns([3, 1], gap="large")
     listed = int(right.number_input("Heads listed", 1, len(heads) - 1, min(LISTED, len(heads) - 1), key="listed"))
@@ -87,11 +84,11 @@ def _charts(
 
 def _trust(stress: float) -> str:
     if stress < 0.1:
-        return "the distances on this map are accurate."
+        return "Distances on the map are accurate"
     return (
-        "the distances on this map are only approximate."
+        "Distances on the map are approximate"
         if stress < 0.2
-        else "many of the distances do not fit onto a plane; rely on the lists."
+        else "Many distances do not fit onto a plane: rely on the lists"
     )
 
 

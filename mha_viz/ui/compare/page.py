@@ -42,19 +42,22 @@ SHOWS = {
     "map": "Map of all heads",
 }
 SIMILAR = 5
+SPECIAL = "hide"  # of special tokens, unless the URL says otherwise
 OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # comparisons of two panels that open with their difference
 OF_WEIGHTS = ("similar", "map", "models", "off")  # need divergences of rows, or the whole model
 MINIMAL_PAIR = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
+PRONOUNS = {"it": "she", "he": "she", "she": "he", "they": "it", "him": "her", "her": "him", "his": "her"}
 
 
 def show_comparison(what: Url) -> None:
     """The choice of what to compare, and the comparison."""
     say_complaint()
     pins, whole = comparison.read(what.where.tray)
-    chosen = _choice(pins)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = _choice(pins)
+        quantity.control(what.where, is_of_weights=chosen in OF_WEIGHTS, has_second=chosen != "word")
     if not whole:
         remark("Some of the compared heads in this link could not be read; the others are shown.")
-    quantity.control(what.where, is_of_weights=chosen in OF_WEIGHTS, has_second=chosen != "word")
     if chosen == "tray":
         _comparison(pins, what.where)
         return
@@ -89,20 +92,20 @@ def _about(attention: Attention, head: Head | None = None) -> None:
             width="content",
         )
         if head:
-            label = ":primary[Change sentence or head on Explore]"
+            label = ":primary[Change on Explore]"
             st.page_link(navigation.page("explore"), label=label, query_params=address.now())
     inference.say_unknown(attention)
 
 
 def _choice(pins: Comparison) -> str:
-    """What the page shows: the compared heads once there are any, until then the heads most similar to one."""
+    """What the page shows: the compared heads once there are any, until then what a replaced word changes."""
     labels = SHOWS | {"tray": f"Compared heads ({len(pins)})"}
     wanted_view = address.now().get("show")
-    current = wanted_view if wanted_view in SHOWS else "tray" if pins else "similar"
+    current = wanted_view if wanted_view in SHOWS else "tray" if pins else "word"
     bound(
         st.segmented_control, "What to compare", "show", current, list(SHOWS),
         change=lambda chosen: {"show": chosen, **_fresh(chosen)},
-        format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True,
+        format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True, width="content",
     )  # fmt: skip
     return current
 
@@ -255,10 +258,7 @@ def _layer(attention: Attention, head: Head, what: Url) -> list[Panel]:
 def _similar(attention: Attention, head: Head, what: Url) -> list[Panel]:
     with st.spinner("Comparing every pair of heads…"):
         similar = model_service().similar(attention, head, SIMILAR)
-    st.markdown(
-        f"{both(head)} and the {len(similar)} heads of this model, in any layer, whose rows differ least from it on "
-        "this text. Next to each is its Jensen–Shannon divergence in nats (0: identical, 0.693: nothing in common)."
-    )
+    st.markdown(f"The {len(similar)} heads most like {both(head)} here (0 = the same rows, 0.69 = nothing in common).")
     named = [Panel(attention, other, f"{nats:.3f} nats") for other, nats in similar]
     return [Panel(attention, head), *named]
 
@@ -267,7 +267,7 @@ def _word(attention: Attention, head: Head, what: Url) -> list[Panel]:
     """The sentence, and the same sentence with a word replaced, which is edited in place."""
     second = what.where.second
     if second is None:
-        second = what.text.replace(*MINIMAL_PAIR[1:]) if what.text == MINIMAL_PAIR[0] else what.text
+        second = replaced(what.text)
     bound(
         st.text_input, "Change a word, then press Enter", "second", second,
         change=lambda typed: {**second_text(typed), **_fresh("word")}, max_chars=2_000,
@@ -279,6 +279,19 @@ def _word(attention: Attention, head: Head, what: Url) -> list[Panel]:
             other = inference.read(inference.requested(two_stacks.model_of(where), second, where))
             panels.append(Panel(other, head))
     return panels
+
+
+def replaced(text: str) -> str:
+    """A text with one word replaced: in the first example “tired”, which decides what “it” is; in others the first
+    pronoun or, without one, the last word by a pronoun."""
+    if text == MINIMAL_PAIR[0]:
+        return text.replace(*MINIMAL_PAIR[1:])
+    words = list(re.finditer(r"\w+", text))
+    chosen = next((word for word in words if word[0].lower() in PRONOUNS), words[-1] if words else None)
+    if chosen is None:
+        return text
+    other = PRONOUNS.get(chosen[0].lower(), "it")
+    return text[: chosen.start()] + (other.capitalize() if chosen[0].istitle() else other) + text[chosen.end() :]
 
 
 def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
@@ -337,7 +350,7 @@ def _draw(
 ) -> None:
     """Draw the panels side by side, with a download that also holds the page's ``charts``. ``places``: the place of
     each panel among the compared heads; the others can be added. ``diff``: the two that open with their difference."""
-    component(model_service().panels(panels, places, diff), "compare", _on_view, _on_edit)
+    component(model_service().panels(panels, places, diff, SPECIAL), "compare", _on_view, _on_edit)
     parameters = address.now()
     view, pin_of = shown_as(parameters, panels)
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))
@@ -351,7 +364,7 @@ def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[Vi
     ``browser/compare/together.js`` reads it."""
     compared = {name: value for name, value in parameters.items() if name in address.COMPARED}
     tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)
-    view = download_panel.view_of(compared, tokens=tokens)
+    view = download_panel.view_of({"special": SPECIAL, **compared}, tokens=tokens)
     if view.scale == "row":  # a separate scale for each row is not a common scale
         view = replace(view, scale="head" if tokens > LONG_TOKENS else "")
     at = parameters.get("at", "")

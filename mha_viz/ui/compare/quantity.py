@@ -22,7 +22,7 @@ def control(where: Address, is_of_weights: bool, has_second: bool) -> None:
         return
     bound(
         st.selectbox, "Shown", "shown", where.quantity, list(QUANTITIES), change=_quantity,
-        format_func=lambda name: QUANTITIES[name].label, width=220,
+        format_func=lambda name: QUANTITIES[name].label, width=180, label_visibility="collapsed",
     )  # fmt: skip
     if QUANTITIES[where.quantity].of_answer and has_second:
         asking.controls(None, where)

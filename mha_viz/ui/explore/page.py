@@ -134,7 +134,7 @@ def _wanted(what: Url, attention: Attention, begin: OpenHead) -> tuple[Head, ...
 def link_to_tasks() -> None:
     """Show the link to the small tasks."""
     label = ":primary[Small tasks: which of four heads looks at the previous word?]"
-    st.page_link(navigation.page("questions"), label=label, query_params={"task": "1"})
+    st.page_link(navigation.page("why heads differ"), label=label, query_params={"experiment": "tasks"})
 
 
 def _say_coarse(attention: Attention) -> None:

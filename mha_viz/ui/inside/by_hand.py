@@ -86,9 +86,10 @@ def held(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], t
         ring = {query: ("query and key", theme.heads[1])}
     words = "".join(_word(token, trace.text.tokens[token].text[:24], ring.get(token)) for token in tokens)
     weight = percent(float(trace.weights[head, query, key]))
+    ends = [escape(trace.text.tokens[token].text[:24]) for token in (query, key)]
     st.html(
         f'<p class="inside-held" aria-label="The held words">{words}'
-        f"<span>The query gives the key {weight} of its attention.</span></p>"
+        f"<span>“{ends[0]}” gives “{ends[1]}” {weight} of its attention.</span></p>"
     )
 
 

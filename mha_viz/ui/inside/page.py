@@ -73,16 +73,19 @@ def show_steps(what: Url) -> None:
 def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[PageChart]:
     """Show the map of the block and the open step. Returns the step's charts."""
     query, key = _pair(what, attention, head)
-    _choices(attention, head, query, key)
     step = _step(trace)
     _map(trace, head, step)
+    choices = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with choices:
+        _choices(attention, head, query, key)
     if step == COST:
         return []
     tokens = in_view(trace, head.head, query, key)
+    with choices:
+        held(trace, head.head, query, key, tokens, theme())
     about = _about(attention, head, query, key)
     opened = OpenStep(trace, head.head, query, key, tokens, _divided(), theme(), about, _code(attention, head, query))
     with st.container(key="inside_step"):
-        held(trace, head.head, query, key, tokens, theme())
         text = STEPS[step].show(opened)
         follow(tokens, theme().heads[2])
     with text:
@@ -186,18 +189,17 @@ def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
     labels = [f"{i}  {token.text[:24]}" for i, token in enumerate(tokens)]
     for name, value in {"layer": head.layer, "head": head.head, "q": query, "k": key}.items():
         st.session_state[f"inside_{name}"] = value
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.selectbox("Layer", range(attention.layers), key="inside_layer", on_change=_on_head, width=110)
-        st.selectbox("Head", range(attention.heads), key="inside_head", on_change=_on_head, width=110)
-        for name, label in {"q": "From: query", "k": "To: key"}.items():
-            st.selectbox(
-                label,
-                range(len(tokens)),
-                key=f"inside_{name}",
-                format_func=labels.__getitem__,
-                on_change=_on_pair,
-                width=172,
-            )
+    st.selectbox("Layer", range(attention.layers), key="inside_layer", on_change=_on_head, width=76)
+    st.selectbox("Head", range(attention.heads), key="inside_head", on_change=_on_head, width=76)
+    for name, label in {"q": "From: query", "k": "To: key"}.items():
+        st.selectbox(
+            label,
+            range(len(tokens)),
+            key=f"inside_{name}",
+            format_func=labels.__getitem__,
+            on_change=_on_pair,
+            width=150,
+        )
 
 
 @guarded()

@@ -34,8 +34,6 @@ def vectors(o: OpenStep) -> Any:
             f"""## Every head gets the same x
 A token enters the layer as {t.d_model} numbers.{normed} All {t.heads} heads get **this same x**, whole: no head
 gets only a part of the sentence or of the vector. Choose another head above: nothing here changes.
-
-x of {o.word(o.query)} begins with {_some(t.x[o.query])}.
 """
         )
         shapes(f"x {t.n} × {t.d_model}")

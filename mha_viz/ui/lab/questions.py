@@ -1,4 +1,5 @@
-"""Questions about multi-head attention, each with its answer, the experiment that shows it, and the source."""
+"""Questions about multi-head attention that no training answers, each with its answer, what shows it, and the
+source."""
 
 from __future__ import annotations
 
@@ -9,9 +10,8 @@ from typing import NamedTuple
 import streamlit as st
 
 from mha_viz.files.assets import asset
-from mha_viz.training.lab import EXPERIMENTS
-from mha_viz.ui import classroom, navigation, style
-from mha_viz.ui.lab import small_tasks
+from mha_viz.ui import address, navigation
+from mha_viz.ui.lab import stage
 from mha_viz.ui.parts import formulas
 
 
@@ -28,36 +28,24 @@ class QuizQuestion(NamedTuple):
 
 @cache
 def questions() -> tuple[QuizQuestion, ...]:
-    """All questions. Those about an experiment of the training lab are answered with its text."""
-    listed = []
-    for entry in json.loads(asset("questions.json").read_text("utf-8")):
-        row = EXPERIMENTS.get(entry["parameters"].get("experiment", ""))
-        from_lab = {"answer": row.answer, "source": row.source} if row else {}
-        listed.append(QuizQuestion(**{**from_lab, **entry}))
-    return tuple(listed)
+    """All questions."""
+    return tuple(QuizQuestion(**entry) for entry in json.loads(asset("questions.json").read_text("utf-8")))
 
 
 def show_questions() -> None:
-    """Show all questions, two beside each other if there is room."""
-    style.apply("questions")
-    st.markdown("## Why do attention heads differ?")
-    st.markdown("Each answer links to an experiment or a page that shows it.")
-    for row in range(0, len(questions()), 2):
-        for number, place in enumerate(st.columns(2, gap="large"), start=row):
-            if number < len(questions()):
-                with place:
-                    _show(number, questions()[number])
-    small_tasks.show_small_tasks()
+    """Show all questions, each closed until somebody asks."""
+    st.markdown("### More questions")
+    for question in questions():
+        with st.expander(formulas(question.question)):
+            st.markdown(f"{formulas(question.answer)}  \n*{formulas(question.source)}*")
+            _show(f":primary[**→ {formulas(question.see)}**]", question)
 
 
-def _show(number: int, question: QuizQuestion) -> None:
-    with st.container(key=f"question_{number}"):
-        st.markdown(f"### {formulas(question.question)}")
-        with classroom.answer():
-            st.markdown(formulas(question.answer))
-            st.caption(f"Source: {formulas(question.source)}")
-        st.page_link(
-            navigation.page(question.page),
-            label=f":primary[**→ {formulas(question.see)}**]",
-            query_params=question.parameters,
-        )
+def _show(label: str, question: QuizQuestion) -> None:
+    """What leads to an answer: a link, or a button where it is on this page; a link to the open page would leave the
+    address bar unchanged."""
+    if question.page == "why heads differ":
+        changes = dict(stage.another(question.parameters["experiment"]))
+        st.button(label, key=f"to_{question.see}", type="tertiary", on_click=address.go, kwargs=changes)
+    else:
+        st.page_link(navigation.page(question.page), label=label, query_params=question.parameters)

@@ -1,36 +1,34 @@
-"""One result of the training lab: what it shows, the heads step by step, and the curves."""
+"""An experiment of the training lab: its heads on the stage, step by step, and behind *Numbers* its settings, what is
+stated of the run, and its curves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
-from mha_viz.figures.frames import Flow, Recording, Strip, alike, frames
-from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.frames import Curves, Flow, Line, Recording, Strip, alike, frames, logarithmic
 from mha_viz.figures.theme import Theme
 from mha_viz.numerals import percent
 from mha_viz.training import lab
 from mha_viz.training.lab import EXPERIMENTS, limits
-from mha_viz.training.record import Result, Settings, TrainingRun
+from mha_viz.training.record import Array, Result, Settings, TrainingRun
 from mha_viz.training.statements import Statement
 from mha_viz.training.tasks import RELATIONS
-from mha_viz.ui import address, classroom
-from mha_viz.ui.bound import bound
+from mha_viz.ui import address
 from mha_viz.ui.caches import lasting
-from mha_viz.ui.components.player import player
-from mha_viz.ui.lab import curves, downloads
-from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark, sent, whole
+from mha_viz.ui.lab import curves, downloads, stage
+from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark
 
 RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
-PLAYER = "lab_player"
 SLICES = (
-    r"**Why a head's slice of $W_O$ gives it a gradient of its own.** The output of the layer is the sum of one term "
-    r"per head, $\mathrm{head}_i W_O^{(i)}$. So the gradient that comes back to head $i$ is "
-    r"$\partial L/\partial\,\mathrm{head}_i = \partial L/\partial\,\mathrm{out} \cdot W_O^{(i)\top}$: the first factor "
-    r"is the same for all heads, the second is the head's own. With equal slices the gradients are equal; with "
-    r"different slices they differ, even where $W_Q$, $W_K$ and $W_V$ are equal."
+    r"The output of the layer is the sum of one term per head, $\mathrm{head}_i W_O^{(i)}$. So the gradient of head "
+    r"$i$ is $\partial L/\partial\,\mathrm{out} \cdot W_O^{(i)\top}$: the first factor is the same for all, the second "
+    r"is the head's own. *Weights* below are $W_Q$, $W_K$, $W_V$ and the slice of $W_O$ together; gradients are those "
+    r"of the loss without a penalty, their cosines over $W_Q$, $W_K$ and $W_V$."
 )
 
 
@@ -45,25 +43,45 @@ def in_words(settings: Settings) -> str:
 
 @st.fragment
 @guarded(complain)
-def show_result(result: Result, theme: Theme) -> None:
-    """Show a result: its numbers in words, the heads at one step, and the curves."""
-    with st.container(key="lab_result"):
-        left, right = st.columns([7, 4], gap="large")
-    with right:
-        st.markdown("#### What this run shows")
-        st.caption(formulas(plain(_origin(result))))
-        for note in limits(result.settings):
-            remark(note)
-        with classroom.answer():
-            for statement in EXPERIMENTS[result.settings.experiment].statements(result):
-                _say(statement)
-    with left:
-        _compared(result, theme)
-        arm = _arm(result)
-        at = _moment(arm)
-        _steps(result, arm, at, theme)
-    _curves(result, arm, at, theme)
+def show_result(result: Result, guess: str | None, theme: Theme) -> None:
+    """Show the heads of a result at one step, and its numbers if they are asked for."""
+    arm = _arm(result)
+    steps = [str(int(step)) for step in arm.steps]
+    at = steps.index(address.now().get("step", "")) if address.now().get("step") in steps else 0
+    gone = address.now().get("removed", "")
+    if result.removal is not None and gone in map(str, range(1, arm.heads + 1)):
+        at = len(steps) - 1 + int(gone)
+    recorded = _recorded(result, arm, theme, stage.has_numbers())
+    stage.play(recorded, at, lab.compared(guess, result), partial(_address, int(arm.steps[-1])))
+    stage.why(EXPERIMENTS[result.settings.experiment].answer, EXPERIMENTS[result.settings.experiment].source)
+    at = min(at, len(steps) - 1)
+    if stage.has_numbers():
+        _numbers(result, arm, at, theme)
     downloads.show_downloads(result, arm, at, _origin(result))
+
+
+def _address(last: int, step: int) -> dict[str, str | None]:
+    """The parameters for a step; those after the last are removed heads."""
+    return {"step": str(min(step, last)) if step else None, "removed": str(step - last) if step > last else None}
+
+
+def _numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
+    """What is stated of the run, the charts that compare its trainings, and its curves at a recorded step."""
+    st.caption(formulas(plain(_origin(result))))
+    for note in limits(result.settings):
+        remark(note)
+    stated = EXPERIMENTS[result.settings.experiment].statements(result)
+    for number, place in enumerate(st.columns(2, gap="large")):
+        with place:
+            for statement in stated[number::2]:
+                _say(statement)
+    whole = curves.of_the_run(result)
+    stage.charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole.items()})
+    if "accuracies" in whole:
+        _costs(result)
+    titles = curves.titles(arm)
+    stage.charts({key: (title, curves.drawn(key, result, arm, at, theme)) for key, title in titles.items()})
+    st.markdown(SLICES)
 
 
 def _origin(result: Result) -> str:
@@ -80,24 +98,6 @@ def _say(statement: Statement) -> None:
         f"**{formulas(plain(statement.question))}** **:{colour}[{answer}]**{odd}  \n"
         f"{formulas(plain(statement.evidence))}"
     )
-
-
-def _compared(result: Result, theme: Theme) -> None:
-    """Show the charts of the result as a whole, if it has several trainings or removes heads."""
-    drawn = curves.of_the_run(result)
-    if "accuracies" in drawn:
-        against = EXPERIMENTS[result.settings.experiment].against
-        st.markdown(f"**Right answers, by {against}**; dotted: guessing")
-        _chart(drawn["accuracies"].draw(theme), "accuracies", drawn["accuracies"].title)
-        _costs(result)
-    if "removal" in drawn:
-        first, second = st.columns([3, 2])
-        first.markdown("**Right answers as heads are removed**")
-        with first:
-            _chart(drawn["removal"].draw(theme), "removal", drawn["removal"].title)
-        second.markdown("**Importance of each head**")
-        with second:
-            _chart(drawn["importance"].draw(theme), "importance", drawn["importance"].title)
 
 
 def _costs(result: Result) -> None:
@@ -123,90 +123,67 @@ def _costs(result: Result) -> None:
     )
 
 
-def _names(result: Result) -> list[str]:
-    return [arm.label for arm in result.runs]
-
-
 def _arm(result: Result) -> TrainingRun:
     """The training whose heads are shown."""
     if len(result.runs) == 1:
         return result.runs[0]
-    usual = EXPERIMENTS[result.settings.experiment].shown
-    number = address.now().get("arm", "")
-    names = _names(result)
-    first = int(number) if number in map(str, range(len(names))) else usual
-    chosen = bound(
-        st.segmented_control, "Heads of", "arm", names[first], names,
-        change=lambda name: {"arm": None if name is None else str(names.index(name))},
-        key=f"lab_arm_{result.settings.experiment}_{'|'.join(names)}", wrap=True,
-    )  # fmt: skip
-    return result.runs[names.index(chosen) if chosen in names else first]
-
-
-def _moment(arm: TrainingRun) -> int:
-    """The number of the recorded step in view: the one in the URL, or else the first, before training."""
-    steps = [str(int(step)) for step in arm.steps]
-    step = address.now().get("step", "")
-    return steps.index(step) if step in steps else 0
-
-
-def _steps(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
-    """Show the heads at every recorded step, which the browser plays."""
-    st.markdown("**Where each head looks**; rows: from, columns: to")
-    player({**_recorded(result, arm, theme), "at": at}, PLAYER, _on_step)
-    st.markdown(SLICES)
-
-
-@guarded()
-def _on_step() -> None:
-    step = whole(sent(PLAYER, "step"))
-    if step is not None and 0 <= step <= 10**6:
-        address.go(step=str(step) if step else None)
+    names = {str(number): arm.label for number, arm in enumerate(result.runs)}
+    usual = str(EXPERIMENTS[result.settings.experiment].shown)
+    wanted = address.now().get("arm", "")
+    return result.runs[int(stage.variants("Heads of", "arm", wanted if wanted in names else usual, names, usual))]
 
 
 @lasting(RECORDINGS)
-def _recorded(result: Result, arm: TrainingRun, theme: Theme) -> Mapping[str, Any]:
+def _recorded(result: Result, arm: TrainingRun, theme: Theme, numbers: bool) -> Mapping[str, Any]:
     """The data of one training for the browser; cached, so callers must not change it."""
-    right = [
-        ", ".join(f"{name} {percent(share)}" for share, name in zip(shares, RELATIONS, strict=True))
-        for shares in arm.accuracy
-    ]
+    removed = 0 if result.removal is None else arm.heads
+    last = int(arm.steps[-1])
+
+    def then(values: Array) -> Array:
+        """The values of the last step once more for each head that is removed after it."""
+        return np.concatenate([values, np.repeat(values[-1:], removed, axis=0)])
+
     recording = Recording(
-        key=f"{result.settings}|{arm.label}",
-        steps=arm.steps.tolist(),
+        key=f"{result.settings}|{arm.label}|{numbers}",
+        steps=[*arm.steps.tolist(), *range(last + 1, last + 1 + removed)],
         words=result.words,
         names=[f"H{h}" for h in range(arm.heads)],
-        maps=arm.maps,
+        maps=then(arm.maps),
         relations=RELATIONS,
         places=result.places.T,
-        captions=[f"Right answers: {shares}." for shares in right],
-        matrices=alike(arm.weight_cosines, arm.divergence, arm.gradient_cosines) if arm.heads > 1 else (),
-        flow=Flow(arm.gradients, arm.gradient_cosines[:, 0]),
-        flow_title="The gradient on its way back to each head",
-        matrices_title="How alike the heads are",
-        strip=Strip("W_Q", arm.queries),
+        notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
+        curves=Curves("loss", _losses(result, arm)),
+        strip=Strip("W_Q", then(arm.queries)),
     )
+    if result.removal is not None:
+        recording = recording._replace(**_removing(result, arm))
+    if numbers:
+        cosines = then(arm.gradient_cosines)
+        recording = recording._replace(
+            matrices=alike(then(arm.weight_cosines), then(arm.divergence), cosines) if arm.heads > 1 else (),
+            flow=Flow(then(arm.gradients), cosines[:, 0]),
+            flow_title="The gradient on its way back to each head",
+            matrices_title="How alike the heads are",
+        )
     return frames(recording, 0, theme)
 
 
-def _curves(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
-    rows = (curves.OF_THE_TRAINING, curves.OF_TWO_HEADS) if arm.heads > 1 else (curves.OF_THE_TRAINING,)
-    for titles in rows:  # on a phone, one follows the other
-        for column, (key, title) in zip(st.columns(3, gap="medium"), titles.items(), strict=True):
-            with column:
-                st.markdown(title)
-                _chart(curves.drawn(key, result, arm, at, theme), key, f"{title.replace('*', '')}, at each step")
-    if arm.heads < 2:
-        return
-    st.caption(
-        formulas(
-            "Weights: W_Q, W_K, W_V and the slice of W_O of a head together. Gradients are those of the loss of the "
-            "answers, without any penalty: the norm is over all four matrices, the cosine over W_Q, W_K and W_V."
-        )
-    )
+def _losses(result: Result, arm: TrainingRun) -> list[Line]:
+    """The loss of the training in view and, faintly, of the others."""
+    shares = logarithmic(np.stack([run.loss for run in result.runs]))
+    lines = [Line(share, 0, run is not arm) for share, run in zip(shares, result.runs, strict=True)]
+    return sorted(lines, key=lambda line: not line.is_faint)
 
 
-def _chart(figure: Any, key: str, alt: str) -> None:
-    st.plotly_chart(
-        classroom.legible(figure), key=f"lab_chart_{key}", theme=None, config=CONFIG, width="stretch", alt=alt
-    )
+def _removing(result: Result, arm: TrainingRun) -> dict[str, Any]:
+    """After training, the heads go one by one, the least important first: the labels and the curve of right answers."""
+    removal = result.removal
+    assert removal is not None
+    counts = range(1, arm.heads + 1)
+    off = np.zeros((len(arm.steps) + arm.heads, arm.heads), bool)
+    for count in counts:
+        off[len(arm.steps) - 1 + count, removal.order[:count]] = True
+    after = [f"{count} removed: {percent(removal.least[count])} right" for count in counts]
+    right = np.concatenate([arm.accuracy.mean(axis=1), removal.least[1:]])
+    labels = [*(f"step {int(step):,}" for step in arm.steps), *after]
+    return {"off": off, "labels": labels, "curves": Curves("right answers", [Line(right)])}

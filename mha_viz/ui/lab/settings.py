@@ -28,7 +28,7 @@ LABELS: Mapping[Field, tuple[str, str]] = {
     "steps": ("Steps", "Updates by Adam, each on 32 new sentences."),
     "seed": ("Seed", "Determines the starting weights and the sentences; the same seed gives the same run."),
 }
-OF_THIS_RUN = ("run", "step", "arm")
+OF_THIS_RUN = ("run", "step", "removed", "arm")
 
 
 def show_settings(experiment: str, linked_settings: Settings) -> None:
@@ -105,7 +105,7 @@ def _misfits(linked_settings: Settings) -> dict[Field, SettingError]:
 def _foretell(typed: Settings, linked_settings: Settings) -> None:
     """Say how long the run will take, and why it could not show what it is meant to show, if so."""
     if _is_saved(typed):
-        st.caption("This run is saved: it is shown at once. Another seed trains a new one.")
+        st.caption("Saved run. Change a number to train your own.")
     else:
         st.caption(f"Takes {duration(trainings.seconds(typed))} on this server.")
     if typed != linked_settings:  # otherwise the result on the page states them

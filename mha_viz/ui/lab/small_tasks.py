@@ -22,9 +22,11 @@ from mha_viz.request import Request
 from mha_viz.ui import address, classroom, inference, navigation
 from mha_viz.ui.bound import bound
 from mha_viz.ui.components.player import player
+from mha_viz.ui.lab import stage
 from mha_viz.ui.parts import plain, theme
 
-TASK, ANSWER = "task", "answer"  # parameters of the URL
+SCENE = "tasks"
+PARAMETERS = TASK, ANSWER = "task", "answer"  # of the URL
 MODEL = "minilm"
 Numbers = npt.NDArray[np.float64]
 
@@ -53,19 +55,18 @@ def small_tasks() -> tuple[SmallTask, ...]:
     return tuple(SmallTask(**{**entry, "heads": tuple(entry["heads"])}) for entry in entries)
 
 
-def show_small_tasks() -> None:
-    """Show the section: a choice of tasks, and the open one. No sentence is read before a task is chosen."""
-    st.markdown("## Small tasks")
-    st.markdown("Each shows four real heads on one sentence. The answer is measured on that sentence.")
+def show_small_tasks(_: str) -> None:
+    """Show the open task, by default the first, on the stage, with a choice of the others."""
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
-    wanted_task = address.now().get(TASK)
-    shown_task = wanted_task if wanted_task in numbers else None
+    wanted = address.now().get(TASK)
+    number = wanted if wanted in numbers else numbers[0]
+    task = small_tasks()[int(number) - 1]
+    stage.ask(f"Small task {number}", plain(task.task))
     bound(
-        st.pills, "Task", TASK, shown_task, numbers, change=lambda task: {TASK: task, ANSWER: None},
-        key="small_task", label_visibility="collapsed",
+        st.pills, "Task", TASK, number, numbers, key="small_task", label_visibility="collapsed", required=True,
+        change=lambda task: {TASK: task, ANSWER: None},
     )  # fmt: skip
-    if wanted_task in numbers:
-        _open(small_tasks()[int(wanted_task) - 1])
+    _open(task)
 
 
 def _open(task: SmallTask) -> None:
@@ -73,19 +74,17 @@ def _open(task: SmallTask) -> None:
     if attention is None:
         return
     words = attention.by_words()
-    with st.container(key="destination"):  # of links to a task: the questions above fill several screens
-        st.markdown(f"### {plain(task.task)}")
-    st.markdown(f"*{plain(task.text)}*")
-    player({**frames(_recording(task, words), 0, theme())}, "small_task_maps", lambda: None)
-    wanted_answer = address.now().get(ANSWER)
-    shown_answer = wanted_answer if wanted_answer in task.heads else None
-    bound(
-        st.radio, "Your answer", ANSWER, shown_answer, task.heads, key="small_answer", index=None, horizontal=True,
-        format_func=lambda name: both(Head.parse(name)),
-    )  # fmt: skip
-    if wanted_answer in task.heads:
+    wanted = address.now().get(ANSWER)
+    with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
+        st.markdown("It is …", width="content")
+        bound(
+            st.pills, "Your answer", ANSWER, wanted if wanted in task.heads else None, task.heads, key="small_answer",
+            format_func=lambda name: both(Head.parse(name)), label_visibility="collapsed",
+        )  # fmt: skip
+    if wanted in task.heads:
         with classroom.answer():
-            st.markdown(feedback(task, words, wanted_answer))
+            st.markdown(feedback(task, words, wanted))
+    player({**frames(_recording(task, words), 0, theme())}, "small_task_maps", lambda: None)
     with st.container(horizontal=True):
         for name in task.heads:
             parameters = {"text": task.text, "model": MODEL, "head": name}
@@ -102,7 +101,6 @@ def _recording(task: SmallTask, words: Attention) -> Recording:
         maps=np.stack([words[name] for name in task.heads])[None],
         relations=[],
         places=np.empty((0, len(texts))),
-        captions=["Rows: from, columns: to."],
     )
 
 

@@ -1,5 +1,5 @@
-"""The downloads of the Roles page: its map, the card of a head, its tables as charts, weights on repeated tokens, and
-how the toy models learned."""
+"""The downloads of the Roles page: its map, the card of a head, its tables as charts, and weights on repeated
+tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mha_viz.figures.role_map import against_rules, offsets, role_map, shares
 from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
 from mha_viz.ui.download_panel import PageChart
-from mha_viz.ui.roles import filters, learning, overview, relations, repeated
+from mha_viz.ui.roles import filters, overview, relations, repeated
 from mha_viz.ui.roles.head_card import DELIMITERS, rows_of_head
 from mha_viz.ui.studies import Evidence
 
@@ -28,7 +28,6 @@ def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[
     about = f"Heads of {model.label}, measured on {evidence.label}."
     made = [_map(evidence, head, about)] if evidence.findings() else []
     made += _card(evidence, head, about) if head else []
-    made += learning.charts() if model.name == learning.MODEL else []
     if evidence.table("syntax_chosen") is not None:
         table = relations.readable(evidence, filters.from_url().level)
         made += _against("Relations: best heads and simple rules", "relations", table, "relation", RULES, about)
@@ -41,23 +40,9 @@ def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[
 
 
 def on_repeats(model: catalog.Model) -> list[PageChart]:
-    """The charts of repeated tokens: the open measure, with the numbers of all four, and how the second toy model
-    learned."""
+    """The chart of repeated tokens: the open measure, with the numbers of all four."""
     heads = repeated.measured_heads(model)
-    made = [] if heads is None else [_weights(model, heads)]
-    if repeated.is_toy(model):
-        step = learning.step_in_view(repeated.TOY)
-        about = f"Mean weight of every head on repeated random tokens over training; step {step:,} is marked."
-        made += [
-            PageChart(
-                f"Training: {repeated.SPELT[measure].lower()}",
-                f"training-{measure}",
-                partial(repeated.scores_chart, measure, step),
-                about,
-            )
-            for measure in repeated.LEARNED
-        ]
-    return made
+    return [] if heads is None else [_weights(model, heads)]
 
 
 def _weights(model: catalog.Model, heads: DecoderHeads) -> PageChart:

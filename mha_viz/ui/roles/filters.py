@@ -47,12 +47,6 @@ def go(**changes: str | None) -> None:
     address.go(**{**_written(st.session_state), **changes})
 
 
-@guarded()
-def open_model(name: str) -> None:
-    """Show another model."""
-    go(**of_model(name))
-
-
 def of_model(name: str) -> Changes:
     """The parameters that change together with the model."""
     other = None if name == catalog.default().name else name
@@ -62,21 +56,10 @@ def of_model(name: str) -> Changes:
 def _written(state: Mapping[Any, Any]) -> dict[str, str | None]:
     """The parameters of the controls that are on the page."""
     written: dict[str, str | None] = {}
-    for name in (name for name in Filters._fields if name in state):
-        value = ".".join(map(str, state[name] or ())) if name == "kinds" else str(state[name] or "")
+    for name in (name for name in ("relation", "level") if name in state):
+        value = str(state[name] or "")
         written[name] = None if value == Filters._field_defaults[name] else value or None
     return written
-
-
-def kinds(place: Any) -> tuple[str, ...]:
-    """The kinds of roles that are chosen at ``place``."""
-    st.session_state["kinds"] = list(from_url().kinds)
-    explanation = "All roles when none is chosen."
-    return tuple(
-        place.pills(
-            "Show", list(COLOURS), selection_mode="multi", key="kinds", on_change=go, help=explanation, wrap=True
-        )
-    )
 
 
 def relation(place: Any) -> str:

@@ -15,7 +15,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import labelled, linked
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
-from mha_viz.figures.role_words import DIRECTIONS, HELD_OUT, by_head, described
+from mha_viz.figures.role_words import DIRECTIONS, by_head
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
 from mha_viz.ui import address, navigation, studies
@@ -24,6 +24,7 @@ from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_search, readable, score_rows, used
+from mha_viz.ui.roles.overview import lines
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 from mha_viz.ui.study_progress import go_on, outcome
@@ -46,23 +47,24 @@ class SentenceAnswers(NamedTuple):
         return sum(arc.right for arc in self.arcs)
 
 
-def summary(evidence: Evidence, head: Head) -> None:
-    """Show the roles of one head in words, with a link to see it at work."""
-    st.markdown(f"### {both(head)}")
-    findings = by_head(evidence.findings()).get(head, [])
-    sentences = [f"* {plain(described(f))}" for f in findings]
-    st.markdown("\n".join(sentences) or "No role was found for this head.")
-    if any(HELD_OUT in sentence for sentence in sentences):
-        st.caption("*Held-out* cases are from the half of the sentences on which the head was not picked.")
-    parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
-    st.page_link(
-        navigation.page("explore"), label=":primary[Open in Explore]", query_params={**parameters, "head": str(head)}
-    )
-
-
 def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show the card of one head: its patterns, its relations, and sentences for and against them."""
-    with st.container(border=True, key="head_card"):
+    """Show the roles of one head, a line for each, whether they are used, a sentence, and the way to see it at work."""
+    with st.container(key="head_card"):
+        st.markdown(f"### {both(head)}")
+        findings = by_head(evidence.findings()).get(head, [])
+        if not findings:
+            st.markdown("No role was found for this head.")
+        lines(findings, named=False)
+        used.show_in_short(_rows(evidence, "used", head))
+        readable.show_one(model, evidence, head)
+        parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
+        query = {**parameters, "head": str(head)}
+        st.page_link(navigation.page("explore"), label=":primary[Open in Explore]", query_params=query)
+
+
+def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+    """Show all that was measured of one head: its patterns, its relations, and sentences for and against them."""
+    with st.container(border=True, key="head_numbers"):
         st.markdown(f"### {both(head)} in full")
         _patterns(evidence, head)
         used.show_use(_rows(evidence, "used", head))
@@ -86,8 +88,8 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         st.plotly_chart(legible(chart), key="card_offsets", theme=None, config=CONFIG, alt=alt)
         before = position[position["offset"] == -1].iloc[0]
         st.caption(
-            f"The previous token is a piece of the same word in {percent(before['rows_in_word'])} of the rows; "
-            f"{percent(before['mass_in_word'])} of this head’s weight on it stays within the word."
+            f"Within a word: {percent(before['rows_in_word'])} of the rows, {percent(before['mass_in_word'])} of the "
+            "weight on the previous token."
         )
     with right:
         st.markdown("**Weight on delimiters**")

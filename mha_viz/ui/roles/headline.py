@@ -1,5 +1,5 @@
-"""The top of the Roles page: a summary in one sentence and, in an expander, how far roles can be trusted and what
-limits them."""
+"""The top of the Roles page: a summary in one line and, among the numbers, how far roles can be trusted and what limits
+them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.figures.role_words import COLOURS, NO_BETTER, STANDINGS, standing
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
-from mha_viz.ui import address
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import plain, remark
 from mha_viz.ui.studies import READY, Evidence
@@ -28,11 +27,10 @@ RULE = (
 
 
 def show_headline(model: catalog.Model, evidence: Evidence) -> None:
-    """Say in one sentence how many heads do something that has a name, and for what the corpus is too small."""
+    """Say how many heads do something that has a name, and for what the corpus is too small."""
     profile = evidence.profiles[0]
     layers, heads = profile.shape
-    label = f"{model.label}," if "," in model.label else model.label
-    st.markdown(f"## What the {layers * heads} heads of {plain(label)} do")
+    st.markdown(f"## What the {layers * heads} heads of {plain(model.label.partition(',')[0])} do")
     st.markdown(_sentence(evidence, layers * heads))
     pieces = profile.facts["counts"].get("pieces", FEW)
     if pieces < FEW:
@@ -43,23 +41,14 @@ def _sentence(evidence: Evidence, heads: int) -> str:
     named = len({finding.head for finding in evidence.findings()})
     if not named:
         return f"None of the {heads} heads was found to do something that has a name."
-    search = "" if address.in_class() else " *Find a head that …*, above, finds one by what it does."
-    return (
-        f"**{named} of {heads}** heads do something that has a name, such as looking at the word before: each square "
-        f"is a head, and a click opens its card.{search}{_used(evidence)}"
-    )
+    return f"**{named} of {heads}** heads do something that has a name. Click one.{_used(evidence)}"
 
 
 def _used(evidence: Evidence) -> str:
     """How many roles are used, of those that were tested by switching their heads off; empty if none were."""
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
-    if not tables:
-        return ""
     used = sum(int(table["used"].astype(str).eq("True").sum()) for table in tables)
-    return (
-        f" Of {sum(map(len, tables))} roles between words, **{used}** are *used*: without the head, more changes than "
-        "without any other of its layer."
-    )
+    return f" **{used} of {sum(map(len, tables))}** links between words are *used*." if tables else ""
 
 
 def corpus(evidence: Evidence) -> None:
@@ -70,13 +59,12 @@ def corpus(evidence: Evidence) -> None:
 
 def trust(evidence: Evidence) -> None:
     """Say how many roles there are of each kind, how far they can be trusted, and what was left out."""
-    with st.expander("How roles are found, and how far to trust them"):
-        for paragraph in _summary(evidence):
-            st.markdown(paragraph)
-        left_out = sum(p.facts["left_out"] for p in evidence.profiles)
-        if left_out:
-            first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
-            remark(f"{left_out} left out: {' '.join(first)}")
+    for paragraph in _summary(evidence):
+        st.markdown(paragraph)
+    left_out = sum(p.facts["left_out"] for p in evidence.profiles)
+    if left_out:
+        first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
+        remark(f"{left_out} left out: {' '.join(first)}")
 
 
 @lasting(READY)

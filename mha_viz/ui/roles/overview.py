@@ -1,49 +1,111 @@
-"""All roles of a model: the map, the table, and the strongest role of each kind."""
+"""All roles of a model: the map of squares, one line for each role, and the table."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable
+from html import escape
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
-from mha_viz.figures.role_map import role_map
-from mha_viz.figures.role_words import COLOURS, described, standing, standing_with_numbers, strongest_first
-from mha_viz.figures.theme import Theme
+from mha_viz.figures.role_map import strength
+from mha_viz.figures.role_words import (
+    COLOURS,
+    at_a_glance,
+    best_baseline,
+    by_head,
+    described,
+    standing,
+    standing_with_numbers,
+    strongest_first,
+)
+from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.ui import address, style
 from mha_viz.ui.caches import lasting
-from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.parts import guarded, picked_head, plain, theme
-from mha_viz.ui.roles import filters
+from mha_viz.ui.roles import filters, score_rows
+from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 
-CHARTS = 24  # cached maps of roles, and tables: one per evidence, filter, open head and colour scheme
-LEGEND = (
-    "“+2”: two more roles. A small square in a corner: one of another kind. The stronger the colour, the larger the "
-    "gain over the simple rules; the faintest do no better than one. The table below says what each name means."
-)
+CHARTS = 24  # cached tables of roles: one per evidence and filter
+POSITIONS = ("previous", "next", "same")  # have a glyph each; the other kinds of roles have one
 
 
 def show_map(evidence: Evidence, chosen: Head | None) -> None:
-    """Show the map, in which a click opens a head, the filter for kinds of roles, and the same as a table."""
-    above = st.container()
-    kinds = filters.kinds(st)
-    chart = _chart(evidence, kinds, chosen, theme())
-    key = f"role_map_{chosen}"  # with the head in its key: a new chart has no click recorded
-    alt = "Map of roles, layers by heads; “All roles as a table” below lists the same."
-    with above:
-        head_grid(chart, "role_map", alt, partial(_on_cell, key), key=key, words=True)
-        st.caption(LEGEND)
-    with st.expander("All roles as a table"):
-        _listed(evidence, kinds)
+    """Show a square for each head, with a glyph of what it does; a click, or Enter, opens its card. Below it, the kinds
+    of roles: a click shows those of one kind alone."""
+    style.apply("role_map")
+    kinds = filters.from_url().kinds
+    st.html(f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{_legend(evidence, kinds)}</div>')
 
 
-@lasting(CHARTS)
-def _chart(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None, colours: Theme) -> Any:
-    """The map of roles; cached, so callers must not change it."""
-    return role_map(filtered(evidence, kinds), evidence.profiles[0].shape, chosen, colours)
+def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
+    roles = by_head(filtered(evidence, kinds))
+    layers, heads = evidence.profiles[0].shape
+    stop = chosen or next(iter(roles), Head(0, 0))  # where the keyboard arrives
+    rows = "".join(
+        f'<tr><th scope="row">L{layer}</th>'
+        + "".join(_square(Head(layer, head), roles, chosen, stop) for head in range(heads))
+        + "</tr>"
+        for layer in range(layers)
+    )
+    names = "".join(f'<th scope="col">H{head}</th>' for head in range(heads))
+    label = "What each head does: layers by heads. Arrow keys go from head to head."
+    columns = f"<thead><tr><td></td>{names}</tr></thead>"
+    return f'<table role="grid" aria-label="{label}" style="--rows:{layers}">{columns}<tbody>{rows}</tbody></table>'
+
+
+def _square(head: Head, roles: dict[Head, list[Finding]], chosen: Head | None, stop: Head) -> str:
+    findings = roles.get(head, [])
+    says = f"{both(head)}: {'; '.join(map(at_a_glance, findings)) or 'no role was found'}"
+    look, drawn = "", ""
+    if findings:
+        colour = COLOURS[findings[0].role]
+        look = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
+        others = dict.fromkeys(f.role for f in findings if f.role != findings[0].role)
+        marks = "".join(f'<i style="{_colours(COLOURS[role])}"></i>' for role in others)
+        drawn = f"{_glyph(findings[0])}<span>{marks}</span>"
+    current = ' aria-current="true"' if head == chosen else ""
+    return (
+        f'<td><a href="{_here(head=str(head))}" target="_self" tabindex="{0 if head == stop else -1}"{current} '
+        f'aria-label="{escape(says)}" data-tip="{escape(says)}" style="{look}">{drawn}</a></td>'
+    )
+
+
+def _glyph(finding: Finding) -> str:
+    return _drawn(finding.detail if finding.detail in POSITIONS else finding.role)
+
+
+def _drawn(glyph: str) -> str:
+    return f'<b class="{glyph}"></b>'
+
+
+def _colours(number: int) -> str:
+    return f"--own:light-dark({LIGHT.heads[number]},{DARK.heads[number]});"
+
+
+def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
+    """Each kind of role with its glyph, as a link that shows it alone, or all again."""
+    there = {finding.role for finding in evidence.findings()}
+    links = []
+    for role, colour in COLOURS.items():
+        if role in there:
+            others = tuple(one for one in kinds if one != role)
+            now = others if role in kinds else tuple(one for one in COLOURS if one in (*kinds, role))
+            links.append(
+                f'<a href="{_here(kinds=".".join(now))}" target="_self" aria-current="{str(role in kinds).lower()}" '
+                f'style="{_colours(colour)}">{_drawn("previous" if role == "position" else role)}{role}</a>'
+            )
+    return f'<p role="group" aria-label="Show">{"".join(links)}</p>'
+
+
+def _here(**changes: str) -> str:
+    """The address of this page with these parameters; what was held in the head before is let go."""
+    others = {name: value for name, value in address.now().items() if name not in ("on", "pin", "link", *changes)}
+    return escape(f"?{urlencode({**others, **{name: value for name, value in changes.items() if value}})}")
 
 
 def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
@@ -51,20 +113,39 @@ def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
     return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
-@guarded()
-def _on_cell(key: str) -> None:
-    head = picked_head(st.session_state.get(key))
-    if head is not None:
-        filters.go(head=str(head), on=None, pin=None, link=None)
-
-
-def _listed(evidence: Evidence, kinds: tuple[str, ...]) -> None:
-    st.dataframe(
-        table_of_roles(evidence, kinds),
-        hide_index=True,
-        width="stretch",
-        column_config={"gain in points": st.column_config.NumberColumn(format="%.1f")},
+def lines(findings: Iterable[Finding], named: bool = True) -> None:
+    """One line for each role: the head, if it is to be named, what it does and how often, and a bar for that, with a
+    tick for the best simple rule."""
+    body = "".join(
+        f"<li>{_name(f.head) if named else ''}<b>{escape(at_a_glance(f))}</b>"
+        f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
+        f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
+        for f in findings
     )
+    style.apply("score_rows")
+    st.html(f'<ul class="mha-rows">{body}</ul>')
+
+
+def _name(head: Head) -> str:
+    return f'<a href="{_here(head=str(head))}" target="_self">{both(head)}</a>'
+
+
+def show_strongest(evidence: Evidence) -> None:
+    """While no head is chosen, show the strongest role of each kind."""
+    strongest: dict[str, Finding] = {}
+    for finding in strongest_first(evidence.findings()):
+        strongest.setdefault(finding.role, finding)
+    st.markdown("**The strongest of each kind**")
+    lines(strongest[role] for role in COLOURS if role in strongest)
+
+
+def show_table(evidence: Evidence) -> None:
+    """Show every role in full, with the kinds that are shown on the map."""
+    rows = [
+        ScoreRow(described(f), f.head, f.score, (best_baseline(f)[1],))
+        for f in strongest_first(filtered(evidence, filters.from_url().kinds))
+    ]
+    score_rows.draw("Role", ("best simple rule",), rows, second="Head", bar="this head")
 
 
 @lasting(CHARTS)
@@ -76,15 +157,3 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     columns = ["head", "role", "status", "in words", "gain in points", "n"]
     rows = [(both(f.head), f.role, standing(f), standing_with_numbers(f), 100 * f.gain, f.n) for f in findings]
     return pd.DataFrame(rows, columns=columns)
-
-
-def show_strongest(evidence: Evidence) -> None:
-    """While no head is chosen, show the strongest role of each kind."""
-    strongest: dict[str, Finding] = {}
-    for finding in strongest_first(evidence.findings()):
-        strongest.setdefault(finding.role, finding)
-    st.markdown("**The strongest of each kind**")
-    for role in COLOURS:
-        if role in strongest:
-            finding = strongest[role]
-            st.markdown(f"**{both(finding.head)}** {plain(described(finding))}.")

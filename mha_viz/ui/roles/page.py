@@ -9,16 +9,30 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
-from mha_viz.ui import address, download_panel, inference, two_stacks
+from mha_viz.training import toy_maps
+from mha_viz.ui import address, download_panel, inference, navigation, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.bound import bound
 from mha_viz.ui.model_service import ready
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint
-from mha_viz.ui.roles import charts, filters, folder, head_card, headline, learning, relations, repeated, replications
+from mha_viz.ui.roles import (
+    charts,
+    filters,
+    folder,
+    head_card,
+    headline,
+    link_search,
+    relations,
+    repeated,
+    replications,
+)
 from mha_viz.ui.roles.measuring import CORPORA, GOLD, GRAMMAR, UPLOAD, evidence_on, shipped_evidence
-from mha_viz.ui.roles.overview import show_map, show_strongest
+from mha_viz.ui.roles.overview import show_map, show_strongest, show_table
 from mha_viz.ui.studies import Evidence
+
+TRAINED = (toy_maps.TOY, toy_maps.REPEATER)
+NUMBERS = {"relation", "level", link_search.PARAMETER}  # parameters of what stands among the numbers
 
 
 def show_roles(where: Address) -> None:
@@ -29,46 +43,59 @@ def show_roles(where: Address) -> None:
     except MhaVizError as error:
         complain(error)
         model = catalog.default()
-    left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
-    with right:
-        corpus = _choices(model, address.now().get("corpus"))
+    with st.container(key="roles_first"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            title = st.container()
+            corpus = _choices(model, address.now().get("corpus"))
+        left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
     with left:
         if not ready(model):
             return inference.download(model)
         evidence = None if two_stacks.refused(where, "roles are measured") else evidence_on(model, corpus)
         if evidence is not None:
-            headline.show_headline(model, evidence)
+            with title:
+                headline.show_headline(model, evidence)
             head = _existing(evidence, where.head)
-            if evidence.findings():
-                show_map(evidence, head)
+            show_map(evidence, head)
+            headline.corpus(evidence)
     if evidence is None:
+        _learning(model)
         repeated.show_repeated(model)
         return download_panel.of_charts(charts.on_repeats(model))
     with right:
-        headline.corpus(evidence)
         if head is not None:
-            head_card.summary(evidence, head)
+            head_card.show_head_card(model, evidence, head)
         elif evidence.findings():
             show_strongest(evidence)
-    headline.trust(evidence)
-    _below(model, evidence, head)
+    _learning(model)
+    repeated.show_repeated(model)
+    if NUMBERS & address.now().keys() or not evidence.findings():
+        st.session_state.setdefault("numbers", True)
+    with st.expander("Numbers", on_change="rerun", key="numbers") as box:
+        if box.open:
+            _numbers(model, evidence, head)
     download_panel.of_charts([*charts.charts(model, evidence, head), *charts.on_repeats(model)])
 
 
-def _below(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
-    """Show the sections below the map: the open head, how a toy model learned, the tables, and other corpora and
-    models."""
+def _numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
+    """Show everything that was measured: of the open head, of all roles and relations, on other corpora and models."""
     if head is not None:
-        head_card.show_head_card(model, evidence, head)
-    if model.name == learning.MODEL:
-        with st.container(key="learning"):
-            learning.show_learning()
-    repeated.show_repeated(model)
+        head_card.show_numbers(model, evidence, head)
+    show_table(evidence)
+    headline.trust(evidence)
     relations.show_relations(evidence)
     replications.show_replications(model, evidence)
     relations.beside_another_model(model, evidence)
     if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
         relations.statistics(built_in())
+
+
+def _learning(model: catalog.Model) -> None:
+    """The way to the training of a toy model."""
+    name = model.name.partition("@")[0]
+    if name in TRAINED:
+        why = navigation.page("why heads differ")
+        st.page_link(why, label=":primary[**▶ Watch its heads learn**]", query_params={"experiment": name})
 
 
 def _existing(evidence: Evidence, linked: Head | None) -> Head | None:
@@ -93,11 +120,11 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
     bound(
         st.selectbox, "Model", "model", model.name, names, change=filters.of_model, go=filters.go, key="roles_model",
-        format_func=lambda name: next((m.label for m in catalog.offered() if m.name == name), name),
+        format_func=lambda name: next((m.label for m in catalog.offered() if m.name == name), name), width=250,
     )  # fmt: skip
     bound(
         st.segmented_control, "Measured on", "corpus", chosen if chosen in offered else UPLOAD, offered,
-        go=filters.go, key="roles_corpus", required=True, wrap=True,
+        go=filters.go, key="roles_corpus", required=True, wrap=True, width="content",
         format_func=lambda name: CORPORA[GRAMMAR if grammar_shipped and name == GOLD else name],
     )  # fmt: skip
     if chosen == folder.CHOICE:

@@ -58,6 +58,15 @@ def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None
     _missing([finding for finding in findings if (finding.role, finding.detail) not in readable])
 
 
+def show_one(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+    """Show the case with the largest weight in which the head is right, of its first role that has any."""
+    shown, _ = _examples(model, evidence, head)
+    for finding in by_head(evidence.findings()).get(head, []):
+        for example in shown:
+            if (example.role, example.detail) == (finding.role, finding.detail) and example.right:
+                return _case(example)
+
+
 def _missing(findings: Sequence[Finding]) -> None:
     """Say which roles have no sentences, by the corpora that they were measured on, and what to do about it."""
     for corpora in dict.fromkeys(finding.corpora for finding in findings):

@@ -7,12 +7,20 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.analysis.findings import whole_number
-from mha_viz.attention import Head
-from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.figures.role_words import DIRECTIONS, over
 from mha_viz.numerals import decimal
 from mha_viz.ui.parts import plain
+
+
+def show_in_short(rows: Any) -> None:
+    """Say in a sentence whether a head is used; ``rows``: its rows of the table ``used``, or None."""
+    if rows is not None:
+        more = (rows["used"].astype(str) == "True").any()
+        st.caption(
+            f"Without this head these words change {'more' if more else 'no more'} than without "
+            f"{'any other of its layer: it is used' if more else 'its neighbours'}."
+        )
 
 
 def show_use(rows: Any) -> None:
@@ -24,26 +32,19 @@ def show_use(rows: Any) -> None:
     st.markdown("\n".join(f"* {_sentence(row)}" for row in rows.itertuples(index=False)))
     st.caption(
         plain(
-            f"Switched off ({first['method']}) on {first['corpus']}; {first['measure']}, 95% intervals over documents, "
-            "or over sentences where there are none. A role is called used if the effect is larger than that of every "
-            "other head of the layer without the role."
+            f"Switched off ({first['method']}) on {first['corpus']}; {first['measure']}, 95% intervals. Used: the "
+            "effect is larger than that of every other head of the layer without the role."
         )
     )
 
 
 def _sentence(row: Any) -> str:
-    head = Head(int(row.layer), int(row.head))
     more = f"{decimal(row.more, 3)} [{decimal(row.more_low, 3)}, {decimal(row.more_high, 3)}]"
     effect = f"{decimal(row.effect, 3)} [{decimal(row.ci_low, 3)}, {decimal(row.ci_high, 3)}]"
     documents = over(whole_number(getattr(row, "documents", None)))
-    verdict = (
-        "**used**"
-        if str(row.used) == "True"
-        else ("the pattern is there, but **no effect was found** beyond that of other heads of its layer")
-    )
+    verdict = "**used**" if str(row.used) == "True" else "no effect beyond that of its neighbours"
     return (
-        f"{_name(row)}: {verdict}. Switching {both(head)} off changes {int(row.n):,} words by {effect}{documents} on "
-        f"average: {more} more than the head without this role that comes closest."
+        f"{_name(row)}: {verdict}. {int(row.n):,} words change by {effect}{documents}: {more} more than without them."
     )
 
 

@@ -1,4 +1,4 @@
-"""Reports to the server when the page turns dark or light while it is open and which head a link in a table names, and
+"""Reports to the server when the page turns dark or light while it is open and what a link in a table or map names, and
 marks the open page in the navigation."""
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ _mount = drawing("scheme")
 
 def watch(page: int, on_linked: Callable[[], None]) -> None:
     """Run the script again when the page's colour scheme is no longer the one that it was run for. ``page``: the number
-    of the open page in the navigation; ``on_linked``: called when the component has sent the name of a head."""
+    of the open page in the navigation; ``on_linked``: called when the component has sent {"head": name} or {"kinds":
+    names}."""
     data = {"type": st.context.theme.type, "page": page}
     _mount(key=KEY, data=data, on_turned_change=lambda: None, on_linked_change=on_linked, width="content")

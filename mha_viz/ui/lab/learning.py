@@ -1,0 +1,362 @@
+"""How the heads of the toy models got their roles, on the stage: every head's map of one sentence at each saved step of
+training, and behind *Numbers* the scores of all heads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.attention import Head
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.figures.caption import both
+from mha_viz.figures.frames import RELATION_COLOURS, Curves, Line, Recording, frames
+from mha_viz.figures.role_map import scores
+from mha_viz.figures.theme import Theme
+from mha_viz.files.assets import asset
+from mha_viz.models import snapshots
+from mha_viz.numerals import counted, decimal, percent, weight
+from mha_viz.training import toy_maps
+from mha_viz.training.predictions import Outcome, in_one_sentence
+from mha_viz.ui import address, download_panel, navigation
+from mha_viz.ui.annotated import built_in
+from mha_viz.ui.caches import lasting
+from mha_viz.ui.download_panel import PageChart
+from mha_viz.ui.lab import stage
+from mha_viz.ui.parts import complain, guarded, theme
+
+TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words alone"}
+TRAINING, PARAMETER = "trained", "snapshot"  # parameters of the URL
+GAIN = 0.1  # the gain over the baseline at which a head counts as doing a task
+LONG = range(9, 14)  # the number of words of the sentence that is drawn
+
+
+class Skill(NamedTuple):
+    """A task that every head was measured on at every saved step: its name, and that of the simple rule."""
+
+    name: str
+    baseline: str
+
+
+class Toy(NamedTuple):
+    """A toy model as the stage shows it.
+
+    ``skills``: by their names in its history; ``places``: for each, the word that a word of the sentence should look
+    at; ``outcome``: what a training, by its name, shows; ``measured``, ``form``: what the scores are, and how they are
+    written; ``off``: heads that are worth switching off.
+    """
+
+    short: str
+    question: str
+    about: str
+    prediction: str
+    options: Mapping[str, str]
+    outcome: Callable[[str], Outcome]
+    skills: Mapping[str, Skill]
+    places: Callable[[], list[dict[int, int]]]
+    answer: str
+    source: str
+    trainings: Mapping[str, str]
+    measured: str = "right"
+    form: Callable[[float], str] = percent
+    off: str = ""
+
+
+def show_toy(name: str) -> None:
+    """Show the training of a toy model."""
+    toy = TOYS[name]
+    stage.ask(toy.short, toy.question, toy.about)
+    guess = stage.predict(name, toy.prediction, toy.options)
+    _show(name, guess, theme(), navigation.page("explore"))
+
+
+@st.fragment
+@guarded(complain)
+def _show(name: str, guess: str | None, colours: Theme, explore: Any) -> None:
+    toy, model = TOYS[name], trained(name)
+    if len(toy.trainings) > 1:
+        stage.variants("Trained on", TRAINING, model, {m: f"trained on {w}" for m, w in toy.trainings.items()}, name)
+    saved, step = snapshots.steps(asset(name)), step_in_view(name)
+    verdict = in_one_sentence(toy.options, toy.outcome(model), guess)
+    stage.play(recorded(name, model, colours), saved.index(step), verdict, partial(_address, saved[0]))
+    stage.why(toy.answer, toy.source)
+    with st.container(horizontal=True):
+        if model == name:
+            parameters = {"model": f"{name}@{step}", "text": " ".join(toy_maps.shipped(name).words)}
+            st.page_link(explore, label=":primary[Open this step in Explore]", query_params=parameters)
+        if toy.off:
+            parameters = {"model": name, "text": " ".join(toy_maps.shipped(name).words), "off": toy.off}
+            st.page_link(explore, label=f":primary[Without {toy.off.replace('.', ' and ')}]", query_params=parameters)
+        st.page_link(navigation.page("roles"), label=":primary[All roles of this model]", query_params={"model": name})
+    if stage.has_numbers():
+        st.markdown("\n".join(_at_a_step(name, model, step)))
+        if len(toy.trainings) > 1:
+            st.markdown("\n".join(_at_the_end(name)))
+            st.caption("From: the first saved step from which the best head stays 10 points above the simple rule.")
+        drawn = {task: ("", _score_chart(name, model, task, step, colours)) for task in toy.skills}
+        stage.charts(drawn)
+        st.caption("Every head; blue: the best at the end; dotted: the simple rule.")
+    download_panel.of_charts(charts(name))
+
+
+def charts(name: str) -> list[PageChart]:
+    """The scores of every head over a toy's training, with the step in the URL marked."""
+    model, step = trained(name), step_in_view(name)
+    about = f"Every head of {TOYS[name].trainings[model]} over its training; step {step:,} is marked."
+    return [
+        PageChart(f"Training: {skill.name}", f"training-{task}", partial(_score_chart, name, model, task, step), about)
+        for task, skill in TOYS[name].skills.items()
+    ]
+
+
+def step_in_view(toy: str) -> int:
+    """The training step in the URL; the first saved one unless the URL names another saved one."""
+    saved = snapshots.steps(asset(toy))
+    wanted = address.now().get(PARAMETER, "")
+    return int(wanted) if wanted in map(str, saved) else saved[0]
+
+
+def trained(name: str) -> str:
+    """The training of a toy that the URL asks for."""
+    wanted = address.now().get(TRAINING, "")
+    return wanted if wanted in TOYS[name].trainings else name
+
+
+def _address(first: int, step: int) -> dict[str, str | None]:
+    return {PARAMETER: None if step == first else str(step)}
+
+
+# ---- What is measured -----------------------------------------------------------------------------------------
+
+
+@cache
+def history(model: str) -> Any:
+    """Every head's score at every saved step, on held-out sentences."""
+    import pandas as pd
+
+    return pd.read_csv(asset(f"{model}_history.csv"))
+
+
+def _history_of(model: str, task: str) -> Any:
+    table = history(model)
+    return table[table["task"] == task]
+
+
+def best(model: str, task: str, step: int | None = None) -> Any:
+    """The row of the best head for a task at this step, by default at the end."""
+    table = _history_of(model, task)
+    at_step = table[table["step"] == (table["step"].max() if step is None else step)]
+    return at_step.loc[at_step["accuracy"].idxmax()]
+
+
+def head_of(row: Any) -> Head:
+    """The head of a row of a history."""
+    return Head(int(row["layer"]), int(row["head"]))
+
+
+def since_step(model: str, task: str) -> int | None:
+    """The first saved step from which the best head of a task stays GAIN above the baseline; None if there is
+    none."""
+    by_step = _history_of(model, task).groupby("step")
+    gain = by_step["accuracy"].max() - by_step["baseline"].first()
+    below = gain.index[(gain < GAIN).to_numpy()]
+    later = gain.index[gain.index > below.max()] if len(below) else gain.index
+    return int(later[0]) if len(later) else None
+
+
+@lasting(6)
+def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
+    """The data of all steps for the browser; cached, so callers must not change it."""
+    toy, shipped = TOYS[name], toy_maps.shipped(model)
+    count, steps = len(shipped.words), shipped.steps.tolist()
+    every = [Head(*place) for place in np.ndindex(*shipped.maps.shape[1:3])]
+    matter = [head_of(best(name, task)) for task in toy.skills]  # in the end: these maps come first
+    heads = sorted(every, key=lambda head: head not in matter)
+    rows = [[best(model, task, step) for step in steps] for task in toy.skills]
+    recording = Recording(
+        key=model,
+        steps=steps,
+        words=shipped.words,
+        names=[both(head) for head in heads],
+        maps=np.stack([shipped.maps[:, head.layer, head.head] for head in heads], axis=1),
+        relations=[skill.name for skill in toy.skills.values()],
+        places=np.array([[at.get(word, -1) for word in range(count)] for at in toy.places()]),
+        notes=[[f"{head_of(row)} {toy.form(row['accuracy'])}" for row in of_task] for of_task in rows],
+        at_once=4,
+        curves=Curves(
+            f"{toy.measured}, best head",
+            [
+                Line(np.array([row["accuracy"] for row in of_task]), colour)
+                for of_task, colour in zip(rows, RELATION_COLOURS, strict=False)
+            ],
+        ),
+    )
+    return frames(recording, 0, colours)
+
+
+def _score_chart(name: str, model: str, task: str, step: int, colours: Theme) -> Any:
+    words = TOYS[name].skills[task].name
+    return scores(_history_of(model, task), step, f"{words[:1].upper()}{words[1:]}", colours)
+
+
+def _at_a_step(name: str, model: str, step: int) -> list[str]:
+    """A table of the best head of each task at a step, beside the simple rule, and its weight in the sentence."""
+    toy, shipped = TOYS[name], toy_maps.shipped(model)
+    maps = shipped.maps[shipped.steps.tolist().index(step)]  # [layer, head, query, key]
+    lines = [
+        f"| after {counted(step, 'step')} | best head | {toy.measured} | simple rule | its weight in the sentence |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for (task, skill), places in zip(toy.skills.items(), toy.places(), strict=True):
+        row = best(model, task, step)
+        query, key = max(places.items())
+        link = f"“{shipped.words[query]}” → “{shipped.words[key]}”: {weight(maps[(*head_of(row), query, key)])}"
+        score, rule = (toy.form(row[name]) for name in ("accuracy", "baseline"))
+        scored = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
+        lines.append(f"| {skill.name} | {both(head_of(row))} | {scored} | {link} |")
+    return lines
+
+
+def _at_the_end(name: str) -> list[str]:
+    """A table of all trainings: per task the baseline and, for each, its best head at the end and the step since
+    when."""
+    toy = TOYS[name]
+    names = " | ".join(f"trained on {words}" for words in toy.trainings.values())
+    lines = [
+        f"| best head at the end | simple rule | {names} |",
+        f"| --- | --- {'| --- ' * len(toy.trainings)}|",
+    ]
+    for task, skill in toy.skills.items():
+        cells = [_final(model, task) for model in toy.trainings]
+        baseline = f"{skill.baseline} {percent(best(name, task)['baseline'])}"
+        lines.append(f"| **{skill.name}** | {baseline} | {' | '.join(cells)} |")
+    return lines
+
+
+def _final(model: str, task: str) -> str:
+    row, since = best(model, task), since_step(model, task)
+    when = "less than 10 points above the simple rule" if since is None else f"from step {since:,}"
+    return f"{both(head_of(row))} **{percent(row['accuracy'])}**, {when}"
+
+
+# ---- The sentence of the first toy ----------------------------------------------------------------------------
+
+
+class Drawn(NamedTuple):
+    """The sentence of the maps, and for each task two of its words: from, to."""
+
+    sentence: Sentence
+    pairs: dict[str, tuple[int, int]]
+
+
+@cache
+def drawn() -> Drawn:
+    """The first sentence of the built-in corpus that contains all three relations, the last two of them with another
+    noun in between."""
+    for sentence in built_in().sentences:
+        if len(sentence.forms) in LONG:
+            subject, pronoun = _subject(sentence), _pronoun(sentence)
+            if subject and pronoun:
+                before = (subject[1], subject[1] - 1)
+                pairs = {"previous_token": before, "verb_subject": subject, "pronoun_antecedent": pronoun}
+                return Drawn(sentence, pairs)
+    raise AssertionError("the grammar no longer generates such a sentence")
+
+
+def _subject(sentence: Sentence) -> tuple[int, int] | None:
+    """A subject and its verb, with a noun between them."""
+    for place, word in enumerate(sentence.words):
+        verb = word.head if word.base == "nsubj" and word.upos == "NOUN" else None
+        if verb is not None and "NOUN" in [other.upos for other in sentence.words[place + 1 : verb]]:
+            return place, verb
+    return None
+
+
+def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
+    """A pronoun and the noun that it refers to, which is not the nearest noun."""
+    nouns = [place for place, word in enumerate(sentence.words) if word.upos == "NOUN"]
+    for mention in sentence.mentions:
+        if sentence.words[mention.word].upos == "PRON":
+            meant = {one.word for one in sentence.mentions if one.chain == mention.chain}
+            earlier = [noun for noun in nouns if noun < mention.word]
+            if meant & set(earlier) and earlier[-1] not in meant:
+                return mention.word, max(meant & set(earlier))
+    return None
+
+
+# ---- The two toys ---------------------------------------------------------------------------------------------
+
+
+def _divided(model: str) -> Outcome:
+    """Whether the best heads of what a training learned are different ones."""
+    learned = [task for task in TOYS[toy_maps.TOY].skills if since_step(model, task) is not None]
+    heads = {head_of(best(model, task)) for task in learned}
+    jobs = [f"{TOYS[toy_maps.TOY].skills[task].name} {head_of(best(model, task))}" for task in learned]
+    return Outcome("divided" if len(heads) == len(learned) else "shared", ", ".join(jobs))
+
+
+def _repeated() -> list[dict[int, int]]:
+    """Of repeated words: the one before, and what followed this word before."""
+    words = toy_maps.shipped(toy_maps.REPEATER).words
+    period = words.index(words[0], 1)
+    return [
+        {word: word - 1 for word in range(1, len(words))},
+        {word: word - period + 1 for word in range(period, len(words))},
+    ]
+
+
+def _layers(model: str) -> Outcome:
+    """The layer of the head that is best at continuing what is repeated."""
+    row, before = best(model, "induction"), best(model, "previous")
+    evidence = f"{head_of(row)} does, with {head_of(before)}, which looks at the word before"
+    return Outcome("first" if row["layer"] == 0 else "second", evidence)
+
+
+TOYS: Mapping[str, Toy] = MappingProxyType(
+    {
+        toy_maps.TOY: Toy(
+            short="Roles appear",
+            question="Which roles do heads find by themselves?",
+            about="A small model reads a simple English.",
+            prediction="Nobody tells a head what to do. In the end …",
+            options={"divided": "the work is divided among heads", "shared": "one head does it all"},
+            outcome=_divided,
+            skills={
+                "previous_token": Skill("the word before", "a word at random"),
+                "verb_subject": Skill("a subject’s verb", "best fixed offset"),
+                "pronoun_antecedent": Skill("who a pronoun refers to", "nearest candidate"),
+            },
+            places=lambda: [dict([pair]) for pair in drawn().pairs.values()],
+            answer="Asked four questions (which word is hidden, which came before, who a pronoun refers to, what "
+            "a subject does), different heads take them over. Asked the first alone, from the same start, a head still "
+            "finds the word before and the verb by itself, but none finds the pronoun’s noun.",
+            source="Both trainings of the toy, at each saved step, measured on sentences never used for training.",
+            trainings=TRAININGS,
+        ),
+        toy_maps.REPEATER: Toy(
+            short="Two layers",
+            question="How do heads of two layers work together?",
+            about="A model with two layers learns to continue repeated words.",
+            prediction="What followed a word last time: …",
+            options={"first": "the first layer finds it", "second": "the second layer finds it"},
+            outcome=_layers,
+            skills={
+                "previous": Skill("the word before", "chance"),
+                "induction": Skill("what followed this word last time", "chance"),
+            },
+            places=_repeated,
+            answer="Heads of one layer work side by side on the same x; a layer is fed what the layer before it put "
+            "out. Here heads of the first layer bring each word the word before it, and with that a head of the second "
+            "finds what comes next.",
+            source="Olsson et al. 2022, *In-context Learning and Induction Heads*.",
+            trainings={toy_maps.REPEATER: "repeated words"},
+            measured="mean weight",
+            form=partial(decimal, digits=2),
+            off="L0H0.L0H3",  # both look at the word before: without one the answer stays, without both it is lost
+        ),
+    }
+)

@@ -1,0 +1,109 @@
+"""The stage of every training: its question, what a visitor expects, the heads as they learn, and what that showed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.ui import address, classroom
+from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.components.player import player
+from mha_viz.ui.parts import entitle, formulas, guarded, sent, whole
+
+PLAYER = "lab_player"
+GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
+OF_A_SCENE = (GUESS, "run", "step", "removed", "arm", "snapshot", "trained", "task", "answer")
+_PLAYS = "lab_plays"  # in the session: how often an answer began a training
+
+
+def another(name: str, **more: str) -> Changes:
+    """The parameters that open another scene: those of the one in view go."""
+    return {**dict.fromkeys(OF_A_SCENE), "experiment": name, **more}
+
+
+def ask(short: str, question: str, about: str = "") -> None:
+    """Show the question as the title, with the switch for all numbers."""
+    entitle("Why heads differ", short)
+    with st.container(key="lab_question", horizontal=True, vertical_alignment="center"):
+        st.markdown(f"## {formulas(question)}", width="stretch")
+        if about:
+            bound(st.toggle, "Numbers", NUMBERS, has_numbers(), change=_numbers, key="lab_numbers", width="content")
+    st.markdown(formulas(about))
+
+
+def has_numbers() -> bool:
+    """Whether numbers and settings are shown: where the URL says so, or asks for a run of its own."""
+    url = address.now()
+    return url.get(NUMBERS, "1" if "run" in url else "0") == "1"
+
+
+def _numbers(shown: bool) -> Changes:
+    return {NUMBERS: "1" if shown else "0" if "run" in address.now() else None}
+
+
+def predict(name: str, prediction: str, options: Mapping[str, str]) -> str | None:
+    """Ask what will happen; an answer begins to play. Returns the answer in the URL, one of the ``options``."""
+    wanted = address.now().get(GUESS, "")
+    guess = wanted if wanted in options else None
+    with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
+        st.markdown(formulas(prediction), width="content")
+        bound(
+            st.pills, "What do you expect?", GUESS, guess, list(options), change=_guessed, key=f"lab_guess_{name}",
+            format_func=lambda option: formulas(options[option]), label_visibility="collapsed", wrap=True,
+        )  # fmt: skip
+    return guess
+
+
+def _guessed(chosen: str | None) -> Changes | None:
+    if chosen is None:  # a second click on the same answer
+        return None
+    st.session_state[_PLAYS] = st.session_state.get(_PLAYS, 0) + 1
+    return {GUESS: chosen}
+
+
+def variants(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:
+    """Choose among trainings of one experiment, by the parameter ``name``. Returns the key of ``names``."""
+    chosen: str | None = bound(
+        st.segmented_control, label, name, value, list(names), default=default, required=True, wrap=True,
+        key=f"lab_{name}_{'|'.join(names.values())}", format_func=names.__getitem__, label_visibility="collapsed",
+    )  # fmt: skip
+    return chosen or default
+
+
+def play(
+    recorded: Mapping[str, Any], at: int, verdict: str, on_step: Callable[[int], Mapping[str, str | None]]
+) -> None:
+    """Draw a training with its recorded step number ``at`` in view. ``verdict`` is said when it has been seen to the
+    end; ``on_step``: the parameters of the URL for the step at which a visitor stops."""
+
+    @guarded()
+    def stopped() -> None:
+        step = whole(sent(PLAYER, "step"))
+        if step in recorded["steps"]:
+            address.go(**on_step(int(step or 0)))
+
+    state = {"at": at, "verdict": verdict, "play": st.session_state.get(_PLAYS, 0)}
+    with st.container(key="lab_stage"):
+        player({**recorded, **state}, PLAYER, stopped)
+
+
+def why(answer: str, source: str) -> None:
+    """The answer of the papers, until somebody asks for it."""
+    with st.expander("Show the answer"):
+        st.markdown(f"{formulas(answer)}  \n*{formulas(source)}*")
+
+
+def charts(drawn: Mapping[str, tuple[str, Any]]) -> None:
+    """Charts in rows of three: a title and the chart, by keys."""
+    from mha_viz.figures.head_map import CONFIG
+
+    rows = list(drawn.items())
+    for row in range(0, len(rows), 3):  # on a phone, one follows the other
+        for place, (key, (title, chart)) in zip(st.columns(3, gap="medium"), rows[row : row + 3], strict=False):
+            with place:
+                st.markdown(title)
+                alt = f"{title.replace('*', '')}, at each step"
+                figure = classroom.legible(chart)
+                st.plotly_chart(figure, key=f"lab_chart_{key}", theme=None, config=CONFIG, width="stretch", alt=alt)

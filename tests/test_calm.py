@@ -1,0 +1,132 @@
+"""How calm the pages are: words and controls of each, counted in a real browser against what they may be.
+
+The rule of counting. A *word* is a run of characters without blanks that has a letter or a digit; it counts if it is
+seen: not clipped away for screen readers, not transparent, not painted on a canvas. A *control* is a link, a button, a
+field, a menu or a summary that is seen, or whatever else the keyboard stops at; the squares of a grid are one control.
+The *first screen* holds what has its middle in a window of 1440 × 900 that was not scrolled. *Opened* are the words of
+the whole page with all that it can unfold unfolded. The list of pages, the same on each, counts too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from playwright.sync_api import Page, expect
+
+from tests.browser_tab import DESKTOP, BrowserTab
+
+COUNT = r"""() => {
+    const CONTROLS = "a[href], button, input:not([type=hidden]):not([type=file]), select, textarea, summary, " +
+        "[tabindex='0'], [role=combobox], [role=slider], [contenteditable=true]";
+    const APART = "canvas, style, script, [data-testid=stMarkdownContainer] .katex-mathml";
+    const clipped = new Map();
+    const up = (part) => part.parentElement ?? part.getRootNode().host ?? null;
+    const isHidden = (part) => {
+        if (!part) return false;
+        if (!clipped.has(part)) {
+            const style = getComputedStyle(part), box = part.getBoundingClientRect();
+            const small = style.overflow !== "visible" && (box.width <= 2 || box.height <= 2);
+            clipped.set(part, part.matches(APART) || small || Number(style.opacity) === 0 ||
+                /inset\(50%|rect\(0/.test(style.clipPath + style.clip) || isHidden(up(part)));
+        }
+        return clipped.get(part);
+    };
+    const isSeen = (part) => part.checkVisibility({ visibilityProperty: true }) && !isHidden(part);
+    const isFirst = ({ left, right, top, bottom }) => {
+        const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+        return x >= 0 && x < innerWidth && y >= 0 && y < innerHeight;
+    };
+    const count = { words: 0, first: 0, controls: 0 }, controls = [], inside = new Set();
+    const walk = (root) => {
+        for (const part of root.querySelectorAll("*")) {
+            if (part.shadowRoot) walk(part.shadowRoot);
+            if (part.matches(CONTROLS)) controls.push(part);
+            for (const text of part.childNodes) {
+                if (text.nodeType !== Node.TEXT_NODE || !text.data.trim() || !isSeen(part)) continue;
+                const range = document.createRange();
+                for (const { 0: word, index } of text.data.matchAll(/\S*[\p{L}\p{N}]\S*/gu)) {
+                    range.setStart(text, index);
+                    range.setEnd(text, index + word.length);
+                    const box = range.getBoundingClientRect();
+                    count.words += box.width > 0;
+                    count.first += box.width > 0 && isFirst(box);
+                }
+            }
+        }
+    };
+    walk(document.body);
+    for (const part of controls) {
+        const label = part.closest("label");
+        const box = isHidden(part) && label ? label : part;
+        if (part.disabled || !isSeen(box) || !isFirst(box.getBoundingClientRect())) continue;
+        const whole = part.closest("[role=grid], [data-testid=stSelectbox], [data-testid=stNumberInput]") ?? box;
+        if (part.parentElement?.closest("a[href], button, summary")) continue;
+        if (inside.has(whole)) continue;
+        inside.add(whole);
+        count.controls += 1;
+    }
+    return count;
+}"""
+UNFOLD = """() => {
+    const folded = (root) => [...root.querySelectorAll("*")].flatMap((part) => [
+        ...(part.matches("details:not([open]) > summary") ? [part] : []),
+        ...(part.shadowRoot ? folded(part.shadowRoot) : []),
+    ]);
+    const all = folded(document.body);
+    all.forEach((summary) => summary.click());
+    return all.length;
+}"""
+
+
+class Calm(NamedTuple):
+    """The most words on the first screen, controls on the first screen, and words with everything unfolded."""
+
+    first: int
+    controls: int
+    opened: int
+
+
+# What each page may have: the goal or, where it is not reached yet, what it has, so that it can only become less.
+MOST = {
+    "/": Calm(175, 43, 528),
+    "/compare": Calm(130, 25, 1260),
+    "/inside_a_head": Calm(205, 46, 650),
+    "/why_heads_differ": Calm(200, 29, 200),
+    "/why_heads_differ?experiment=random&guess=apart": Calm(465, 30, 1135),
+    "/roles": Calm(180, 31, 3900),
+    "/roles?head=L3H1": Calm(200, 28, 4700),
+    "/switch_off": Calm(320, 28, 600),
+    "/questions": Calm(650, 22, 1090),
+    "/about": Calm(290, 15, 290),
+}
+
+
+def test_every_page_is_calm(visitor: BrowserTab) -> None:
+    visitor.resize(DESKTOP)
+    found = {path: _count(visitor, path) for path in MOST}
+    louder = {
+        path: f"{(*calm,)}, at most {(*MOST[path],)}"
+        for path, calm in found.items()
+        if any(has > most for has, most in zip(calm, MOST[path], strict=True))
+    }
+    assert not louder, f"first screen: words, controls; words of all: {louder}"
+
+
+def _count(visitor: BrowserTab, path: str) -> Calm:
+    page = visitor.page
+    page.goto(f"{visitor.url}{path}")
+    _rests(page)
+    first = page.evaluate(COUNT)
+    while page.evaluate(UNFOLD):
+        _rests(page)
+    return Calm(first["first"], first["controls"], page.evaluate(COUNT)["words"])
+
+
+def _rests(page: Page) -> None:
+    """The script has run, and the number of words stays."""
+    expect(page.locator("[class*=st-key-] > * [aria-current=page]").first).to_be_attached()
+    page.wait_for_function("() => document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'")
+    before = None
+    while (now := page.evaluate(COUNT)) != before:
+        before = now
+        page.wait_for_timeout(700)

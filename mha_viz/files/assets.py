@@ -45,13 +45,13 @@ class Moved(NamedTuple):
 
 
 MOVED = (  # the first row that fits
+    Moved("switch_off", {"off": ""}, "explore", {"more": "1"}),
+    Moved("switch_off", {}, "explore", {"off": "none", "more": "1"}),
     Moved("questions", {"task": ""}, "why_heads_differ", {"experiment": "tasks"}),
     Moved("questions", {}, "why_heads_differ"),
     Moved("roles", {"model": "toy", "snapshot": ""}, "why_heads_differ", {"experiment": "toy"}),
     Moved("roles", {"model": "toy", "trained": ""}, "why_heads_differ", {"experiment": "toy"}),
     Moved("roles", {"model": "repeater", "snapshot": ""}, "why_heads_differ", {"experiment": "repeater"}),
-    Moved("switch_off", {"off": ""}, "explore", {"more": "1"}),
-    Moved("switch_off", {}, "explore", {"off": "none", "more": "1"}),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -197,18 +198,65 @@ def test_a_cell_that_a_small_file_makes_large_is_refused_before_it_is_read(
     assert pyarrow.total_allocated_bytes() - before < 10_000_000
 
 
-def test_a_cell_that_is_larger_than_its_file_says_is_not_copied(tmp_path: Path) -> None:
-    """The sizes that a Parquet file states may be false."""
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}], ids=str)
+def test_a_file_that_states_a_false_size_is_refused_before_it_is_read(
+    options: dict[str, object], tmp_path: Path
+) -> None:
+    """The sizes in the description of a Parquet file may be false; a page is decompressed to its own."""
     import pyarrow.parquet
 
     path = tmp_path / "false.parquet"
-    table = pyarrow.table({"text": ["x" * 100_000_000]})
-    pyarrow.parquet.write_table(table, path, compression="zstd", use_dictionary=False, write_statistics=False)
+    table = pyarrow.table({"text": ["x" * 100_000_000, "It rains."]})
+    pyarrow.parquet.write_table(table, path, compression="zstd", write_statistics=False, **options)
     true = pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size
     path.write_bytes(path.read_bytes().replace(_number(true, 4), _number(1000, 4)))
     assert pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size == 1000
-    with pytest.raises(CorpusError, match="100 MB, more than the file says"), stored.opened(path) as stream:
+    del table
+    before = pyarrow.total_allocated_bytes()
+    with pytest.raises(CorpusError, match="cells of 50 MB; at most 10"), stored.opened(path) as stream:
         stream.read(1)
+    assert pyarrow.total_allocated_bytes() - before < 10_000_000
+
+
+def test_large_cells_before_many_small_ones_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    """The mean of a row group says nothing of its first rows."""
+    import pyarrow.parquet
+
+    path = tmp_path / "uneven.parquet"
+    table = pyarrow.table({"text": [chr(65 + at) * 3_000_000 for at in range(40)] + ["a"] * 12_000})
+    pyarrow.parquet.write_table(table, path, use_dictionary=False, data_page_size=1000, write_batch_size=1)
+    del table
+    before = pyarrow.total_allocated_bytes()
+    with stored.opened(path) as stream:
+        assert stream.readline() == b"A" * 3_000_000 + b"\n"
+        assert pyarrow.total_allocated_bytes() - before < 1.5 * limits.MAX_BYTES
+        assert len(stream.readlines()) == 12_039
+
+
+def test_a_text_that_many_cells_begin_with_is_read_a_few_cells_at_a_time(tmp_path: Path) -> None:
+    """In this encoding a cell is stored as what differs from the one before."""
+    import pyarrow.parquet
+
+    path, encoding = tmp_path / "same.parquet", {"text": "DELTA_BYTE_ARRAY"}
+    table = pyarrow.table({"text": ["x" * 3_000_000] * 100})
+    pyarrow.parquet.write_table(table, path, use_dictionary=False, column_encoding=encoding)
+    del table
+    assert pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size < 10_000_000
+    before = pyarrow.total_allocated_bytes()
+    with stored.opened(path) as stream:
+        assert stream.readline() == b"x" * 3_000_000 + b"\n"
+        assert pyarrow.total_allocated_bytes() - before < 1.5 * limits.MAX_BYTES
+        assert len(stream.readlines()) == 99
+
+
+@pytest.mark.parametrize("at", range(4, 40))
+def test_a_damaged_page_is_one_sentence(at: int, tmp_path: Path) -> None:
+    path = parquet(tmp_path / "damaged.parquet", text=["The dog barks."] * 3)
+    whole = path.read_bytes()
+    for value in (0, 0x0C, 0x7F, 0x80, 0xFF):
+        path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+        with contextlib.suppress(CorpusError), stored.opened(path) as stream:
+            assert len(stream.read(1000)) < 1000
 
 
 def _number(value: int, size: int) -> bytes:

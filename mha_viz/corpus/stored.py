@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from mha_viz.corpus import GRAMMAR, limits
+from mha_viz.corpus.pages import Page, pages
 from mha_viz.errors import CorpusError, CorpusMissing
 from mha_viz.quotes import quoted
 
@@ -22,6 +23,7 @@ SUFFIXES = (".conllu", ".conll", ".txt", ".text", PARQUET)  # suffixes of the fi
 TEXT_COLUMN = "text"
 PROFILE = "profile.json"  # in the folder of a profile
 BLOCK = 1 << 20  # bytes that are read at a time
+PACKED = limits.MAX_BYTES // 2  # bytes of cells of a Parquet file that are in memory where large ones stand together
 ROWS = 4096  # the most rows of a Parquet file that are read at a time
 MOST_SHRUNK = 100  # times that a large row group of a Parquet file may be compressed; text is, up to ten times
 REMEDY = f"Name a file, a folder or a pattern, or {GRAMMAR} for a built-in corpus."
@@ -104,14 +106,15 @@ def _stream(path: Path) -> BinaryIO:
 
 class _Cells(io.RawIOBase):
     """The text column of a Parquet file, one cell per line. What is decompressed at a time corresponds to BLOCK bytes
-    in the file; a cell that many rows repeat is stored once."""
+    of the file, and to at most 32 MB where large cells stand together; a cell that many rows repeat is stored once."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet
 
         column = _text_column(pyarrow.parquet.read_schema(path), path)
-        self._name = path.name
-        self._file = pyarrow.parquet.ParquetFile(path, read_dictionary=[column])
+        self._path, self._name = path, path.name
+        self._file = pyarrow.parquet.ParquetFile(path)
+        self._distinct = pyarrow.parquet.ParquetFile(path, read_dictionary=[column])
         self._lines = self._read(column)
         self._rest = memoryview(b"")
 
@@ -134,38 +137,41 @@ class _Cells(io.RawIOBase):
         at = facts.schema.names.index(column)
         for group in range(facts.num_row_groups):
             chunk, rows = facts.row_group(group).column(at), facts.row_group(group).num_rows
-            row_bytes = chunk.total_uncompressed_size / max(1, rows)
-            self._check_size(group, row_bytes, chunk)
-            most = int(max(1, min(ROWS, BLOCK / max(1, row_bytes))))
-            for batch in self._file.iter_batches(batch_size=most, row_groups=[group], columns=[column]):
-                self._check_read(group, batch.nbytes)
-                cells = batch.column(0).dictionary_encode()  # for data that is already dictionary-encoded, no change
-                distinct = [f"{cell or ''}\n".encode() for cell in cells.dictionary.to_pylist()]
-                for index in cells.indices.to_pylist():
-                    yield b"\n" if index is None else distinct[index]
+            found = self._checked(group, rows, chunk)
+            stored_once = all(page.refers for page in found if page.cells)
+            sizes = [] if stored_once else [page.most_cells(PACKED) for page in found if not page.refers]
+            most = max(1, min([ROWS, BLOCK * rows // max(1, sum(page.size for page in found)), *sizes]))
+            file = self._distinct if stored_once else self._file  # which would keep all that it has read
+            for batch in file.iter_batches(batch_size=most, row_groups=[group], columns=[column]):
+                cells = batch.column(0).dictionary_encode()  # no change where it is already
+                indices = cells.indices.to_pylist()
+                used = {*indices} - {None}
+                if used and not 0 <= min(used) <= max(used) < len(cells.dictionary):
+                    raise ValueError("a cell refers to a text that is not there")
+                lines = {index: f"{cells.dictionary[index].as_py() or ''}\n".encode() for index in used}
+                for index in indices:
+                    yield lines.get(index, b"\n")
 
-    def _check_size(self, group: int, row_bytes: float, chunk: Any) -> None:
-        """Raise the CorpusError for a row group, not read yet, that a small file can make too large: a cell is
-        decompressed as a whole."""
+    def _checked(self, group: int, rows: int, chunk: Any) -> list[Page]:
+        """The pages of a row group that is not read yet. Raises CorpusError if a small file makes them too large: a
+        page is decompressed as a whole."""
         where = f"{self._name}, row group {group + 1}"
-        if row_bytes > limits.MAX_STORED_CELL:
-            problem = f"{where}: cells of {row_bytes / 1e6:,.0f} MB"
+        with self._path.open("rb") as file:
+            found = [*pages(file, chunk)]
+        size, stored = sum(page.size for page in found), chunk.total_compressed_size
+        if size > limits.MAX_STORED_CELL * max(1, rows):
+            problem = f"{where}: cells of {size / max(1, rows) / 1e6:,.0f} MB"
             most = f"at most {limits.MAX_STORED_CELL // 10**6} of a cell are read"
             raise CorpusError(f"{problem}; {most}.", "Put each sentence, or each document, into its own row.")
-        size, stored = chunk.total_uncompressed_size, chunk.total_compressed_size
         if size > limits.MAX_BYTES and size > MOST_SHRUNK * max(1, stored):
             problem = f"{where}: {size / 1e6:,.0f} MB in {stored / 1e6:,.1f} MB"
             raise CorpusError(f"{problem}, which no text is.", "Write it again with smaller row groups.")
-
-    def _check_read(self, group: int, size: int) -> None:
-        """Raise the CorpusError for cells that are larger than the file says, before they are copied further."""
-        if size > limits.MAX_BYTES:
-            problem = f"{self._name}, row group {group + 1}: {size / 1e6:,.0f} MB, more than the file says"
-            raise CorpusError(f"{problem}.", "Its description is damaged: write it again.")
+        return found
 
     def close(self) -> None:
-        if not self.closed and hasattr(self, "_file"):
+        if not self.closed and hasattr(self, "_distinct"):
             self._file.close()
+            self._distinct.close()
         super().close()
 
 

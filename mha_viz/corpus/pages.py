@@ -1,0 +1,99 @@
+"""The pages of a Parquet file by the header that stands before each: nothing is decompressed. The description at the end
+of the file has sizes as well, which may be false; a page whose own size is false cannot be decompressed.
+
+Headers are in Thrift's compact protocol: https://parquet.apache.org/docs/file-format/data-pages/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+SIZE, STORED = (2,), (3,)  # fields of a header
+CELLS, ENCODING = ((5, 1), (8, 1)), ((5, 2), (8, 4))  # in the two forms of a page with cells
+_DEEPEST = 8  # structures within each other
+_LARGEST = 1 << 31  # numbers that the format allows are smaller
+_FIELDS = 1 << 15
+_PLAIN = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double
+_NUMBER, _NUMBERS, _STRING, _STRUCTURE = 5, (4, 5, 6), 8, 12  # kinds of a field
+_WHOLE, _REFERRING = (0, 6), (2, 8)  # encodings in which cells are written out, or are numbers of texts stored once
+
+
+class Page(NamedTuple):
+    """The bytes of a page when decompressed, its cells (0 for texts that cells of other pages refer to), and how they
+    are encoded."""
+
+    size: int
+    cells: int
+    encoding: int
+
+    @property
+    def refers(self) -> bool:
+        """True if the cells are numbers of texts that another page holds."""
+        return bool(self.cells) and self.encoding in _REFERRING
+
+    def most_cells(self, size: int) -> int:
+        """The cells that take at most ``size`` bytes: those of this page on average, or as large as the page where
+        one text may stand for many cells."""
+        return size * (self.cells if self.cells and self.encoding in _WHOLE else 1) // max(1, self.size)
+
+
+def pages(file: BinaryIO, chunk: Any) -> Iterator[Page]:
+    """The pages of a column chunk, which pyarrow describes as ``chunk``. Raises ValueError for a header that cannot be
+    read."""
+    at = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
+        at = chunk.dictionary_page_offset
+    end = at + chunk.total_compressed_size
+    while at < end:
+        file.seek(at)
+        header = _structure(file)
+        size, stored = header.get(SIZE, -1), header.get(STORED, -1)
+        if not (0 <= size < _LARGEST and 0 <= stored < _LARGEST):
+            raise ValueError("a page without a size")
+        yield Page(size, *(max(header.get(field, 0) for field in fields) for fields in (CELLS, ENCODING)))
+        at = file.tell() + stored
+
+
+def _structure(file: BinaryIO, within: tuple[int, ...] = ()) -> dict[tuple[int, ...], int]:
+    """The numbers of a structure and of those in it, by the fields that lead to each."""
+    if len(within) > _DEEPEST:
+        raise ValueError("too many structures within each other")
+    numbers, field = {}, 0
+    while head := _byte(file):
+        kind, step = head & 15, head >> 4
+        field = field + step if step else _signed(file)
+        if not 0 <= field < _FIELDS:
+            raise ValueError("a field of no number")
+        if kind == _STRUCTURE:
+            numbers |= _structure(file, (*within, field))
+        elif kind in _NUMBERS:
+            number = _signed(file)
+            if kind == _NUMBER:
+                numbers[*within, field] = number
+        elif kind in _PLAIN or kind == _STRING:
+            file.seek(_PLAIN[kind] if kind in _PLAIN else _varint(file), 1)
+        else:
+            raise ValueError("a field that no page has")
+    return numbers
+
+
+def _signed(file: BinaryIO) -> int:
+    value = _varint(file)
+    return value >> 1 ^ -(value & 1)
+
+
+def _varint(file: BinaryIO) -> int:
+    value = 0
+    for place in range(0, 70, 7):
+        byte = _byte(file)
+        value |= (byte & 127) << place
+        if byte < 128:
+            return value
+    raise ValueError("a number of more than 64 bits")
+
+
+def _byte(file: BinaryIO) -> int:
+    if not (byte := file.read(1)):
+        raise ValueError("the file ends in the header of a page")
+    return byte[0]

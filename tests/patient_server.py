@@ -4,6 +4,7 @@ work while a test wants to meet it under way: see AppServer.held."""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 from mha_viz.files.assets import HOME
 from mha_viz.models import hub
 from mha_viz.process import apart
+from mha_viz.reader import client
 from mha_viz.serving.start import main
 from mha_viz.ui import jobs
 from mha_viz.ui.jobs import Job
@@ -51,6 +53,7 @@ def _tell_and_wait(self: Job, fraction: float, size: int = 0) -> None:
 
 if __name__ == "__main__":
     hub.METADATA_SECONDS = hub.STALL_SECONDS = hub.SPARE_SECONDS = 600.0
+    client.SPARE_SECONDS = math.inf  # no test waits for the next process with models
     jobs.KINDS = {**jobs.KINDS, "training": jobs.KINDS["training"]._replace(forgotten=600.0)}
     apart._started = _started_and_noted
     Job.tell = _tell_and_wait  # type: ignore[method-assign]

@@ -98,7 +98,7 @@ def test_the_reader_can_neither_connect_nor_write_elsewhere_nor_can_a_thread_tha
 def test_a_reader_that_ends_is_replaced_by_the_spare_one(monkeypatch: pytest.MonkeyPatch) -> None:
     readers_are_copies(monkeypatch)
     monkeypatch.setattr(client, "SPARE_SECONDS", 0.0)
-    reader = Reader(spare=True)
+    reader = Reader()
     try:
         reader.ask(verbs.read, Request("toy", "The cat sat."))
         first, spare, folder = reader._process, reader._spare, Path(reader._folder)

@@ -44,16 +44,15 @@ class Reader:
     """A process with loaded models that answers one request at a time. Thread-safe.
 
     Every request raises what the model raises, and ReadingFailed if the process ends or misses the deadline; the next
-    request then starts a new process. With ``spare``, another process has imported the libraries by then and takes the
-    place of the one that ended. On Linux, a process has no network and writes to a temporary folder alone.
+    request then starts a new process. From SPARE_SECONDS on, another process has imported the libraries by then and takes
+    the place of the one that ended. On Linux, a process has no network and writes to a temporary folder alone.
     """
 
     starts = 0  # of all readers of this process
 
-    def __init__(self, spare: bool = False) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._has_spare = spare
         self._spare: subprocess.Popen[bytes] | None = None
         self._began = 0.0  # time.monotonic() when the process began
         self._folder = ""
@@ -92,7 +91,7 @@ class Reader:
                 heading, answer = self._answered(model, message, arrays)
             except EOFError:  # the process may have been killed since the last request: try once more
                 heading, answer = self._answered(model, message, arrays, again=True)
-            if self._has_spare and time.monotonic() - self._began > SPARE_SECONDS:
+            if time.monotonic() - self._began > SPARE_SECONDS:
                 self._spare = self._spare if _runs(self._spare) else self._started()
         if "error" in heading:
             raise messages.error_of(heading)

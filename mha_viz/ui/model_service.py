@@ -245,7 +245,7 @@ def _as_words(request: Any, *values: Any) -> tuple[Any, ...]:
 @Once
 def _reader() -> Reader:
     """The process that holds the models, one for the whole server."""
-    return Reader(spare=catalog.hosted())  # a visitor who waits for the import lets all others wait
+    return Reader()
 
 
 @Once

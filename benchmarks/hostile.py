@@ -27,7 +27,7 @@ from mha_viz.models.catalog import Model
 from mha_viz.models.folder import look_at
 
 ALL, QUICK = 100_000, 2_000
-AT_ONCE = 500  # mutations of one process
+AT_ONCE = 5_000  # mutations of one process
 SECONDS, MEGABYTES = 0.5, 100.0  # of the processor; the most for one
 TEXT = "The animal didn't cross the street because it was too tired."
 KINDS = ("model.safetensors", "tokenizer.json", "config.json")
@@ -80,7 +80,7 @@ def main(results: Path, quick: bool = False) -> None:
             _largest(f"{kind}: longest", "s", SECONDS, [one.seconds for one in ours]),
             _largest(f"{kind}: most memory", "MB", MEGABYTES, [one.megabytes for one in ours]),
         ]
-    write(results, "hostile", "Damaged files of models", "", rows, "one process for 500 mutations")
+    write(results, "hostile", "Damaged files of models", "", rows, f"seeds 0 to {count - 1:,}; one process for {AT_ONCE:,} mutations")
 
 
 def _largest(what: str, unit: str, most: float, values: list[float]) -> Row:
@@ -103,12 +103,13 @@ def in_child(seeds: range) -> list[Outcome]:
 
 
 def mutate(folder: Path, seed: int) -> None:
-    """Damage one file of a folder that is otherwise that of the toy model."""
+    """Damage one file of a folder that is otherwise that of the toy model; what is missing there is copied."""
     for name in (*KINDS, "tokenizer_config.json"):
-        shutil.copyfile(asset("toy") / name, folder / name)
+        if not (folder / name).exists():
+            shutil.copyfile(asset("toy") / name, folder / name)
     random, name = Random(seed), KINDS[seed % len(KINDS)]
     path = folder / name
-    whole, length = path.read_bytes(), 0
+    whole, length = (asset("toy") / name).read_bytes(), 0
     if name == KINDS[0]:
         length = 8 + int.from_bytes(whole[:8], "little")
     head, rest = (whole[8:length], whole[length:]) if length else (whole, b"")
@@ -219,8 +220,10 @@ def serve(seeds: range, tell: Callable[[Outcome], None]) -> None:
         mutate(Path(folder), 0)
         with suppress(MhaVizError):
             _open(Path(folder))  # imports the libraries
+        Path(folder, KINDS[0]).unlink()
         for seed in seeds:
             tell(_outcome(Path(folder), seed))
+            Path(folder, KINDS[seed % len(KINDS)]).unlink()
 
 
 if __name__ == "__main__":

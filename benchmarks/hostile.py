@@ -7,6 +7,7 @@ A mutation's number is its seed: ``python -m benchmarks.hostile 17`` makes and o
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -65,9 +67,9 @@ class Outcome(NamedTuple):
 def main(results: Path, quick: bool = False) -> None:
     """Run, print, write ``results/hostile.json``. ``quick``: a fiftieth of the mutations."""
     count = QUICK if quick else ALL
-    outcomes: list[Outcome] = []
-    for first in range(0, count, AT_ONCE):
-        outcomes += in_child(range(first, min(first + AT_ONCE, count)))
+    parts = [range(first, min(first + AT_ONCE, count)) for first in range(0, count, AT_ONCE)]
+    with ThreadPoolExecutor(os.cpu_count()) as at_once:
+        outcomes = [one for found in at_once.map(in_child, parts) for one in found]
     rows = []
     for at, kind in enumerate(KINDS):
         ours = [one for one in outcomes if one.seed % len(KINDS) == at]
@@ -80,7 +82,14 @@ def main(results: Path, quick: bool = False) -> None:
             _largest(f"{kind}: longest", "s", SECONDS, [one.seconds for one in ours]),
             _largest(f"{kind}: most memory", "MB", MEGABYTES, [one.megabytes for one in ours]),
         ]
-    write(results, "hostile", "Damaged files of models", "", rows, f"seeds 0 to {count - 1:,}; one process for {AT_ONCE:,} mutations")
+    write(
+        results,
+        "hostile",
+        "Damaged files of models",
+        "",
+        rows,
+        f"seeds 0 to {count - 1:,}; one process for {AT_ONCE:,} mutations",
+    )
 
 
 def _largest(what: str, unit: str, most: float, values: list[float]) -> Row:

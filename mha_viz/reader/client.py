@@ -54,7 +54,7 @@ class Reader:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._spare: subprocess.Popen[bytes] | None = None
-        self._began = 0.0  # time.monotonic() when the process began
+        self._began = 0.0  # time.monotonic() when a process last began that was not spare
         self._folder = ""
         self._loaded = frozenset[str]()  # names of the loaded models
 
@@ -140,8 +140,10 @@ class Reader:
             return False, self._process
         self._end()
         spare, self._spare = self._spare, None
-        self._process = spare if spare is not None and _runs(spare) else self._started()
-        self._began = time.monotonic()
+        if spare is not None and _runs(spare):
+            self._process = spare  # and the next spare one begins at once
+        else:
+            self._process, self._began = self._started(), time.monotonic()
         Reader.starts += 1
         return True, self._process
 

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ from mha_viz.models.catalog import Model
 from mha_viz.models.folder import look_at
 
 ALL, QUICK = 100_000, 2_000
-AT_ONCE = 5_000  # mutations of one process
+AT_ONCE = 1_000  # mutations of one process
 SECONDS, MEGABYTES = 0.5, 100.0  # of the processor; the most for one
 TEXT = "The animal didn't cross the street because it was too tired."
 KINDS = ("model.safetensors", "tokenizer.json", "config.json")
@@ -64,12 +65,16 @@ class Outcome(NamedTuple):
     megabytes: float
 
 
-def main(results: Path, quick: bool = False) -> None:
-    """Run, print, write ``results/hostile.json``. ``quick``: a fiftieth of the mutations."""
-    count = QUICK if quick else ALL
-    parts = [range(first, min(first + AT_ONCE, count)) for first in range(0, count, AT_ONCE)]
+def main(results: Path, quick: bool = False, minutes: float = inf) -> None:
+    """Run, print, write ``results/hostile.json``. ``quick``: a fiftieth of the mutations; those that have not begun
+    after this many minutes are left out."""
+    count, end = QUICK if quick else ALL, time.monotonic() + 60 * minutes
+
+    def part(first: int) -> list[Outcome]:
+        return in_child(range(first, min(first + AT_ONCE, count))) if time.monotonic() < end else []
+
     with ThreadPoolExecutor(os.cpu_count()) as at_once:
-        outcomes = [one for found in at_once.map(in_child, parts) for one in found]
+        outcomes = [one for found in at_once.map(part, range(0, count, AT_ONCE)) for one in found]
     rows = []
     for at, kind in enumerate(KINDS):
         ours = [one for one in outcomes if one.seed % len(KINDS) == at]
@@ -82,14 +87,8 @@ def main(results: Path, quick: bool = False) -> None:
             _largest(f"{kind}: longest", "s", SECONDS, [one.seconds for one in ours]),
             _largest(f"{kind}: most memory", "MB", MEGABYTES, [one.megabytes for one in ours]),
         ]
-    write(
-        results,
-        "hostile",
-        "Damaged files of models",
-        "",
-        rows,
-        f"seeds 0 to {count - 1:,}; one process for {AT_ONCE:,} mutations",
-    )
+    how = f"seeds 0 to {len(outcomes) - 1:,}; one process for {AT_ONCE:,} mutations"
+    write(results, "hostile", "Damaged files of models", "", rows, how)
 
 
 def _largest(what: str, unit: str, most: float, values: list[float]) -> Row:

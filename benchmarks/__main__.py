@@ -27,9 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--full", action="store_true", help="all of them, all repetitions; writes benchmarks/results")
     length.add_argument("--quick", action="store_true", help="few repetitions of all; writes benchmarks/cache/quick")
-    parser.add_argument(
-        "--minutes", type=float, help="of the soak (default: 20); of the damaged files, at most"
-    )
+    parser.add_argument("--minutes", type=float, help="of the soak (default: 20); of the damaged files, at most")
     chosen = parser.parse_args(arguments)
     wrong = [name for name in chosen.names if name not in NAMES]
     if wrong:

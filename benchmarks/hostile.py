@@ -74,7 +74,7 @@ def main(results: Path, quick: bool = False, minutes: float = inf) -> None:
         return in_child(range(first, min(first + AT_ONCE, count))) if time.monotonic() < end else []
 
     with ThreadPoolExecutor(os.cpu_count()) as at_once:
-        outcomes = [one for found in at_once.map(part, range(0, count, AT_ONCE)) for one in found]
+        outcomes = [one for outcomes_of_part in at_once.map(part, range(0, count, AT_ONCE)) for one in outcomes_of_part]
     rows = []
     for at, kind in enumerate(KINDS):
         ours = [one for one in outcomes if one.seed % len(KINDS) == at]

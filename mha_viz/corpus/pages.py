@@ -1,5 +1,5 @@
-"""The pages of a Parquet file by the header that stands before each: nothing is decompressed. The description at the end
-of the file has sizes as well, which may be false; a page whose own size is false cannot be decompressed.
+"""The pages of a Parquet file by the header before each: nothing is decompressed. The description at the end of the
+file has sizes as well, which may be false; a page whose own size is false cannot be decompressed.
 
 Headers are in Thrift's compact protocol: https://parquet.apache.org/docs/file-format/data-pages/
 """
@@ -19,7 +19,7 @@ _NUMBER, _NUMBERS, _STRING, _STRUCTURE = 5, (4, 5, 6), 8, 12  # kinds of a field
 _WHOLE, _REFERRING = (0, 6), (2, 8)  # encodings in which cells are written out, or are numbers of texts stored once
 
 
-class Page(NamedTuple):
+class StoredPage(NamedTuple):
     """The bytes of a page when decompressed, its cells (0 for texts that cells of other pages refer to), and how they
     are encoded."""
 
@@ -38,7 +38,7 @@ class Page(NamedTuple):
         return size * (self.cells if self.cells and self.encoding in _WHOLE else 1) // max(1, self.size)
 
 
-def pages(file: BinaryIO, chunk: Any) -> Iterator[Page]:
+def pages(file: BinaryIO, chunk: Any) -> Iterator[StoredPage]:
     """The pages of a column chunk, which pyarrow describes as ``chunk``. Raises ValueError for a header that cannot be
     read."""
     at = chunk.data_page_offset
@@ -51,7 +51,7 @@ def pages(file: BinaryIO, chunk: Any) -> Iterator[Page]:
         size, stored = header.get(SIZE, -1), header.get(STORED, -1)
         if not (0 <= size < _LARGEST and 0 <= stored < _LARGEST):
             raise ValueError("a page without a size")
-        yield Page(size, *(max(header.get(field, 0) for field in fields) for fields in (CELLS, ENCODING)))
+        yield StoredPage(size, *(max(header.get(field, 0) for field in fields) for fields in (CELLS, ENCODING)))
         at = file.tell() + stored
 
 

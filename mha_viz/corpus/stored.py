@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from mha_viz.corpus import GRAMMAR, limits
-from mha_viz.corpus.pages import Page, pages
+from mha_viz.corpus.pages import StoredPage, pages
 from mha_viz.errors import CorpusError, CorpusMissing
 from mha_viz.quotes import quoted
 
@@ -137,10 +137,10 @@ class _Cells(io.RawIOBase):
         at = facts.schema.names.index(column)
         for group in range(facts.num_row_groups):
             chunk, rows = facts.row_group(group).column(at), facts.row_group(group).num_rows
-            found = self._checked(group, rows, chunk)
-            stored_once = all(page.refers for page in found if page.cells)
-            sizes = [] if stored_once else [page.most_cells(PACKED) for page in found if not page.refers]
-            most = max(1, min([ROWS, BLOCK * rows // max(1, sum(page.size for page in found)), *sizes]))
+            stored_pages = self._checked(group, rows, chunk)
+            stored_once = all(page.refers for page in stored_pages if page.cells)
+            sizes = [] if stored_once else [page.most_cells(PACKED) for page in stored_pages if not page.refers]
+            most = max(1, min([ROWS, BLOCK * rows // max(1, sum(page.size for page in stored_pages)), *sizes]))
             file = self._distinct if stored_once else self._file  # which would keep all that it has read
             for batch in file.iter_batches(batch_size=most, row_groups=[group], columns=[column]):
                 cells = batch.column(0).dictionary_encode()  # no change where it is already
@@ -152,13 +152,13 @@ class _Cells(io.RawIOBase):
                 for index in indices:
                     yield lines.get(index, b"\n")
 
-    def _checked(self, group: int, rows: int, chunk: Any) -> list[Page]:
+    def _checked(self, group: int, rows: int, chunk: Any) -> list[StoredPage]:
         """The pages of a row group that is not read yet. Raises CorpusError if a small file makes them too large: a
         page is decompressed as a whole."""
         where = f"{self._name}, row group {group + 1}"
         with self._path.open("rb") as file:
-            found = [*pages(file, chunk)]
-        size, stored = sum(page.size for page in found), chunk.total_compressed_size
+            stored_pages = [*pages(file, chunk)]
+        size, stored = sum(page.size for page in stored_pages), chunk.total_compressed_size
         if size > limits.MAX_STORED_CELL * max(1, rows):
             problem = f"{where}: cells of {size / max(1, rows) / 1e6:,.0f} MB"
             most = f"at most {limits.MAX_STORED_CELL // 10**6} of a cell are read"
@@ -166,7 +166,7 @@ class _Cells(io.RawIOBase):
         if size > limits.MAX_BYTES and size > MOST_SHRUNK * max(1, stored):
             problem = f"{where}: {size / 1e6:,.0f} MB in {stored / 1e6:,.1f} MB"
             raise CorpusError(f"{problem}, which no text is.", "Write it again with smaller row groups.")
-        return found
+        return stored_pages
 
     def close(self) -> None:
         if not self.closed and hasattr(self, "_distinct"):

@@ -44,7 +44,7 @@ class Reader:
     """A process with loaded models that answers one request at a time. Thread-safe.
 
     Every request raises what the model raises, and ReadingFailed if the process ends or misses the deadline; the next
-    request then starts a new process. From SPARE_SECONDS on, another process has imported the libraries by then and takes
+    request then starts a new process. After SPARE_SECONDS, another process has imported the libraries by then and takes
     the place of the one that ended. On Linux, a process has no network and writes to a temporary folder alone.
     """
 

@@ -201,6 +201,10 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "colours": drawing(menu("Colour scale", "logarithmic")),
         "special tokens": drawing(segment("shown")),
         "heatmaps": drawing(segment("links")),
+        "links": drawing(menu("Links", "top k per word")),
+        "pieces": drawing(segment("pieces")),
+        "two models": radio("Two models"),
+        "another model": box("Compare with", "Repeater"),
         "a compared head": lambda page: page.locator(".panel button", has_text="Compare").first.click(),
     },
     f"/compare?show=tray&tray={COMPARED}": {
@@ -232,7 +236,11 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
     "/inside_a_head": {
         "softmax": lambda page: page.get_by_role("button", name="Softmax").first.click(),
         "undivided": lambda page: page.get_by_text("Without the division by").click(),
+        "the next step": button("× v →"),
+        "a query": box("From: query", "street"),
+        "a key": box("To: key", "cross"),
         "a head": box("Head", "3"),
+        "a head of the map": button("Head 5"),
         "a layer": box("Layer", "1"),
         "costs": types("tokens n", "65"),
         "a sentence": types("Sentence", "Cats sleep."),

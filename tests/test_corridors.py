@@ -21,7 +21,7 @@ LINES: Mapping[str, int] = {
     "attention": 1_370,
     "browser": 260,
     "cli": 2_570,
-    "corpus": 2_080,
+    "corpus": 2_120,
     "drawing": 640,
     "exports": 1_900,
     "figure": 630,

@@ -59,7 +59,7 @@ def _structure(file: BinaryIO, within: tuple[int, ...] = ()) -> dict[tuple[int, 
     """The numbers of a structure and of those in it, by the fields that lead to each."""
     if len(within) > _DEEPEST:
         raise ValueError("too many structures within each other")
-    numbers, field = {}, 0
+    field, numbers = 0, dict[tuple[int, ...], int]()
     while head := _byte(file):
         kind, step = head & 15, head >> 4
         field = field + step if step else _signed(file)

@@ -17,24 +17,24 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 4_380,
+    "analysis": 4_600,
     "attention": 1_370,
     "browser": 260,
-    "cli": 2_570,
+    "cli": 2_580,
     "corpus": 2_120,
     "drawing": 640,
     "exports": 1_900,
     "figure": 630,
-    "figures": 6_040,
-    "files": 180,
-    "models": 5_630,
+    "figures": 6_090,
+    "files": 210,
+    "models": 5_640,
     "process": 670,
     "reader": 540,
-    "serving": 1_440,
-    "study": 3_970,
+    "serving": 1_450,
+    "study": 4_160,
     "text": 530,
     "training": 2_190,
-    "ui": 11_890,
+    "ui": 12_000,
     "": 870,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

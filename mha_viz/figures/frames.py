@@ -45,7 +45,7 @@ class Strip(NamedTuple):
     numbers: Array
 
 
-class Line(NamedTuple):
+class PlayedCurve(NamedTuple):
     """A curve of a training, ``values`` [step] from 0 to 1. ``colour``: an index into Theme.heads."""
 
     values: Array
@@ -57,7 +57,7 @@ class Curves(NamedTuple):
     """What the slider of a training shows behind it."""
 
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[PlayedCurve]
 
 
 class Recording(NamedTuple):

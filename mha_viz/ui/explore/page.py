@@ -64,7 +64,7 @@ def introduction(what: Url) -> str:
     return f"{model.layers * model.heads} heads: each square shows where one looks in your sentence."
 
 
-class Mode(Protocol):
+class PageMode(Protocol):
     """What a mode of the page adds: ``drawn`` in the drawing, as JSON, what it says above it, and what it shows below.
     Both return charts to download."""
 
@@ -74,7 +74,7 @@ class Mode(Protocol):
     def show(self) -> list[PageChart]: ...
 
 
-def draw(what: Url, attention: Attention, mode: Mode | None, on_off: Callable[[], None]) -> None:
+def draw(what: Url, attention: Attention, mode: PageMode | None, on_off: Callable[[], None]) -> None:
     """Draw a reading, with remarks on what could not be read or followed; ``on_off`` switches a head off or on."""
     where = what.where
     begin = opened_first(what, attention)

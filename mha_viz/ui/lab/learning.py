@@ -14,7 +14,7 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.caption import both
-from mha_viz.figures.frames import RELATION_COLOURS, Curves, Line, Recording, frames
+from mha_viz.figures.frames import RELATION_COLOURS, Curves, PlayedCurve, Recording, frames
 from mha_viz.figures.role_map import scores
 from mha_viz.figures.theme import Theme
 from mha_viz.files.assets import asset
@@ -190,7 +190,7 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         curves=Curves(
             f"{toy.measured}, best head",
             [
-                Line(np.array([row["accuracy"] for row in of_task]), colour)
+                PlayedCurve(np.array([row["accuracy"] for row in of_task]), colour)
                 for of_task, colour in zip(rows, RELATION_COLOURS, strict=False)
             ],
         ),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from mha_viz.figures.frames import Curves, Flow, Line, Recording, Strip, alike, frames, logarithmic
+from mha_viz.figures.frames import Curves, Flow, PlayedCurve, Recording, Strip, alike, frames, logarithmic
 from mha_viz.figures.theme import Theme
 from mha_viz.numerals import percent
 from mha_viz.training import lab
@@ -168,10 +168,10 @@ def _recorded(result: Result, arm: TrainingRun, theme: Theme, numbers: bool) -> 
     return frames(recording, 0, theme)
 
 
-def _losses(result: Result, arm: TrainingRun) -> list[Line]:
+def _losses(result: Result, arm: TrainingRun) -> list[PlayedCurve]:
     """The loss of the training in view and, faintly, of the others."""
     shares = logarithmic(np.stack([run.loss for run in result.runs]))
-    lines = [Line(share, 0, run is not arm) for share, run in zip(shares, result.runs, strict=True)]
+    lines = [PlayedCurve(share, 0, run is not arm) for share, run in zip(shares, result.runs, strict=True)]
     return sorted(lines, key=lambda line: not line.is_faint)
 
 
@@ -186,4 +186,4 @@ def _removing(result: Result, arm: TrainingRun) -> dict[str, Any]:
     after = [f"{count} removed: {percent(removal.least[count])} right" for count in counts]
     right = np.concatenate([arm.accuracy.mean(axis=1), removal.least[1:]])
     labels = [*(f"step {int(step):,}" for step in arm.steps), *after]
-    return {"off": off, "labels": labels, "curves": Curves("right answers", [Line(right)])}
+    return {"off": off, "labels": labels, "curves": Curves("right answers", [PlayedCurve(right)])}

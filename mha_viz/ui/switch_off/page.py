@@ -48,16 +48,16 @@ ENDED = dict.fromkeys(("off", "how", "more"))
 OF_ANOTHER_TEXT = dict.fromkeys(("head", "on", "pair", *address.OF_THIS_TEXT))
 
 
-def mode(what: Url, attention: Attention) -> Mode | None:
+def mode(what: Url, attention: Attention) -> SwitchedOff | None:
     """What Explore shows of the heads that are off, beside its drawing of ``attention``; None unless the URL says which
     ones are, were it none of them. Pasted CoNLL-U is read as the sentence it contains."""
     if "off" not in what.parameters or two_stacks.refused(what.where, "heads are switched off"):
         return None
     whole = inference.requested_reading(what.sentence, what.where)
-    return None if whole is None else Mode(what.where, whole, attention)
+    return None if whole is None else SwitchedOff(what.where, whole, attention)
 
 
-class Mode:
+class SwitchedOff:
     """Switching heads off: what changes in the drawing, what the model answers, and all numbers on request."""
 
     def __init__(self, where: Address, whole: Attention, shown: Attention) -> None:

@@ -72,6 +72,7 @@ UNIT: tuple[str, ...] = (
     "test_tags",
     "test_text",
     "test_treebank",
+    "test_unusual",
     "test_wheel",
     "test_wording",
 )

@@ -86,6 +86,13 @@ class PageSession:
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, string_value=sent)]))
         self.check()
 
+    def with_numbers(self) -> PageSession:
+        """The same visit of Roles after *Numbers* was opened."""
+        self.at.session_state["numbers"] = True
+        self.at.run()
+        self.check()
+        return self
+
     def view(self, **changes: object) -> None:
         """The visitor changes the view of the drawing."""
         self.send("mha_explorer", "view", {"of": self.shown().header["of"], **changes})

@@ -34,9 +34,9 @@ PLACES = {
     "lab": Place("pages/50_why_heads_differ.py", {"numbers": "1"}),
     "lab, after a guess": Place("pages/50_why_heads_differ.py", {"guess": "apart"}),
     "lab, the count": Place("pages/50_why_heads_differ.py", {"experiment": "count", "step": "0"}),
-    "switch off": Place("pages/60_switch_off.py"),
-    "switch off, toy": Place("pages/60_switch_off.py", {"model": "toy"}),
-    "switch off, two heads": Place("pages/60_switch_off.py", {"off": "L3H1.L5H11", "how": "uniform"}),
+    "switch off": Place(None, {"off": "none", "more": "1"}),
+    "switch off, toy": Place(None, {"model": "toy", "off": "none", "more": "1"}),
+    "switch off, two heads": Place(None, {"off": "L3H1.L5H11", "how": "uniform", "more": "1"}),
     "lab, the toy": Place("pages/50_why_heads_differ.py", {"experiment": "toy", "numbers": "1", "tour": "2"}),
     "small tasks, a class": Place(
         "pages/50_why_heads_differ.py", {"class": "1", "experiment": "tasks", "task": "1", "answer": "L3H1"}

@@ -205,11 +205,10 @@ def test_answers_are_hidden_until_asked() -> None:
 
 def test_charts_have_larger_letters_in_a_class() -> None:
     usual, there = (
-        json.loads(PageSession(url, "pages/55_roles.py").at.get("plotly_chart")[0].proto.spec)["layout"]
-        for url in ({}, {"class": "1"})
+        json.loads(PageSession(url, "pages/20_compare.py").at.get("plotly_chart")[0].proto.spec)["layout"]
+        for url in ({"show": "map"}, {"show": "map", "class": "1"})
     )
-    for name in ("width", "height"):
-        assert there[name] == pytest.approx(LARGER * usual[name])
+    assert there["height"] == pytest.approx(LARGER * usual["height"])
     assert there["font"]["size"] == pytest.approx(LARGER * usual["font"]["size"])
 
 

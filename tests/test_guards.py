@@ -94,12 +94,13 @@ UNREADABLE = {
 
 @pytest.mark.usefixtures("served")
 def test_a_message_that_streamlit_cannot_read_leaves_the_page() -> None:
-    lab, roles_page = (
-        PageSession({"numbers": "1"}, "pages/50_why_heads_differ.py"),
-        PageSession(page="pages/55_roles.py"),
-    )
+    roles_page = PageSession(page="pages/55_roles.py")
+    pages = {
+        "number_input": PageSession({"numbers": "1"}, "pages/50_why_heads_differ.py"),
+        "plotly_chart": PageSession({"show": "map"}, "pages/20_compare.py"),
+    }
     for case, (kind, field, value) in UNREADABLE.items():
-        page = lab if kind == "number_input" else roles_page
+        page = pages.get(kind, roles_page)
         name = page.at.get(kind)[0].proto.id
         page.at._run(WidgetStates(widgets=[WidgetState(id=name, **{field: value})]))
         assert not page.at.exception, case

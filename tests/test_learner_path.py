@@ -82,6 +82,7 @@ def understood(page: str, parameters: dict[str, str]) -> bool:
             "pin": lambda value: value == "q10",
             "roles": lambda value: value == "on",
         },
+        "compare": {"head": lambda value: value in HEADS, "show": lambda value: value == "word"},
         "roles": {"head": lambda value: value in HEADS, "model": lambda value: value == "toy"},
     }
     return all(name in patterns[page] and patterns[page][name](value) for name, value in parameters.items())

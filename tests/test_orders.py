@@ -29,8 +29,9 @@ LEAVING = (
     *("class_", "lesson_", "mha_search.open", "mha_explorer.card", "roles_model", "roles_corpus", "replicate_file"),
     "shown_",
 )
-# These belong to a state that an action ends: an offer that was taken, a map with no head open, a menu with one choice.
-PASSING = ("tour_", "role_map", "how_", "proposals")
+# These belong to a state that an action ends: an offer that was taken, a menu with one choice, the mode in which heads
+# are switched off, which ends with the last of them or with another model.
+PASSING = ("tour_", "how", "proposals", "off_ended", "guess")
 
 
 def test_the_walk_has_every_two_in_both_orders() -> None:

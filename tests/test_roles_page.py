@@ -64,11 +64,7 @@ def visit(**url: Any) -> PageSession:
 
 def numbers(page: PageSession | None = None, **url: Any) -> PageSession:
     """A visit in which *Numbers* was opened."""
-    page = page or visit(**url)
-    page.at.session_state["numbers"] = True
-    page.at.run()
-    page.check()
-    return page
+    return (page or visit(**url)).with_numbers()
 
 
 @functools.cache
@@ -264,7 +260,6 @@ LOOKED_FOR: dict[str, Callable[[], PageSession]] = {
     "a kind in a link": lambda: visit(kinds="syntax"),
     "a relation that was typed": lambda: typed("relation", "mod"),
     "a level in a link": lambda: visit(level="full"),
-    "a step in a link": lambda: visit(model="toy", snapshot="0"),
     "all of a link": lambda: visit(head="L3H1", kinds="syntax", level="full", relation="mod"),
     "all that was typed and chosen": lambda: typed("relation", "mod", kinds="syntax"),
 }
@@ -279,7 +274,7 @@ def typed(key: str, text: str, **url: str) -> PageSession:
 
 @pytest.mark.parametrize(
     "looked_for",
-    lanes.some(list(LOOKED_FOR), "all of a link", "all that was typed and chosen", "a step in a link"),
+    lanes.some(list(LOOKED_FOR), "all of a link", "all that was typed and chosen"),
 )
 def test_a_click_after_a_filter_works_and_keeps_the_filter(looked_for: str) -> None:
     page = LOOKED_FOR[looked_for]()
@@ -786,11 +781,3 @@ def test_the_toy_wears_the_roles_that_its_profile_found() -> None:
     assert evidence is not None
     assert repr(roles) == repr(evidence.findings())
     assert {"syntax", "coreference", "position"} <= {finding.role for finding in roles}
-
-
-@pytest.mark.parametrize(("offered", "links"), [("minilm,toy,repeater", 1), ("minilm,toy", 0)])
-def test_the_training_of_the_toy_leads_to_that_of_the_causal_one_if_it_is_offered(
-    offered: str, links: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MHA_VIZ_MODELS", offered)
-    assert [button.key for button in visit(model="toy").at.button].count("to_repeater") == links

@@ -164,7 +164,7 @@ def _says_what_it_shows(page: Page, visited: Visited) -> None:
         expect(page).to_have_title(visited.title)
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
     expect(page.get_by_role("heading").first).to_have_js_property("tagName", "H1")
-    expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="About")).to_have_count(1)
+    expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Roles")).to_have_count(1)
     if visited.shows:
         expect(page.get_by_text(visited.shows).first).to_be_attached()
 

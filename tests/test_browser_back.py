@@ -177,15 +177,18 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "an example": EXAMPLES,
         "a head": at(".grid canvas", 200, 100),
         "a held word": at(".links canvas", 20, 60),
-        "links": menu("Links", "top k per word"),
-        "special tokens": segment("hidden"),
-        "pieces": segment("pieces"),
-        "colours": menu("Colour", "per row"),
+        "links": drawing(menu("Links", "top k per word")),
+        "special tokens": drawing(segment("hidden")),
+        "pieces": drawing(segment("pieces")),
+        "colours": drawing(menu("Colour", "per row")),
         "known roles": lambda page: page.get_by_label("Known roles", exact=True).first.click(),
-        "another head of the layer": lambda page: page.locator(".heads button[aria-pressed=false]").first.click(),
-        "a quantity": lambda page: (
-            page.locator("label", has_text="Shown").locator("select").first.select_option("rollout")
+        "another head of the layer": drawing(
+            lambda page: page.locator(".heads button[aria-pressed=false]").first.click()
         ),
+        "a quantity": drawing(
+            lambda page: page.locator("label", has_text="Shown").locator("select").first.select_option("rollout")
+        ),
+        "heads switched off": button("Switch off"),
         "a compared head": button("+ Compare"),
         "a search": finds("L3H1"),
         "a model": menu("Model", "Toy, trained on the built-in grammar"),

@@ -34,6 +34,7 @@ def _shows(visitor: BrowserTab, words: list[str]) -> None:
 
 def _lists_in_its_table(visitor: BrowserTab, words: list[str]) -> None:
     """The columns of the table of weights, which is filled as soon as it is opened."""
+    visitor.unfold()
     visitor.page.get_by_text("These weights as a table").click()
     expect(visitor.page.locator(".tablebox thead th")).to_have_text(words)
 

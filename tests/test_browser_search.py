@@ -127,5 +127,6 @@ def test_a_first_tap_on_a_chip_explains_and_a_second_opens_the_card(newcomer: Ca
 
 def tables_have_no_toolbar_where_nothing_hovers(page: Page) -> None:
     page.get_by_text("Numbers", exact=True).click()
-    expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
+    page.get_by_text("All numbers of the relations").click()
+    expect(page.get_by_test_id("stDataFrame").locator("visible=true").first).to_be_visible()
     expect(page.get_by_test_id("stElementToolbar").locator("visible=true")).to_have_count(0)

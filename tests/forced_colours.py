@@ -30,6 +30,7 @@ def chosen(*kinds: str) -> Check:
     """What is chosen looks different from what is not, in these kinds of controls."""
 
     def check(page: Page) -> None:
+        page.locator("details.drawing").evaluate_all("all => all.forEach(one => { one.open = true; })")
         for kind in kinds:
             _differ(*(page.locator(selector).first for selector in CHOSEN[kind]))
 

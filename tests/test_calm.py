@@ -102,10 +102,10 @@ MOST = {
 
 def test_every_page_is_calm(visitor: BrowserTab) -> None:
     visitor.resize(DESKTOP)
-    found = {path: _count(visitor, path) for path in MOST}
+    counted = {path: _count(visitor, path) for path in MOST}
     louder = {
         path: f"{(*calm,)}, at most {(*MOST[path],)}"
-        for path, calm in found.items()
+        for path, calm in counted.items()
         if any(has > most for has, most in zip(calm, MOST[path], strict=True))
     }
     assert not louder, f"first screen: words, controls; words of all: {louder}"

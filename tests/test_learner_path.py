@@ -95,13 +95,13 @@ HEADS = {f"L{layer}H{head}" for layer in range(6) for head in range(12)}
 
 
 def test_the_questions_of_learners_are_all_there() -> None:
-    asked = " ".join(one.question for one in (*QUESTIONS, *EXPERIMENTS.values(), *learning.TOYS.values()))
+    questions = " ".join(one.question for one in (*QUESTIONS, *EXPERIMENTS.values(), *learning.TOYS.values()))
     for words in (
         *("unique", "different part of the input", "same weights", "diverse", "redundant", "whole vector", "cost"),
         *("several heads", "made to differ", "kernel of a convolution", "ensemble", "h divide d_model", "meet again"),
         *("layers work in parallel", "two layers work together"),
     ):
-        assert words in asked
+        assert words in questions
 
 
 def test_an_answer_is_two_sentences_with_a_source() -> None:

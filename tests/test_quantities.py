@@ -255,8 +255,8 @@ def test_comparisons_of_weights_say_that_they_are(show: str, no_hub: None) -> No
 def test_other_pages_read_the_whole_model_s_weights(path: str, view: dict[str, str], no_hub: None) -> None:
     plain = PageSession({"text": TEXT, **view}, path).said
     for url in ({"shown": "rollout", "off": "L3H1"}, {"shown": "norm"}):
-        said = PageSession({"text": TEXT, **view, **url}, path).said.splitlines()
-        assert [line for line in said if "Weights are compared here." not in line] == plain.splitlines()
+        lines = PageSession({"text": TEXT, **view, **url}, path).said.splitlines()
+        assert [line for line in lines if "Weights are compared here." not in line] == plain.splitlines()
 
 
 @pytest.mark.app

@@ -275,9 +275,9 @@ def test_recipes_come_with_the_app_and_hold_on_new_sentences(name: str, off: flo
     """For minilm, which learned from other texts, those of the grammar are unusual."""
     shipped = mv.open_recipes(name)
     assert shipped.facts["model"] == name
-    found = mv.recipes(shipped, score=NEW[name]).tables["explained"]
-    assert found["other"].mean() == pytest.approx(found["held_out"].mean(), abs=off)
-    assert (found["other"] > found["even"]).mean() > 0.9
+    explained = mv.recipes(shipped, score=NEW[name]).tables["explained"]
+    assert explained["other"].mean() == pytest.approx(explained["held_out"].mean(), abs=off)
+    assert (explained["other"] > explained["even"]).mean() > 0.9
 
 
 def test_recipes_are_measured_with_their_rules_and_heads_alone(measured: Recipes, tiny: Tiny) -> None:
@@ -371,12 +371,14 @@ def test_a_study_can_be_watched_and_stopped() -> None:
 def test_heads_that_are_their_own_attention_lose_nothing_and_even_ones_what_uniform_loses(tiny: Tiny) -> None:
     for family in ("bert", "gpt2", "llama"):
         encoder, forms = tiny(family), ("the", "dog", "ran")
-        own = encoder.encode_words(forms).weights
+        weights = encoder.encode_words(forms).weights
         heads = [[Head(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]]
         states = partial(ablation.states_without, encoder, heads, text="", words=forms)
-        np.testing.assert_allclose(states(by=ablation.attending(own))[0], encoder.states("", words=forms)[0], atol=1e-5)
-        visible = (own > 0).any(axis=(0, 1)).astype(np.float32)
-        even = np.broadcast_to(visible / visible.sum(axis=1, keepdims=True), own.shape).copy()
+        np.testing.assert_allclose(
+            states(by=ablation.attending(weights))[0], encoder.states("", words=forms)[0], atol=1e-5
+        )
+        visible = (weights > 0).any(axis=(0, 1)).astype(np.float32)
+        even = np.broadcast_to(visible / visible.sum(axis=1, keepdims=True), weights.shape).copy()
         expected = states(by=ablation.substitute(encoder, "uniform"))
         np.testing.assert_allclose(states(by=ablation.attending(even)), expected, atol=1e-5)
 

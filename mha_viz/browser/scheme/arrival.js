@@ -1,7 +1,6 @@
-// What a link leads to, if that is not the top of a page: it comes into sight once it is drawn, and the keyboard with
-// it. A person who acts before is not taken there. A link that the server asks to follow is followed once.
+// What a link leads to on the page that is open comes into sight, and the keyboard with it. A link that the server asks
+// to follow is followed once.
 
-const DESTINATION = ".st-key-destination :is(h2, h3)";
 const LEAVING = ".st-key-leaving a";
 const ACTS = ["pointerdown", "keydown", "wheel"];
 const DRAWN = 8000; // milliseconds after which what changes is not the drawing of the page any more
@@ -36,37 +35,11 @@ function ignoreActs(onAct) {
 }
 
 export class Arrival {
-  #page = -1; // the number of the page that was last open
-  #isDue = false; // as long as the destination has not been drawn and nobody has acted
   /** @type {WeakSet<Element>} */
   #followed = new WeakSet(); // links
 
-  // Returns what ends the watch.
-  watch() {
-    const onAct = () => {
-      this.#isDue = false;
-    };
-    hearActs(onAct);
-    return () => ignoreActs(onAct);
-  }
-
-  // Page number `page` is open.
-  /** @type {(page: number) => void} */
-  show(page) {
-    this.#isDue ||= this.#page !== page;
-    this.#page = page;
-  }
-
-  // After a change of the page: follows the link, and goes to the destination if it has come.
+  // After a change of the page.
   arrive() {
-    this.#follow();
-    const title = this.#isDue && /** @type {HTMLElement | null} */ (document.querySelector(DESTINATION));
-    if (!title) return;
-    this.#isDue = false;
-    bringTo(title);
-  }
-
-  #follow() {
     const link = /** @type {HTMLElement | null} */ (document.querySelector(LEAVING));
     if (!link || this.#followed.has(link)) return;
     this.#followed.add(link);

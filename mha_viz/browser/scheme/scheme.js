@@ -31,13 +31,12 @@ class Scheme {
     this.#root = root;
     this.#send = send;
     this.#changes.observe(document.body, { childList: true, subtree: true });
-    this.#ends = [arrival.watch(), keyboard.watch(), links.watch((wanted) => this.#open(wanted)), theme.watch()];
+    this.#ends = [keyboard.watch(), links.watch((wanted) => this.#open(wanted)), theme.watch()];
   }
 
   /** @type {(data: SchemeData) => void} */
   show({ page, type }) {
     this.#page = page;
-    arrival.show(page);
     theme.show(this.#root, type, this.#send);
     this.#sizes.disconnect(); // of what is no longer on the page
     this.#lookSoon();

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import test, { beforeEach, mock } from "node:test";
 import { Arrival, bringTo } from "../../mha_viz/browser/scheme/arrival.js";
+import { HeadLinks } from "../../mha_viz/browser/scheme/links.js";
 
 const done = [];
 let drawn = {}; // what is on the page, by the beginning of its selector
@@ -55,6 +56,16 @@ test("what a link leads to comes into sight and stays there, until a person acts
   }
 });
 
+test("what a link leads to stays in sight for as long as the page's run takes", () => {
+  drawn[".stApp[data-test-script-state=running]"] = "the page";
+  bringTo(title("a card"));
+  mock.timers.tick(60_000);
+  assert.equal(sizes.length, 1);
+  drawn = {};
+  mock.timers.tick(60_000);
+  assert.deepEqual(sizes, []);
+});
+
 test("a link that the server asks to follow is followed once, another one anew", () => {
   const arrival = new Arrival();
   drawn[".st-key-leaving"] = link();
@@ -64,4 +75,36 @@ test("a link that the server asks to follow is followed once, another one anew",
   drawn[".st-key-leaving"] = link();
   arrival.arrive();
   assert.deepEqual(done, ["followed", "followed"]);
+});
+
+test("the card that a click asks for takes the keyboard however late it comes, unless a person acts before", () => {
+  globalThis.Element = globalThis.HTMLAnchorElement = class {
+    search = "?head=L0H2";
+    closest = () => this;
+    matches = () => false;
+  };
+  const links = new HeadLinks();
+  links.watch(() => {});
+  const [appears, ask] = [
+    () => (drawn[".st-key-head_card"] = { ...title("its card"), textContent: "L0H2 (1-3)" }),
+    () => {
+      drawn = {};
+      done.length = 0;
+      const click = Object.assign(new Event("click"), { ctrlKey: false });
+      Object.defineProperty(click, "target", { value: new Element() });
+      document.dispatchEvent(click);
+    },
+  ];
+  ask();
+  mock.timers.tick(60_000);
+  links.arrive();
+  assert.deepEqual(done, []);
+  appears();
+  links.arrive();
+  assert.deepEqual(done, ["keyboard on its card", "its card"]);
+  ask();
+  document.dispatchEvent(new Event("wheel"));
+  appears();
+  links.arrive();
+  assert.deepEqual(done, []);
 });

@@ -3,7 +3,8 @@
 
 const LEAVING = ".st-key-leaving a";
 const ACTS = ["pointerdown", "keydown", "wheel"];
-const DRAWN = 8000; // milliseconds after which what changes is not the drawing of the page any more
+const DRAWN = 8000; // milliseconds after the page's run in which what changes is still its drawing
+const RUNNING = ".stApp[data-test-script-state=running]";
 const FIRST = { capture: true, passive: true }; // heard before anybody stops it
 
 // It stays in sight while the rest of the page is still drawn, until a person acts or goes back.
@@ -15,23 +16,28 @@ export function bringTo(title) {
   const sizes = new ResizeObserver(() => (title.isConnected ? title.scrollIntoView() : leave()));
   const leave = () => {
     sizes.disconnect();
-    ignoreActs(leave);
-    window.removeEventListener("popstate", leave);
+    ignore();
   };
-  window.addEventListener("popstate", leave);
-  setTimeout(leave, DRAWN);
+  const ignore = whenActed(leave);
+  const leaveOnceDrawn = () => void (document.querySelector(RUNNING) ? setTimeout(leaveOnceDrawn, DRAWN) : leave());
+  setTimeout(leaveOnceDrawn, DRAWN);
   sizes.observe(title.closest("[data-testid=stMainBlockContainer]") ?? document.body);
-  hearActs(leave);
 }
 
-/** @type {(onAct: () => void) => void} */
-function hearActs(onAct) {
-  ACTS.forEach((type) => document.addEventListener(type, onAct, FIRST));
-}
-
-/** @type {(onAct: () => void) => void} */
-function ignoreActs(onAct) {
-  ACTS.forEach((type) => document.removeEventListener(type, onAct, FIRST));
+// Calls `onAct` once a person acts or goes back. Returns what ends the watch.
+/** @type {(onAct: () => void) => () => void} */
+export function whenActed(onAct) {
+  const acted = () => {
+    ignore();
+    onAct();
+  };
+  const ignore = () => {
+    ACTS.forEach((type) => document.removeEventListener(type, acted, FIRST));
+    window.removeEventListener("popstate", acted);
+  };
+  ACTS.forEach((type) => document.addEventListener(type, acted, FIRST));
+  window.addEventListener("popstate", acted);
+  return ignore;
 }
 
 export class Arrival {

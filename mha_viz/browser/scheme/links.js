@@ -1,7 +1,6 @@
 // Links in tables and maps of heads that change the page without loading it again; arrow keys go from square to square.
-import { bringTo } from "./arrival.js";
+import { bringTo, whenActed } from "./arrival.js";
 
-const LATE = 8000; // milliseconds after which a card that appears no longer takes the keyboard
 const LINKS = ".mha-rows a, .mha-map a";
 const SQUARE = ".mha-map td a";
 const KIND = ".mha-map p a";
@@ -9,8 +8,8 @@ const KIND = ".mha-map p a";
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 export class HeadLinks {
-  #wanted = ""; // the head whose card is about to be drawn
-  #late = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
+  #wanted = ""; // the head whose card is about to be drawn, until a person does something else
+  #ignoreActs = () => {};
 
   // `open` opens the card of a head, or shows kinds of roles. Returns what ends the watch.
   /** @type {(open: (wanted: Record<string, string>) => void) => () => void} */
@@ -23,8 +22,8 @@ export class HeadLinks {
       const name = link.matches(KIND) ? "kinds" : "head";
       const value = new URLSearchParams(link.search).get(name) ?? "";
       this.#wanted = name === "head" ? value : "";
-      clearTimeout(this.#late);
-      this.#late = setTimeout(() => (this.#wanted = ""), LATE); // it may have no card
+      this.#ignoreActs();
+      this.#ignoreActs = whenActed(() => (this.#wanted = ""));
       open({ [name]: value });
     };
     document.addEventListener("click", onClick);

@@ -20,7 +20,7 @@ CHOSEN = {
     "segments": (".segments input:checked + span", ".segments input:not(:checked) + span"),
     "options": (OPTIONS.format("[data-selected]"), OPTIONS.format(":not([data-selected])")),
     "steps": (".step[aria-current]", ".step:not([aria-current])"),
-    "heads of a block": (".chip[aria-pressed=true]", ".chip[aria-pressed=false]"),
+    "heads of a block": (".chip[aria-checked=true]", ".chip[aria-checked=false]"),
     "heads of a drawing": (".heads button[aria-pressed=true]", ".heads button[aria-pressed=false]"),
 }
 Check = Callable[[Page], None]

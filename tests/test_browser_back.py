@@ -193,7 +193,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a search": finds("L3H1"),
         "a model": menu("Model", "Toy, trained on the built-in grammar"),
         "a second sentence": PAIR,
-        "for a class": button("For a class"),
+        "for a class": button("Class"),
         "out of the class": button("Leave the class view"),
     },
     "/compare": {
@@ -270,7 +270,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "another task": radio("1"),
     },
     "/about": {
-        "for a class": button("For a class"),
+        "for a class": button("Class"),
         "a view of a lesson": ADDED,
         "no view of a lesson": DROPPED,
         "out of the class": button("Leave the class view"),

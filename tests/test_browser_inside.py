@@ -44,13 +44,14 @@ def _steps_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:
 
 def _heads_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:
     page = visitor.page
-    steps.get_by_role("button", name="Head 4").focus()
-    page.keyboard.press("Enter")
-    visitor.asked(head="L3H4")
-    expect(steps.get_by_role("button", name="Head 4")).to_have_attribute("aria-pressed", "true")
+    steps.get_by_role("radio", name="Head 1", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    visitor.asked(head="L3H2")
+    expect(steps.get_by_role("radio", name="Head 2")).to_be_checked()
+    expect(steps.get_by_role("radio", name="Head 2")).to_be_focused()
     page.go_back()
     visitor.asked(head="L3H1", step="softmax")
-    expect(steps.get_by_role("button", name="Head 1", exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(steps.get_by_role("radio", name="Head 1", exact=True)).to_be_checked()
 
 
 def _without_the_division_softmax_saturates_before_the_eyes(visitor: BrowserTab) -> None:

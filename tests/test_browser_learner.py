@@ -94,9 +94,9 @@ def points_at(page: Page, selectors: tuple[str, ...]) -> None:
 def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(reduced_motion="reduce")  # scrolls at once
     page = visitor.explore()
-    expect(page.get_by_role("button", name="New here?")).to_be_visible()
+    expect(page.get_by_role("button", name="Tour")).to_be_visible()
     expect(visitor.title).to_have_text("L3H1 (4-2)")
-    tab_to(page, "New here?")
+    tab_to(page, "Tour")
     page.keyboard.press("Enter")
     expect(visitor.title).to_have_text("L0H2 (1-3)")  # on the page that is open
     expect(page.get_by_text("The open one looks at the word before")).to_be_visible()

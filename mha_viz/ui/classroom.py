@@ -46,7 +46,7 @@ def link() -> None:
     """The link to the view for a class."""
     if not address.in_class():
         with st.container(key="class_way", width="content"):
-            st.button("For a class", key="class_on", type="tertiary", on_click=address.go, kwargs={address.CLASS: "1"})
+            st.button("Class", key="class_on", type="tertiary", on_click=address.go, kwargs={address.CLASS: "1"})
 
 
 def show_class_view(pages: Sequence[Any], here: Any) -> None:

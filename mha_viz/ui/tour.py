@@ -56,7 +56,7 @@ def link(pages: Sequence[Any], here: Any) -> None:
     url = address.now()
     if step_number(url) is None:
         with st.container(key="tour_way", width="content"):
-            _to(pages, here, 1, "Tour" if url else ":primary[New here?] :primary[A tour]", "first")
+            _to(pages, here, 1, "Tour" if url else ":primary[Tour]", "first")
 
 
 def show_tour(pages: Sequence[Any], here: Any) -> None:

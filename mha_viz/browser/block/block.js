@@ -6,6 +6,9 @@ import { queued } from "../post.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 /** @import { Send } from "../post.js" */
 
+/** @type {Record<string, number>} */
+const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
+
 /**
  * A step of multi-head attention (ui/inside).
  *
@@ -69,7 +72,7 @@ function stepButton({ name, label, shape }, open, send) {
 /** @type {(group: { steps: Step[] }, data: BlockData, send: Send) => HTMLElement} */
 function headsOf(group, data, send) {
   const buttons = data.heads.map((colour, number) => headButton(number, colour, data.head, send));
-  const chips = make("div", { class: "chips", role: "group", "aria-label": "Heads" }, ...buttons);
+  const chips = make("div", { class: "chips", role: "radiogroup", "aria-label": "Heads", onkeydown: walk }, ...buttons);
   chips.style.setProperty("--in-a-row", String(Math.min(8, Math.ceil(buttons.length / (buttons.length > 8 ? 2 : 1)))));
   const inner = make("div", { class: "row" });
   group.steps.forEach((step, i) => inner.append(...(i ? [arrow()] : []), stepButton(step, data.step, send)));
@@ -86,14 +89,29 @@ function headButton(number, colour, chosen, send) {
     {
       type: "button",
       class: "chip",
-      "aria-pressed": String(number === chosen),
+      role: "radio",
+      "aria-checked": String(number === chosen),
       "aria-label": `Head ${number}`,
+      tabindex: number === chosen ? "0" : "-1",
       onclick: () => send("head", number),
     },
     String(number),
   );
   button.style.setProperty("--own", colour);
   return button;
+}
+
+// The keyboard stops once at the heads; an arrow key opens the next or the previous one.
+/** @type {(event: KeyboardEvent) => void} */
+function walk(event) {
+  const step = STEPS[event.key];
+  const chip = /** @type {HTMLElement} */ (event.target).closest("button");
+  const chips = [...(chip?.parentElement?.children ?? [])];
+  const next = chip && chips.at((chips.indexOf(chip) + step) % chips.length);
+  if (!step || !next || event.altKey || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  /** @type {HTMLElement} */ (next).focus();
+  /** @type {HTMLElement} */ (next).click();
 }
 
 /** @param {StreamlitComponent} component */

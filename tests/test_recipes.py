@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
+from mha_viz.analysis import described
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix
@@ -433,3 +434,40 @@ def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.Captur
     assert mv.open_recipes(again).facts == found.facts
     assert main(["recipes", "none.txt", "--model", "toy", "--out", str(tmp_path / "out")]) != 0
     assert_one_line(capsys.readouterr().err, "none.txt")
+
+
+def test_a_recipe_in_words_weighs_classes_by_how_often_they_occur(measured: Recipes) -> None:
+    rows = [(0, 0, "punctuation", "[SEP]", 1.0), (0, 0, "content", "the token after", 1.0)]
+    rows += [(layer, head, "all", "everywhere", 1.0) for layer in range(2) for head in range(4) if layer or head]
+    tables = {
+        "recipes": pd.DataFrame(rows, columns=list(HEADINGS["recipes"])),
+        "explained": measured.tables["explained"].assign(other=np.nan, held_out=0.8, even=[0.4, *[0.78] * 7]),
+    }
+    facts = {**measured.facts, "classes": [0, 0, 1, 0, 3]}
+    first, *others = described.described(Recipes(facts, tables))
+    assert [(part.name, part.kind) for part in first.parts] == [("the token after", "position"), ("[SEP]", "special")]
+    assert [part.share for part in first.parts] == pytest.approx([0.6, 0.2])
+    assert not first.is_even
+    assert all(head.is_even for head in others)
+
+
+def test_a_typed_text_has_the_rules_of_the_same_words_without_annotation() -> None:
+    model = mv.load("minilm")
+    words = ["Dogs", "chased", "the", "zyxomorphic", "dogs", ",", "barking", "."]
+    typed = described.text_of(model.encode(" ".join(words)))
+    given = RuleText(Sentence(tuple(map(Word, words))), model.read_words(words))
+    assert len(typed) > len(words) + 2  # a word has several pieces
+    for rule in RULES:
+        assert np.array_equal(matrix(rule, typed), matrix(rule, given)), rule.name
+
+
+def test_what_a_recipe_predicts_of_a_reading_is_what_the_study_scores() -> None:
+    shipped, model = mv.open_recipes("repeater"), mv.load("repeater")
+    words = model.vocabulary.convert_ids_to_tokens([*range(20, 26), *range(20, 26)])
+    reading = model.encode_words(words)
+    predicted = described.predicted(shipped, reading)
+    assert predicted.sum(axis=3) == pytest.approx(np.ones(predicted.shape[:3]))
+    assert not np.triu(predicted, 1).any()  # a causal model
+    explained = np.minimum(reading.weights, predicted).sum(axis=3).mean(axis=2)
+    scored = mv.recipes(shipped, score=plain(" ".join(words))).tables["explained"]["other"]
+    assert explained.ravel() == pytest.approx(scored.to_numpy(), abs=1e-6)

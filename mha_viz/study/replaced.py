@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mha_viz.analysis import recipes as fitting
+from mha_viz.analysis.described import shares_of
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.recipes import Numbers
@@ -22,7 +23,7 @@ from mha_viz.models.ablation import Substitute
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.study.effects import Case, lost_each
-from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable, shares_of
+from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable
 from mha_viz.study.run import SEED, Progress
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import { hiddenNote, readout, table } from "../words.js";
 import { HeadBar } from "./bar.js";
 import { Chips } from "./chips.js";
 import { layerOf } from "./heads.js";
+import { cellsOf } from "./recipe.js";
 /** @import { Change } from "../controls.js" */
 /** @import { Children } from "../dom.js" */
 /** @import { Axes, ReadingView } from "../geometry.js" */
@@ -155,9 +156,20 @@ export class HeadView {
     this.#heatBox.style.maxHeight = `${height + 60}px`;
     const links = drawLinks(this.#links, scene, { ...look, width, height }, scroll);
     this.#tall.style.height = `${links.height}px`;
-    const heat = drawHeatmap(this.#heat, { ...scene, head }, { ...look, width: across, height });
+    const heat = drawHeatmap(
+      this.#heat,
+      { ...scene, head, marked: this.#marked() },
+      { ...look, width: across, height },
+    );
     this.#layouts = { links, heat };
     this.#shownRows.textContent = shownRows(links, scene, scroll, height);
+  }
+
+  // The cells that the rule which is pointed at predicts.
+  #marked() {
+    const { read, shown, heads } = this.#stores;
+    const rule = heads.rule === null ? undefined : read.recipes?.rules[heads.rule];
+    return rule ? cellsOf(rule, read.reading.n, shown.axes) : null;
   }
 
   /** @type {(focus: Spot | null, head: ShownHead, axes: Axes) => void} */

@@ -26,6 +26,7 @@ from mha_viz.errors import EvidenceMissingWarning, MhaVizError, MissingGlyphWarn
 from mha_viz.version import __version__
 
 if TYPE_CHECKING:
+    from mha_viz.analysis.described import unexplained
     from mha_viz.analysis.established import establish
     from mha_viz.analysis.recipe_tables import Recipes, open_recipes
     from mha_viz.analysis.replication import replicate
@@ -90,6 +91,7 @@ __all__ = [
     "rollout",
     "search",
     "side_by_side",
+    "unexplained",
     "used_roles",
     "without",
 ]
@@ -128,6 +130,7 @@ _HOMES = MappingProxyType(
         "rollout": "mha_viz.attention.rollout",
         "search": "mha_viz.study.search",
         "side_by_side": "mha_viz.study.several",
+        "unexplained": "mha_viz.analysis.described",
         "used_roles": "mha_viz.study.used_roles",
         "without": "mha_viz.models.ablation",
     }

@@ -22,7 +22,7 @@ from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar, repeats
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
-from mha_viz.errors import Cancelled, CorpusError, SettingError
+from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.study import recipes as study
@@ -465,9 +465,35 @@ def test_what_a_recipe_predicts_of_a_reading_is_what_the_study_scores() -> None:
     shipped, model = mv.open_recipes("repeater"), mv.load("repeater")
     words = model.vocabulary.convert_ids_to_tokens([*range(20, 26), *range(20, 26)])
     reading = model.encode_words(words)
-    predicted = described.predicted(shipped, reading)
+    predicted = described.predicted(reading, shipped)
     assert predicted.sum(axis=3) == pytest.approx(np.ones(predicted.shape[:3]))
     assert not np.triu(predicted, 1).any()  # a causal model
     explained = np.minimum(reading.weights, predicted).sum(axis=3).mean(axis=2)
     scored = mv.recipes(shipped, score=plain(" ".join(words))).tables["explained"]["other"]
     assert explained.ravel() == pytest.approx(scored.to_numpy(), abs=1e-6)
+
+
+def test_what_is_unexplained_is_weight_minus_prediction(tiny: Tiny) -> None:
+    reading = mv.load("minilm").encode("The cat sat on the mat.")
+    left = mv.unexplained(reading)
+    assert left.weights == pytest.approx(reading.weights - described.predicted(reading), abs=1e-7)
+    assert left.weights.sum(axis=3) == pytest.approx(np.zeros(left.weights.shape[:3]), abs=1e-5)
+    assert (left.quantity, left.made[-1]) == ("unexplained", "unexplained")
+    before = described.shipped("minilm").head("L0H2")["explained"]["other"].item()
+    assert 1 - np.abs(left["L0H2"]).sum(axis=1).mean() / 2 == pytest.approx(before, abs=0.01)
+    for other in (reading.by_words(), left, mv.rollout(reading)):
+        with pytest.raises(ShapeError, match="whole attention weights"):
+            mv.unexplained(other)
+    with pytest.raises(SettingError, match="no recipes of the heads"):
+        mv.unexplained(tiny("bert").encode("the cat"))
+    with pytest.raises(SettingError, match="heads of repeater"):
+        mv.unexplained(reading, mv.open_recipes("repeater"))
+    with pytest.raises(TextError, match="at most 256"):
+        mv.unexplained(mv.load("minilm").encode("a " * 300))
+
+
+def test_other_weights_of_the_same_name_have_no_recipe() -> None:
+    assert described.shipped("minilm", "53aa51172d14") is not None
+    assert described.shipped("minilm", "another") is None
+    assert described.shipped("../recipes/minilm") is None
+    assert described.of_heads("none") == ()

@@ -1,20 +1,25 @@
-"""What recipes say of each head, largest share first, and what they predict of a text that is not annotated."""
+"""What recipes say of each head, largest share first, what they predict of a text that is not annotated, and what they
+leave over."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mha_viz.analysis import recipes as fitting
-from mha_viz.analysis.recipe_tables import Recipes
+from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes
 from mha_viz.analysis.recipes import Numbers
 from mha_viz.analysis.rules import CLASSES, NAMES, RULES, RuleText
-from mha_viz.attention import Attention, Head
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.corpus.treebank import Sentence, Word
-from mha_viz.errors import CorpusError
+from mha_viz.errors import CorpusError, SettingError, ShapeError, TextError, check_kind
+from mha_viz.files.assets import asset
 from mha_viz.text import TokenizedText, WordPieces
 
 ALL = "all"  # in place of a class of query word
@@ -126,7 +131,65 @@ def _pieces(text: TokenizedText, forms: list[str]) -> WordPieces:
     return WordPieces(tuple(forms), names, tuple(ids[name] for name in names), none, tuple(words), spans, known)
 
 
-def predicted(recipes: Recipes, attention: Attention) -> Numbers:
-    """P [layer, head, query, key]: the attention that the recipes predict for the text of a reading, by the rules that
-    need no annotation."""
-    return fitting.prediction(shares_of(recipes), text_of(attention)).reshape(attention.weights.shape)
+def predicted(attention: Attention, recipes: Recipes | None = None) -> Weights:
+    """P [layer, head, query, key]: the attention that recipes predict for the text of a reading, by the rules that need
+    no annotation; by default the recipes that come with the model. Raises SettingError if it has none or they are of a
+    model of another shape, TextError for more than LONGEST tokens."""
+    recipes = recipes or shipped(attention.model, attention.revision)
+    if recipes is None:
+        raise SettingError(
+            f"There are no recipes of the heads of {attention.model}.",
+            "Choose minilm, toy or repeater, or measure them: mha-viz recipes.",
+        )
+    if (attention.layers, attention.heads) != (recipes.facts["layers"], recipes.facts["heads"]):
+        raise SettingError(f"These recipes are of the heads of {recipes.facts['model']}.", "Give those of this model.")
+    if len(attention.queries) > LONGEST:
+        problem = f"The text has {len(attention.queries)} tokens; recipes predict at most {LONGEST}."
+        raise TextError(problem, "Read a shorter text.")
+    rows: Weights = fitting.prediction(shares_of(recipes), text_of(attention)).astype(np.float32)
+    return rows.reshape(attention.weights.shape)
+
+
+def unexplained(attention: Attention, recipes: Recipes | None = None) -> Attention:
+    """What the recipes of its heads leave of a reading: A − P, [layer, head, query, key], above 0 where a head looks
+    more than its rules predict. Half the sum of absolute values in a row is what is not explained of it.
+
+    ``recipes``: by default those that come with the model. Rules that need annotation are left out. Raises ShapeError
+    for what is not the complete weights of a text to itself, and as :func:`predicted`.
+
+    >>> mv.unexplained(mv.load("minilm").encode("The cat sat.")).quantity
+    'unexplained'
+    """
+    check_kind(attention, Attention, "a reading", "Give what a model returned: mv.load('minilm').encode('…').")
+    is_whole = attention.queries.unit == "pieces" and not attention.is_cross and not attention.hidden.any()
+    if attention.quantity != "weight" or not is_whole:
+        raise ShapeError(
+            "A recipe predicts whole attention weights of a text to itself; these are not.",
+            "Use the reading as the model returned it.",
+        )
+    left = attention.weights - predicted(attention, recipes)
+    return replace(attention, weights=left, quantity="unexplained", made=(*attention.made, UNEXPLAINED))
+
+
+# Quantities that are computed from the weights, for the rooms above this one and the models.
+AFTER: Mapping[str, Callable[[Attention], Attention]] = MappingProxyType({"unexplained": unexplained})
+
+
+# ---- Those that come with the app -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def shipped(model: str, revision: str = "") -> Recipes | None:
+    """The recipes of a model that comes with the app; None if it has none, or has weights of another revision."""
+    folder = asset("recipes") / model
+    if folder.parent != asset("recipes") or not (folder / FACTS).is_file():
+        return None
+    recipes = open_recipes(folder)
+    return recipes if revision in ("", recipes.facts["revision"]) else None
+
+
+@lru_cache(maxsize=4)
+def of_heads(model: str, revision: str = "") -> tuple[HeadRecipe, ...]:
+    """The recipe of every head in order; none if :func:`shipped` has none."""
+    recipes = shipped(model, revision)
+    return tuple(described(recipes)) if recipes else ()

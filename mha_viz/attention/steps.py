@@ -24,8 +24,8 @@ class Row(NamedTuple):
     "typed", "given words": how a model read the text. "part": of an encoder–decoder, ``part``; the decoder's attention
     to its target depends on the ``source`` too. "target generated": by the model. "without": ``heads`` are off, by a
     ``method``, for "mean" with a digest of the ``means``. "norm-weighted". "gradient": of a ``question``. "changed":
-    ``by`` a tap. "rollout", "by words", "special hidden", "only": these ``heads``. Any other name: a step of a reading
-    that was made by hand.
+    ``by`` a tap. "rollout", "unexplained", "by words", "special hidden", "only": these ``heads``. Any other name: a
+    step of a reading that was made by hand.
     """
 
     name: str
@@ -73,6 +73,7 @@ class Step(str):
 
 TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
+UNEXPLAINED = Step(Row("unexplained"))
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
 
 

@@ -51,7 +51,8 @@ def check_heads(model: Model, heads: Sequence[Head]) -> None:
 def read_all(model: Model, requests: Sequence[Request]) -> list[Attention]:
     """What a model answers to each of several requests; a cut text is reported on stderr."""
     encoder = load_model(model)
+    from mha_viz.analysis.described import AFTER
     from mha_viz.models.reading import read
 
     with warnings_as_lines():
-        return [read(encoder, request) for request in requests]
+        return [read(encoder, request, after=AFTER) for request in requests]

@@ -17,7 +17,7 @@ import { decimal } from "../numerals.js";
  */
 
 const KINDS = ["position", "special", "grammar", "form", "even"]; // in the order of a bar
-const UNEXPLAINED = "unexplained";
+export const UNEXPLAINED = "unexplained";
 const NAMED = { most: 2, least: 0.05 }; // rules in the line of a head
 /** @type {(share: number) => string} */
 const whole = (share) => `${decimal(100 * share, 0)}%`;
@@ -73,9 +73,12 @@ export function spokenRecipe(recipes, head) {
   return isEven ? `${EVEN} ` : `Over a corpus ${named.join(", ")}, ${whole(1 - explained)} ${UNEXPLAINED}. `;
 }
 
-// Every rule of a head with its share, and how much all of them explain of this text.
-/** @type {(recipes: Recipes, head: number, colours: string[], point: (rule: number | null) => void) => Children} */
-export function rowsOf(recipes, head, colours, point) {
+// Every rule of a head with its share; `rest` is the name of what they do not explain.
+/**
+ * @type {(recipes: Recipes, head: number, colours: string[], point: (rule: number | null) => void,
+ *   rest: HTMLElement) => Children}
+ */
+export function rowsOf(recipes, head, colours, point, rest) {
   const { parts, explained } = recipes.heads[head];
   const rows = parts.map(([rule, share]) => {
     const { name, kind, needs } = recipes.rules[rule];
@@ -88,7 +91,7 @@ export function rowsOf(recipes, head, colours, point) {
     );
     return rowOf(button, recipes, kind, colours, share);
   });
-  const rest = make("span", {}, sample(recipes, UNEXPLAINED, colours), UNEXPLAINED);
+  rest.replaceChildren(sample(recipes, UNEXPLAINED, colours), UNEXPLAINED);
   return [...rows, rowOf(rest, recipes, UNEXPLAINED, colours, 1 - explained)];
 }
 

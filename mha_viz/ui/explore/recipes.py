@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from mha_viz.analysis import rules
-from mha_viz.analysis.described import KIND_OF, LONGEST, HeadRecipe, predicted, text_of
+from mha_viz.analysis.described import KIND_OF, LONGEST, HeadRecipe, of_heads, shipped, text_of, unexplained
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.packet import full_heads
-from mha_viz.ui import recipes
 
 COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # indices into a theme's heads; others are grey
 
@@ -22,10 +21,9 @@ def shown(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, Any] | No
     """For the explorer: ``on``, the corpus; ``colours`` of kinds of rules; ``rules`` with the cells that each predicts,
     row by row, one bit each, of the heads that are sent in full; ``heads``, the parts of each, largest first, as the
     number of a rule and a share; ``here``, how much each recipe explains of this text. None if the model has none."""
-    of_model = recipes.shipped(attention.model, attention.revision)
-    if of_model is None or attention.is_cross or attention.quantity != "weight":
+    of_model, heads = (find(attention.model, attention.revision) for find in (shipped, of_heads))
+    if of_model is None or (attention.layers, attention.heads) != (of_model.facts["layers"], of_model.facts["heads"]):
         return None
-    heads = recipes.of_heads(attention.model, attention.revision)
     is_short = len(attention.queries) <= LONGEST
     full = full_heads(attention, wanted) if is_short else []
     numbers = list(dict.fromkeys(part.rule for head in heads for part in head.parts))
@@ -35,7 +33,7 @@ def shown(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, Any] | No
         "colours": COLOURS,
         "rules": [{**_rule(number), "cells": marks.get(number, "")} for number in numbers],
         "heads": [_head(head, numbers) for head in heads],
-        "here": _explained(predicted(of_model, attention), attention) if is_short else None,
+        "here": _explained(attention) if is_short else None,
     }
 
 
@@ -56,7 +54,11 @@ def _marks(attention: Attention, numbers: Iterable[int]) -> dict[int, str]:
     return {number: base64.b64encode(np.packbits(marked).tobytes()).decode() for number, marked in cells.items()}
 
 
-def _explained(prediction: Any, attention: Attention) -> list[float]:
-    """[head]: the mean over rows of Σ_j min(A[i, j], P[i, j])."""
-    shares = np.minimum(attention.weights, prediction).sum(axis=3).mean(axis=2)
+def _explained(attention: Attention) -> list[float] | None:
+    """[head]: the mean over rows of Σ_j min(A[i, j], P[i, j]), which is 1 − Σ_j |A[i, j] − P[i, j]| / 2; None for other
+    quantities."""
+    if attention.quantity not in ("weight", "unexplained"):
+        return None
+    left = attention if attention.quantity == "unexplained" else unexplained(attention)
+    shares = 1 - np.abs(left.weights).sum(axis=3).mean(axis=2) / 2
     return [round(float(share), 4) for share in shares.ravel()]

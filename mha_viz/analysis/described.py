@@ -24,6 +24,7 @@ from mha_viz.text import TokenizedText, WordPieces
 
 ALL = "all"  # in place of a class of query word
 LONGEST = 256  # pieces of a text; all rules for one of these take 70 MB
+NAMED, LEAST_NAMED = 2, 0.05  # rules in words
 EVENLY = 0.05  # a recipe that explains less than this beyond even attention explains nothing
 KIND_OF: Mapping[str, str] = MappingProxyType(
     {
@@ -62,6 +63,14 @@ class HeadRecipe(NamedTuple):
     parts: tuple[Part, ...]
     explained: float
     even: float
+
+    @property
+    def words(self) -> str:
+        """ "50% the token after · 23% [CLS] · 18% unexplained", with at most two rules."""
+        if self.is_even:
+            return "mostly even: nothing to explain"
+        named = [f"{part.share:.0%} {part.name}" for part in self.parts[:NAMED] if part.share >= LEAST_NAMED]
+        return " · ".join([*named, f"{1 - self.explained:.0%} unexplained"])
 
     @property
     def is_even(self) -> bool:

@@ -65,6 +65,12 @@ class HeadRecipe(NamedTuple):
     even: float
 
     @property
+    def by_kind(self) -> dict[str, float]:
+        """What each of KINDS takes, in their order; "unexplained" is what is left."""
+        shares = {kind: sum(part.share for part in self.parts if part.kind == kind) for kind in KINDS}
+        return {**shares, "unexplained": 1 - self.explained}
+
+    @property
     def words(self) -> str:
         """ "50% the token after · 23% [CLS] · 18% unexplained", with at most two rules."""
         if self.is_even:

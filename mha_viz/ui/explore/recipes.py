@@ -13,8 +13,7 @@ from mha_viz.analysis import rules
 from mha_viz.analysis.described import KIND_OF, LONGEST, HeadRecipe, of_heads, shipped, text_of, unexplained
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.packet import full_heads
-
-COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # indices into a theme's heads; others are grey
+from mha_viz.figures.role_words import KIND_COLOURS
 
 
 def shown(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, Any] | None:
@@ -30,7 +29,7 @@ def shown(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, Any] | No
     marks = _marks(attention, {part.rule for head in full for part in heads[head.place(attention.heads)].parts})
     return {
         "on": str(of_model.facts["corpus"]).removesuffix(".conllu"),
-        "colours": COLOURS,
+        "colours": KIND_COLOURS,
         "rules": [{**_rule(number), "cells": marks.get(number, "")} for number in numbers],
         "heads": [_head(head, numbers) for head in heads],
         "here": _explained(attention) if is_short else None,

@@ -150,12 +150,7 @@ def predicted(attention: Attention, recipes: Recipes | None = None) -> Weights:
     """P [layer, head, query, key]: the attention that recipes predict for the text of a reading, by the rules that need
     no annotation; by default the recipes that come with the model. Raises SettingError if it has none or they are of a
     model of another shape, TextError for more than LONGEST tokens."""
-    recipes = recipes or shipped(attention.model, attention.revision)
-    if recipes is None:
-        raise SettingError(
-            f"There are no recipes of the heads of {attention.model}.",
-            "Choose minilm, toy or repeater, or measure them: mha-viz recipes.",
-        )
+    recipes = recipes or of_model(attention.model, attention.revision)
     if (attention.layers, attention.heads) != (recipes.facts["layers"], recipes.facts["heads"]):
         raise SettingError(f"These recipes are of the heads of {recipes.facts['model']}.", "Give those of this model.")
     if len(attention.queries) > LONGEST:
@@ -201,6 +196,15 @@ def shipped(model: str, revision: str = "") -> Recipes | None:
         return None
     recipes = open_recipes(folder)
     return recipes if revision in ("", recipes.facts["revision"]) else None
+
+
+def of_model(model: str, revision: str = "") -> Recipes:
+    """The same; raises SettingError if there are none."""
+    recipes = shipped(model, revision)
+    if recipes is None:
+        problem = f"There are no recipes of the heads of {model}."
+        raise SettingError(problem, "Choose minilm, toy or repeater, or measure them: mha-viz recipes.")
+    return recipes
 
 
 @lru_cache(maxsize=4)

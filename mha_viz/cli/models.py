@@ -53,6 +53,7 @@ def read_all(model: Model, requests: Sequence[Request]) -> list[Attention]:
     encoder = load_model(model)
     from mha_viz.analysis.described import AFTER
     from mha_viz.models.reading import read
+    from mha_viz.study.effects import predicted_for
 
     with warnings_as_lines():
-        return [read(encoder, request, after=AFTER) for request in requests]
+        return [read(encoder, request, predicted_for(encoder, request), AFTER) for request in requests]

@@ -55,9 +55,10 @@ def rest(models: Models) -> None:
 def read(models: Models, request: Request) -> Attention:
     """The requested quantity of every head (``models.reading``). An encoder–decoder reads given words as one text."""
     from mha_viz.models import reading
+    from mha_viz.study.effects import predicted_for
 
-    means = models.means_of(request) if request.off else None
-    return reading.read(models.opened(request.model), request, means, AFTER)
+    model, means = models.opened(request.model), models.means_of(request) if request.off else None
+    return reading.read(model, request, predicted_for(model, request) if means is None else means, AFTER)
 
 
 def trace(models: Models, request: Request, layer: int) -> Trace:

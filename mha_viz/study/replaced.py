@@ -82,9 +82,9 @@ def replaced(
 class _Replaced(Case):
     by: Substitute | None = None
 
-    def substitute(self, encoder: Encoder) -> Substitute:
+    def substitute(self, encoder: Encoder, texts: tuple[str, str] | None = None) -> Substitute:
         """What replaces the outputs of the heads."""
-        return self.by or super().substitute(encoder)
+        return self.by or super().substitute(encoder, texts)
 
 
 def _best_first(recipes: Recipes, heads: int) -> list[Head]:

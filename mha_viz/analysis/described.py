@@ -142,8 +142,8 @@ def _pieces(text: TokenizedText, forms: list[str]) -> WordPieces:
     names = tuple(token.text for token in text.tokens)
     ids = {name: number for number, name in enumerate(dict.fromkeys(names))}
     none = (0,) * len(text)
-    spans, known = ((0, 0),) * len(text), (True,) * len(text)
-    return WordPieces(tuple(forms), names, tuple(ids[name] for name in names), none, tuple(words), spans, known)
+    spans, in_vocabulary = ((0, 0),) * len(text), (True,) * len(text)
+    return WordPieces(tuple(forms), names, tuple(ids[name] for name in names), none, tuple(words), spans, in_vocabulary)
 
 
 def predicted(attention: Attention, recipes: Recipes | None = None) -> Weights:

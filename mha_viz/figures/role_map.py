@@ -34,12 +34,12 @@ def role_map(
     """Layers × heads, coloured by the role that people look for most; the larger its gain, the stronger the colour, and
     faint if a simple rule does as well. Small squares mark further kinds of roles. The line below a cell is the head's
     recipe, as far as it explains the head. The label of a cell is the head's name."""
-    roles, said = by_head(findings), {recipe.head: recipe.words for recipe in recipes}
+    roles, recipe_words = by_head(findings), {recipe.head: recipe.words for recipe in recipes}
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
     present = [role for role in COLOURS if any(f.role == role for f in findings)]
     texts, hints = (
         [_cell(roles.get(head, [])) for head in every],
-        [_hover(head, roles.get(head, []), said.get(head, "")) for head in every],
+        [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in every],
     )
     squares = on_squares(every, texts, 11, [_ink(roles.get(head), theme) for head in every], hints)
     layers, heads = shape

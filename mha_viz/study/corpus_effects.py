@@ -68,9 +68,9 @@ def effect(
     with the role, which are not controls.
 
     ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", "uniform", or "recipe".
-    ``means``: what the means are over, another corpus in place of this one, or the mean outputs themselves [layer, head, d_head].
-    ``most``: how many sentences are read, of each corpus. ``progress`` is called after each sentence. ``client``: a
-    Dask client, whose workers read the files, as for ``profile``.
+    ``means``: what the means are over, another corpus in place of this one, or the mean outputs themselves
+    [layer, head, d_head]. ``most``: how many sentences are read, of each corpus. ``progress`` is called after each
+    sentence. ``client``: a Dask client, whose workers read the files, as for ``profile``.
 
     Raises CorpusError, also if the corpus lacks the relation; SettingError; UnknownHead; ModelError's family;
     ClusterError.

@@ -185,8 +185,8 @@ def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
     """The heads whose recipes have most of the rule that the typed words describe: "looks at full stops", "same word";
     None if they describe none. The baseline is the mean share of all heads."""
     parts = [(recipe.head, part) for recipe in recipes for part in recipe.parts]
-    asked = rules_asked_for(typed, dict.fromkeys(part.name for _, part in parts))
-    totals = {rule: sum(part.share for _, part in parts if part.name == rule) for rule in asked}
+    rules = rules_asked_for(typed, dict.fromkeys(part.name for _, part in parts))
+    totals = {rule: sum(part.share for _, part in parts if part.name == rule) for rule in rules}
     having = [each for each in parts if each[1].name in totals and each[1].share >= LEAST_NAMED]
     having.sort(key=lambda each: -each[1].share)
     answers = [
@@ -200,7 +200,7 @@ def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
         )
         for head, part in having[:LISTED]
     ]
-    return Group(f"By recipe: {', '.join(asked[:2])}", tuple(answers)) if answers else None
+    return Group(f"By recipe: {', '.join(rules[:2])}", tuple(answers)) if answers else None
 
 
 # ---- By two words of the sentence ---------------------------------------------------------------------

@@ -45,7 +45,7 @@ test("cells of tokens are bits in rows; a unit has those of its tokens", () => {
 
 test("a remark says when a rule is left out; a head that is nearly even says so", () => {
   assert.equal(remarkOf(recipes, 0), "Over corpus: described, not caused.");
-  assert.match(remarkOf(recipes, 1), /not annotated here/);
+  assert.match(remarkOf(recipes, 1), /needs annotation: left out here/);
   assert.doesNotMatch(remarkOf({ ...recipes, here: null }, 1), /annotated/);
   assert.equal(spokenRecipe(recipes, 0), "Over a corpus 50% the token after, 20% [CLS], 20% unexplained. ");
   assert.match(spokenRecipe(recipes, 1), /^Mostly even/);

@@ -107,7 +107,7 @@ function rowOf(name, recipes, kind, colours, share) {
 /** @type {(recipes: Recipes, head: number) => string} */
 export function remarkOf({ on, rules, heads, here }, head) {
   const isLeft = here && heads[head].parts.some(([rule]) => rules[rule].needs);
-  return `Over ${on}: described, not caused.${isLeft ? " * not annotated here." : ""}`;
+  return `Over ${on}: described, not caused.${isLeft ? " * needs annotation: left out here." : ""}`;
 }
 
 /** @type {(rule: number, point: (rule: number | null) => void) => Record<string, any>} */

@@ -20,7 +20,7 @@ def shown(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, Any] | No
     """For the explorer: ``on``, the corpus; ``colours`` of kinds of rules; ``rules`` with the cells that each predicts,
     row by row, one bit each, of the heads that are sent in full; ``heads``, the parts of each, largest first, as the
     number of a rule and a share; ``here``, how much each recipe explains of this text. None if the model has none."""
-    of_model, heads = (find(attention.model, attention.revision) for find in (shipped, of_heads))
+    of_model, heads = shipped(attention.model, attention.revision), of_heads(attention.model, attention.revision)
     if of_model is None or (attention.layers, attention.heads) != (of_model.facts["layers"], of_model.facts["heads"]):
         return None
     is_short = len(attention.queries) <= LONGEST

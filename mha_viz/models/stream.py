@@ -1,0 +1,280 @@
+"""The parts of what each layer's attention is given: vectors of words and positions, the outputs of earlier heads and
+feed-forward parts, and constants, carried forward through the norms of one pass.
+
+A norm divides by a standard deviation, which is that of the real pass for every part; the rest of it is linear
+(Kobayashi et al. 2021). What a feed-forward part adds is what enters the next norm, or the next layer, minus all that
+is known of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from mha_viz.attention.parts import CONSTANTS, FEED_FORWARD, HEADS, POSITION, WORD, Parts
+from mha_viz.attention.trace import Array, Trace
+from mha_viz.errors import ModelUnsupported
+from mha_viz.heads import Head
+from mha_viz.models.capture import Tap
+from mha_viz.models.families import FAMILIES, holds
+from mha_viz.models.probe import TOLERANCE, Opened, array, bias_of, matrix, place, scale_of
+from mha_viz.quotes import quoted
+
+SHIFTS, OUTPUT_BIASES = "shifts of norms", "output biases"
+_BETWEEN = "a norm stands between what W_O puts out and the sum that it is added to"
+_REFUSED = {"gemma3_text": _BETWEEN, "xlnet": "its words have two streams of vectors"}
+_TABLES = ("position_embeddings", "embed_positions", "wpe")  # modules with a vector for each position
+_PROJECTIONS = ("embeddings_project", "encoder.embedding_hidden_mapping_in")  # from narrow vectors of words to d_model
+
+
+
+class _Norm(NamedTuple):
+    """A norm in the pass: how many layers' attention it came after, what it was given and what it put out, [n, d]."""
+
+    after: int
+    module: Any
+    given: Array
+    put_out: Array
+
+
+class _Outputs(Tap):
+    """Records the outputs of each layer's heads, [n, head, d_head]."""
+
+    changes = False
+    stop_after_last = False
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.stop_after_last = False
+        self.outputs: list[Array] = []
+
+    def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
+        self.outputs.append(array(output[0]))
+        return output
+
+
+class Stream:
+    """The pass of a model over one text up to a layer: ``with stream: run(stream.tap)``, then ``stream.parts(…)``."""
+
+    def __init__(self, model: Any, name: str, layers: int, last: int) -> None:
+        """``layers``: of the model; ``last``: the last layer whose parts are wanted. Raises ModelUnsupported with the
+        reason, UnknownHead for a layer that does not exist."""
+        self._model, self._name = model, name
+        refuse(model.config, name)
+        self._opened = [Opened(model, name, layer, layers, apart=True) for layer in range(last + 1)]
+        self._norms: list[_Norm] = []
+        self._tap: _Outputs | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Stream:
+        for each in self._opened:
+            self._stack.enter_context(each)
+        self._stack.enter_context(self._listening())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def tap(self, weights: torch.Tensor) -> Tap:
+        """The tap for the pass."""
+        self._tap = _Outputs(weights)
+        for each in self._opened:
+            each.listen(self._tap)
+        return self._tap
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Hooks on the norms, which other threads use too."""
+        thread = threading.get_ident()
+
+        def hook(module: Any, arguments: Any, put_out: torch.Tensor) -> None:
+            tap, (given, *_) = self._tap, arguments
+            if threading.get_ident() == thread and tap is not None and given.dim() == 3 and len(given) == 1:
+                self._norms.append(_Norm(tap.seen, module, array(given[0]), array(put_out[0])))
+
+        handles = [m.register_forward_hook(hook) for m in self._model.modules() if _is_norm(m)]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def parts(self, read: Any, is_typed: bool, layers: Collection[int]) -> Iterator[tuple[Opened, Parts]]:
+        """For each of ``layers``, in order: what its attention is given, in parts. ``is_typed``: the model is given the
+        types of the pieces."""
+        n = len(read.ids)
+        is_pre = holds(FAMILIES[self._model.config.model_type].pre_norm, self._model.config)
+        streams = [each.inputs(n) for each in self._opened]
+        summed = self._embedded(read, is_typed, _stream(*streams[0]))
+        for layer, ((x, entered), opened) in enumerate(zip(streams, self._opened, strict=True)):
+            if layer in layers:
+                given = summed if entered is None else summed.through(self._norm(layer, x, entered))
+                yield opened, self._checked(given.named(), x)
+            if layer + 1 < len(streams):
+                summed = summed.with_heads(layer, *self._of_heads(layer))
+                after = _stream(*streams[layer + 1])
+                summed = summed.with_rest(layer, after) if is_pre else self._behind(layer, summed)
+
+    def _behind(self, layer: int, summed: _Summed) -> _Summed:
+        """What leaves a layer with a norm after each of its halves."""
+        norms = [norm for norm in self._norms if norm.after == layer + 1]
+        if len(norms) < 2:
+            raise _unsupported(self._name, "its layers do not have a norm after each of their halves")
+        first, second = norms[:2]
+        return summed.through(first).with_rest(layer, second.given).through(second)
+
+    def _of_heads(self, layer: int) -> tuple[Array, Array]:
+        """What each head of a layer adds, [head, n, d_model], and the bias of W_O, [d_model]."""
+        assert self._tap is not None
+        outputs, module = self._tap.outputs[layer].transpose(1, 0, 2), place(self._model, layer).output
+        slices = array(matrix(module)).reshape(len(outputs), outputs.shape[-1], -1)
+        return outputs @ slices, bias_of(module, slices.shape[-1])
+
+    def _norm(self, layer: int, x: Array, entered: Array) -> _Norm:
+        """The norm that makes x, the input of a layer's attention, of what enters the layer."""
+        found = [n for n in self._norms if n.after == layer and n.put_out.shape == x.shape and np.array_equal(n.put_out, x)]
+        if not found or not np.array_equal(found[-1].given, entered):
+            raise _unsupported(self._name, "what enters its layers is not what their norms are given")
+        return found[-1]
+
+    def _embedded(self, read: Any, is_typed: bool, stream: Array) -> _Summed:
+        """What enters the first layer, in parts."""
+        project = next((m for m in map(self._found, _PROJECTIONS) if m is not None), None)
+        norm = next((n for n in self._norms if n.after == 0 and _same(_projected(n.put_out, project), stream)), None)
+        whole = stream if norm is None else norm.given
+        summed = _Summed.of(whole.shape).added(*self._vectors(read, is_typed, whole))
+        if norm is not None:
+            summed = summed.through(norm)
+        return summed if project is None else summed.projected(project)
+
+    def _vectors(self, read: Any, is_typed: bool, whole: Array) -> list[tuple[str, str, Array]]:
+        """Name, group and vectors [n, d] of words, positions and types; ``whole`` is their sum."""
+        types = self._found("embeddings.token_type_embeddings")
+        of_types = np.zeros_like(whole)
+        if types is not None:
+            of_types = array(types.weight)[list(read.types) if is_typed else [0] * len(whole)]
+        words = whole - of_types
+        if any(name.rpartition(".")[2] in _TABLES for name, _ in self._model.named_modules()):
+            words = self._words(read.ids)
+        return [
+            ("word", WORD, words),
+            ("position", POSITION, whole - of_types - words),
+            ("type", POSITION, of_types),
+        ]
+
+    def _words(self, ids: Sequence[int]) -> Array:
+        """The vectors of words alone."""
+        device = next(self._model.parameters()).device
+        with torch.inference_mode():
+            vectors = self._model.get_input_embeddings()(torch.tensor([list(ids)], device=device))
+            project = self._found("decoder.project_in")  # OPT
+            return array((vectors if project is None else project(vectors))[0])
+
+    def _found(self, path: str) -> Any:
+        """The module at a path; None where there is none."""
+        try:
+            return self._model.get_submodule(path)
+        except AttributeError:
+            return None
+
+    def _checked(self, parts: Parts, x: Array) -> Parts:
+        if not _same(parts.x.sum(axis=0), x):
+            raise _unsupported(self._name, "something else than its heads and feed-forward parts adds to its vectors")
+        return parts
+
+
+def refuse(config: Any, name: str) -> None:
+    """Raises ModelUnsupported, with the reason, for a model whose vectors are not such a sum."""
+    if config.model_type in _REFUSED:
+        raise _unsupported(name, _REFUSED[config.model_type])
+
+
+def _unsupported(name: str, why: str) -> ModelUnsupported:
+    return ModelUnsupported(
+        f"The scores of {quoted(name)} cannot be taken apart: {why}.",
+        "Choose a model such as BERT, DeBERTa, GPT-2, Llama or Qwen.",
+    )
+
+
+class _Summed(NamedTuple):
+    """Vectors as a sum of parts; the first two are constants, which grow."""
+
+    names: tuple[str, ...]
+    groups: tuple[str, ...]
+    x: Array  # [part, n, d]
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...]) -> _Summed:
+        """Nothing but constants, which are 0."""
+        return cls((SHIFTS, OUTPUT_BIASES), (CONSTANTS, CONSTANTS), np.zeros((2, *shape), np.float32))
+
+    def added(self, *more: tuple[str, str, Array]) -> _Summed:
+        """With more parts: name, group and vectors."""
+        names, groups, vectors = zip(*more, strict=True)
+        return _Summed((*self.names, *names), (*self.groups, *groups), np.concatenate([self.x, np.stack(vectors)]))
+
+    def shifted(self, part: int, by: Array) -> _Summed:
+        """With ``by`` [d] added to a constant, for every token."""
+        self.x[part] += by
+        return self
+
+    def with_heads(self, layer: int, outputs: Array, bias: Array) -> _Summed:
+        """With what the heads of a layer add, and the bias of W_O."""
+        heads = [(str(Head(layer, head)), HEADS, output) for head, output in enumerate(outputs)]
+        return self.added(*heads).shifted(1, bias)
+
+    def with_rest(self, layer: int, whole: Array) -> _Summed:
+        """With what the feed-forward part of a layer adds, which is all of ``whole`` that is not known otherwise."""
+        return self.added((f"feed-forward {layer}", FEED_FORWARD, whole - self.x.sum(axis=0)))
+
+    def through(self, norm: _Norm) -> _Summed:
+        """Behind a norm, with the standard deviation of the pass."""
+        module, given = norm.module, norm.given
+        is_centred = isinstance(module, nn.LayerNorm)
+        eps = float(getattr(module, "variance_epsilon", None) or module.eps)
+        centred = given - given.mean(axis=-1, keepdims=True) if is_centred else given
+        size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
+        factors = (array(module.weight) if is_centred else scale_of(module, eps)) / size  # [n, d]
+        x = (self.x - self.x.mean(axis=-1, keepdims=True) if is_centred else self.x) * factors
+        carried = self._replace(x=x)
+        shift = getattr(module, "bias", None)
+        return carried if shift is None else carried.shifted(0, array(shift))
+
+    def projected(self, module: Any) -> _Summed:
+        """Behind a linear layer."""
+        return self._replace(x=self.x @ array(matrix(module))).shifted(1, bias_of(module, matrix(module).shape[1]))
+
+    def named(self) -> Parts:
+        """Without the parts that are 0: rotary models have no position among their vectors, others no shifts."""
+        kept = [part for part, vectors in enumerate(self.x) if abs(vectors).max(initial=0) > _nothing(self.x)]
+        return Parts(tuple(self.names[at] for at in kept), tuple(self.groups[at] for at in kept), self.x[kept])
+
+
+def _nothing(x: Array) -> float:
+    """What is rounding beside such vectors."""
+    return 1e-6 * float(abs(x.sum(axis=0)).max(initial=0))
+
+
+def _stream(x: Array, entered: Array | None) -> Array:
+    return x if entered is None else entered
+
+
+def _projected(vectors: Array, module: Any) -> Array:
+    if module is None or vectors.shape[-1] != matrix(module).shape[0]:
+        return vectors
+    projected: Array = vectors @ array(matrix(module)) + bias_of(module, matrix(module).shape[1])
+    return projected
+
+
+def _same(vectors: Array, others: Array) -> bool:
+    return vectors.shape == others.shape and bool(abs(vectors - others).max() <= TOLERANCE * abs(others).max())
+
+
+def _is_norm(module: Any) -> bool:
+    return isinstance(module, nn.LayerNorm) or type(module).__name__.endswith("RMSNorm")

@@ -153,7 +153,7 @@ def _projected(trace: Trace, parts: Parts, at: int, which: int) -> Sums:
     """[part and biases, n, d_k]: the parts of the queries (``which`` 0) or keys (1) of a head, before the rotation."""
     matrix, bias = _of_head(trace, at, which)
     of_parts = parts.x.astype(np.float64) @ matrix
-    whole = np.concatenate([of_parts, np.broadcast_to(bias, (1, *of_parts.shape[1:]))])
+    whole: Sums = np.concatenate([of_parts, np.broadcast_to(bias, (1, *of_parts.shape[1:]))])
     if trace.rotation is None:
         return whole
     return whole * factors(trace, which)[at]

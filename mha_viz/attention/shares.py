@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention.parts import BIASES, CONSTANTS, DISTANCE, GROUPS, KEY, POSITION, QUERY, ROTATION, Parts, factors
-from mha_viz.attention.trace import Array, Trace, shared_by, split
+from mha_viz.attention.trace import Trace, shared_by, split
 from mha_viz.heads import AnyHead, Head
 from mha_viz.text import TokenizedText
 

@@ -62,7 +62,9 @@ class Relative(NamedTuple):
     def added(self, q: Array, k: Array, scaling: float) -> Array:
         """[h, query, key]: all that is added to the scaled scores of q and k, [h, n, d_k] each."""
         sides = enumerate((q, k))
-        products = [self.products(which, head, of_head) for which, vectors in sides for head, of_head in enumerate(vectors)]
+        products = [
+            self.products(which, head, of_head) for which, vectors in sides for head, of_head in enumerate(vectors)
+        ]
         by_side = np.stack(products).reshape(2, len(q), *self.of.shape[1:]).sum(axis=0)
         added: Array = by_side * np.float32(scaling) + self.alone
         return added

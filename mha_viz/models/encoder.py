@@ -35,8 +35,8 @@ from mha_viz.models.opening import (
     simplified,
 )
 from mha_viz.models.probe import Opened, matrix, place
-from mha_viz.models.stream import Stream
 from mha_viz.models.straight import Straight, straight
+from mha_viz.models.stream import Stream
 from mha_viz.models.tokenizer import TextPieces
 from mha_viz.quotes import quoted
 from mha_viz.text import WordPieces

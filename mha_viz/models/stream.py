@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from mha_viz.attention.parts import CONSTANTS, FEED_FORWARD, HEADS, POSITION, WORD, Parts
-from mha_viz.attention.trace import Array, Trace
+from mha_viz.attention.trace import Array
 from mha_viz.errors import ModelUnsupported
 from mha_viz.heads import Head
 from mha_viz.models.capture import Tap
@@ -31,7 +31,6 @@ _BETWEEN = "a norm stands between what W_O puts out and the sum that it is added
 _REFUSED = {"gemma3_text": _BETWEEN, "xlnet": "its words have two streams of vectors"}
 _TABLES = ("position_embeddings", "embed_positions", "wpe")  # modules with a vector for each position
 _PROJECTIONS = ("embeddings_project", "encoder.embedding_hidden_mapping_in")  # from narrow vectors of words to d_model
-
 
 
 class _Norm(NamedTuple):
@@ -138,7 +137,9 @@ class Stream:
 
     def _norm(self, layer: int, x: Array, entered: Array) -> _Norm:
         """The norm that makes x, the input of a layer's attention, of what enters the layer."""
-        found = [n for n in self._norms if n.after == layer and n.put_out.shape == x.shape and np.array_equal(n.put_out, x)]
+        found = [
+            n for n in self._norms if n.after == layer and n.put_out.shape == x.shape and np.array_equal(n.put_out, x)
+        ]
         if not found or not np.array_equal(found[-1].given, entered):
             raise _unsupported(self._name, "what enters its layers is not what their norms are given")
         return found[-1]

@@ -9,9 +9,7 @@ from mha_viz.heads import AnyHead, Head
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 
 
-def why(
-    encoder: AnyModel, text: str, pair: str = "", words: Sequence[str] = (), *, head: AnyHead | None = None
-) -> Why:
+def why(encoder: AnyModel, text: str, pair: str = "", words: Sequence[str] = (), *, head: AnyHead | None = None) -> Why:
     """By what each head finds its keys on a text: words, positions, earlier heads, feed-forward parts or constants.
 
     ``head``: the heads of its layer alone, in place of all. ``words``: the sentence as words, in place of ``text``. The
@@ -23,7 +21,7 @@ def why(
     'position'
     """
     encoder = in_one_stack(encoder)
-    layers = range(encoder.layers)
+    layers = list(range(encoder.layers))
     if head is not None:
         layers = [Head.among(head, encoder.layers, encoder.heads, encoder.name).layer]
     read = encoder.pieces(text, pair, words)

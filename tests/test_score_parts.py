@@ -59,7 +59,9 @@ def test_every_part_is_the_one_written_out_by_hand(
     }
     named = {name for pair in table for name in pair}
     assert set(ours.names) <= named
-    wrong = {pair for pair in found.keys() | table.keys() if abs(found.get(pair, 0) - table.get(pair, 0)) > CLOSE * largest}
+    wrong = {
+        pair for pair in found.keys() | table.keys() if abs(found.get(pair, 0) - table.get(pair, 0)) > CLOSE * largest
+    }
     assert not wrong
     assert abs(ours.score - score) <= CLOSE * largest
     assert len(ours.names) >= len(named) - 3, "only rotation, shifts and types of 0 are left out"
@@ -151,7 +153,7 @@ def test_the_head_from_it_to_animal_finds_the_word(minilm: Encoder) -> None:
 
 
 def test_induction_heads_find_their_keys_by_the_heads_below_that_look_at_the_token_before(repeater: Encoder) -> None:
-    words = "dog river anna green tower king cat house peter red bridge queen".split()
+    words = ["dog", "river", "anna", "green", "tower", "king", "cat", "house", "peter", "red", "bridge", "queen"]
     why = mv.why(repeater, "", words=words * 2)
     arrows = why.arrows()
     largest = arrows.iloc[0]
@@ -223,7 +225,9 @@ def test_models_of_two_stacks_are_refused(tmp_path: Path) -> None:
         model.score_parts(SENTENCE, (0, 0), 1, 1)
 
 
-@pytest.mark.parametrize(("query", "key", "says"), [(16, 0, "no query 16"), (0, -1, "no key -1"), (99, 99, "16 tokens")])
+@pytest.mark.parametrize(
+    ("query", "key", "says"), [(16, 0, "no query 16"), (0, -1, "no key -1"), (99, 99, "16 tokens")]
+)
 def test_tokens_that_do_not_exist_are_refused(query: int, key: int, says: str, minilm: Encoder) -> None:
     with pytest.raises(SettingError, match=says):
         minilm.score_parts(SENTENCE, "L0H0", query, key)

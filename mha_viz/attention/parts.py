@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.attention.rotary import Rotation, rotate
+from mha_viz.attention.rotary import rotate
 from mha_viz.attention.trace import Array, Trace, projected
 from mha_viz.errors import SettingError
 from mha_viz.heads import Head
@@ -117,13 +117,14 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, key: int) ->
     """
     at = trace.number(head)
     _check(trace, query, key)
-    rows, columns = _projected(trace, parts, at, 0)[:, query], _projected(trace, parts, at, 1)
-    values = np.einsum("ad,bjd->abj", rows, columns) * trace.scaling  # [part, part, key]
+    rows, columns = _projected(trace, parts, at, 0, [query])[:, 0], _projected(trace, parts, at, 1, slice(None))
+    values = _products(rows, columns) * trace.scaling  # [part, part, key]
     names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
-    turned = None
-    if trace.rotation is not None:
-        moved = _turned(trace.rotation, query, rows[:, None])[:, 0], _turned(trace.rotation, slice(None), columns)
-        turned = np.einsum("ad,bjd->abj", *moved) * trace.scaling
+    turned, rotation = None, trace.rotation
+    if rotation is not None:
+        cos, sin = rotation.cos, rotation.sin
+        moved = rotate(rows, cos[query], sin[query]), rotate(columns, cos, sin)
+        turned = _products(*moved) * trace.scaling
         values = _bordered(values, (turned - values).sum((0, 1)))
         names, groups = (*names, ROTATION), (*groups, POSITION)
     if trace.relative is not None:
@@ -149,14 +150,15 @@ def _check(trace: Trace, query: int, key: int) -> None:
         )
 
 
-def _projected(trace: Trace, parts: Parts, at: int, which: int) -> Sums:
-    """[part and biases, n, d_k]: the parts of the queries (``which`` 0) or keys (1) of a head, before the rotation."""
+def _projected(trace: Trace, parts: Parts, at: int, which: int, tokens: slice | list[int]) -> Sums:
+    """[part and biases, token, d_k]: the parts of the queries (``which`` 0) or keys (1) of a head, before the
+    rotation."""
     matrix, bias = _of_head(trace, at, which)
-    of_parts = parts.x.astype(np.float64) @ matrix
-    whole: Sums = np.concatenate([of_parts, np.broadcast_to(bias, (1, *of_parts.shape[1:]))])
-    if trace.rotation is None:
-        return whole
-    return whole * factors(trace, which)[at]
+    of_parts = parts.x[:, tokens] @ matrix
+    whole = np.concatenate([of_parts, np.broadcast_to(bias, (1, *of_parts.shape[1:]))]).astype(np.float64)
+    if trace.rotation is not None and trace.rotation.has_norms:
+        whole *= factors(trace, which)[at, tokens]
+    return whole
 
 
 def _of_head(trace: Trace, at: int, which: int) -> tuple[Array, Array]:
@@ -176,10 +178,9 @@ def factors(trace: Trace, which: int) -> Array:
     return rotation.factors(projected(trace.x, trace.parameters, trace.heads)[which], which)
 
 
-def _turned(rotation: Rotation, tokens: int | slice, vectors: Sums) -> Sums:
-    """Vectors [part, token, d_k] rotated by the positions of their tokens."""
-    turned: Sums = rotate(vectors, rotation.cos[tokens], rotation.sin[tokens])
-    return turned
+def _products(rows: Sums, columns: Sums) -> Sums:
+    """[a, b, key]: the products of vectors [a, d_k] with vectors [b, key, d_k]."""
+    return (columns @ rows.T).transpose(2, 0, 1)
 
 
 def _bordered(values: Sums, alone: Sums, row: Sums | None = None, column: Sums | None = None) -> Sums:

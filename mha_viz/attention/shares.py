@@ -76,10 +76,10 @@ def _by_part(trace: Trace, parts: Parts, which: int, vectors: Sums) -> Sums:
     matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[which]
     matrices = shared_by(trace.heads, split(matrix, matrix.shape[1] // trace.d_k))  # [h, d_model, d_k]
     biases = shared_by(trace.heads, split(bias[None], matrix.shape[1] // trace.d_k))  # [h, 1, d_k]
-    scaled = vectors * factors(trace, which)
+    scaled = (vectors * factors(trace, which)).astype(np.float32)
     back = scaled @ matrices.transpose(0, 2, 1)  # [h, n, d_model]
-    flat = parts.x.reshape(len(parts.x), -1).astype(np.float64)
-    return np.concatenate([back.reshape(len(back), -1) @ flat.T, (scaled * biases).sum((1, 2))[:, None]], axis=1)
+    of_parts = back.reshape(len(back), -1) @ parts.x.reshape(len(parts.x), -1).T
+    return np.concatenate([of_parts, (scaled * biases).sum((1, 2))[:, None]], axis=1).astype(np.float64)
 
 
 def _of_distances(trace: Trace, centred: Sums, q: Sums, k: Sums) -> Iterator[tuple[Sums, Sums]]:

@@ -64,7 +64,7 @@ class Stream:
     def __init__(self, model: Any, name: str, layers: int, last: int) -> None:
         """``layers``: of the model; ``last``: the last layer whose parts are wanted. Raises ModelUnsupported with the
         reason, UnknownHead for a layer that does not exist."""
-        self._model, self._name = model, name
+        self._model, self._name, self._heads = model, name, int(model.config.num_attention_heads)
         refuse(model.config, name)
         self._opened = [Opened(model, name, layer, layers, apart=True) for layer in range(last + 1)]
         self._norms: list[_Norm] = []
@@ -113,20 +113,23 @@ class Stream:
         summed = self._embedded(read, is_typed, _stream(*streams[0]))
         for layer, ((x, entered), opened) in enumerate(zip(streams, self._opened, strict=True)):
             if layer in layers:
-                given = summed if entered is None else summed.through(self._norm(layer, x, entered))
+                given = summed if entered is None else summed.behind(self._norm(layer, x, entered))
                 yield opened, self._checked(given.named(), x)
             if layer + 1 < len(streams):
-                summed = summed.with_heads(layer, *self._of_heads(layer))
-                after = _stream(*streams[layer + 1])
-                summed = summed.with_rest(layer, after) if is_pre else self._behind(layer, summed)
+                summed.add_heads(layer, *self._of_heads(layer))
+                if is_pre:
+                    summed.add_rest(layer, _stream(*streams[layer + 1]))
+                else:
+                    self._leave(layer, summed)
 
-    def _behind(self, layer: int, summed: _Summed) -> _Summed:
-        """What leaves a layer with a norm after each of its halves."""
+    def _leave(self, layer: int, summed: _Summed) -> None:
+        """From the heads of a layer, with a norm after each of its halves, to what leaves it."""
         norms = [norm for norm in self._norms if norm.after == layer + 1]
         if len(norms) < 2:
             raise _unsupported(self._name, "its layers do not have a norm after each of their halves")
-        first, second = norms[:2]
-        return summed.through(first).with_rest(layer, second.given).through(second)
+        summed.pass_through(norms[0])
+        summed.add_rest(layer, norms[1].given)
+        summed.pass_through(norms[1])
 
     def _of_heads(self, layer: int) -> tuple[Array, Array]:
         """What each head of a layer adds, [head, n, d_model], and the bias of W_O, [d_model]."""
@@ -148,11 +151,13 @@ class Stream:
         """What enters the first layer, in parts."""
         project = next((m for m in map(self._found, _PROJECTIONS) if m is not None), None)
         norm = next((n for n in self._norms if n.after == 0 and _same(_projected(n.put_out, project), stream)), None)
-        whole = stream if norm is None else norm.given
-        summed = _Summed.of(whole.shape).added(*self._vectors(read, is_typed, whole))
+        whole, most = stream if norm is None else norm.given, 5 + len(self._opened) * (self._heads + 1)
+        summed = _Summed(most, whole.shape)
+        for name, group, vectors in self._vectors(read, is_typed, whole):
+            summed.add(name, group, vectors)
         if norm is not None:
-            summed = summed.through(norm)
-        return summed if project is None else summed.projected(project)
+            summed.pass_through(norm)
+        return summed if project is None else summed.projected(project, most)
 
     def _vectors(self, read: Any, is_typed: bool, whole: Array) -> list[tuple[str, str, Array]]:
         """Name, group and vectors [n, d] of words, positions and types; ``whole`` is their sum."""
@@ -203,63 +208,82 @@ def _unsupported(name: str, why: str) -> ModelUnsupported:
     )
 
 
-class _Summed(NamedTuple):
-    """Vectors as a sum of parts; the first two are constants, which grow."""
+class _Summed:
+    """Vectors as a sum of parts; the first two are constants, which grow. Changed in place, in memory for all parts."""
 
-    names: tuple[str, ...]
-    groups: tuple[str, ...]
-    x: Array  # [part, n, d]
+    def __init__(self, most: int, shape: tuple[int, ...]) -> None:
+        """Nothing but constants, which are 0, and room for ``most`` parts of vectors [n, d]."""
+        self.names, self.groups = [SHIFTS, OUTPUT_BIASES], [CONSTANTS, CONSTANTS]
+        self._room = np.zeros((most, *shape), np.float32)
 
-    @classmethod
-    def of(cls, shape: tuple[int, ...]) -> _Summed:
-        """Nothing but constants, which are 0."""
-        return cls((SHIFTS, OUTPUT_BIASES), (CONSTANTS, CONSTANTS), np.zeros((2, *shape), np.float32))
+    @property
+    def x(self) -> Array:
+        """[part, n, d]."""
+        return self._room[: len(self.names)]
 
-    def added(self, *more: tuple[str, str, Array]) -> _Summed:
-        """With more parts: name, group and vectors."""
-        names, groups, vectors = zip(*more, strict=True)
-        return _Summed((*self.names, *names), (*self.groups, *groups), np.concatenate([self.x, np.stack(vectors)]))
+    @property
+    def total(self) -> Array:
+        """[n, d]: the sum of all parts."""
+        flat = self.x.reshape(len(self.names), -1)
+        total: Array = np.ones(len(flat), np.float32) @ flat
+        return total.reshape(self.x.shape[1:])
 
-    def shifted(self, part: int, by: Array) -> _Summed:
-        """With ``by`` [d] added to a constant, for every token."""
-        self.x[part] += by
-        return self
+    def add(self, name: str, group: str, vectors: Array) -> None:
+        """Add a part: its vectors, [n, d]."""
+        self._room[len(self.names)] = vectors
+        self.names.append(name)
+        self.groups.append(group)
 
-    def with_heads(self, layer: int, outputs: Array, bias: Array) -> _Summed:
-        """With what the heads of a layer add, and the bias of W_O."""
-        heads = [(str(Head(layer, head)), HEADS, output) for head, output in enumerate(outputs)]
-        return self.added(*heads).shifted(1, bias)
+    def add_heads(self, layer: int, outputs: Array, bias: Array) -> None:
+        """Add what each head of a layer puts out, [head, n, d], and the bias of W_O."""
+        for head, output in enumerate(outputs):
+            self.add(str(Head(layer, head)), HEADS, output)
+        self.x[1] += bias
 
-    def with_rest(self, layer: int, whole: Array) -> _Summed:
-        """With what the feed-forward part of a layer adds, which is all of ``whole`` that is not known otherwise."""
-        return self.added((f"feed-forward {layer}", FEED_FORWARD, whole - self.x.sum(axis=0)))
+    def add_rest(self, layer: int, whole: Array) -> None:
+        """Add what the feed-forward part of a layer puts out, which is all of ``whole`` that is not known otherwise."""
+        self.add(f"feed-forward {layer}", FEED_FORWARD, whole - self.total)
 
-    def through(self, norm: _Norm) -> _Summed:
-        """Behind a norm, with the standard deviation of the pass."""
-        module, given = norm.module, norm.given
+    def pass_through(self, norm: _Norm) -> None:
+        """Go through a norm, with the standard deviation of the pass."""
+        module, given, x = norm.module, norm.given, self.x
         is_centred = isinstance(module, nn.LayerNorm)
         eps = float(getattr(module, "variance_epsilon", None) or module.eps)
         centred = given - given.mean(axis=-1, keepdims=True) if is_centred else given
         size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
-        factors = (array(module.weight) if is_centred else scale_of(module, eps)) / size  # [n, d]
-        x = (self.x - self.x.mean(axis=-1, keepdims=True) if is_centred else self.x) * factors
-        carried = self._replace(x=x)
+        if is_centred:
+            width = x.shape[-1]
+            x -= (x.reshape(-1, width) @ np.full(width, 1 / width, np.float32)).reshape(*x.shape[:-1], 1)
+        x *= (array(module.weight) if is_centred else scale_of(module, eps)) / size  # [n, d]
         shift = getattr(module, "bias", None)
-        return carried if shift is None else carried.shifted(0, array(shift))
+        if shift is not None:
+            x[0] += array(shift)
 
-    def projected(self, module: Any) -> _Summed:
-        """Behind a linear layer."""
-        return self._replace(x=self.x @ array(matrix(module))).shifted(1, bias_of(module, matrix(module).shape[1]))
+    def behind(self, norm: _Norm) -> _Summed:
+        """A copy that went through a norm."""
+        other = self._like(self.x)
+        other.pass_through(norm)
+        return other
+
+    def projected(self, module: Any, most: int) -> _Summed:
+        """A copy that went through a linear layer, with room for ``most`` parts."""
+        weight = array(matrix(module))
+        other = _Summed(most, (*self.x.shape[1:-1], weight.shape[1]))
+        other.names, other.groups = list(self.names), list(self.groups)
+        other.x[:] = self.x @ weight
+        other.x[1] += bias_of(module, weight.shape[1])
+        return other
+
+    def _like(self, x: Array) -> _Summed:
+        other = _Summed(0, ())
+        other.names, other.groups, other._room = list(self.names), list(self.groups), x.copy()
+        return other
 
     def named(self) -> Parts:
         """Without the parts that are 0: rotary models have no position among their vectors, others no shifts."""
-        kept = [part for part, vectors in enumerate(self.x) if abs(vectors).max(initial=0) > _nothing(self.x)]
+        least = 1e-6 * abs(self.total).max(initial=0)  # what is less is rounding
+        kept = [part for part, vectors in enumerate(self.x) if abs(vectors).max(initial=0) > least]
         return Parts(tuple(self.names[at] for at in kept), tuple(self.groups[at] for at in kept), self.x[kept])
-
-
-def _nothing(x: Array) -> float:
-    """What is rounding beside such vectors."""
-    return 1e-6 * float(abs(x.sum(axis=0)).max(initial=0))
 
 
 def _stream(x: Array, entered: Array | None) -> Array:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from mha_viz.study.search import search
     from mha_viz.study.several import profiles, side_by_side
     from mha_viz.study.used_roles import used_roles
+    from mha_viz.study.why import why_over
 
 __all__ = [
     "Attention",
@@ -93,6 +94,7 @@ __all__ = [
     "side_by_side",
     "used_roles",
     "why",
+    "why_over",
     "without",
 ]
 
@@ -132,6 +134,7 @@ _HOMES = MappingProxyType(
         "side_by_side": "mha_viz.study.several",
         "used_roles": "mha_viz.study.used_roles",
         "why": "mha_viz.models.why",
+        "why_over": "mha_viz.study.why",
         "without": "mha_viz.models.ablation",
     }
 )

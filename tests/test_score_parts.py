@@ -52,7 +52,7 @@ def test_every_part_is_the_one_written_out_by_hand(
     table, score = by_hand.table(layer, head, query, key)
     ours = encoder.score_parts(TEXT, (layer, head), query, key)
     largest = max(map(abs, table.values()))
-    found = {
+    made = {
         (a, b): value
         for a, row in zip(ours.names, ours.values, strict=True)
         for b, value in zip(ours.names, row, strict=True)
@@ -60,7 +60,7 @@ def test_every_part_is_the_one_written_out_by_hand(
     named = {name for pair in table for name in pair}
     assert set(ours.names) <= named
     wrong = {
-        pair for pair in found.keys() | table.keys() if abs(found.get(pair, 0) - table.get(pair, 0)) > CLOSE * largest
+        pair for pair in made.keys() | table.keys() if abs(made.get(pair, 0) - table.get(pair, 0)) > CLOSE * largest
     }
     assert not wrong
     assert abs(ours.score - score) <= CLOSE * largest
@@ -75,13 +75,13 @@ def test_shares_are_covariances_over_the_keys_that_a_query_sees(family: str, tin
     covariances, variance = {"query": 0.0, "key": 0.0}, 0.0
     for query in range(n):
         keys = range(query + 1 if encoder.causal else n)
-        found = [encoder.score_parts(TEXT, head, query, key) for key in keys]
-        scores = np.array([each.score for each in found])
+        made = [encoder.score_parts(TEXT, head, query, key) for key in keys]
+        scores = np.array([each.score for each in made])
         variance += scores.var()
         for side, axis in (("query", 1), ("key", 0)):
-            adds = np.array([each.values.sum(axis=axis) for each in found])  # [key, part]
+            adds = np.array([each.values.sum(axis=axis) for each in made])  # [key, part]
             covariances[side] = covariances[side] + (adds * (scores - scores.mean())[:, None]).mean(axis=0)
-    table = why.parts(head).loc[list(found[0].names)]
+    table = why.parts(head).loc[list(made[0].names)]
     for side in ("query", "key"):
         assert np.abs(table[side].to_numpy() - covariances[side] / variance).max() <= CLOSE
 
@@ -98,13 +98,13 @@ def test_all_parts_sum_to_the_score_whose_softmax_is_the_weight(family: str, pai
     weights = encoder.encode(TEXT, pair).weights
     for layer, head, query in ((0, 3, 5), (1, 0, 7), (2, 2, 2)):
         keys = np.flatnonzero(weights[layer, :, query].max(axis=0))
-        found = [encoder.score_parts(TEXT, (layer, head), query, int(key), pair=pair) for key in keys]
-        sums, scores = (np.array([number(each) for each in found]) for number in (_sum, _score))
+        made = [encoder.score_parts(TEXT, (layer, head), query, int(key), pair=pair) for key in keys]
+        sums, scores = (np.array([number(each) for each in made]) for number in (_sum, _score))
         assert np.abs(sums - scores).max() <= CLOSE * np.abs(scores).max()
         rows = np.exp(sums - sums.max())
         assert np.abs(rows / rows.sum() - weights[layer, head, query, keys]).max() <= 1e-5
-        means = np.mean([each.values for each in found], axis=0)
-        assert np.abs(found[0].means - means).max() <= 1e-9 + CLOSE * np.abs(means).max()
+        means = np.mean([each.values for each in made], axis=0)
+        assert np.abs(made[0].means - means).max() <= 1e-9 + CLOSE * np.abs(means).max()
 
 
 def _sum(parts: ScoreParts) -> float:
@@ -126,24 +126,24 @@ def test_shares_sum_to_one_by_both_sides(family: str, tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("family", ["llama", "modernbert", "qwen3"])
 def test_turned_parts_alone_sum_to_the_score(family: str, tiny: Tiny) -> None:
-    found = tiny(family).score_parts(SENTENCE, (1, 2), 8, 6)
-    assert found.turned is not None
-    assert found.turned.sum() == pytest.approx(found.score, rel=CLOSE)
-    rotation = found.names.index("rotation")
-    assert found.values[rotation, rotation] == pytest.approx(found.turned.sum() - found.values[:-1, :-1].sum())
+    made = tiny(family).score_parts(SENTENCE, (1, 2), 8, 6)
+    assert made.turned is not None
+    assert made.turned.sum() == pytest.approx(made.score, rel=CLOSE)
+    rotation = made.names.index("rotation")
+    assert made.values[rotation, rotation] == pytest.approx(made.turned.sum() - made.values[:-1, :-1].sum())
 
 
 # ---- what is known of the models that come with the package ----------------------------------------------------
 
 
 def test_the_head_for_the_token_before_finds_it_by_position(minilm: Encoder) -> None:
-    found = minilm.score_parts(SENTENCE, "L0H2", 5, 4)
-    position = found.names.index("position")
-    assert found.score == pytest.approx(28.9, abs=0.1)
-    assert found.above_mean[position, position] == pytest.approx(26.0, abs=0.1)
-    first = found.table().iloc[0]
+    made = minilm.score_parts(SENTENCE, "L0H2", 5, 4)
+    position = made.names.index("position")
+    assert made.score == pytest.approx(28.9, abs=0.1)
+    assert made.above_mean[position, position] == pytest.approx(26.0, abs=0.1)
+    first = made.table().iloc[0]
     assert (first.query_part, first.key_part, first.key_group) == ("position", "position", "position")
-    assert found.by_group().stack().idxmax() == ("position", "position")
+    assert made.by_group().stack().idxmax() == ("position", "position")
     assert mv.why(minilm, SENTENCE).table()["position"].idxmax() == "L0H2"
 
 
@@ -169,16 +169,16 @@ def test_induction_heads_find_their_keys_by_the_heads_below_that_look_at_the_tok
 
 
 def test_sides_and_groups_are_sums_of_the_table(minilm: Encoder) -> None:
-    found = minilm.score_parts(SENTENCE, "L4H3", 6, 9)
-    table = found.table()
-    above = found.score - np.mean([minilm.score_parts(SENTENCE, "L4H3", 6, key).score for key in range(16)])
-    for numbers in (table["above_mean"], found.of_query, found.of_key, found.by_group().to_numpy()):
+    made = minilm.score_parts(SENTENCE, "L4H3", 6, 9)
+    table = made.table()
+    above = made.score - np.mean([minilm.score_parts(SENTENCE, "L4H3", 6, key).score for key in range(16)])
+    for numbers in (table["above_mean"], made.of_query, made.of_key, made.by_group().to_numpy()):
         assert numbers.sum() == pytest.approx(above, rel=CLOSE)
-    assert len(table) == len(found.names) ** 2
+    assert len(table) == len(made.names) ** 2
     assert table["above_mean"].abs().is_monotonic_decreasing
     row = table.iloc[3]
-    place = found.names.index(row.query_part), found.names.index(row.key_part)
-    assert (row["value"], row["mean"]) == (found.values[place], found.means[place])
+    place = made.names.index(row.query_part), made.names.index(row.key_part)
+    assert (row["value"], row["mean"]) == (made.values[place], made.means[place])
 
 
 def test_one_head_is_the_same_as_among_all(minilm: Encoder) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from mha_viz.attention.parts import BIASES, CONSTANTS, DISTANCE, GROUPS, KEY, POSITION, QUERY, ROTATION, Parts, factors
 from mha_viz.attention.trace import Trace, shared_by, split
+from mha_viz.errors import UnknownHead
 from mha_viz.heads import AnyHead, Head
 from mha_viz.text import TokenizedText
 
@@ -64,7 +65,7 @@ def variation(trace: Trace, parts: Parts) -> Variation:
         sides = [np.concatenate([side, turning[:, None]], axis=1) for side in sides]
         names, groups = (*names, ROTATION), (*groups, POSITION)
     if extra:
-        sides = [np.concatenate([side, own[:, None]], axis=1) for side, (_, own) in zip(sides, extra, strict=True)]
+        sides = [np.concatenate([side, alone[:, None]], axis=1) for side, (_, alone) in zip(sides, extra, strict=True)]
         names, groups = (*names, DISTANCE), (*groups, POSITION)
     return Variation(names, groups, sides[0], sides[1], (centred * scores).sum((1, 2)))
 
@@ -90,15 +91,15 @@ def _of_distances(trace: Trace, centred: Sums, q: Sums, k: Sums) -> Iterator[tup
         return
     alone = (centred * relative.alone).sum((1, 2))
     for which, other in ((0, k), (1, q)):
-        added, own = np.zeros_like(other), alone.copy()
+        added, alone_of_side = np.zeros_like(other), alone.copy()
         for head in range(trace.heads):
             mine, theirs = (relative.vectors(side, head).astype(np.float64) for side in (which, 1 - which))
             if mine.shape[-1]:
                 added[head] = np.einsum("ijd,ij->id" if which == 0 else "ijd,ij->jd", mine, centred[head])
             if theirs.shape[-1]:
                 product = np.einsum("ijd,jd->ij" if which == 0 else "ijd,id->ij", theirs, other[head])
-                own[head] += trace.scaling * (centred[head] * product).sum()
-        yield added, own
+                alone_of_side[head] += trace.scaling * (centred[head] * product).sum()
+        yield added, alone_of_side
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,7 @@ class Why:
         import pandas as pd
 
         shares = np.concatenate([_quotient(each.grouped(), each.variance) for each in self.variations])
-        heads = [Head(layer, head) for layer, each in self._each() for head in range(len(each.variance))]
+        heads = [Head(layer, head) for layer, each in self._by_layer() for head in range(len(each.variance))]
         places = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
         columns = places | dict(zip(GROUPS, shares.T, strict=True))
         return pd.DataFrame(columns, index=pd.Index([str(head) for head in heads], name="name"))
@@ -132,15 +133,20 @@ class Why:
         measured."""
         import pandas as pd
 
-        layers = [layer for layer, _ in self._each()]
-        found = Head.among(head, max(layers) + 1, len(self.variations[-1].variance), self.model)
-        each = self.variations[layers.index(found.layer)]
+        one, each = self.of(head)
         shares = {
-            side: _quotient(sums[[found.head]], each.variance[[found.head]])[0]
+            side: _quotient(sums[[one.head]], each.variance[[one.head]])[0]
             for side, sums in ((QUERY, each.query), (KEY, each.key))
         }
         table = pd.DataFrame({"group": each.groups} | shares, index=pd.Index(each.names, name="part"))
         return table.sort_values(KEY, ascending=False, key=abs, kind="stable")
+
+    def of(self, head: AnyHead) -> tuple[Head, Variation]:
+        """A head, and the variation of its layer. Raises UnknownHead for a head that was not measured."""
+        one = Head.among(head, max(self.layers) + 1, len(self.variations[-1].variance), self.model)
+        if one.layer not in self.layers:
+            raise UnknownHead(f"{one} was not measured.", f"Measure it: why(…, head={str(one)!r}).")
+        return one, self.variations[self.layers.index(one.layer)]
 
     def arrows(self, least: float = LEAST) -> pd.DataFrame:
         """Composition: one row for each earlier head that has at least ``least`` of a head's scores by one side, with
@@ -153,7 +159,7 @@ class Why:
 
         rows = [
             (name, str(Head(layer, head)), side, float(shares[head, part]))
-            for layer, each in self._each()
+            for layer, each in self._by_layer()
             for side, sums in ((QUERY, each.query), (KEY, each.key))
             for shares in (_quotient(sums, each.variance),)
             for head, part in np.argwhere(np.nan_to_num(shares) >= least)
@@ -163,7 +169,7 @@ class Why:
         table = pd.DataFrame(rows, columns=["from", "to", "side", "share"])
         return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
-    def _each(self) -> Iterator[tuple[int, Variation]]:
+    def _by_layer(self) -> Iterator[tuple[int, Variation]]:
         return zip(self.layers, self.variations, strict=True)
 
 

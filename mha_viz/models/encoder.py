@@ -166,9 +166,9 @@ class Encoder(LoadedModel):
         >>> print(parts.table()[["query_part", "key_part"]].iloc[0].tolist())
         ['position', 'position']
         """
-        found = Head.among(head, self.layers, self.heads, self.name)
-        ((trace, parts),) = self.in_parts(self.pieces(text, pair, words), [found.layer])
-        return score_parts(trace, parts, found, query, key)
+        one = Head.among(head, self.layers, self.heads, self.name)
+        ((trace, parts),) = self.in_parts(self.pieces(text, pair, words), [one.layer])
+        return score_parts(trace, parts, one, query, key)
 
     def in_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
         """The trace of each of ``layers``, and the parts of what its attention is given, in one pass. Raises as

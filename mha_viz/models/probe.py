@@ -99,9 +99,9 @@ class Opened:
         return tap
 
     def _hook(self, name: str, after: int, takes: Callable[[Any, Any], Any]) -> Callable[..., None]:
-        """Records the first tensor after ``after`` layers have been seen: ALBERT runs one module many times, and DeBERTa
-        calls its input layers again with distances. The second argument of ``takes`` is the result of the module or,
-        before it runs, its arguments by name."""
+        """Records the first tensor after ``after`` layers: ALBERT runs one module many times, and DeBERTa calls its
+        input layers again with distances. The second argument of ``takes`` is the result of the module or, before it
+        runs, its arguments by name."""
 
         def hook(_: Any, arguments: Any, more: Any) -> None:
             is_mine = threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after

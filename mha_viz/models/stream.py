@@ -140,16 +140,16 @@ class Stream:
 
     def _norm(self, layer: int, x: Array, entered: Array) -> _Norm:
         """The norm that makes x, the input of a layer's attention, of what enters the layer."""
-        found = [
+        norms = [
             n for n in self._norms if n.after == layer and n.put_out.shape == x.shape and np.array_equal(n.put_out, x)
         ]
-        if not found or not np.array_equal(found[-1].given, entered):
+        if not norms or not np.array_equal(norms[-1].given, entered):
             raise _unsupported(self._name, "what enters its layers is not what their norms are given")
-        return found[-1]
+        return norms[-1]
 
     def _embedded(self, read: Any, is_typed: bool, stream: Array) -> _Summed:
         """What enters the first layer, in parts."""
-        project = next((m for m in map(self._found, _PROJECTIONS) if m is not None), None)
+        project = next((m for m in map(self._module, _PROJECTIONS) if m is not None), None)
         norm = next((n for n in self._norms if n.after == 0 and _same(_projected(n.put_out, project), stream)), None)
         whole, most = stream if norm is None else norm.given, 5 + len(self._opened) * (self._heads + 1)
         summed = _Summed(most, whole.shape)
@@ -161,7 +161,7 @@ class Stream:
 
     def _vectors(self, read: Any, is_typed: bool, whole: Array) -> list[tuple[str, str, Array]]:
         """Name, group and vectors [n, d] of words, positions and types; ``whole`` is their sum."""
-        types = self._found("embeddings.token_type_embeddings")
+        types = self._module("embeddings.token_type_embeddings")
         of_types = np.zeros_like(whole)
         if types is not None:
             of_types = array(types.weight)[list(read.types) if is_typed else [0] * len(whole)]
@@ -179,10 +179,10 @@ class Stream:
         device = next(self._model.parameters()).device
         with torch.inference_mode():
             vectors = self._model.get_input_embeddings()(torch.tensor([list(ids)], device=device))
-            project = self._found("decoder.project_in")  # OPT
+            project = self._module("decoder.project_in")  # OPT
             return array((vectors if project is None else project(vectors))[0])
 
-    def _found(self, path: str) -> Any:
+    def _module(self, path: str) -> Any:
         """The module at a path; None where there is none."""
         try:
             return self._model.get_submodule(path)
@@ -282,8 +282,8 @@ class _Summed:
     def named(self) -> Parts:
         """Without the parts that are 0: rotary models have no position among their vectors, others no shifts."""
         least = 1e-6 * abs(self.total).max(initial=0)  # what is less is rounding
-        kept = [part for part, vectors in enumerate(self.x) if abs(vectors).max(initial=0) > least]
-        return Parts(tuple(self.names[at] for at in kept), tuple(self.groups[at] for at in kept), self.x[kept])
+        used = [part for part, vectors in enumerate(self.x) if abs(vectors).max(initial=0) > least]
+        return Parts(tuple(self.names[at] for at in used), tuple(self.groups[at] for at in used), self.x[used])
 
 
 def _stream(x: Array, entered: Array | None) -> Array:

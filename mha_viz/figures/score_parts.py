@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -49,9 +50,9 @@ def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     cells = signed_cells(
         values, float(abs(values).max()) or 1.0, theme, with_scale=True, texts=texts, labels=labels, hover=hover, gap=1
     )
-    x = Axis(at=list(range(len(columns))), names=[names[at] for at in columns], title="key", is_above=True, angle=-60)
-    y = Axis(at=list(range(len(rows))), names=[names[at] for at in rows], title="query", is_reversed=True)
-    return chart_of(theme, [cells], [Plot(x, y)], 150 + 26 * len(rows), top=120, left=130)
+    x, y = (Axis(at=list(range(len(some))), names=[names[at] for at in some], grid=False) for some in (columns, rows))
+    plot = Plot(replace(x, title="key", is_above=True, angle=-60), replace(y, title="query", is_reversed=True))
+    return chart_of(theme, [cells], [plot], 150 + 26 * len(rows), top=120, left=160)
 
 
 def _first(sizes: np.ndarray) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -215,6 +217,14 @@ def test_families_whose_scores_are_no_such_sum_are_refused_with_the_reason(famil
         tiny(family).score_parts(SENTENCE, (0, 0), 1, 1)
     with pytest.raises(ModelUnsupported, match=REFUSED[family]):
         mv.why(tiny(family), SENTENCE)
+
+
+def test_scaled_vectors_of_words_are_not_taken_for_positions(tiny_folder: Folder, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_folder("big_bird"), tmp_path / "scaled")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"rescale_embeddings": True}), "utf-8")
+    with pytest.raises(ModelUnsupported, match="scales the vectors of words"):
+        mv.why(one_stack(from_folder(folder)), TEXT)
 
 
 def test_models_of_two_stacks_are_refused(tmp_path: Path) -> None:

@@ -199,6 +199,8 @@ def refuse(config: Any, name: str) -> None:
     """Raises ModelUnsupported, with the reason, for a model whose vectors are not such a sum."""
     if config.model_type in _REFUSED:
         raise _unsupported(name, _REFUSED[config.model_type])
+    if getattr(config, "rescale_embeddings", False):  # BigBird
+        raise _unsupported(name, "it scales the vectors of words before it adds those of positions")
 
 
 def _unsupported(name: str, why: str) -> ModelUnsupported:

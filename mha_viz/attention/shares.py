@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.attention.parts import BIASES, CONSTANTS, DISTANCE, GROUPS, KEY, POSITION, QUERY, ROTATION, Parts, factors
+from mha_viz.attention.parts import (
+    BIASES,
+    CONSTANTS,
+    DISTANCE,
+    GROUPS,
+    HEADS,
+    KEY,
+    POSITION,
+    QUERY,
+    ROTATION,
+    Parts,
+    factors,
+)
 from mha_viz.attention.trace import Trace, shared_by, split
 from mha_viz.errors import UnknownHead
 from mha_viz.heads import AnyHead, Head
@@ -164,7 +176,7 @@ class Why:
             for shares in (_quotient(sums, each.variance),)
             for head, part in np.argwhere(np.nan_to_num(shares) >= least)
             for name, group in ((each.names[part], each.groups[part]),)
-            if group == "earlier heads"
+            if group == HEADS
         ]
         table = pd.DataFrame(rows, columns=["from", "to", "side", "share"])
         return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)

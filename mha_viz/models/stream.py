@@ -50,7 +50,6 @@ class _Outputs(Tap):
 
     def __init__(self, weights: torch.Tensor) -> None:
         super().__init__(weights)
-        self.stop_after_last = False
         self.outputs: list[Array] = []
 
     def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:

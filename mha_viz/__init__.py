@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mha_viz.models.gradients import gradient_weighted
     from mha_viz.models.loading import load
     from mha_viz.models.norms import norm_weighted
+    from mha_viz.models.why import why
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.profiling import Profile, open_profile, profile
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from mha_viz.study.search import search
     from mha_viz.study.several import profiles, side_by_side
     from mha_viz.study.used_roles import used_roles
+    from mha_viz.study.why import why_over
 
 __all__ = [
     "Attention",
@@ -91,6 +93,8 @@ __all__ = [
     "search",
     "side_by_side",
     "used_roles",
+    "why",
+    "why_over",
     "without",
 ]
 
@@ -129,6 +133,8 @@ _HOMES = MappingProxyType(
         "search": "mha_viz.study.search",
         "side_by_side": "mha_viz.study.several",
         "used_roles": "mha_viz.study.used_roles",
+        "why": "mha_viz.models.why",
+        "why_over": "mha_viz.study.why",
         "without": "mha_viz.models.ablation",
     }
 )

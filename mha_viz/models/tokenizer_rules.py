@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from tokenizers.pre_tokenizers import WhitespaceSplit
+
 from mha_viz.errors import ModelUnsupported
 from mha_viz.models.pipeline import flat
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE, Tokenizer
@@ -19,9 +21,18 @@ from mha_viz.quotes import quoted
 _PADDED, _DECOMPOSED = 0, 1  # a character between two spaces, and its NFD
 _BLANK, _MARK = 0, 1  # separates words; is a word
 _SURROGATES = range(0xD800, 0xE000)
-_PLANES = (range(0x40000), range(0xE0000, 0xE1000))  # everything that Unicode has assigned
-# Above these, a plane has one kind of characters: unassigned ones, or private ones.
-_ALIKE = (range(0x40000, 0xE0000), range(0xE1000, 0xF0000), range(0xF0000, 0x110000))
+# Everything that Unicode has assigned, and the last two of each plane, which are no characters. Between these, a plane
+# holds characters of one kind: unassigned ones, or private ones.
+_MEASURED = (
+    range(0x40000),
+    range(0xE0000, 0xE1000),
+    *(range(plane + 0xFFFE, plane + 0x10000) for plane in range(0x40000, 0x110000, 0x10000)),
+)
+_ALIKE = (
+    *(range(plane, plane + 0xFFFE) for plane in range(0x40000, 0x110000, 0x10000) if plane != 0xE0000),
+    range(0xE1000, 0xEFFFE),
+)
+_BYTE_LEVEL_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"  # of ByteLevel
 _TOGETHER = 4096  # characters that are split in one call
 
 Json = Mapping[str, Any]
@@ -36,8 +47,7 @@ def parts(tokenizer: Tokenizer) -> dict[str, Any]:
     written: dict[str, Any] = json.loads(tokenizer.backend.to_str())
     _check(written, tokenizer.name)
     rest = {"normalizer": None, "post_processor": None, "decoder": None, "added_tokens": []}
-    by_class = _is_by_class(written)
-    return {"model": written["model"], "pre_tokenizer": None if by_class else written["pre_tokenizer"], **rest}
+    return {"model": written["model"], "pre_tokenizer": _cutting(written), **rest}
 
 
 def rules(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -59,15 +69,21 @@ def rules(tokenizer: Tokenizer) -> dict[str, Any]:
         "after": around[inside[-1] + 1 :],
         "added": [{name: added[name] for name in names} for added in written["added_tokens"]],
         "becomes": _becomes(backend.normalizer),
-        "splits": list(_runs(_splits(backend.pre_tokenizer))) if _is_by_class(written) else None,
+        "splits": None if by_bytes else list(_runs(_splits(backend.pre_tokenizer, written))),
         "bytes": bool(by_bytes),
         "blankFirst": any(step["add_prefix_space"] for step in by_bytes),
     }
 
 
-def _is_by_class(written: Json) -> bool:
-    """Whether a text is split by the class of each character alone."""
-    return [step["type"] for step in flat(written["pre_tokenizer"])] == ["BertPreTokenizer"]
+def _cutting(written: Json) -> Json | None:
+    """How words are cut that :func:`_splits` has separated. The library's own expressions have another notion of white
+    space."""
+    *_, step = flat(written["pre_tokenizer"])
+    if step["type"] != "ByteLevel":
+        return dict(step) if step["type"] == "Split" else None
+    words = {"type": "Split", "pattern": {"Regex": _BYTE_LEVEL_WORDS}, "behavior": "Isolated", "invert": False}
+    in_bytes = {**step, "add_prefix_space": False, "use_regex": False}
+    return {"type": "Sequence", "pretokenizers": [words, in_bytes] if step.get("use_regex", True) else [in_bytes]}
 
 
 def _check(written: Json, name: str) -> None:
@@ -111,15 +127,19 @@ def _becomes(normalizer: Any) -> list[Run]:
 def _of_each(what: Callable[[str], str | int | None]) -> Iterator[Run]:
     """What each character becomes, in order; characters that stay are left out."""
     alike = ((span[0], span[-1], what(chr(span[len(span) // 2]))) for span in _ALIKE)
-    each = ((code, code, what(chr(code))) for plane in _PLANES for code in plane if code not in _SURROGATES)
+    each = ((code, code, what(chr(code))) for plane in _MEASURED for code in plane if code not in _SURROGATES)
     for first, last, made in sorted((*each, *alike), key=lambda run: run[0]):
         if made is not None:
             yield first, last, made
 
 
-def _splits(pre_tokenizer: Any) -> Iterator[Run]:
+def _splits(pre_tokenizer: Any, written: Json) -> Iterator[Run]:
     """Which characters separate words, and which are words: those that stand apart from the letters beside them."""
-    codes = [code for plane in _PLANES for code in plane if code not in _SURROGATES]
+    first, *others = flat(written["pre_tokenizer"])
+    if others:
+        assert first["type"] == "WhitespaceSplit"
+        pre_tokenizer = WhitespaceSplit()
+    codes = [code for plane in _MEASURED for code in plane if code not in _SURROGATES]
     codes += [span[len(span) // 2] for span in _ALIKE]
     kinds: dict[int, int] = {}
     for start in range(0, len(codes), _TOGETHER):

@@ -30,7 +30,7 @@ import { isBlank } from "./characters.js";
  * @property {Around[]} after
  * @property {Added[]} added
  * @property {Run[]} becomes
- * @property {Run[] | null} splits null: the library splits
+ * @property {Run[] | null} splits where classes of characters separate words; the library may cut these further
  * @property {boolean} bytes pieces are made of bytes
  * @property {boolean} blankFirst a space is put before a text
  */
@@ -74,7 +74,7 @@ export class Reader {
     let [from, word] = [0, 0];
     /** @type {(end: number) => void} */
     const upTo = (end) => {
-      for (const [text, spans] of this.#words(typed, from, end)) pieces.push(...this.#pieces(text, spans, word++));
+      for (const { text, spans } of this.#words(typed, from, end)) pieces.push(...this.#pieces(text, spans, word++));
     };
     for (const { added, start, end } of this.#addedIn(typed)) {
       upTo(start);
@@ -102,20 +102,23 @@ export class Reader {
     });
   }
 
-  // The words of a part of the text, as the model reads them, with the place of each of their code units.
-  /** @type {(typed: Typed, from: number, to: number) => [string, [number, number][]][]} */
+  // The words of a part of the text, as the model reads them.
+  /** @type {(typed: Typed, from: number, to: number) => Stretch[]} */
   #words(typed, from, to) {
+    const { splits, blankFirst } = this.#rules;
     const stretch = this.#normal(typed, from, to);
     if (!stretch.text) return [];
-    if (this.#rules.splits) return this.#split(stretch, this.#rules.splits);
-    const { text, spans } = this.#rules.bytes ? inBytes(stretch, this.#rules.blankFirst) : stretch;
-    const words = this.#library.pre_tokenizer ? this.#library.pre_tokenizer(stretch.text) : [text];
+    const parts = splits ? split(stretch, splits) : [blankFirst ? withBlank(stretch) : stretch];
+    return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cut(part)) : parts;
+  }
+
+  // The library gives a stretch in parts that follow each other.
+  /** @type {(stretch: Stretch) => Stretch[]} */
+  #cut(stretch) {
+    const words = /** @type {(text: string) => string[]} */ (this.#library.pre_tokenizer)(stretch.text);
+    const spans = this.#rules.bytes ? ofBytes(stretch) : stretch.spans;
     let at = 0;
-    return words.map((word) => {
-      if (!this.#rules.bytes) at = text.indexOf(word, at);
-      at += word.length;
-      return [word, spans.slice(at - word.length, at)];
-    });
+    return words.map((text) => ({ text, spans: spans.slice(at, (at += text.length)) }));
   }
 
   /** @type {(typed: Typed, from: number, to: number) => Stretch} */
@@ -129,24 +132,6 @@ export class Reader {
       for (let unit = 0; unit < made.length; unit++) spans.push([i, i + 1]);
     }
     return { text, spans };
-  }
-
-  /** @type {(stretch: Stretch, splits: Run[]) => [string, [number, number][]][]} */
-  #split({ text, spans }, splits) {
-    /** @type {[string, [number, number][]][]} */
-    const words = [];
-    let [at, isOpen] = [0, false];
-    for (const character of text) {
-      const run = runWith(splits, /** @type {number} */ (character.codePointAt(0)));
-      const places = spans.slice(at, (at += character.length));
-      if (isOpen && !run) {
-        const word = words[words.length - 1];
-        word[0] += character;
-        word[1].push(...places);
-      } else if (run?.[2] !== BLANK) words.push([character, places]);
-      isOpen = !run;
-    }
-    return words;
   }
 
   /** @type {(word: string, spans: [number, number][], number: number) => Piece[]} */
@@ -194,16 +179,39 @@ function runWith(runs, code) {
   return low < runs.length && runs[low][0] <= code ? runs[low] : undefined;
 }
 
+// The words of a stretch where the class of each character decides.
+/** @type {(stretch: Stretch, splits: Run[]) => Stretch[]} */
+function split({ text, spans }, splits) {
+  /** @type {Stretch[]} */
+  const words = [];
+  let [at, isOpen] = [0, false];
+  for (const character of text) {
+    const run = runWith(splits, /** @type {number} */ (character.codePointAt(0)));
+    const places = spans.slice(at, (at += character.length));
+    if (isOpen && !run) {
+      const word = words[words.length - 1];
+      word.text += character;
+      word.spans.push(...places);
+    } else if (run?.[2] !== BLANK) words.push({ text: character, spans: places });
+    isOpen = !run;
+  }
+  return words;
+}
+
+/** @type {(stretch: Stretch) => Stretch} */
+function withBlank({ text, spans }) {
+  const [start] = spans[0];
+  return text.startsWith(" ") ? { text, spans } : { text: ` ${text}`, spans: [[start, start], ...spans] };
+}
+
 // A character of byte-level pieces stands for one byte.
-/** @type {(stretch: Stretch, blankFirst: boolean) => Stretch} */
-function inBytes({ text, spans }, blankFirst) {
-  /** @type {[number, number][]} */
-  const places = blankFirst && !text.startsWith(" ") ? [[spans[0][0], spans[0][0]]] : [];
+/** @type {(stretch: Stretch) => [number, number][]} */
+function ofBytes({ text, spans }) {
   const encoder = new TextEncoder();
   let at = 0;
-  for (const character of text) {
-    for (let byte = encoder.encode(character).length; byte > 0; byte--) places.push(spans[at]);
+  return [...text].flatMap((character) => {
+    const span = spans[at];
     at += character.length;
-  }
-  return { text, spans: places };
+    return Array.from(encoder.encode(character), () => span);
+  });
 }

@@ -19,6 +19,7 @@ _NO_FILES = '{ version: "", files: [] }'  # in offline.js, to be filled in
 _STYLE = """
 #live form { display: flex; flex-wrap: wrap; gap: 8px 12px; align-items: end; margin: 14px 0 6px; }
 #live label { flex: 1 1 320px; display: grid; gap: 4px; font-size: 13px; }
+#live label:has(input:focus-visible) { outline: 0; }
 #live input { box-sizing: border-box; width: 100%; min-height: 44px; padding: 8px 12px; font: inherit; font-size: 16px;
   color: inherit; background: var(--st-secondary-background-color); border-radius: 6px;
   border: 1px solid color-mix(in oklab, var(--st-text-color) 45%, var(--st-background-color)); }

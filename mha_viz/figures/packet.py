@@ -319,8 +319,8 @@ def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbna
         "layers": attention.layers,
         "heads": heads,
         "together": together(attention),
-        **_axis_tokens(text),
-        **({"keys": _axis_tokens(attention.keys)} if attention.is_cross else {}),
+        **axis_tokens(text),
+        **({"keys": axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **requested(attention),
@@ -330,7 +330,7 @@ def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbna
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
 
 
-def _axis_tokens(text: TokenizedText) -> dict[str, object]:
+def axis_tokens(text: TokenizedText) -> dict[str, object]:
     """The data from which rows or columns are drawn: the tokens, and the words that they form."""
     return {
         "n": len(text),

@@ -8,6 +8,7 @@ import { make } from "../dom.js";
 /** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Mounted} Create */
 
 const MEGABYTE = 1e6;
+const FAILED = "The model could not be fetched or run. Check the connection, then try again.";
 
 /** @type {(bytes: number) => string} */
 const megabytes = (bytes) => (bytes / MEGABYTE).toFixed(bytes < 10 * MEGABYTE ? 1 : 0);
@@ -51,9 +52,15 @@ function listen(part, show) {
   /** @type {Worker | null} */
   let worker = null;
   let waiting = 0;
+  const fail = () => {
+    worker?.terminate();
+    [worker, waiting, bar.hidden] = [null, 0, true]; // the next sentence tries again
+    status.textContent = FAILED;
+  };
   /** @type {(event: MessageEvent<Message>) => void} */
   const heard = ({ data }) => {
     const { loaded, total, refusal = "", note = "" } = data;
+    if (data.failed) return fail();
     bar.hidden = loaded === undefined || total === undefined;
     if (loaded !== undefined && total !== undefined) {
       [bar.value, bar.max] = [loaded, total];
@@ -70,6 +77,7 @@ function listen(part, show) {
     if (!worker) {
       worker = new Worker("reader.js", { type: "module" });
       worker.addEventListener("message", heard);
+      worker.addEventListener("error", fail);
     }
     waiting++;
     status.textContent = "Reading …";

@@ -24,7 +24,8 @@ import { Reader } from "./tokenizer.js";
  * What the worker sends: how much of the model has been fetched; a reading with its weights, [layer, head, query, key],
  * and a note if the text was cut; or why there is none.
  *
- * @typedef {{ loaded?: number, total?: number, reading?: any, weights?: Float32Array, note?: string, refusal?: string }}
+ * @typedef {{ loaded?: number, total?: number, reading?: any, weights?: Float32Array, note?: string, refusal?: string,
+ *   failed?: boolean }}
  *   Message
  */
 
@@ -107,9 +108,11 @@ async function answer({ data }) {
     send(message, message.weights ? [message.weights.buffer] : []);
   } catch (error) {
     console.error(error);
-    loading = null; // the next sentence tries again
-    send({ refusal: "The model could not be fetched or run. Check the connection, then try again." });
+    send({ failed: true });
   }
 }
 
-self.addEventListener("message", answer);
+let queue = Promise.resolve(); // one sentence at a time
+self.addEventListener("message", (event) => {
+  queue = queue.then(() => answer(event));
+});

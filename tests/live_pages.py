@@ -20,10 +20,10 @@ import mha_viz as mv
 from mha_viz.attention import Weights
 from mha_viz.figure.live import LIBRARIES
 from mha_viz.files.assets import home
+from mha_viz.files.npm import fetched
 from mha_viz.models import tokenizer_rules
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import Tokenizer
-from mha_viz.process.npm import fetched
 from tools.node import find
 
 EXAMPLE = "The cat didn't see the dog."

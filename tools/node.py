@@ -8,8 +8,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from mha_viz.process.npm import OLDEST, npm
-from mha_viz.process.npm import node as find
+from mha_viz.files.npm import OLDEST, npm
+from mha_viz.files.npm import node as find
 
 __all__ = ["find", "npm"]
 

@@ -74,14 +74,14 @@ def _page_script() -> str:
 
 def _section(live: Live) -> str:
     """The sentence field, and the example below it."""
-    said = f"{live.model} reads what you type in this browser: no word of it leaves this device. "
-    said += f"The first sentence fetches the model, {live.megabytes:,.0f} MB, which then works offline as well."
+    words = f"{live.model} reads what you type in this browser: no word of it leaves this device. "
+    words += f"The first sentence fetches the model, {live.megabytes:,.0f} MB, which then works offline as well."
     if live.deviation:
-        said += f" It is stored in half precision: weights differ by up to {live.deviation:.1g} from full precision."
+        words += f" It is stored in half precision: weights differ by up to {live.deviation:.1g} from full precision."
     field = f'<input name="sentence" value="{escape(live.text)}" maxlength="{MOST_TYPED}" autocomplete="off">'
     return (
         '<section id="live">\n<h2>Your own sentence</h2>\n'
-        f'<p class="remark">{escape(said)}</p>\n'
+        f'<p class="remark">{escape(words)}</p>\n'
         f"<form><label>Sentence{field}</label><button>Read</button></form>\n"
         '<p role="status"></p><progress hidden aria-label="The model"></progress>\n'
         '<div data-live="yes"></div>\n'

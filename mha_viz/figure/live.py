@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from mha_viz import exports
@@ -15,10 +16,10 @@ from mha_viz.exports.page import Look, PagePart
 from mha_viz.figures.packet import common
 from mha_viz.files import make_folder
 from mha_viz.files.assets import home
+from mha_viz.files.npm import Package, fetched
 from mha_viz.models import onnx, tokenizer_rules
-from mha_viz.models.loaded import LoadedModel
+from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import Tokenizer
-from mha_viz.process.npm import Package, fetched
 
 # What runs the model in a browser, in these versions: npm fetches them once, when a page is first written.
 LIBRARIES = (
@@ -40,7 +41,7 @@ _LATER = ("model.onnx", "ort-wasm-simd-threaded.wasm")  # fetched when somebody 
 
 def write_site(
     folder: str | os.PathLike[str],
-    model: LoadedModel,
+    model: Encoder,
     parts: Sequence[PagePart],
     example: tuple[str, PagePart],
     *,
@@ -49,9 +50,10 @@ def write_site(
     introduction: str,
     look: Look,
 ) -> Path:
-    """Write the page with these ``parts``, and a field in which ``model`` reads. ``example``: a text and its drawing.
+    """Write the page with these ``parts``, and a field in which ``model`` reads, which
+    :func:`mha_viz.models.onnx.check` accepts. ``example``: a text and its drawing.
 
-    Raises ModelUnsupported for a model that a browser cannot run, ExportError if a library is missing or the folder
+    Raises ModelUnsupported for a tokenizer that a page cannot follow, ExportError if a library is missing or the folder
     cannot be written.
     """
     place = Path(folder)
@@ -68,12 +70,11 @@ def write_site(
     files |= site(parts, live, title=title, introduction=introduction, look=look)
     files["offline.js"] = offline(_version(files), sorted(["./", *(set(files) - {*_LATER, "index.html"})]))
     for name, content in files.items():
-        exports.write_bytes(place / name, lambda content=content: content)
+        exports.write_bytes(place / name, partial(bytes, content))
     return place
 
 
-def _model_files(model: LoadedModel, half: bool, text: str) -> dict[str, bytes]:
-    encoder = onnx.check(model)
+def _model_files(encoder: Encoder, half: bool, text: str) -> dict[str, bytes]:
     tokenizer = Tokenizer(encoder.vocabulary, encoder.name, encoder.limit)
     description = {
         "common": common(encoder.name, encoder.layers, encoder.heads),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from mha_viz import exports
-from mha_viz.attention import Head
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.exports.page import Look, PagePart, published
 from mha_viz.figure.kinds import compare, grid, panel_from, settings
@@ -17,6 +16,7 @@ from mha_viz.figures.correspondence import Panel, pin_in
 from mha_viz.options import Options
 
 if TYPE_CHECKING:
+    from mha_viz.models.encoder import Encoder
     from mha_viz.models.loaded import LoadedModel
 
 TITLE = "What these attention heads look at"
@@ -51,8 +51,14 @@ def publish(
     browser cannot run.
     """
     if live is not None:
-        texts = {"title": title, "introduction": introduction, "remarks": remarks}
-        return _publish_live(panels, path, live, half, pin_of=pin_of, **texts, **options)
+        from mha_viz.figure.live import write_site  # imports torch
+        from mha_viz.models import onnx
+
+        encoder = onnx.check(live)
+        parts, look = _parts(panels, title, introduction, remarks, pin_of, options)
+        example = _example(panel_from(panels[0]), encoder, options)
+        words = {"title": title.strip() or TITLE, "introduction": introduction}
+        return write_site(path, encoder, parts, example, half=half, look=look, **words)
     if half:
         raise SettingError("half is for a page with a live model.", "Give live=mv.load('minilm'), or leave half out.")
     if isinstance(path, str | os.PathLike) and Path(path).suffix.lower() != ".html":
@@ -75,27 +81,14 @@ def publication(
     return published(parts, title=title.strip() or TITLE, introduction=introduction, look=look)
 
 
-def _publish_live(
-    panels: Sequence[Any],
-    folder: str | os.PathLike[str],
-    model: LoadedModel,
-    half: bool,
-    *,
-    title: str,
-    introduction: str,
-    remarks: Sequence[str],
-    pin_of: int,
-    **options: Unpack[Options],
-) -> Path:
-    from mha_viz.figure.live import write_site  # imports torch
-
-    parts, look = _parts(panels, title, introduction, remarks, pin_of, options)
-    attention, head, *_ = panels[0]
-    drawn = grid(attention, **options).page
+def _example(panel: Panel, model: Encoder, options: Mapping[str, Any]) -> tuple[str, PagePart]:
+    """The sentence of a panel, with what the model reads in it: all heads, of which the panel's is open."""
+    text = panel.attention.text.text
+    reading = model.encode(text)
+    _ = reading[panel.head]  # raises UnknownHead
+    drawn = grid(reading, **{name: value for name, value in options.items() if name != "pin"}).page
     assert drawn is not None
-    texts = {"title": title.strip() or TITLE, "introduction": introduction}
-    example = PagePart("", "", drawn.packet(), {**drawn.start, "head": str(Head.of(head))}, "")
-    return write_site(folder, model, parts, (attention.text.text, example), half=half, look=look, **texts)
+    return text, PagePart("", "", drawn.packet(), {**drawn.start, "head": str(panel.head)}, "")
 
 
 def _parts(

@@ -67,6 +67,7 @@ def check(model: LoadedModel) -> Encoder:
 def graph(model: Encoder, half: bool = False, texts: Sequence[str] = ()) -> Graph:
     """The graph of a model that :func:`check` accepts. ``half``: its large arrays are stored as float16, and the
     deviation is measured on ``texts``. Raises ExportError for numbers that halves cannot hold."""
+    assert model.folder is not None
     with _silence():
         whole = AutoModel.from_pretrained(model.folder, attn_implementation="eager", dtype=torch.float32)
         attention = _Attention(whole).eval()

@@ -46,7 +46,7 @@ def parts(tokenizer: Tokenizer) -> dict[str, Any]:
     """
     written: dict[str, Any] = json.loads(tokenizer.backend.to_str())
     _check(written, tokenizer.name)
-    rest = {"normalizer": None, "post_processor": None, "decoder": None, "added_tokens": []}
+    rest: dict[str, Any] = {"normalizer": None, "post_processor": None, "decoder": None, "added_tokens": []}
     return {"model": written["model"], "pre_tokenizer": _cutting(written), **rest}
 
 

@@ -8,6 +8,7 @@ const STORED = /** @type {Stored} */ ({ version: "", files: [] });
 
 const scope = /** @type {any} */ (self);
 const mine = `mha-viz ${scope.registration.scope} `; // other pages of the host have stores, too
+/** @type {() => Promise<Cache>} */
 const store = () => caches.open(mine + STORED.version);
 
 /** @type {() => Promise<void>} */

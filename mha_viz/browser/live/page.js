@@ -8,6 +8,7 @@ import { make } from "../dom.js";
 /** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Mounted} Create */
 
 const MEGABYTE = 1e6;
+const READING = "Reading …";
 const FAILED = "The model could not be fetched or run. Check the connection, then try again.";
 
 /** @type {(bytes: number) => string} */
@@ -64,8 +65,8 @@ function listen(part, show) {
     bar.hidden = loaded === undefined || total === undefined;
     if (loaded !== undefined && total !== undefined) {
       [bar.value, bar.max] = [loaded, total];
-      const isWhole = loaded === total;
-      status.textContent = isWhole ? "Reading …" : `Fetching the model: ${megabytes(loaded)} of ${megabytes(total)} MB`;
+      const progress = `Fetching the model: ${megabytes(loaded)} of ${megabytes(total)} MB`;
+      status.textContent = loaded === total ? READING : progress;
       return;
     }
     if (--waiting) return;
@@ -80,7 +81,7 @@ function listen(part, show) {
       worker.addEventListener("error", fail);
     }
     waiting++;
-    status.textContent = "Reading …";
+    status.textContent = READING;
     worker.postMessage(field.value);
   });
 }

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from mha_viz.browser.bundle import FOLDER, constant, joined, style
 from mha_viz.exports.page import MADE, PUBLISHED, Look, PagePart, content, html, main, style_sheet
+from mha_viz.numerals import three_digits
 
 MOST_TYPED = 4_000  # characters of a sentence
 _POLICY = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'"
@@ -77,7 +78,8 @@ def _section(live: Live) -> str:
     words = f"{live.model} reads what you type in this browser: no word of it leaves this device. "
     words += f"The first sentence fetches the model, {live.megabytes:,.0f} MB, which then works offline as well."
     if live.deviation:
-        words += f" It is stored in half precision: weights differ by up to {live.deviation:.1g} from full precision."
+        differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"
+        words += f" It is stored in half precision: on the sentence below, {differ}."
     field = f'<input name="sentence" value="{escape(live.text)}" maxlength="{MOST_TYPED}" autocomplete="off">'
     return (
         '<section id="live">\n<h2>Your own sentence</h2>\n'

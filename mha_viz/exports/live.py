@@ -76,7 +76,7 @@ def _page_script() -> str:
 def _section(live: Live) -> str:
     """The sentence field, and the example below it."""
     words = f"{live.model} reads what you type in this browser: no word of it leaves this device. "
-    words += f"The first sentence fetches the model, {live.megabytes:,.0f} MB, which then works offline as well."
+    words += f"The first sentence fetches the model, {live.megabytes:,.0f}\u00a0MB, which then works offline as well."
     if live.deviation:
         differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"
         words += f" It is stored in half precision: on the sentence below, {differ}."

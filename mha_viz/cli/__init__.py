@@ -57,6 +57,7 @@ EXAMPLES = """examples:
   mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
   mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
   mha-viz publish "The cat sat because it was tired." --head L3H1 --remark "Look at it." --out page.html
+  mha-viz publish "The cat sat because it was tired." --head L3H1 --live site
   mha-viz profile treebank.conllu --out profile/
   mha-viz profile other.conllu --and profile/ --out second/
   mha-viz replicate minilm treebank.conllu

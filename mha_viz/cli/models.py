@@ -50,8 +50,12 @@ def check_heads(model: Model, heads: Sequence[Head]) -> None:
 
 def read_all(model: Model, requests: Sequence[Request]) -> list[Attention]:
     """What a model answers to each of several requests; a cut text is reported on stderr."""
-    encoder = load_model(model)
+    return answers(load_model(model), requests)
+
+
+def answers(model: Any, requests: Sequence[Request]) -> list[Attention]:
+    """The same of a loaded model."""
     from mha_viz.models.reading import read
 
     with warnings_as_lines():
-        return [read(encoder, request) for request in requests]
+        return [read(model, request) for request in requests]

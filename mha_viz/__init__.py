@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from mha_viz.models.gradients import gradient_weighted
     from mha_viz.models.loading import load
     from mha_viz.models.norms import norm_weighted
+    from mha_viz.models.why import why
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.profiling import Profile, open_profile, profile
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from mha_viz.study.search import search
     from mha_viz.study.several import profiles, side_by_side
     from mha_viz.study.used_roles import used_roles
+    from mha_viz.study.why import why_over
 
 __all__ = [
     "Attention",
@@ -93,6 +95,8 @@ __all__ = [
     "side_by_side",
     "unexplained",
     "used_roles",
+    "why",
+    "why_over",
     "without",
 ]
 
@@ -132,6 +136,8 @@ _HOMES = MappingProxyType(
         "side_by_side": "mha_viz.study.several",
         "unexplained": "mha_viz.analysis.described",
         "used_roles": "mha_viz.study.used_roles",
+        "why": "mha_viz.models.why",
+        "why_over": "mha_viz.study.why",
         "without": "mha_viz.models.ablation",
     }
 )

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from playwright.sync_api import (
+    Browser,
     BrowserContext,
     ConsoleMessage,
     Dialog,
@@ -65,7 +66,20 @@ HAS_COLOUR = """(canvas, [r, g, b]) => {
     }
     return false;
 }"""
+# What turns while a visitor waits is painted again in each frame, which costs a fifth of a core without a GPU.
+STILL = """{
+    const still = new CSSStyleSheet();
+    still.replaceSync("[data-testid=stSpinnerIcon], [data-testid=stSpinnerIcon] * { animation: none !important }");
+    document.adoptedStyleSheets.push(still);
+}"""
 FRAMES = "new Promise((frame) => requestAnimationFrame(() => requestAnimationFrame(frame)))"
+
+
+def new_profile(browser: Browser, **options: Any) -> BrowserContext:
+    """A profile without cookies, storage and cache."""
+    context = browser.new_context(viewport=DESKTOP, **options)
+    context.add_init_script(STILL)
+    return context
 
 
 class BrowserTab:

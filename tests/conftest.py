@@ -214,14 +214,14 @@ def profile(server: AppServer, browser: Browser) -> Iterator[Callable[..., Brows
 
     One tab stays open, because otherwise each test would begin with a new window and a new process.
     """
-    from tests.browser_tab import DESKTOP, IDLE
+    from tests.browser_tab import IDLE, new_profile
 
     profiles: dict[str, BrowserContext] = {}
 
     def of(**options: Any) -> BrowserContext:
         name = repr(sorted(options.items()))
         if name not in profiles:
-            profiles[name] = browser.new_context(viewport=DESKTOP, **options)
+            profiles[name] = new_profile(browser, **options)
             profiles[name].new_page().goto(f"{server.url}{IDLE}")
         return profiles[name]
 
@@ -242,7 +242,7 @@ def newcomer(
 ) -> Iterator[Callable[..., BrowserTab]]:
     """Makes visitors, and checks afterwards that none of them met an error or called another host. A visitor who comes
     ``alone`` has a separate profile without cookies, storage and cache."""
-    from tests.browser_tab import DESKTOP, OF_A_TAB, BrowserTab
+    from tests.browser_tab import OF_A_TAB, BrowserTab, new_profile
 
     visitors: list[BrowserTab] = []
     single: list[BrowserContext] = []
@@ -250,7 +250,7 @@ def newcomer(
     def come(url: str = server.url, *, alone: bool = False, **options: Any) -> BrowserTab:
         of_tab = {name: options.pop(name) for name in OF_A_TAB if name in options}
         if alone:
-            single.append(browser.new_context(viewport=DESKTOP, **options))
+            single.append(new_profile(browser, **options))
         visitors.append(BrowserTab(single[-1] if alone else profile(**options), url, **of_tab))
         return visitors[-1]
 

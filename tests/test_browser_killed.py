@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.app_server import AppServer
-from tests.browser_tab import DESKTOP, BrowserTab
+from tests.browser_tab import BrowserTab, new_profile
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 
 LONG = 120_000  # milliseconds, on a busy machine
@@ -35,7 +35,7 @@ def server(tmp_path: Path, hub: FakeHub) -> Iterator[AppServer]:
 
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    with browser.new_context(viewport=DESKTOP) as profile:
+    with new_profile(browser) as profile:
         yield profile
 
 

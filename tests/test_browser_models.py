@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, expect
 from mha_viz.models.encoder import Encoder
 from tests import lanes
 from tests.app_server import AppServer, PatientServer
-from tests.browser_tab import DESKTOP, IDLE, PHONE, BrowserTab
+from tests.browser_tab import DESKTOP, IDLE, PHONE, BrowserTab, new_profile
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.first_pages import a_link_restores_everything, about_leads_to_explore_and_back
 from tests.waiting import until
@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, hub: FakeHub) -> Iterator[A
 @pytest.fixture(scope="module")
 def desktop(browser: Browser, server: AppServer) -> Iterator[BrowserContext]:
     """The visitor's profile on this server; one tab stays open, so that no test has to start a new process."""
-    with browser.new_context(viewport=DESKTOP) as context:
+    with new_profile(browser) as context:
         context.new_page().goto(f"{server.url}{IDLE}")
         yield context
 
@@ -148,7 +148,7 @@ def test_one_visitor_cancels_and_the_other_gets_the_model(
     name = offered(hub, "someone/shared", held=True)
     visitor.visit("/", text="the cat", model=name)
     expect(visitor.page.get_by_text(f"Downloading {name}")).to_be_visible()
-    with browser.new_context(viewport=DESKTOP) as context:
+    with new_profile(browser) as context:
         other = BrowserTab(context, server.url)
         other.visit("/", text="the cat", model=name)
         expect(other.page.get_by_text(f"Downloading {name}")).to_be_visible()

@@ -67,6 +67,9 @@ COUNT = r"""() => {
     }
     return count;
 }"""
+# Of all text, in characters.
+LENGTH = """() => [...document.querySelectorAll("*")].reduce(
+    (length, part) => length + (part.shadowRoot?.textContent.length ?? 0), document.body.innerText.length)"""
 UNFOLD = """() => {
     const folded = (root) => [...root.querySelectorAll("*")].flatMap((part) => [
         ...(part.matches("details:not([open]) > summary") ? [part] : []),
@@ -126,6 +129,6 @@ def _rests(page: Page) -> None:
     expect(page.locator("[class*=st-key-] > * [aria-current=page]").first).to_be_attached()
     page.wait_for_function("() => document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'")
     before = None
-    while (now := page.evaluate(COUNT)) != before:
+    while (now := page.evaluate(LENGTH)) != before:
         before = now
         page.wait_for_timeout(700)

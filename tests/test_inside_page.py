@@ -10,8 +10,10 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import plotly.graph_objects as go
@@ -21,9 +23,12 @@ from transformers import AutoModel, GPT2Config, GPT2Model
 
 from mha_viz.analysis.distance import entropy
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Array, Parameters, Trace, traced
 from mha_viz.figures import inside as draw
+from mha_viz.figures import score_parts
+from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Chart
 from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.inside import DRAWN, from_the_start, in_view
@@ -48,7 +53,7 @@ pytestmark = pytest.mark.usefixtures("no_hub")
 
 DRAWN_FAMILIES = [name for name in tiny_models.TRACED if not FAMILIES[name].rotary or name in ("llama", "modernbert")]
 PAGE = "pages/40_inside_a_head.py"
-CHARTS = {"linear": 2, "turn": 2, "output": 3}  # one chart in every other step
+CHARTS = {"linear": 2, "turn": 2, "scale": 3, "output": 3}  # one chart in every other step
 STEPS = [step for step in EVERY_STEP if step != "turn"]  # of the default model
 
 
@@ -124,13 +129,19 @@ def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
         text = "\n".join(m.value for m in page.at.markdown if r"With $d_k = d_{\text{model}} / h$" not in m.value)
         assert set(re.findall(r"Vaswani et al. 2017, section (\d\.\d\.\d)", text)) == {SECTIONS[step]}
     assert len(charts(page)) == CHARTS.get(step, 1)
-    for chart, figure in zip(charts(page), expected(minilm.trace(SENTENCE, layer=2), step, divided), strict=True):
+    of_step = expected(minilm.trace(SENTENCE, layer=2), step, divided, minilm.score_parts(SENTENCE, "L2H5", 7, 3))
+    for chart, figure in zip(charts(page), of_step, strict=True):
         assert chart["layout"].get("shapes", []) == [shape.to_plotly_json() for shape in figure.layout.shapes]
         assert [note["text"] for note in chart["layout"].get("annotations", [])] == titles(figure)
         for drawn, one in zip(chart["data"], figure.data, strict=True):
             assert drawn["type"] == one.type
             for name in {"x", "y", "z"} & set(one.to_plotly_json()):
                 same(numbers_of(drawn[name]), one[name])
+
+
+def named(parts: ScoreParts) -> list[str]:
+    """The names of the parts on the page."""
+    return [both(Head.parse(name)) if name[0] == "L" else name for name in parts.names]
 
 
 def on_page(make: Callable[..., Chart], *arguments: Any) -> go.Figure:
@@ -142,7 +153,7 @@ def html(page: PageSession) -> str:
     return "".join(element.proto.body for element in page.at.get("html"))
 
 
-def expected(t: Trace, step: str, divided: bool) -> list[go.Figure]:
+def expected(t: Trace, step: str, divided: bool, parts: ScoreParts) -> list[go.Figure]:
     """The charts of a step with head 5, query 7 and key 3."""
     head, query, key, every = 5, 7, 3, list(range(t.n))
     pair = (every, query, key, LIGHT)
@@ -150,7 +161,10 @@ def expected(t: Trace, step: str, divided: bool) -> list[go.Figure]:
         "x": lambda: [on_page(draw.vectors, t, *pair)],
         "linear": lambda: [on_page(draw.stacked, t, head, LIGHT), on_page(draw.slices, t, head, LIGHT)],
         "products": lambda: [on_page(draw.products, t, head, query, key, LIGHT)],
-        "scale": lambda: [on_page(draw.both_softmaxes, t, head, query, every, key, LIGHT, divided)],
+        "scale": lambda: [
+            on_page(draw.both_softmaxes, t, head, query, every, key, LIGHT, divided),
+            *(on_page(one, parts, named(parts), LIGHT) for one in (score_parts.sides, score_parts.pairs)),
+        ],
         "mask": lambda: [on_page(draw.mask, t, *pair)],
         "softmax": lambda: [on_page(draw.square, t, t.weights[head] if divided else t.undivided(head), *pair)],
         "values": lambda: [on_page(draw.values, t, head, query, every, LIGHT)],
@@ -162,6 +176,36 @@ def expected(t: Trace, step: str, divided: bool) -> list[go.Figure]:
         ],
     }
     return drawn[step]()
+
+
+def test_the_scores_say_why_the_query_looks_at_the_key(minilm: Encoder) -> None:
+    page = visit(text=SENTENCE, head="L1H8", q="12", k="13", step="scale")
+    parts = minilm.score_parts(SENTENCE, "L1H8", 12, 13)
+    (why,) = [e.proto.body for e in page.at.get("html") if 'class="inside-why"' in e.proto.body]
+    assert "“<bdi>too</bdi>” → “<bdi>tired</bdi>”" in why
+    assert "because position of “<bdi>too</bdi>” meets position of “<bdi>tired</bdi>” (<b>+" in why
+    assert f"The score is {decimal(parts.score)}, +{decimal(float(parts.above_mean.sum()))} from its mean" in why
+    link = dict(parse_qsl(unescape(re.search(r'href="\?([^"]*)"[^>]*>L0H2 \(1-3\)', why)[1])))  # type: ignore[index]
+    assert link == {"text": SENTENCE, "head": "L0H2", "q": "12", "k": "13", "step": "scale"}
+    assert [one.label for one in page.at.expander].count("Part by part") == 1
+
+
+def test_a_key_out_of_sight_has_no_parts(tiny_folder: Callable[[str], Path]) -> None:
+    page = visit(model=str(tiny_folder("gpt2")), step="scale", text="One dog barks.", q="1", k="3")
+    assert 'class="inside-why"' not in html(page)
+    assert len(charts(page)) == 1
+
+
+def test_scores_that_cannot_be_taken_apart_say_so(tiny_folder: Callable[[str], Path]) -> None:
+    page = visit(model=str(tiny_folder("gemma3_text")), step="scale", text="One dog barks.", q="3", k="1")
+    assert "cannot be taken apart: a norm stands between" in html(page)
+    assert len(charts(page)) == 1
+
+
+@pytest.mark.parametrize("token", ["<b>x</b>", "$x$"])
+def test_words_of_a_person_are_never_markup_in_the_reason(token: str) -> None:
+    page = visit(text=f"dog {token} cat", head="L1H8", step="scale")
+    assert "<b>x" not in html(page)
 
 
 # Of every family one step, and for each step a family.

@@ -285,7 +285,10 @@ def test_what_cannot_be_read_is_named_after_all_before_it(tiny: Tiny) -> None:
 # ---- Taps, docstrings, types ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("subject", [Tap, Encoder.encode_many, profiling.profile, mv], ids=lambda one: one.__name__)
+DOCUMENTED = (Tap, Encoder.encode_many, Encoder.score_parts, profiling.profile, mv.why, mv.why_over, mv)
+
+
+@pytest.mark.parametrize("subject", DOCUMENTED, ids=lambda one: one.__name__)
 def test_the_examples_of_docstrings_run(
     subject: Any, minilm: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

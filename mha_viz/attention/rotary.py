@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float32]
+F = TypeVar("F", np.float32, np.float64)
 
 
 class Rotation(NamedTuple):
@@ -38,19 +39,27 @@ class Rotation(NamedTuple):
         Sennrich 2019, equation 4)."""
         if not self.has_norms:
             return vectors
-        size = np.sqrt((vectors * vectors).mean(axis=-1, keepdims=True) + np.float32(self.eps))
-        scaled: Array = vectors / size * self.norms[which]
+        scaled: Array = vectors * self.factors(vectors, which)
         return scaled
+
+    def factors(self, vectors: Array, which: int) -> Array:
+        """What the RMSNorm of queries (``which`` 0) or keys (1), […, d_k], multiplies each of their numbers by: ones
+        where the model has none."""
+        if not self.has_norms:
+            return np.ones_like(vectors)
+        size = np.sqrt((vectors * vectors).mean(axis=-1, keepdims=True) + np.float32(self.eps))
+        factors: Array = self.norms[which] / size
+        return factors
 
     def rotate(self, vectors: Array) -> Array:
         """Queries or keys of all tokens, [..., n, d_k], rotated by their positions."""
         return rotate(vectors, self.cos, self.sin)
 
 
-def rotate(vectors: Array, cos: Array, sin: Array) -> Array:
+def rotate(vectors: npt.NDArray[F], cos: Array, sin: Array) -> npt.NDArray[F]:
     """Vectors [..., d_k] rotated by angles with the given cosines and sines, [..., r] each."""
     r = cos.shape[-1]
     first, second = vectors[..., : r // 2], vectors[..., r // 2 : r]
     across = np.concatenate([-second, first], axis=-1)
-    moved: Array = np.concatenate([vectors[..., :r] * cos + across * sin, vectors[..., r:]], axis=-1)
+    moved: npt.NDArray[F] = np.concatenate([vectors[..., :r] * cos + across * sin, vectors[..., r:]], axis=-1)
     return moved

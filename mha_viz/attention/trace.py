@@ -42,6 +42,42 @@ class Parameters(NamedTuple):
     b_o: Array  # [d_model]
 
 
+class Relative(NamedTuple):
+    """What a layer adds to its scaled scores for the distance between two tokens: a number (Raffel et al. 2020; Press
+    et al. 2022, "ALiBi"), and products of the query, and of the key, with vectors of distances (He et al. 2021,
+    "DeBERTa", equation 4).
+    """
+
+    alone: Array  # [h or 1, query, key]
+    keys: Array  # [h, distance, d_k]: what queries are compared with; no rows without such products
+    queries: Array  # [h, distance, d_k]: what keys are compared with
+    of: npt.NDArray[np.intp]  # [2, query, key]: the rows of ``keys`` and ``queries`` for two tokens
+
+    def vectors(self, which: int, head: int) -> Array:
+        """[query, key, d_k]: what the keys (``which`` 0) or the queries (1) of a head are joined by; no numbers where
+        there are none."""
+        rows = (self.keys, self.queries)[which]
+        return rows[head][self.of[which]] if rows.shape[1] else np.zeros((*self.of.shape[1:], 0), np.float32)
+
+    def added(self, q: Array, k: Array, scaling: float) -> Array:
+        """[h, query, key]: all that is added to the scaled scores of q and k, [h, n, d_k] each."""
+        sides = enumerate((q, k))
+        products = [
+            self.products(which, head, of_head) for which, vectors in sides for head, of_head in enumerate(vectors)
+        ]
+        by_side = np.stack(products).reshape(2, len(q), *self.of.shape[1:]).sum(axis=0)
+        added: Array = by_side * np.float32(scaling) + self.alone
+        return added
+
+    def products(self, which: int, head: int, vectors: Array) -> Array:
+        """[query, key]: queries of a head, [n, d_k], with its vectors of distances (``which`` 0), or keys (1)."""
+        joined = self.vectors(which, head)
+        if not joined.shape[-1]:
+            return np.zeros(joined.shape[:2], np.float32)
+        product: Array = np.einsum("ijd,id->ij" if which == 0 else "ijd,jd->ij", joined, vectors)
+        return product
+
+
 class Agreement(NamedTuple):
     """The largest differences between the numbers computed here and those of the model."""
 
@@ -56,7 +92,7 @@ class Trace:
     ``scaling`` is the factor of the products: 1 / √d_k in the paper and in almost every model. ``entered``: the input
     of a layer that normalises it and passes the result, x, to its attention. ``rotation``: the rotation of queries and
     keys by their positions, in models that have it: ``q`` and ``k`` are then rotated, and ``before_turn`` are the
-    unrotated ones.
+    unrotated ones. ``relative``: what the distance between two tokens adds to the scaled scores.
     """
 
     model: str
@@ -76,6 +112,7 @@ class Trace:
     agreement: Agreement
     entered: Array | None = None  # [n, d_model]
     rotation: Rotation | None = None
+    relative: Relative | None = None
 
     @property
     def heads(self) -> int:
@@ -139,7 +176,7 @@ class Trace:
     @property
     def scaled(self) -> Array:
         """The input of softmax, before the mask: [h, query, key]."""
-        return _read_only(self.scores * np.float32(self.scaling))
+        return _read_only(_scaled(self.q, self.k, self.scores, self.scaling, self.relative))
 
     @property
     def concatenation(self) -> Array:
@@ -213,10 +250,11 @@ def traced(
     scaling: float,
     entered: Array | None = None,
     rotation: Rotation | None = None,
+    relative: Relative | None = None,
     of_model: tuple[Array, Array] | None = None,
 ) -> Trace:
     """All steps from ``x`` [n, d_model] on. ``of_model``: weights [h, query, key] and output [n, d_model] of the model;
-    ``entered`` and ``rotation`` as for :class:`Trace`.
+    ``entered``, ``rotation`` and ``relative`` as for :class:`Trace`.
 
     Raises ShapeError if the heads do not divide the columns of W_Q.
     """
@@ -227,7 +265,7 @@ def traced(
     if rotation is not None:
         q, k = (rotation.rotate(rotation.normalised(vectors, which)) for which, vectors in enumerate((q, k)))
     scores = q @ k.transpose(0, 2, 1)  # [h, query, key]: one matrix product for all heads
-    weights = softmax(scores * np.float32(scaling), mask)
+    weights = softmax(_scaled(q, k, scores, scaling, relative), mask)
     context = weights @ v  # [h, n, d_k]
     output = concatenated(context) @ p.w_o + p.b_o  # [n, d_model]
     theirs = of_model or (weights, output)
@@ -239,7 +277,14 @@ def traced(
         *(q, k, v, scores, weights, context, agreement),
         entered,
         rotation,
+        relative,
     )
+
+
+def _scaled(q: Array, k: Array, scores: Array, scaling: float, relative: Relative | None) -> Array:
+    """[h, query, key]: the scores times their factor, and what distances add."""
+    scaled: Array = scores * np.float32(scaling)
+    return scaled if relative is None else scaled + relative.added(q, k, scaling)
 
 
 def projected(x: Array, p: Parameters, heads: int) -> tuple[Array, Array, Array]:

@@ -4,12 +4,12 @@
 /**
  * A component in a file that stands alone.
  *
- * @typedef {{ show: (bytes: Uint8Array) => void }} Mounted
+ * @typedef {{ show: (data: any) => void }} Mounted
  */
 
 // The even bytes, then the odd ones, deflated, in base64: see `packed` in exports/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */
-async function inflated(text) {
+export async function inflated(text) {
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const planes = new Uint8Array(await new Response(stream).arrayBuffer());
@@ -77,7 +77,7 @@ async function drawAlone(create, root, packet, send, locate) {
 }
 
 /** @type {(view: Record<string, any>) => string} */
-function addressOf(view) {
+export function addressOf(view) {
   const fields = Object.entries(view).filter(([name, value]) => name !== "of" && value !== null);
   return new URLSearchParams([["v", "1"], ...fields]).toString();
 }

@@ -30,6 +30,7 @@ from mha_viz.cli import (
     serve,
     toy,
     used,
+    why,
 )
 from mha_viz.cli.options import Command, Parser
 from mha_viz.cli.terminal import never_fail_on, one_line
@@ -56,6 +57,7 @@ EXAMPLES = """examples:
   mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
   mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
   mha-viz publish "The cat sat because it was tired." --head L3H1 --remark "Look at it." --out page.html
+  mha-viz publish "The cat sat because it was tired." --head L3H1 --live site
   mha-viz profile treebank.conllu --out profile/
   mha-viz profile other.conllu --and profile/ --out second/
   mha-viz replicate minilm treebank.conllu
@@ -69,6 +71,8 @@ EXAMPLES = """examples:
   mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
   mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
   mha-viz used profile/ treebank.conllu --most 200
+  mha-viz why treebank.conllu --model bert-base-uncased --out why.csv
+  mha-viz why repeats --model repeater --most 20 --arrows --out arrows.csv
   mha-viz decoder-heads gpt2
   mha-viz decoder-heads repeater --draws 20 --out heads.csv
   mha-viz profile grammar --model distilbert-base-uncased --out profile/
@@ -157,15 +161,20 @@ def _parser() -> Parser:
     effect.options(command("effect", effect.run, summary))
     summary = "Measure which roles of a profile are used: what goes wrong without their heads."
     used.options(command("used", used.run, summary))
+    summary = "Measure by what each head finds its keys: words, positions, earlier heads, or feed-forward parts."
+    why.options(command("why", why.run, summary))
     summary = "Measure the heads of a causal model on repeated random tokens: induction and similar patterns."
     decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     jobs = ("train", "evaluate", "history", "effects")
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})
     summary = "Print a script that makes the shell complete commands, options and models."
-    completion = command("completion", _print_completion, summary)
-    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
+    _add_shell(command("completion", _print_completion, summary))
     return parser
+
+
+def _add_shell(completion: Parser) -> None:
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
 
 
 def _print_completion(args: argparse.Namespace) -> None:

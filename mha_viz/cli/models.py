@@ -50,10 +50,14 @@ def check_heads(model: Model, heads: Sequence[Head]) -> None:
 
 def read_all(model: Model, requests: Sequence[Request]) -> list[Attention]:
     """What a model answers to each of several requests; a cut text is reported on stderr."""
-    encoder = load_model(model)
+    return answers(load_model(model), requests)
+
+
+def answers(model: Any, requests: Sequence[Request]) -> list[Attention]:
+    """The same of a loaded model."""
     from mha_viz.analysis.described import AFTER
     from mha_viz.models.reading import read
     from mha_viz.study.effects import predicted_for
 
     with warnings_as_lines():
-        return [read(encoder, request, predicted_for(encoder, request), AFTER) for request in requests]
+        return [read(model, request, predicted_for(model, request), AFTER) for request in requests]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from mha_viz.cli import quantities
-from mha_viz.cli.models import check_heads, choose_model, read_all
-from mha_viz.cli.options import Parser, head_name, output_options, text_options
-from mha_viz.cli.output import destination
+from mha_viz.cli.models import answers, check_heads, choose_model, load_model
+from mha_viz.cli.options import Parser, folder_name, head_name, output_options, text_options
+from mha_viz.cli.output import Destination, destination
 from mha_viz.cli.terminal import text_of
 from mha_viz.errors import SettingError
+from mha_viz.numerals import counted
 
 FORMATS = (".html",)
 
@@ -28,23 +29,46 @@ def options(publish: Parser) -> None:
     words = "a remark on a head, in the order of the heads; may be repeated"
     publish.add_argument("--remark", action="append", default=[], metavar="TEXT", help=words)
     quantities.options(publish)
-    output_options(publish, FORMATS)
+    output_options(publish, FORMATS, required=False)
+    words = "in place of --out: a folder for a page on which readers type sentences of their own, read in their browser"
+    publish.add_argument("--live", type=folder_name, metavar="FOLDER", help=words)
+    words = "with --live: store the model in half precision; the page says by how much its numbers differ"
+    publish.add_argument("--half", action="store_true", help=words)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write one interactive web page with heads and remarks on them to a file or to stdout."""
-    from mha_viz.figure.publication import check_texts, publication
+    """Write one interactive web page with heads and remarks on them to a file, to stdout, or with a model to a
+    folder."""
+    from mha_viz.figure.publication import check_texts, publication, publish
 
     requests = [quantities.request_of(args, args.model, text) for text in (text_of(args.text), *args.others)]
-    to = destination(args.out, args.format, FORMATS, "a web page format")
+    to = _destination(args)
     panels = len(args.head) * (1 + len(args.others))
     if len(args.remark) > panels:
         raise SettingError(f"There are {len(args.remark)} remarks for {panels} heads.", "Give one for each head.")
     check_texts(args.title, args.introduction, args.remark)
     model = choose_model(args.model)
     check_heads(model, args.head)
-    readings = read_all(model, requests)
+    loaded = load_model(model)
+    readings = answers(loaded, requests)
     given = [(reading, head) for reading in readings for head in args.head]
     texts = {"title": args.title, "introduction": args.introduction, "remarks": args.remark}
+    if to is None:
+        publish(given, args.live, live=loaded, half=args.half, **texts)
+        print(f"{args.live}: a page with {counted(panels, 'head')}, on which {model.name} reads in the browser")
+        return
     to.write(lambda: publication(given, **texts))
     to.report(f"{to.path}: {panels} {'head' if panels == 1 else 'heads'} on one page")
+
+
+def _destination(args: argparse.Namespace) -> Destination | None:
+    """The file to write; None for a folder. Raises SettingError."""
+    if args.live and (args.out or args.format):
+        raise SettingError("--live and --out were both given.", "Give a folder with --live, or a file with --out.")
+    if args.live:
+        return None
+    if args.half:
+        raise SettingError("--half is for a page with a model.", "Give --live FOLDER, or leave --half out.")
+    if not args.out:
+        raise SettingError("Neither a file nor a folder was named.", "Give --out FILE, or --live FOLDER.")
+    return destination(args.out, args.format, FORMATS, "a web page format")

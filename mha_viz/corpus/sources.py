@@ -13,7 +13,7 @@ from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS, grammar, limits, reading,
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError
 
-__all__ = ["Source", "iterate", "open_corpus"]
+__all__ = ["Source", "iterate", "open_corpus", "open_sentences"]
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = AnyPath | Sequence[AnyPath] | Corpus | Gap
@@ -32,6 +32,14 @@ def open_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
         parts = [part for path in _paths(source) for part in _parts(path)]
         corpus = dataclasses.replace(parts[0] if len(parts) == 1 else _joined(parts), name=name_of(source))
     return corpus if name is None else dataclasses.replace(corpus, name=name)
+
+
+def open_sentences(source: Source) -> Corpus:
+    """As :func:`open_corpus`, for a corpus that has sentences. Raises CorpusError."""
+    corpus = open_corpus(source)
+    if isinstance(corpus, Gap):
+        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
+    return corpus
 
 
 def iterate(source: Source) -> Iterator[Sentence]:

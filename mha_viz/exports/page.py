@@ -21,6 +21,7 @@ from mha_viz.browser.bundle import script_alone, style
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
 
+MADE = f"Made with mha_viz {__version__}."
 Look = Literal["auto", "light", "dark"]
 
 # The page's colours by the names of their CSS variables, as in Streamlit's configuration.
@@ -41,7 +42,7 @@ body { margin: 0 auto; max-width: 1480px; padding: 18px 26px; font: 400 15px/1.5
 @media (max-width: 640px) { body { padding: 12px 14px; } }
 """
 
-_PUBLISHED = """
+PUBLISHED = """
 #published h1 { font: 600 1.9rem/1.25 "Source Serif 4", "Source Serif", Georgia, serif; margin: 12px 0; }
 #published h2 { font: 600 1.25rem/1.3 "Source Serif 4", "Source Serif", Georgia, serif; margin: 0 0 8px; }
 #published :is(h1, h2) { overflow-wrap: anywhere; }
@@ -70,7 +71,7 @@ def page(
     body = [
         f'<div id="root" class="mha-{component}" data-alone="yes" data-show="{escape(show)}"></div>\n',
         f'<p id="caption">{escape(caption)}</p>\n',
-        f'<script id="said" type="application/json">{_content(packet, start or {})}</script>\n',
+        f'<script id="said" type="application/json">{content(packet, start or {})}</script>\n',
     ]
     return _document(component, "openAlone", title, body, look, "")
 
@@ -87,22 +88,28 @@ class PagePart(NamedTuple):
 
 def published(parts: Sequence[PagePart], *, title: str, introduction: str = "", look: Look = "auto") -> bytes:
     """One HTML file with several drawings of the component "compare", each below its remark."""
+    made = f'<p class="caption">{MADE} This page needs no network and sends nothing.</p>\n'
+    body = main(parts, title, introduction, made)
+    return _document("compare", "openParts", title, body, look, PUBLISHED)
+
+
+def main(parts: Sequence[PagePart], title: str, introduction: str, end: str) -> list[str]:
+    """The elements of a published page: each part below its remark, and what stands at the ``end``."""
     body = ['<main id="published">\n', f"<h1>{escape(title)}</h1>\n", _remark(introduction)]
     for part in parts:
         body += [f"<section>\n<h2>{escape(part.heading)}</h2>\n", _remark(part.remark)]
         # A separate form for each drawing, so that their radio buttons are independent.
         body += ['<form autocomplete="off">\n<div class="mha-compare" data-alone="yes" data-show="compare"></div>\n']
-        body += [f'<script type="application/json">{_content(part.packet, part.start)}</script>\n</form>\n']
+        body += [f'<script type="application/json">{content(part.packet, part.start)}</script>\n</form>\n']
         body += [f'<p class="caption">{escape(part.caption)}</p>\n</section>\n']
-    made = f'<p class="caption">Made with mha_viz {__version__}. This page needs no network and sends nothing.</p>\n'
-    return _document("compare", "openParts", title, [*body, made, "</main>\n"], look, _PUBLISHED)
+    return [*body, end, "</main>\n"]
 
 
 def _remark(text: str) -> str:
     return f'<p class="remark">{escape(text)}</p>\n' if text.strip() else ""
 
 
-def _content(packet: bytes, start: Mapping[str, str]) -> str:
+def content(packet: bytes, start: Mapping[str, str]) -> str:
     """The data of one drawing, and the view that it opens with."""
     query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in start.items() if value)
     return _inert({"start": query, "packet": packed(packet)})
@@ -111,18 +118,29 @@ def _content(packet: bytes, start: Mapping[str, str]) -> str:
 def _document(component: str, opener: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:
     """The complete file: security policy, styles, the ``body``, and the script that draws."""
     code = script_alone(component, opener)
-    styles = f"{_variables(look)}{_STYLE}{more_style}{style(component)}"
-    policy = f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(styles)}; img-src data:; base-uri 'none'"
+    styles = style_sheet(component, look, more_style)
+    policy = f"script-src {_hash(code)}; style-src {_hash(styles)}"
+    return html(policy, title, f"<style>{styles}</style>", body, f'<script type="module">{code}</script>')
+
+
+def style_sheet(component: str, look: Look, more: str) -> str:
+    """The style of a page with a component, and ``more``."""
+    return f"{_variables(look)}{_STYLE}{more}{style(component)}"
+
+
+def html(policy: str, title: str, styles: str, body: Sequence[str], script: str) -> bytes:
+    """A page that may do what its security ``policy`` lists, and nothing else."""
+    policy = f"default-src 'none'; {policy}; img-src data:; base-uri 'none'; form-action 'none'"
     return "".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}; form-action \'none\'">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
-            f"<title>{escape(title)}</title>\n<style>{styles}</style>\n</head>\n<body>\n",
+            f"<title>{escape(title)}</title>\n{styles}\n</head>\n<body>\n",
             *body,
             "<noscript>This drawing is made by a script, which this browser does not run.</noscript>\n",
-            f'<script type="module">{code}</script>\n</body>\n</html>\n',
+            f"{script}\n</body>\n</html>\n",
         ]
     ).encode("utf-8", "replace")
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from mha_viz import exports
 from mha_viz.errors import ExportError, SettingError
-from mha_viz.exports.page import PagePart, published
-from mha_viz.figure.kinds import compare, panel_from, settings
+from mha_viz.exports.page import Look, PagePart, published
+from mha_viz.figure.kinds import compare, grid, panel_from, settings
 from mha_viz.figures.caption import named
 from mha_viz.figures.correspondence import Panel, pin_in
 from mha_viz.options import Options
+
+if TYPE_CHECKING:
+    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.loaded import LoadedModel
 
 TITLE = "What these attention heads look at"
 MOST_TITLE, MOST_REMARK = 120, 2_000  # characters
@@ -27,6 +31,8 @@ def publish(
     introduction: str = "",
     remarks: Sequence[str] = (),
     pin_of: int = 0,
+    live: LoadedModel | None = None,
+    half: bool = False,
     **options: Unpack[Options],
 ) -> Path:
     """Write one web page with these heads, ``[(a, "L3H1"), (a, "L5H11", "a name")]``, and your remarks on them.
@@ -36,9 +42,25 @@ def publish(
     introduction and remarks are text, never HTML. ``pin`` counts tokens of head number ``pin_of``. Options: those of
     View.
 
+    ``live``: a model, such as ``mv.load("minilm")``. ``path`` is then a folder for static files, whose page has a
+    sentence field as well: the reader's own browser runs the model, and what is typed stays on that device. ``half``
+    stores the model in half precision, half as large; the page says by how much its weights differ then.
+
     Raises SettingError for more remarks than heads, or texts that are too long; ExportError for a file that cannot be
-    written.
+    written, and where the extra ``mha-viz[live]`` is not installed; ModelUnsupported for a ``live`` model that a
+    browser cannot run.
     """
+    if live is not None:
+        from mha_viz.figure.live import write_site  # imports torch
+        from mha_viz.models import onnx
+
+        encoder = onnx.check(live)
+        parts, look = _parts(panels, title, introduction, remarks, pin_of, options)
+        example = _example(panel_from(panels[0]), encoder, options)
+        words = {"title": title.strip() or TITLE, "introduction": introduction}
+        return write_site(path, encoder, parts, example, half=half, look=look, **words)
+    if half:
+        raise SettingError("half is for a page with a live model.", "Give live=mv.load('minilm'), or leave half out.")
     if isinstance(path, str | os.PathLike) and Path(path).suffix.lower() != ".html":
         raise ExportError(f"{Path(path).name[:60]!r} does not end in .html.", "A published page is one HTML file.")
     data = publication(panels, title=title, introduction=introduction, remarks=remarks, pin_of=pin_of, **options)
@@ -55,6 +77,29 @@ def publication(
     **options: Unpack[Options],
 ) -> bytes:
     """The bytes of the page of :func:`publish`."""
+    parts, look = _parts(panels, title, introduction, remarks, pin_of, options)
+    return published(parts, title=title.strip() or TITLE, introduction=introduction, look=look)
+
+
+def _example(panel: Panel, model: Encoder, options: Mapping[str, Any]) -> tuple[str, PagePart]:
+    """The sentence of a panel, with what the model reads in it: all heads, of which the panel's is open."""
+    text = panel.attention.text.text
+    reading = model.encode(text)
+    _ = reading[panel.head]  # raises UnknownHead
+    drawn = grid(reading, **{name: value for name, value in options.items() if name != "pin"}).page
+    assert drawn is not None
+    return text, PagePart("", "", drawn.packet(), {**drawn.start, "head": str(panel.head)}, "")
+
+
+def _parts(
+    panels: Sequence[Any],
+    title: str,
+    introduction: str,
+    remarks: Sequence[str],
+    pin_of: int,
+    options: Options,
+) -> tuple[list[PagePart], Look]:
+    """The parts of the page, and its colour scheme."""
     made = [panel_from(given) for given in panels]
     _check(made, remarks)
     check_texts(title, introduction, remarks)
@@ -64,7 +109,7 @@ def publication(
              for number, (panel, remark) in enumerate(zip(made, texts, strict=True))]  # fmt: skip
     if len(made) > 1:
         parts.insert(0, _part(made, "Side by side", "", "heatmap", options | {"pin_of": pin_of}))
-    return published(parts, title=title.strip() or TITLE, introduction=introduction, look=look)
+    return parts, look
 
 
 def _part(panels: Sequence[Panel], heading: str, remark: str, kind: Any, options: Any) -> PagePart:

@@ -47,6 +47,7 @@ MATRIX_BYTES = 4_000_000  # of heads that are drawn together
 COARSE_BYTES = 1_200_000  # up to this size a matrix has 16-bit levels
 COARSE_BITS = 8
 THUMB_BYTES = 200_000  # of all thumbnails together
+_THEMES = {"light": LIGHT._asdict(), "dark": DARK._asdict()}
 ISOLATED_SPECIALS = 8  # the most special tokens with a thumbnail row each
 
 
@@ -109,17 +110,29 @@ def _measures(attention: Attention) -> list[dict[str, object]]:
     """The numbers of every head. If the reading has no shares, a mean weight is a plain number, and rows have no
     entropy."""
     is_share = QUANTITIES[attention.quantity].is_share
+    values = {name: _five_digits(numbers) for name, numbers in measure_all(attention).items()}
+    return [{**measure, "values": values[str(measure["name"])]} for measure in _of_each_head(is_share)]
+
+
+def _of_each_head(is_share: bool) -> list[dict[str, object]]:
+    """The measures, without their numbers."""
     return [
         {
             "name": metric.name,
             "label": metric.label,
             "unit": metric.unit if is_share else "number",
             "help": metric.help,
-            "values": _five_digits(values),
         }
-        for metric, values in zip(METRICS.values(), measure_all(attention).values(), strict=True)
+        for metric in METRICS.values()
         if is_share or metric.unit == "share"
     ]
+
+
+def common(model: str, layers: int, heads: int) -> dict[str, object]:
+    """The fields of the header that all readings of a model have in common, with all heads in full: the rest is made in
+    a browser that reads by itself (``browser/live/reader.js``)."""
+    named = {"model": model, "layers": layers, "heads": heads, "together": heads}
+    return {**named, "metrics": _of_each_head(True), "themes": _THEMES}
 
 
 def packet(
@@ -306,18 +319,18 @@ def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbna
         "layers": attention.layers,
         "heads": heads,
         "together": together(attention),
-        **_axis_tokens(text),
-        **({"keys": _axis_tokens(attention.keys)} if attention.is_cross else {}),
+        **axis_tokens(text),
+        **({"keys": axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **requested(attention),
         "full": [head.place(heads) for head in full],
         "metrics": thumbnails.metrics,
-        "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
+        "themes": _THEMES,
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
 
 
-def _axis_tokens(text: TokenizedText) -> dict[str, object]:
+def axis_tokens(text: TokenizedText) -> dict[str, object]:
     """The data from which rows or columns are drawn: the tokens, and the words that they form."""
     return {
         "n": len(text),

@@ -24,7 +24,7 @@ from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
 from mha_viz.figures.compare import MOST
 from mha_viz.figures.correspondence import Panel, mismatch
-from mha_viz.figures.packet import OpenHead, Overview, _axis_tokens, _header, _packed, quantised
+from mha_viz.figures.packet import OpenHead, Overview, _header, _packed, axis_tokens, quantised
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.figures.view import View
 from mha_viz.text import Alignment, TokenizedText, align, clean
@@ -123,7 +123,7 @@ def _packet(reading: _Reading) -> bytes:
     header = _header(attention, heads, OpenHead(), Overview([], {}, b""))
     more: dict[str, object] = {"revision": attention.revision, "steps": clean(steps(attention))}
     more |= _typed(attention.queries)
-    more |= {"keys": {**_axis_tokens(attention.keys), **_typed(attention.keys)}} if attention.is_cross else {}
+    more |= {"keys": {**axis_tokens(attention.keys), **_typed(attention.keys)}} if attention.is_cross else {}
     signed = QUANTITIES[attention.quantity].is_signed
     parts = quantised(np.stack([attention[head] for head in heads]), special, signed=signed)
     return _packed({**{name: header[name] for name in FIELDS if name in header}, **more}, parts)

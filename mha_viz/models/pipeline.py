@@ -130,7 +130,7 @@ def _in_words(who: str) -> Iterator[None]:
 
 
 def _steps(sections: Json) -> None:
-    steps = {name: list(_flat(sections.get(name))) for name in SECTIONS}
+    steps = {name: list(flat(sections.get(name))) for name in SECTIONS}
     ends = 0
     for name, listed in steps.items():
         for step in listed:
@@ -147,7 +147,7 @@ def _steps(sections: Json) -> None:
     _grow(steps["normalizer"])
 
 
-def _flat(step: Any, depth: int = 0) -> Iterator[Json]:
+def flat(step: Any, depth: int = 0) -> Iterator[Json]:
     """The steps of a section in order, with sequences flattened."""
     if step is None:
         return
@@ -160,7 +160,7 @@ def _flat(step: Any, depth: int = 0) -> Iterator[Json]:
     if depth > 3 or len(inner) > MAX_STEPS:
         raise _Odd("has too many steps")
     for one in inner:
-        yield from _flat(one, depth + 1)
+        yield from flat(one, depth + 1)
 
 
 def _grow(normalizers: list[Json]) -> None:

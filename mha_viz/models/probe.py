@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +16,16 @@ from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.trace import Array, Mask, Parameters, Trace, traced
+from mha_viz.attention.trace import Array, Mask, Parameters, Relative, Trace, traced
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
+from mha_viz.models.distances import RELATIVE
 from mha_viz.models.families import FAMILIES, Family, holds, key_heads, opaque
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
 MASKED = -1e30  # what is added to the scores of masked positions is less
+T = TypeVar("T", bound=Tap)
 TOLERANCE = 1e-3  # families that do anything else differ by much more
 
 
@@ -39,15 +42,18 @@ class Place:
 class Opened:
     """One layer of a model with hooks to record it: ``with opened: run(opened.tap)``, then ``opened.trace(…)``.
 
-    The hooks are on modules that other threads use too; they record only this thread's pass.
+    The hooks are on modules that other threads use too; they record only this thread's pass. ``apart``: what distances
+    add to scores is told apart, in families where this is known (``distances.RELATIVE``); elsewhere such families are
+    refused.
     """
 
-    def __init__(self, model: Any, name: str, layer: int, layers: int) -> None:
+    def __init__(self, model: Any, name: str, layer: int, layers: int, apart: bool = False) -> None:
         if not 0 <= layer < layers:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
         self._name, self._layer, self._model = name, layer, model
         self._family = FAMILIES[model.config.model_type]
-        if opaque(model.config):
+        self._relative = RELATIVE.get(model.config.model_type) if apart else None
+        if opaque(model.config) and self._relative is None:
             raise _unsupported(name, opaque(model.config))
         self._turns = holds(self._family.rotary, model.config)
         self._place = place(model, layer)
@@ -66,7 +72,13 @@ class Opened:
             self._hooks.append(self._hook_before(self._place.block, "entered", _first))
         if self._turns:
             self._hooks.append(self._hook_before(self._place.holder, "turns", _turns))
+        if self._relative is not None:
+            self._hooks.append(self._hook_before(self._place.holder, "given", self._bound))
         return self
+
+    def _bound(self, arguments: Any, named: dict[str, Any]) -> dict[str, Any]:
+        """What the module of the layer's attention is given, by name."""
+        return inspect.signature(self._place.holder.forward).bind(*arguments, **named).arguments
 
     def _hook_before(self, module: Any, name: str, takes: Callable[[Any, Any], Any]) -> Any:
         return module.register_forward_pre_hook(self._hook(name, self._layer, takes), with_kwargs=True)
@@ -77,16 +89,23 @@ class Opened:
 
     def tap(self, weights: torch.Tensor) -> Tap:
         """The tap for the pass, which continues beyond the last layer's softmax to its W_O."""
-        self._tap = Tap(weights)
-        self._tap.stop_after_last = False
-        return self._tap
+        tap = Tap(weights)
+        tap.stop_after_last = False
+        return self.listen(tap)
+
+    def listen(self, tap: T) -> T:
+        """Record the pass of this tap, which other layers may share."""
+        self._tap = tap
+        return tap
 
     def _hook(self, name: str, after: int, takes: Callable[[Any, Any], Any]) -> Callable[..., None]:
-        """Records a tensor when ``after`` layers have been seen, because ALBERT runs one module many times. The second
-        argument of ``takes`` is the result of the module or, before it runs, its arguments by name."""
+        """Records the first tensor after ``after`` layers: ALBERT runs one module many times, and DeBERTa calls its
+        input layers again with distances. The second argument of ``takes`` is the result of the module or, before it
+        runs, its arguments by name."""
 
         def hook(_: Any, arguments: Any, more: Any) -> None:
-            if threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after:
+            is_mine = threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after
+            if is_mine and name not in self._heard:
                 self._heard[name] = takes(arguments, more)
 
         return hook
@@ -94,26 +113,41 @@ class Opened:
     def trace(self, revision: str, text: TokenizedText, weights: Weights) -> Trace:
         """The recorded layer, computed again step by step. Raises ModelUnsupported if the result differs."""
         config, n = self._model.config, len(text)
-        x, output = (_array(self._heard[name].reshape(n, -1)) for name in ("x", "output"))
+        x, entered = self.inputs(n)
+        scaling, relative = self._distances(n)
         trace = traced(
             *(self._name, revision, self._layer, text, x, _parameters(self._place, self._family, config)),
             self._mask(n),
             heads=config.num_attention_heads,
-            scaling=_scaling(self._place.holder, config),
-            entered=self._entered(x),
+            scaling=scaling,
+            entered=entered,
             rotation=_rotation(self._place.holder, self._heard["turns"]) if self._turns else None,
-            of_model=(weights[self._layer], output),
+            relative=relative,
+            of_model=(weights[self._layer], array(self._heard["output"].reshape(n, -1))),
         )
         if max(trace.agreement) > TOLERANCE:
             raise _unsupported(self._name, "it computes attention in another way than softmax(q kᵀ / √d_k) v")
         return trace
+
+    def inputs(self, n: int) -> tuple[Array, Array | None]:
+        """x, the input of the layer's attention, and what enters the layer where this is not the same: [n, d_model]
+        each."""
+        x = array(self._heard["x"].reshape(n, -1))
+        return x, self._entered(x)
+
+    def _distances(self, n: int) -> tuple[float, Relative | None]:
+        """The factor of the scores, and what distances add to them."""
+        scaling = _scaling(self._place.holder, self._model.config)
+        if self._relative is None:
+            return scaling, None
+        return self._relative(self._place.holder, self._heard["given"], scaling, n)
 
     def _entered(self, x: Array) -> Array | None:
         """The input of the layer's normalisation; None if the layer passes its input to attention unchanged, as
         ModernBERT's first layer does."""
         if "entered" not in self._heard:
             return None
-        entered = _array(self._heard["entered"].reshape(x.shape))
+        entered = array(self._heard["entered"].reshape(x.shape))
         return None if np.array_equal(entered, x) else entered
 
     def _mask(self, n: int) -> Mask:
@@ -125,7 +159,7 @@ class Opened:
             reach = getattr(self._place.holder, "reach", n)  # Longformer's
             hidden: Mask = causal | (abs(np.arange(n)[:, None] - np.arange(n)) > reach)
             return hidden
-        return _array(given).reshape(n, n) < MASKED
+        return array(given).reshape(n, n) < MASKED
 
 
 class _Turns(NamedTuple):
@@ -146,18 +180,18 @@ def _first(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Te
 
 
 def _rotation(holder: Any, turns: _Turns) -> Rotation:
-    cos, sin = (_array(numbers[0]) for numbers in turns[:2])
+    cos, sin = (array(numbers[0]) for numbers in turns[:2])
     norms = [module for module in (getattr(holder, name, None) for name in ("q_norm", "k_norm")) if module is not None]
     if not norms:
         return Rotation(cos, sin, np.zeros((0, 0), np.float32))
     eps = float(getattr(norms[0], "variance_epsilon", None) or norms[0].eps)
-    return Rotation(cos, sin, np.stack([_scale(norm, eps) for norm in norms]), eps)
+    return Rotation(cos, sin, np.stack([scale_of(norm, eps) for norm in norms]), eps)
 
 
-def _scale(norm: Any, eps: float) -> Array:
+def scale_of(norm: Any, eps: float) -> Array:
     """The factor of an RMSNorm: its weight or, in Gemma, 1 + its weight. Its output for ones shows which."""
     with torch.inference_mode():
-        return _array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)
+        return array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)
 
 
 def _scaling(holder: Any, config: Any) -> float:
@@ -191,15 +225,15 @@ def _unsupported(name: str, why: str) -> ModelUnsupported:
 
 
 def _parameters(place: Place, family: Family, config: Any) -> Parameters:
-    matrices = [_array(matrix(module)) for module in place.inputs]
-    biases = [_bias(module, weight.shape[1]) for module, weight in zip(place.inputs, matrices, strict=True)]
-    w_o = _array(matrix(place.output))
+    matrices = [array(matrix(module)) for module in place.inputs]
+    biases = [bias_of(module, weight.shape[1]) for module, weight in zip(place.inputs, matrices, strict=True)]
+    w_o = array(matrix(place.output))
     if len(matrices) == 1:
         cut = partial(_cut, heads=config.num_attention_heads, keys=key_heads(config), interleaved=family.interleaved)
         matrices, biases = cut(matrices[0], wide=len(w_o)), cut(biases[0], wide=len(w_o))
     w_q, w_k, w_v = map(np.ascontiguousarray, matrices)
     b_q, b_k, b_v = map(np.ascontiguousarray, biases)
-    return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, _bias(place.output, w_o.shape[1]))
+    return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, bias_of(place.output, w_o.shape[1]))
 
 
 def _cut(joined: Array, wide: int, heads: int, keys: int, interleaved: bool) -> list[Array]:
@@ -218,11 +252,11 @@ def matrix(module: Any) -> torch.Tensor:
     return weight.detach()
 
 
-def _bias(module: Any, width: int) -> Array:
-    return np.zeros(width, np.float32) if module.bias is None else _array(module.bias)
+def bias_of(module: Any, width: int) -> Array:
+    return np.zeros(width, np.float32) if module.bias is None else array(module.bias)
 
 
-def _array(tensor: torch.Tensor) -> Array:
+def array(tensor: torch.Tensor) -> Array:
     """A copy in CPU memory."""
     array: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
     return array

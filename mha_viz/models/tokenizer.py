@@ -56,10 +56,15 @@ class Tokenizer:
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
-        self._delimiters = _delimiters(tokenizer)
-        self._unknown = tokenizer.unk_token_id
+        self.delimiters = _delimiters(tokenizer)
+        self.unknown = tokenizer.unk_token_id
         self._has_pairs = pairs and _has_pairs(self._backend)
         self._blank = _blank(self._backend)
+
+    @property
+    def backend(self) -> Any:
+        """The tokenizer of the library tokenizers."""
+        return self._backend
 
     def read(self, text: str, pair: str = "") -> TextPieces:
         """The pieces of a text, and of a second one that the model reads with it.
@@ -115,7 +120,7 @@ class Tokenizer:
                 f"The tokenizer of {self.name} keeps nothing of word {word + 1}, {quoted(forms[word])}.",
                 "Leave it out.",
             )
-        in_vocabulary = tuple(word is None or token != self._unknown for word, token in zip(words, ids, strict=True))
+        in_vocabulary = tuple(word is None or token != self.unknown for word, token in zip(words, ids, strict=True))
         spans = self._spans(forms, words, encoding.offsets)
         return WordPieces(
             tuple(forms), tuple(encoding.tokens), ids, tuple(encoding.type_ids), words, spans, in_vocabulary
@@ -151,9 +156,9 @@ class Tokenizer:
                 pieces.append(Piece(names[i], 0, 0, None, segment))
                 continue
             segment = sequence[i]
-            word = None if ids[i] in self._delimiters else words[i]
+            word = None if ids[i] in self.delimiters else words[i]
             start, end = spans[i]
-            pieces.append(Piece(names[i], start, end, word, segment, ids[i] != self._unknown))
+            pieces.append(Piece(names[i], start, end, word, segment, ids[i] != self.unknown))
         return pieces
 
     def _nothing_kept(self, typed: str, number: int) -> EmptyText:

@@ -17,6 +17,7 @@ from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer, Numbers
+from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.steps import Row, Step
 from mha_viz.attention.trace import Agreement, Parameters, Trace
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 CODEC = Codec(
     *(Request, Question, Head, range),
     *(Attention, TokenizedText, Token, Cut, Step, Row),
-    *(Trace, Parameters, Rotation, Agreement),
+    *(Trace, Parameters, Rotation, Agreement, ScoreParts),
     *(Answer, Changes, Effects, Pointers),
 )
 
@@ -64,6 +65,12 @@ def read(models: Models, request: Request) -> Attention:
 def trace(models: Models, request: Request, layer: int) -> Trace:
     """Every step inside one layer."""
     return models[request.model].trace(*request.texts, layer, request.words)
+
+
+def score_parts(models: Models, request: Request, head: Head, query: int, key: int) -> ScoreParts:
+    """The parts of the score of two tokens in a head (``models.encoder``)."""
+    text, pair = request.texts
+    return models[request.model].score_parts(text, head, query, key, pair=pair, words=request.words)
 
 
 def question(models: Models, request: Request) -> Question:
@@ -159,7 +166,7 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         verb.__name__: verb
         for verb in (
-            *(load, rest, read, trace, question, direct, importance, answer),
+            *(load, rest, read, trace, score_parts, question, direct, importance, answer),
             *(effects_of, lost_each, lost_at_random, margins, measure_means, point, repeats),
         )
     }

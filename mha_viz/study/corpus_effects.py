@@ -15,7 +15,7 @@ from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, effect_rows, 
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
-from mha_viz.corpus.sources import Source, open_corpus
+from mha_viz.corpus.sources import Source, open_corpus, open_sentences
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextError
 from mha_viz.models import ablation, answers, catalog
@@ -163,7 +163,7 @@ class Measurement:
         if isinstance(means, Averages | np.ndarray):
             self.take(means if isinstance(means, Averages) else Averages(means))
             return None
-        return self._corpus if means is None else _with_sentences(open_corpus(means))
+        return self._corpus if means is None else open_sentences(means)
 
     def sentences(self) -> Iterator[Progress]:
         """Read one sentence after the other."""
@@ -312,14 +312,8 @@ def add_sentence(means: ablation.Means, sentence: Sentence) -> None:
         means.add([sentence.forms])
 
 
-def _with_sentences(corpus: Corpus | Gap) -> Corpus:
-    if isinstance(corpus, Gap):
-        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
-    return corpus
-
-
 def _checked(corpus: Corpus | Gap, relation: str, direction: str, most: int) -> Corpus:
-    corpus = _with_sentences(corpus)
+    corpus = open_sentences(corpus)
     if relation == COREFERENCE and not corpus.has_chains:
         raise CorpusError(f"{corpus.name} has no coreference chains.", "Give a corpus with Entity=, or a relation.")
     if relation not in ("", COREFERENCE) and not corpus.has_trees:

@@ -15,8 +15,8 @@ from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.recipes import Numbers, RecipeChoice, RuleRows
 from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, RuleText
 from mha_viz.attention import Weights
-from mha_viz.corpus.sources import Source, open_corpus
-from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.corpus.sources import Source, open_sentences
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import Cancelled, CorpusError, SettingError, TextError
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
@@ -69,7 +69,7 @@ def check_most(most: int) -> None:
 
 def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
     """The corpora that are read, the one on which recipes are measured last. Raises CorpusError, SettingError."""
-    scored = [] if score is None else [_with_sentences(score)]
+    scored = [] if score is None else [open_sentences(score)]
     if isinstance(source, Recipes):
         if score is None:
             raise SettingError(
@@ -78,7 +78,7 @@ def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
         needs = {RULES[rule].needs for rule in np.flatnonzero(shares_of(source).any(axis=(0, 1)))}
         _check_annotated(scored[0], str(source.facts["corpus"]), bool(needs & {TAGS, TREES}), CHAINS in needs)
         return scored
-    corpus = _with_sentences(source)
+    corpus = open_sentences(source)
     if scored:
         _check_annotation(corpus, scored[0])
     return [corpus, *scored]
@@ -260,13 +260,6 @@ def readable(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
         with suppress(TextError):  # too long, or a word that the tokenizer drops
             texts.append(RuleText(sentence, encoder.read_words(sentence.forms), bool(encoder.causal)))
     return [text for text in texts if len(text) <= LONGEST]
-
-
-def _with_sentences(source: Source) -> Corpus:
-    corpus = open_corpus(source)
-    if isinstance(corpus, Gap):
-        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
-    return corpus
 
 
 def _check_annotation(corpus: Corpus, score: Corpus) -> None:

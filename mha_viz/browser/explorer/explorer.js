@@ -15,6 +15,7 @@ import { Read } from "./read.js";
 import { Shown } from "./shown.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { StreamlitComponent } from "../mount.js" */
+/** @import { Reading } from "../reading.js" */
 /** @import { Send } from "../post.js" */
 /** @import { Drawing, Look } from "../stage.js" */
 /** @import { HeadRoles } from "./roles.js" */
@@ -95,11 +96,11 @@ class Explorer {
     };
   }
 
-  // Show the bytes of a reading and the roles of its heads, with the step of the tour.
-  /** @type {(bytes: Uint8Array, headRoles: HeadRoles | null) => void} */
-  show(bytes, headRoles = null) {
+  // Show a reading, or its bytes, and the roles of its heads, with the step of the tour.
+  /** @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null) => void} */
+  show(data, headRoles = null) {
     const { read, stage, heads } = this.#stores;
-    const { isSame, isOfSameTokens, isStep, isLed } = read.receive(bytes, headRoles, () => stage.view.on);
+    const { isSame, isOfSameTokens, isStep, isLed } = read.receive(data, headRoles, () => stage.view.on);
     if (!isSame) heads.hovered = null;
     if (!isSame || isLed) stage.adopt(undefined, isOfSameTokens && !isLed);
     if (isStep && stage.view.roles) rememberRoles(true); // the tour has explained them

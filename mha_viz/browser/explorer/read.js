@@ -24,10 +24,10 @@ export class Read {
   recipes = /** @type {Recipes | null} */ (null); // null for a model without
   quiet = false; // the strongest link would give an answer away
 
-  // Take the bytes of a reading and the roles of its heads. The matrices of `open` heads stay.
-  /** @type {(bytes: Uint8Array, headRoles: HeadRoles | null, open: () => number[]) => Received} */
-  receive(bytes, headRoles, open) {
-    const next = unpack(bytes);
+  // Take a reading, or its bytes, and the roles of its heads. The matrices of `open` heads stay.
+  /** @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null, open: () => number[]) => Received} */
+  receive(data, headRoles, open) {
+    const next = data instanceof Uint8Array ? unpack(data) : data;
     const { reading } = this;
     const isStep = !!headRoles?.tour && headRoles.tour !== this.tour;
     const isLed = isStep || (!!headRoles && headRoles.opened !== this.opened);

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError, UnknownHead
 from mha_viz.figures.caption import both, reading
@@ -84,7 +86,8 @@ def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[P
     with choices:
         held(trace, head.head, query, key, tokens, theme())
     about = _about(attention, head, query, key)
-    opened = OpenStep(trace, head.head, query, key, tokens, _divided(), theme(), about, _code(attention, head, query))
+    code, parts = _code(attention, head, query), partial(_parts, what, attention, head, query, key)
+    opened = OpenStep(trace, head.head, query, key, tokens, _divided(), theme(), about, code, parts)
     with st.container(key="inside_step"):
         text = STEPS[step].show(opened)
         follow(tokens, theme().heads[2])
@@ -114,6 +117,14 @@ def _traced(what: Url, attention: Attention, layer: int) -> Trace:
     """The trace of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
     future = model_service().cached(verbs.trace, Request(model.name, what.text, what.where.pair), layer)
+    return inference.wait(future, f"{model.label} is being opened…")
+
+
+def _parts(what: Url, attention: Attention, head: Head, query: int, key: int) -> ScoreParts:
+    """The parts of the score of two tokens, by the same model. Raises what the encoder raises."""
+    model = catalog.resolve(attention.model)
+    asked_of = Request(model.name, what.text, what.where.pair)
+    future = model_service().cached(verbs.score_parts, asked_of, head, query, key)
     return inference.wait(future, f"{model.label} is being opened…")
 
 

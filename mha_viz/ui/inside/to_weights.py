@@ -16,6 +16,7 @@ from mha_viz.numerals import decimal, percent, small
 from mha_viz.ui.bound import bound
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.inside.by_hand import row_table, softmax_table
+from mha_viz.ui.inside.score_parts import why
 from mha_viz.ui.inside.step_parts import ALL_HEADS, ONE_HEAD, OpenStep, chart, halves, say_left_out, shapes
 from mha_viz.ui.parts import remark
 
@@ -163,6 +164,7 @@ footnote on variance).
     alt = "Scores and weights of one query with and without the division"
     here = (o.head, o.query, o.tokens, o.key)
     chart(charts, o, "scale", alt, lambda theme: draw.both_softmaxes(t, *here, theme, o.divided))
+    why(o, text, charts)
     return text
 
 

@@ -1,0 +1,206 @@
+"""Why a head looks there: a score as a sum over pairs of parts, one of the query's token and one of the key's.
+
+The input x of a layer's attention is a sum: vectors of words and positions, what earlier heads and feed-forward parts
+have added, and constants. Norms between are linear once their standard deviations are those of the real pass (Kobayashi
+et al. 2021, "Incorporating Residual and Normalization Layers into Analysis of Masked Language Models", equation 3), so
+q_i · k_j is a sum over pairs of parts (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.attention.rotary import rotate
+from mha_viz.attention.trace import Array, Trace, projected
+from mha_viz.errors import SettingError
+from mha_viz.heads import Head
+from mha_viz.text import TokenizedText
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Sums = npt.NDArray[np.float64]
+
+WORD, POSITION, HEADS, FEED_FORWARD, CONSTANTS = "word", "position", "earlier heads", "feed-forward", "constants"
+GROUPS = (WORD, POSITION, HEADS, FEED_FORWARD, CONSTANTS)
+BIASES = "biases of q and k"
+ROTATION = "rotation"
+DISTANCE = "distance"
+QUERY, KEY = "query", "key"
+
+
+class Parts(NamedTuple):
+    """What the input x of a layer's attention is a sum of, part by part."""
+
+    names: tuple[str, ...]
+    groups: tuple[str, ...]  # of GROUPS
+    x: Array  # [part, n, d_model]; the sum over parts is ``Trace.x``
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreParts:
+    """The score of one query with one key in one head, part by part. Every array is float64.
+
+    ``values[a, b]`` is what part a of the query and part b of the key add to the score, the input of softmax, with the
+    scaling; all of them sum to ``score``. A score alone decides nothing, because softmax compares keys: ``means`` are
+    the same numbers averaged over all keys that the query sees, and ``above_mean`` is the difference.
+
+    Two parts belong to a pair of tokens and stand on both sides. "rotation": what the rotation of queries and keys by
+    their positions adds, the difference between the parts in ``turned``, which are rotated, and those in ``values``,
+    which are not. "distance": what a model adds for the distance between the two tokens; where it compares the query or
+    the key with a vector of the distance, as DeBERTa does, that product is in the column or row "distance".
+    """
+
+    head: Head
+    query: int
+    key: int
+    text: TokenizedText
+    names: tuple[str, ...]
+    groups: tuple[str, ...]  # the group of each part, of GROUPS
+    values: Sums  # [part of the query, part of the key]
+    means: Sums  # [part of the query, part of the key]
+    score: float  # computed from q and k as a whole
+    turned: Sums | None = None  # [part of the query, part of the key], without "rotation"; None without a rotation
+
+    @property
+    def above_mean(self) -> Sums:
+        """[part of the query, part of the key]: the values minus their means over the keys that the query sees."""
+        return self.values - self.means
+
+    @property
+    def of_query(self) -> Sums:
+        """[part]: the sum of ``above_mean`` over the parts of the key."""
+        total: Sums = self.above_mean.sum(axis=1)
+        return total
+
+    @property
+    def of_key(self) -> Sums:
+        """[part]: the sum of ``above_mean`` over the parts of the query."""
+        total: Sums = self.above_mean.sum(axis=0)
+        return total
+
+    def by_group(self) -> pd.DataFrame:
+        """``above_mean`` summed by groups: one row per group of the query's parts, one column per group of the key's,
+        both in the order of GROUPS."""
+        import pandas as pd
+
+        member = np.array([[group == of for group in self.groups] for of in GROUPS], np.float64)
+        sums = member @ self.above_mean @ member.T
+        return pd.DataFrame(sums, index=pd.Index(GROUPS, name="query"), columns=pd.Index(GROUPS, name="key"))
+
+    def table(self) -> pd.DataFrame:
+        """One row per pair of parts, those farthest from their mean first. Columns: ``query_part``, ``key_part``, the
+        groups ``query_group`` and ``key_group``, ``value``, ``mean`` and ``above_mean``, in units of the score."""
+        import pandas as pd
+
+        order = np.argsort(-abs(self.above_mean), axis=None, kind="stable")
+        rows, columns = np.unravel_index(order, self.values.shape)
+        numbers = {"value": self.values, "mean": self.means, "above_mean": self.above_mean}
+        named = {
+            f"{side}_{kind}": [whole[at] for at in places]
+            for kind, whole in (("part", self.names), ("group", self.groups))
+            for side, places in ((QUERY, rows), (KEY, columns))
+        }
+        return pd.DataFrame(named | {name: values[rows, columns] for name, values in numbers.items()})
+
+
+def score_parts(trace: Trace, parts: Parts, head: Head, query: int, key: int) -> ScoreParts:
+    """The score of ``query`` with ``key``, numbers of tokens from 0, in a head of the layer of ``trace``, whose input
+    is the sum of ``parts``.
+
+    Raises UnknownHead for a head of another layer, SettingError for tokens that do not exist and for a key that the
+    query does not see.
+    """
+    at = trace.number(head)
+    _check(trace, query, key)
+    rows, columns = _projected(trace, parts, at, 0, [query])[:, 0], _projected(trace, parts, at, 1, slice(None))
+    values = _products(rows, columns) * trace.scaling  # [part, part, key]
+    names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
+    turned, rotation = None, trace.rotation
+    if rotation is not None:
+        cos, sin = rotation.cos, rotation.sin
+        moved = rotate(rows, cos[query], sin[query]), rotate(columns, cos, sin)
+        turned = _products(*moved) * trace.scaling
+        values = _bordered(values, (turned - values).sum((0, 1)))
+        names, groups = (*names, ROTATION), (*groups, POSITION)
+    if trace.relative is not None:
+        values = _with_distances(trace, at, query, values, rows, columns)
+        names, groups = (*names, DISTANCE), (*groups, POSITION)
+    means = values[:, :, ~trace.mask[query]].mean(axis=-1)
+    score = float(trace.scaled[at, query, key])
+    whole = None if turned is None else turned[:, :, key]
+    return ScoreParts(head, query, key, trace.text, names, groups, values[:, :, key], means, score, whole)
+
+
+def _check(trace: Trace, query: int, key: int) -> None:
+    for side, number in ((QUERY, query), (KEY, key)):
+        if not 0 <= number < trace.n:
+            raise SettingError(
+                f"There is no {side} {number}: the text has {trace.n} tokens.",
+                f"Tokens count from 0 to {trace.n - 1}.",
+            )
+    if trace.mask[query, key]:
+        raise SettingError(
+            f"Token {query} does not see token {key} in layer {trace.layer}, so they have no score.",
+            "Choose a key that the query may attend to.",
+        )
+
+
+def _projected(trace: Trace, parts: Parts, at: int, which: int, tokens: slice | list[int]) -> Sums:
+    """[part and biases, token, d_k]: the parts of the queries (``which`` 0) or keys (1) of a head, before the
+    rotation."""
+    matrix, bias = _of_head(trace, at, which)
+    of_parts = parts.x[:, tokens] @ matrix
+    whole = np.concatenate([of_parts, np.broadcast_to(bias, (1, *of_parts.shape[1:]))]).astype(np.float64)
+    if trace.rotation is not None and trace.rotation.has_norms:
+        whole *= factors(trace, which)[at, tokens]
+    return whole
+
+
+def _of_head(trace: Trace, at: int, which: int) -> tuple[Array, Array]:
+    """W_Q and b_Q of a head, or W_K and b_K: [d_model, d_k] and [d_k]."""
+    p = trace.parameters
+    matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[which]
+    number = at * matrix.shape[1] // p.w_q.shape[1]
+    columns = slice(number * trace.d_k, (number + 1) * trace.d_k)
+    return matrix[:, columns], bias[columns]
+
+
+def factors(trace: Trace, which: int) -> Array:
+    """[h, n, d_k]: what the layer multiplies each number of its queries or keys by before it rotates them."""
+    rotation = trace.rotation
+    if rotation is None or not rotation.has_norms:
+        return np.ones((trace.heads, 1, 1), np.float32)
+    return rotation.factors(projected(trace.x, trace.parameters, trace.heads)[which], which)
+
+
+def _products(rows: Sums, columns: Sums) -> Sums:
+    """[a, b, key]: the products of vectors [a, d_k] with vectors [b, key, d_k]."""
+    return (columns @ rows.T).transpose(2, 0, 1)
+
+
+def _bordered(values: Sums, alone: Sums, row: Sums | None = None, column: Sums | None = None) -> Sums:
+    """[part + 1, part + 1, key]: with one more part on each side: ``alone`` [key] where both meet, ``row`` [part, key]
+    with the parts of the key, ``column`` with those of the query."""
+    whole = np.pad(values, ((0, 1), (0, 1), (0, 0)))
+    whole[-1, -1] = alone
+    if row is not None:
+        whole[-1, :-1] = row
+    if column is not None:
+        whole[:-1, -1] = column
+    return whole
+
+
+def _with_distances(trace: Trace, at: int, query: int, values: Sums, rows: Sums, columns: Sums) -> Sums:
+    """The values with the part that distances are."""
+    relative = trace.relative
+    assert relative is not None
+    met, meets = (relative.vectors(which, at)[query].astype(np.float64) for which in (0, 1))  # [key, d_k]
+    alone = relative.alone[at % len(relative.alone), query]
+    column = np.einsum("ad,jd->aj", rows, met) * trace.scaling if met.shape[-1] else None
+    row = np.einsum("bjd,jd->bj", columns, meets) * trace.scaling if meets.shape[-1] else None
+    return _bordered(values, alone, row, column)

@@ -1,0 +1,40 @@
+// The numbers of each head on one text: the measures of analysis/metrics.py, for texts that are read in the browser.
+
+/** @typedef {{ n: number, special: number[], marks: boolean[] }} Keys */
+
+/** @type {(matrix: Float32Array, keys: Keys, offset: number) => number | null} */
+function massAt(matrix, { n, special }, offset) {
+  let [sum, rows] = [0, 0];
+  for (let i = Math.max(0, -offset); i < Math.min(n, n - offset); i++)
+    if (!special[i]) {
+      sum += matrix[i * n + i + offset];
+      rows++;
+    }
+  return rows ? sum / rows : null;
+}
+
+// The mean weight that a row gives to the keys for which `isOne`.
+/** @type {(matrix: Float32Array, keys: Keys, isOne: (key: number) => boolean) => number} */
+function massOn(matrix, { n }, isOne) {
+  let sum = 0;
+  for (let key = 0; key < n; key++) if (isOne(key)) for (let i = key; i < matrix.length; i += n) sum += matrix[i];
+  return sum / n;
+}
+
+/** @type {(matrix: Float32Array, keys: Keys) => number} */
+function entropy(matrix, { n }) {
+  let nats = 0;
+  for (const weight of matrix) if (weight > 0) nats -= weight * Math.log(weight);
+  return nats / n;
+}
+
+/** @type {Record<string, (matrix: Float32Array, keys: Keys) => number | null>} */
+export const MEASURES = {
+  previous: (matrix, keys) => massAt(matrix, keys, -1),
+  following: (matrix, keys) => massAt(matrix, keys, 1),
+  same: (matrix, keys) => massAt(matrix, keys, 0),
+  cls: (matrix, keys) => massOn(matrix, keys, (key) => key === 0 && !!keys.special[key]),
+  sep: (matrix, keys) => massOn(matrix, keys, (key) => key > 0 && !!keys.special[key]),
+  punctuation: (matrix, keys) => massOn(matrix, keys, (key) => keys.marks[key]),
+  entropy,
+};

@@ -1,0 +1,98 @@
+// A sentence field on a published page: a worker reads what is typed, on this device, and the explorer draws it.
+import { addressOf, inflated } from "../alone.js";
+import { make } from "../dom.js";
+/** @import { Mounted } from "../alone.js" */
+/** @import { Send } from "../post.js" */
+/** @import { Message } from "./reader.js" */
+
+/** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Mounted} Create */
+
+const MEGABYTE = 1e6;
+const READING = "Reading …";
+const FAILED = "The model could not be fetched or run. Check the connection, then try again.";
+
+/** @type {(bytes: number) => string} */
+const megabytes = (bytes) => (bytes / MEGABYTE).toFixed(bytes < 10 * MEGABYTE ? 1 : 0);
+
+// Draw the example, and what is typed from then on.
+/** @type {(create: Create, style: string) => Promise<void>} */
+export async function openLive(create, style) {
+  const section = /** @type {HTMLElement} */ (document.getElementById("live"));
+  /** @type {(selector: string) => any} */
+  const part = (selector) => section.querySelector(selector);
+  const content = JSON.parse(part("script").textContent);
+  let changed = content.start;
+  /** @type {Send} */
+  const send = (name, value) => {
+    if (name === "view") changed = addressOf(value);
+  };
+  const root = styled(part("[data-live]"), style);
+  const drawing = create(root, send, () => changed);
+  drawing.show(await inflated(content.packet));
+  listen(part, (message) => drawing.show(message));
+  navigator.serviceWorker?.register("offline.js").catch(() => {}); // without it the page needs its host
+}
+
+// An element with the explorer's style, which holds for nothing else on the page.
+/** @type {(host: HTMLElement, style: string) => HTMLElement} */
+function styled(host, style) {
+  const shadow = host.attachShadow({ mode: "open" });
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(style);
+  shadow.adoptedStyleSheets = [sheet];
+  const root = make("div", { class: "mha-explorer" });
+  Object.assign(root.dataset, { alone: "yes", show: "all" });
+  shadow.append(root);
+  return root;
+}
+
+// What is typed goes to the worker; only the answer to the last sentence is drawn.
+/** @type {(part: (selector: string) => any, show: (reading: any) => void) => void} */
+function listen(part, show) {
+  const [form, field, status, bar] = ["form", "input", "[role=status]", "progress"].map(part);
+  /** @type {Worker | null} */
+  let worker = null;
+  let waiting = 0;
+  const fail = () => {
+    worker?.terminate();
+    [worker, waiting, bar.hidden] = [null, 0, true]; // the next sentence tries again
+    status.textContent = FAILED;
+  };
+  /** @type {(event: MessageEvent<Message>) => void} */
+  const heard = ({ data }) => {
+    const { loaded, total, refusal = "", note = "" } = data;
+    if (data.failed) return fail();
+    bar.hidden = loaded === undefined || total === undefined;
+    if (loaded !== undefined && total !== undefined) {
+      [bar.value, bar.max] = [loaded, total];
+      const progress = `Fetching the model: ${megabytes(loaded)} of ${megabytes(total)} MB`;
+      status.textContent = loaded === total ? READING : progress;
+      return;
+    }
+    if (--waiting) return;
+    if (data.reading) show(withMatrices(data));
+    status.textContent = refusal || note || `Read on this device: ${data.reading.n} pieces.`;
+  };
+  form.addEventListener("submit", (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (!worker) {
+      worker = new Worker("reader.js", { type: "module" });
+      worker.addEventListener("message", heard);
+      worker.addEventListener("error", fail);
+    }
+    waiting++;
+    status.textContent = READING;
+    worker.postMessage(field.value);
+  });
+}
+
+/** @type {(message: Message) => any} */
+function withMatrices({ reading, weights = new Float32Array() }) {
+  const size = reading.n * reading.n;
+  const matrices = new Map(
+    reading.full.map((/** @type {number} */ head, /** @type {number} */ i) => {
+      return [head, weights.subarray(i * size, (i + 1) * size)];
+    }),
+  );
+  return { ...reading, matrices };
+}

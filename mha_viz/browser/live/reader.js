@@ -1,0 +1,118 @@
+// The worker of a page that reads by itself: fetches the model when the first sentence comes, and answers each sentence
+// with a reading. It asks no other host, and nothing of a sentence leaves it.
+import { cleaned, stripped } from "./characters.js";
+import { grouped } from "./grouping.js";
+import { MEASURES } from "./measures.js";
+import { Reader } from "./tokenizer.js";
+/** @import { Metric, Reading } from "../reading.js" */
+/** @import { Rules } from "./tokenizer.js" */
+
+/**
+ * The model as data (figure/live.py): what all readings have in common, and the tokenizer.
+ *
+ * @typedef {object} Model
+ * @property {Pick<Reading, "model" | "layers" | "heads" | "together" | "themes"> & { metrics: (Metric & { name:
+ *   string })[] }} common
+ * @property {number} bytes of the weights
+ * @property {object} tokenizer
+ * @property {Rules} rules
+ */
+
+/** @typedef {{ common: Model["common"], reader: Reader, session: any, ort: any, limit: number }} Loaded */
+
+/**
+ * What the worker sends: how much of the model has been fetched; a reading with its weights, [layer, head, query, key],
+ * and a note if the text was cut; or why there is none.
+ *
+ * @typedef {{ loaded?: number, total?: number, reading?: any, weights?: Float32Array, note?: string, refusal?: string,
+ *   failed?: boolean }}
+ *   Message
+ */
+
+/** @type {(message: Message, transfer?: Transferable[]) => void} */
+const send = (message, transfer = []) => /** @type {any} */ (self).postMessage(message, transfer);
+/** @type {(name: string) => string} */
+const place = (name) => new URL(name, self.location.href).href;
+
+/** @type {Promise<Loaded> | null} */
+let loading = null;
+
+/** @type {(name: string) => Promise<Response>} */
+async function fetched(name) {
+  const response = await fetch(place(name));
+  if (!response.ok) throw new Error(`${name}: ${response.status}`);
+  return response;
+}
+
+// The bytes of a file; how many have come is sent on the way.
+/** @type {(name: string, total: number) => Promise<Uint8Array>} */
+async function weights(name, total) {
+  const bytes = new Uint8Array(total);
+  let at = 0;
+  const stream = /** @type {ReadableStream<Uint8Array>} */ ((await fetched(name)).body).getReader();
+  for (let part = await stream.read(); !part.done; part = await stream.read()) {
+    bytes.set(part.value, at);
+    at += part.value.length;
+    send({ loaded: at, total });
+  }
+  return bytes;
+}
+
+/** @type {() => Promise<Loaded>} */
+async function load() {
+  const [ort, { Tokenizer }, model] = await Promise.all([
+    import(place("ort.wasm.min.mjs")),
+    import(place("tokenizers.min.mjs")),
+    fetched("model.json").then((response) => /** @type {Promise<Model>} */ (response.json())),
+  ]);
+  ort.env.wasm.numThreads = 1; // more need headers that a static host may not send
+  ort.env.wasm.wasmPaths = place("./");
+  const bytes = await weights("model.onnx", model.bytes);
+  const session = await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"] });
+  const { common, rules } = model;
+  return { common, reader: new Reader(new Tokenizer(model.tokenizer, {}), rules), session, ort, limit: rules.limit };
+}
+
+/** @type {(text: string, loaded: Loaded) => Promise<Message>} */
+async function read(text, { common, reader, session, ort, limit }) {
+  const typed = cleaned(text);
+  if (!stripped(typed).length) return { refusal: "Nothing was typed. Type a sentence." };
+  const { pieces, count } = reader.read(typed);
+  if (!pieces.some(({ word, end }) => word !== null || end)) {
+    return { refusal: "The tokenizer keeps nothing of this text. Type at least one word." };
+  }
+  const n = pieces.length;
+  const ids = new ort.Tensor(
+    "int64",
+    BigInt64Array.from(pieces, ({ id }) => BigInt(id)),
+    [1, n],
+  );
+  const { attention } = await session.run({ ids });
+  const { marks, ...axis } = grouped(typed, pieces);
+  const keys = { n, special: axis.special, marks };
+  const heads = Array.from({ length: common.layers * common.heads }, (_, head) => head);
+  const parts = heads.map((head) => attention.data.subarray(head * n * n, (head + 1) * n * n));
+  const metrics = common.metrics.map((metric) => {
+    return { ...metric, values: parts.map((matrix) => MEASURES[metric.name](matrix, keys)) };
+  });
+  const isCut = count > n;
+  const note = isCut ? `${common.model} reads at most ${limit} pieces; the rest of the text is cut.` : "";
+  return { reading: { ...common, ...axis, key: text, of: text, full: heads, metrics }, weights: attention.data, note };
+}
+
+/** @type {(event: MessageEvent<string>) => Promise<void>} */
+async function answer({ data }) {
+  try {
+    loading ??= load();
+    const message = await read(data, await loading);
+    send(message, message.weights ? [message.weights.buffer] : []);
+  } catch (error) {
+    console.error(error);
+    send({ failed: true });
+  }
+}
+
+let queue = Promise.resolve(); // one sentence at a time
+self.addEventListener("message", (event) => {
+  queue = queue.then(() => answer(event));
+});

@@ -1,0 +1,217 @@
+// From a typed text to the pieces that a model reads, with their places in it, which Hugging Face's library for
+// JavaScript does not give. The library splits a text and finds the pieces of a word; what becomes of a character comes
+// from the model's own tokenizer (models/tokenizer_rules.py), so that both read the same.
+import { isBlank } from "./characters.js";
+/** @import { Typed } from "./characters.js" */
+/** @import { Piece } from "./grouping.js" */
+
+/**
+ * The part of Hugging Face's library that is used.
+ *
+ * @typedef {object} Library
+ * @property {((text: string) => string[]) | null} pre_tokenizer
+ * @property {{ encode: (words: string[]) => string[], tokens_to_ids: Map<string, number> }} model
+ */
+
+/** @typedef {{ content: string, id: number, lstrip: boolean, rstrip: boolean }} Added */
+/** @typedef {{ id: number, name: string }} Around */
+/** @typedef {[first: number, last: number, becomes: string | number]} Run */
+
+/**
+ * A tokenizer as data (models/tokenizer_rules.py): the runs of characters that become others, and of those that
+ * separate words or are words.
+ *
+ * @typedef {object} Rules
+ * @property {number} limit pieces
+ * @property {number} characters the most that are read
+ * @property {number | null} unknown
+ * @property {number[]} delimiters
+ * @property {Around[]} before
+ * @property {Around[]} after
+ * @property {Added[]} added
+ * @property {Run[]} becomes
+ * @property {Run[] | null} splits where classes of characters separate words; the library may cut these further
+ * @property {boolean} bytes pieces are made of bytes
+ * @property {boolean} blankFirst a space is put before a text
+ */
+
+/** @typedef {{ pieces: Piece[], count: number }} ReadPieces how many there are before the text is cut */
+/** @typedef {{ text: string, spans: [number, number][] }} Stretch characters with their places, by code unit */
+
+const PADDED = 0; // a character between two spaces
+const DECOMPOSED = 1;
+const BLANK = 0; // separates words
+
+export class Reader {
+  #library;
+  #rules;
+  #added;
+
+  /** @param {Library} library @param {Rules} rules */
+  constructor(library, rules) {
+    this.#library = library;
+    this.#rules = rules;
+    const names = rules.added.map(({ content }) => content).toSorted((a, b) => b.length - a.length);
+    this.#added = names.length ? new RegExp(names.map(escaped).join("|"), "gu") : null;
+  }
+
+  // The pieces of a text, cut to the model's limit.
+  /** @type {(typed: Typed) => ReadPieces} */
+  read(typed) {
+    const { limit, characters, before, after } = this.#rules;
+    const inner = this.#inner(typed.slice(0, characters));
+    const room = limit - before.length - after.length;
+    /** @type {(around: Around) => Piece} */
+    const whole = ({ id, name }) => ({ id, name, start: 0, end: 0, word: null });
+    const pieces = [...before.map(whole), ...inner.slice(0, room), ...after.map(whole)];
+    return { pieces, count: inner.length + before.length + after.length };
+  }
+
+  /** @type {(typed: Typed) => Piece[]} */
+  #inner(typed) {
+    /** @type {Piece[]} */
+    const pieces = [];
+    let [from, word] = [0, 0];
+    /** @type {(end: number) => void} */
+    const upTo = (end) => {
+      for (const { text, spans } of this.#words(typed, from, end)) pieces.push(...this.#pieces(text, spans, word++));
+    };
+    for (const { added, start, end } of this.#addedIn(typed)) {
+      upTo(start);
+      pieces.push(this.#piece(added.id, added.content, [start, end], word++));
+      from = end;
+    }
+    upTo(typed.length);
+    return pieces;
+  }
+
+  // Tokens such as [MASK] that were typed, with the white space that belongs to them.
+  /** @type {(typed: Typed) => { added: Added, start: number, end: number }[]} */
+  #addedIn(typed) {
+    if (!this.#added) return [];
+    const text = typed.join("");
+    let [unit, point, last] = [0, 0, 0];
+    return [...text.matchAll(this.#added)].map(({ 0: content, index }) => {
+      for (; unit < index; point++) unit += typed[point].length;
+      const added = /** @type {Added} */ (this.#rules.added.find((one) => one.content === content));
+      let [start, end] = [point, point + [...content].length];
+      if (added.lstrip) while (start > last && isBlank(typed[start - 1])) start--;
+      if (added.rstrip) while (end < typed.length && isBlank(typed[end])) end++;
+      last = end;
+      return { added, start, end };
+    });
+  }
+
+  // The words of a part of the text, as the model reads them.
+  /** @type {(typed: Typed, from: number, to: number) => Stretch[]} */
+  #words(typed, from, to) {
+    const { splits, blankFirst } = this.#rules;
+    const stretch = this.#normal(typed, from, to);
+    if (!stretch.text) return [];
+    const parts = splits ? split(stretch, splits) : [blankFirst ? withBlank(stretch) : stretch];
+    return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cut(part)) : parts;
+  }
+
+  // The library gives a stretch in parts that follow each other.
+  /** @type {(stretch: Stretch) => Stretch[]} */
+  #cut(stretch) {
+    const words = /** @type {(text: string) => string[]} */ (this.#library.pre_tokenizer)(stretch.text);
+    const spans = this.#rules.bytes ? ofBytes(stretch) : stretch.spans;
+    let at = 0;
+    return words.map((text) => ({ text, spans: spans.slice(at, (at += text.length)) }));
+  }
+
+  /** @type {(typed: Typed, from: number, to: number) => Stretch} */
+  #normal(typed, from, to) {
+    let text = "";
+    /** @type {[number, number][]} */
+    const spans = [];
+    for (let i = from; i < to; i++) {
+      const made = becomes(this.#rules.becomes, typed[i]);
+      text += made;
+      for (let unit = 0; unit < made.length; unit++) spans.push([i, i + 1]);
+    }
+    return { text, spans };
+  }
+
+  /** @type {(word: string, spans: [number, number][], number: number) => Piece[]} */
+  #pieces(word, spans, number) {
+    const names = this.#library.model.encode([word]);
+    const ids = names.map((name) => this.#library.model.tokens_to_ids.get(name) ?? this.#rules.unknown ?? 0);
+    if (names.length === 1) return [this.#piece(ids[0], names[0], placed(spans), number)];
+    let at = 0;
+    return names.map((name, i) => {
+      const length = name.length - (at && name.startsWith("##") && !this.#rules.bytes ? 2 : 0);
+      const span = placed(spans.slice(at, (at += length)));
+      return this.#piece(ids[i], name, span, number);
+    });
+  }
+
+  /** @type {(id: number, name: string, span: [number, number], word: number) => Piece} */
+  #piece(id, name, [start, end], word) {
+    return { id, name, start, end, word: this.#rules.delimiters.includes(id) ? null : word };
+  }
+}
+
+/** @type {(text: string) => string} */
+const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+
+/** @type {(spans: [number, number][]) => [number, number]} */
+const placed = (spans) => [spans[0][0], spans[spans.length - 1][1]];
+
+// What the tokenizer makes of a character.
+/** @type {(runs: Run[], character: string) => string} */
+function becomes(runs, character) {
+  const made = runWith(runs, /** @type {number} */ (character.codePointAt(0)))?.[2] ?? character;
+  if (made === PADDED) return ` ${character} `;
+  return made === DECOMPOSED ? character.normalize("NFD") : String(made);
+}
+
+// The run that a character is in; runs are in order.
+/** @type {(runs: Run[], code: number) => Run | undefined} */
+function runWith(runs, code) {
+  let [low, high] = [0, runs.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (runs[middle][1] < code) low = middle + 1;
+    else high = middle;
+  }
+  return low < runs.length && runs[low][0] <= code ? runs[low] : undefined;
+}
+
+// The words of a stretch where the class of each character decides.
+/** @type {(stretch: Stretch, splits: Run[]) => Stretch[]} */
+function split({ text, spans }, splits) {
+  /** @type {Stretch[]} */
+  const words = [];
+  let [at, isOpen] = [0, false];
+  for (const character of text) {
+    const run = runWith(splits, /** @type {number} */ (character.codePointAt(0)));
+    const places = spans.slice(at, (at += character.length));
+    if (isOpen && !run) {
+      const word = words[words.length - 1];
+      word.text += character;
+      word.spans.push(...places);
+    } else if (run?.[2] !== BLANK) words.push({ text: character, spans: places });
+    isOpen = !run;
+  }
+  return words;
+}
+
+/** @type {(stretch: Stretch) => Stretch} */
+function withBlank({ text, spans }) {
+  const [start] = spans[0];
+  return text.startsWith(" ") ? { text, spans } : { text: ` ${text}`, spans: [[start, start], ...spans] };
+}
+
+// A character of byte-level pieces stands for one byte.
+/** @type {(stretch: Stretch) => [number, number][]} */
+function ofBytes({ text, spans }) {
+  const encoder = new TextEncoder();
+  let at = 0;
+  return [...text].flatMap((character) => {
+    const span = spans[at];
+    at += character.length;
+    return Array.from(encoder.encode(character), () => span);
+  });
+}

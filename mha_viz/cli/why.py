@@ -1,0 +1,69 @@
+"""``mha-viz why``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mha_viz.analysis.corpus_why import CorpusWhy
+from mha_viz.attention import Head
+from mha_viz.cli.models import choose_model, load_model
+from mha_viz.cli.options import Parser, model_option, output_options
+from mha_viz.cli.output import TABLES, table_destination
+from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.recipes import MOST
+from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
+from mha_viz.figures.caption import both
+from mha_viz.numerals import counted, percent
+
+SENTENCES = 100
+LISTED = 12  # arrows that are printed
+
+
+def options(why: Parser) -> None:
+    """Add the options of the command."""
+    corpus_option(why)
+    model_option(why)
+    words = f"number of sentences to read (default: {SENTENCES})"
+    why.add_argument("--most", type=MOST, default=SENTENCES, metavar="N", help=words)
+    words = "write which earlier heads the scores of each head come from, in place of the shares of the groups"
+    why.add_argument("--arrows", action="store_true", help=words)
+    output_options(why, TABLES, required=False)
+    why.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measure by what each head finds its keys over a corpus, and print a line for each head and the largest arrows."""
+    to = table_destination(args.out, args.format)
+    model, corpus = choose_model(args.model), read_corpus(args.corpus)
+    from mha_viz.study.why import why_over  # imports torch
+
+    encoder = load_model(model, args.device)
+    with warnings_as_lines(), bar("sentences") as show:
+        measured = why_over(corpus, encoder, most=args.most, progress=lambda so_far: show(so_far.done, so_far.total))
+    if to is not None:
+        to.write_table(measured.arrows() if args.arrows else measured.table())
+    if to is None or to.path is not None:
+        print("\n".join(map(one_line, _lines(measured))))
+
+
+def _lines(measured: CorpusWhy) -> Iterator[str]:
+    read = f"{counted(measured.sentences, 'sentence')}, {measured.left_out:,} left out"
+    yield f"{measured.model} on {measured.corpus}: by what heads find their keys, {read}; 95% intervals"
+    for head, rows in measured.by_head():
+        listed = rows[rows["share"] >= 0.05].sort_values("share", ascending=False, kind="stable")
+        shares = " · ".join(f"{row['group']} {_interval(row)}" for row in listed.to_dict("records"))
+        yield f"{both(head)}  {shares or 'its scores do not vary'}"
+    arrows = measured.arrows()
+    if len(arrows):
+        yield "earlier heads in the scores of a head, by the side of its query or its key:"
+    for row in arrows.head(LISTED).to_dict("records"):
+        yield f"{both(Head.of(row['from']))} → {both(Head.of(row['to']))}  {row['side']} {_interval(row)}"
+    if len(arrows) > LISTED:
+        yield f"and {len(arrows) - LISTED} more"
+
+
+def _interval(row: Mapping[Any, Any]) -> str:
+    """ "62% (58% to 66%)"."""
+    return f"{percent(row['share'])} ({percent(row['low'])} to {percent(row['high'])})"

@@ -1,0 +1,91 @@
+"""The files of a published page that reads by itself, but for the model: the page, its scripts and its style.
+
+Its security policy allows scripts, workers and requests of its own place alone, and no script inside the page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+from mha_viz.browser.bundle import FOLDER, constant, joined, style
+from mha_viz.exports.page import MADE, PUBLISHED, Look, PagePart, content, html, main, style_sheet
+from mha_viz.numerals import three_digits
+
+MOST_TYPED = 4_000  # characters of a sentence
+_POLICY = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'"
+_NO_FILES = '{ version: "", files: [] }'  # in offline.js, to be filled in
+_STYLE = """
+#live form { display: flex; flex-wrap: wrap; gap: 8px 12px; align-items: end; margin: 14px 0 6px; }
+#live label { flex: 1 1 320px; display: grid; gap: 4px; font-size: 13px; }
+#live label:has(input:focus-visible) { outline: 0; }
+#live input { box-sizing: border-box; width: 100%; min-height: 44px; padding: 8px 12px; font: inherit; font-size: 16px;
+  color: inherit; background: var(--st-secondary-background-color); border-radius: 6px;
+  border: 1px solid color-mix(in oklab, var(--st-text-color) 45%, var(--st-background-color)); }
+#live button { min-height: 44px; padding: 0 20px; font: 600 15px var(--st-font); border: 0; border-radius: 6px;
+  color: var(--st-background-color); background: var(--st-primary-color); cursor: pointer; }
+#live :is(input, button):focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 2px; }
+#live [role="status"] { min-height: 1.5em; margin: 0 0 14px; font-size: 13px; overflow-wrap: anywhere; }
+#live progress { display: block; width: 100%; max-width: 420px; accent-color: var(--st-primary-color); }
+#live progress[hidden] { display: none; }
+"""
+
+
+class Live(NamedTuple):
+    """The sentence field of a page: the model's name, the bytes that are fetched for it, by how much its numbers
+    differ from those of the library where it is stored in halves (else 0), and a sentence that is drawn at once."""
+
+    model: str
+    megabytes: float
+    deviation: float
+    text: str
+    example: PagePart
+
+
+def site(parts: Sequence[PagePart], live: Live, *, title: str, introduction: str, look: Look) -> dict[str, bytes]:
+    """The files of the page by their names."""
+    end = f'{_section(live)}<p class="caption">{MADE} This page asks no other host and sends nothing.</p>\n'
+    body = main(parts, title, introduction, end)
+    head = '<link rel="stylesheet" href="style.css">'
+    return {
+        "index.html": html(_POLICY, title, head, body, '<script type="module" src="page.js"></script>'),
+        "style.css": style_sheet("compare", look, PUBLISHED + _STYLE).encode(),
+        "page.js": _page_script().encode(),
+        "reader.js": joined(FOLDER / "live" / "reader.js").encode(),
+    }
+
+
+def offline(version: str, files: Sequence[str]) -> bytes:
+    """The service worker, which keeps these files at once and every other one when it is fetched."""
+    source = (FOLDER / "live" / "offline.js").read_text("utf-8")
+    assert _NO_FILES in source
+    return source.replace(_NO_FILES, json.dumps({"version": version, "files": list(files)})).encode()
+
+
+def _page_script() -> str:
+    compare, explorer, alone, page = (
+        FOLDER / name for name in ("compare/compare.js", "explorer/explorer.js", "alone.js", "live/page.js")
+    )
+    draw = f"await {constant(alone)}.openParts({constant(compare)}.compare);\n"
+    live = f"await {constant(page)}.openLive({constant(explorer)}.explorer, {json.dumps(style('explorer'))});\n"
+    return joined(compare, explorer, alone, page) + live + draw
+
+
+def _section(live: Live) -> str:
+    """The sentence field, and the example below it."""
+    words = f"{live.model} reads what you type in this browser: no word of it leaves this device. "
+    words += f"The first sentence fetches the model, {live.megabytes:,.0f}\u00a0MB, which then works offline as well."
+    if live.deviation:
+        differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"
+        words += f" It is stored in half precision: on the sentence below, {differ}."
+    field = f'<input name="sentence" value="{escape(live.text)}" maxlength="{MOST_TYPED}" autocomplete="off">'
+    return (
+        '<section id="live">\n<h2>Your own sentence</h2>\n'
+        f'<p class="remark">{escape(words)}</p>\n'
+        f"<form><label>Sentence{field}</label><button>Read</button></form>\n"
+        '<p role="status"></p><progress hidden aria-label="The model"></progress>\n'
+        '<div data-live="yes"></div>\n'
+        f'<script type="application/json">{content(live.example.packet, live.example.start)}</script>\n</section>\n'
+    )

@@ -1,0 +1,94 @@
+"""A published page that reads by itself: a folder of static files with the model, which any web server can send."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from mha_viz import exports
+from mha_viz.errors import ExportError
+from mha_viz.exports.live import Live, offline, site
+from mha_viz.exports.page import Look, PagePart
+from mha_viz.figures.packet import common
+from mha_viz.files import make_folder
+from mha_viz.files.assets import home
+from mha_viz.files.npm import Package, fetched
+from mha_viz.models import onnx, tokenizer_rules
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.tokenizer import Tokenizer
+
+# What runs the model in a browser, in these versions: npm fetches them once, when a page is first written.
+LIBRARIES = (
+    Package(
+        "onnxruntime-web",
+        "1.30.0",
+        "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ==",
+        ("dist/ort.wasm.min.mjs", "dist/ort-wasm-simd-threaded.mjs", "dist/ort-wasm-simd-threaded.wasm"),
+    ),
+    Package(
+        "@huggingface/tokenizers",
+        "0.2.0",
+        "LidMHe1FpcSYH4vcSjXooda34pC0M8m1gmDOv7SQi6Iv+ib1zX7J3sHBCC9/3FPCkn2k1b55FneVqMRxrr99pg==",
+        ("dist/tokenizers.min.mjs",),
+    ),
+)
+_LATER = ("model.onnx", "ort-wasm-simd-threaded.wasm")  # fetched when somebody types
+
+
+def write_site(
+    folder: str | os.PathLike[str],
+    model: Encoder,
+    parts: Sequence[PagePart],
+    example: tuple[str, PagePart],
+    *,
+    half: bool = False,
+    title: str,
+    introduction: str,
+    look: Look,
+) -> Path:
+    """Write the page with these ``parts``, and a field in which ``model`` reads, which
+    :func:`mha_viz.models.onnx.check` accepts. ``example``: a text and its drawing.
+
+    Raises ModelUnsupported for a tokenizer that a page cannot follow, ExportError if a library is missing or the folder
+    cannot be written.
+    """
+    place = Path(folder)
+    if place.is_file():
+        raise ExportError(f"{place.name[:60]!r} is a file.", "Name a folder for a page that reads by itself.")
+    make_folder(place)
+    text, part = example
+    files = _model_files(model, half, text)
+    for library in LIBRARIES:
+        files |= fetched(library, home() / "libraries")
+    size = sum(len(files[name]) for name in _LATER) / 1e6
+    deviation = json.loads(files["model.json"])["deviation"]
+    live = Live(model.name, size, deviation, text, part)
+    files |= site(parts, live, title=title, introduction=introduction, look=look)
+    files["offline.js"] = offline(_version(files), sorted(["./", *(set(files) - {*_LATER, "index.html"})]))
+    for name, content in files.items():
+        exports.write_bytes(place / name, partial(bytes, content))
+    return place
+
+
+def _model_files(encoder: Encoder, half: bool, text: str) -> dict[str, bytes]:
+    tokenizer = Tokenizer(encoder.vocabulary, encoder.name, encoder.limit)
+    description = {
+        "common": common(encoder.name, encoder.layers, encoder.heads),
+        "tokenizer": tokenizer_rules.parts(tokenizer),
+        "rules": tokenizer_rules.rules(tokenizer),
+    }
+    data, deviation = onnx.graph(encoder, half, (text,))
+    described = json.dumps({"bytes": len(data), "deviation": deviation, **description}, separators=(",", ":"))
+    return {"model.onnx": data, "model.json": described.encode()}
+
+
+def _version(files: Mapping[str, bytes]) -> str:
+    """Another one for every other content of the page."""
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(f"{name} {hashlib.sha256(files[name]).hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,60 @@
+"""Charts of the parts of a score: what counts on the side of the query and on that of the key, and their pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mha_viz.attention.parts import ScoreParts
+from mha_viz.figures.chart import Axis, Chart, Plot, spans
+from mha_viz.figures.inside_parts import bars_rightward, chart_of, signed_cells
+from mha_viz.figures.theme import Theme
+from mha_viz.numerals import decimal
+
+LISTED = 7  # parts that have a bar
+PAIRED = 12  # parts that have a row or a column
+NAMED = 10  # pairs whose numbers are written
+
+
+def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
+    """What each part of the query, and of the key, adds to the score above its mean over the keys that the query sees;
+    those beyond LISTED together. ``names``: of the parts, as a page writes them."""
+    series, plots = [], []
+    for number, (side, values) in enumerate((("query", parts.of_query), ("key", parts.of_key))):
+        order = np.argsort(-abs(values), kind="stable")
+        first, rest = order[:LISTED], order[LISTED:]
+        listed = [*(float(values[at]) for at in first), *([float(values[rest].sum())] if len(rest) else [])]
+        labels = [*(names[at] for at in first), *([f"{len(rest)} more"] if len(rest) else [])]
+        colours = [theme.signed[5] if value > 0 else theme.signed[1] for value in listed]
+        series.append(bars_rightward(np.array(listed), colours, [decimal(v) for v in listed], digits=3, plot=number))
+        ends, most = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, listed))
+        y = Axis(at=list(range(len(labels))), names=labels, grid=False, range=ends)
+        low = -most if min(listed) < 0 else 0
+        x = Axis(is_shown=False, range=(low, most if max(listed) > 0 else 0))
+        plots.append(Plot(x, y, f"by the {side}", spans((1, 1), 0.28)[number]))
+    return chart_of(theme, series, plots, 90 + 22 * (LISTED + 1), top=34, left=120)
+
+
+def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
+    """The pairs of the parts that count most, a row for each of the query's and a column for each of the key's, above
+    their means; the largest NAMED have their numbers in them."""
+    above = parts.above_mean
+    rows, columns = (_first(abs(above).max(axis=axis)) for axis in (1, 0))
+    values = above[np.ix_(rows, columns)].astype(np.float32)
+    least = np.sort(abs(values), axis=None)[-min(NAMED, values.size)]
+    texts = [[decimal(value, 1) if abs(value) >= least else "" for value in row] for row in values]
+    labels = np.array([[f"{names[a]} × {names[b]}" for b in columns] for a in rows])
+    hover = "%{customdata}: %{z:.3f}"
+    cells = signed_cells(
+        values, float(abs(values).max()) or 1.0, theme, with_scale=True, texts=texts, labels=labels, hover=hover, gap=1
+    )
+    x, y = (Axis(at=list(range(len(some))), names=[names[at] for at in some], grid=False) for some in (columns, rows))
+    plot = Plot(replace(x, title="key", is_above=True, angle=-60), replace(y, title="query", is_reversed=True))
+    return chart_of(theme, [cells], [plot], 150 + 26 * len(rows), top=120, left=160)
+
+
+def _first(sizes: np.ndarray) -> list[int]:
+    """The PAIRED parts with the largest sizes, in the order of the parts."""
+    return sorted(int(at) for at in np.argsort(-sizes, kind="stable")[:PAIRED] if sizes[at] > 0)

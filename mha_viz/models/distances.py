@@ -1,0 +1,63 @@
+"""What the distance between two tokens adds to a score, in families where it can be told apart from the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from mha_viz.attention.trace import Array, Relative
+
+# Takes the module of a layer's attention, what it was given by name, the factor of its scores and the number of tokens;
+# returns the factor that it really uses, and what it adds.
+Distances: TypeAlias = Callable[[Any, dict[str, Any], float, int], tuple[float, Relative]]
+
+
+def _numbers(added: torch.Tensor, n: int) -> Relative:
+    """A number for each head and distance, [h, n or 1, n]."""
+    nothing = np.zeros((len(added), 0, 0), np.float32)
+    alone = np.broadcast_to(added.float().cpu().numpy(), (len(added), n, n))
+    return Relative(alone, nothing, nothing, np.zeros((2, n, n), np.intp))
+
+
+def _mpnet(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+    return scaling, _numbers(given["position_bias"][0], n)
+
+
+def _bloom(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+    return scaling, _numbers(given["alibi"], n)
+
+
+def _deberta(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+    """The products of content with position and of position with content (He et al. 2021, equation 4), all divided by
+    the root of d_k times their number."""
+    kinds = [kind for kind in ("c2p", "p2c") if kind in holder.pos_att_type]
+    scaling /= (1 + len(kinds)) ** 0.5
+    if not holder.relative_attention:
+        return scaling, _numbers(torch.zeros(holder.num_attention_heads, n, n), n)
+    span = holder.pos_ebd_size
+    apart = given["relative_pos"].reshape(n, n).cpu().numpy()  # of a query from a key, in buckets
+    of = np.stack([np.clip(apart + span, 0, 2 * span - 1), np.clip(-apart.T + span, 0, 2 * span - 1)])
+    keys = _rows(holder, given, "c2p", "key")
+    queries = _rows(holder, given, "p2c", "query")
+    return scaling, Relative(np.zeros((1, n, n), np.float32), keys, queries, of.astype(np.intp))
+
+
+def _rows(holder: Any, given: dict[str, Any], kind: str, name: str) -> Array:
+    """The keys or queries of distances, [h, distance, d_k]; no rows where the model does not compare with them."""
+    heads = holder.num_attention_heads
+    if kind not in holder.pos_att_type:
+        return np.zeros((heads, 0, 0), np.float32)
+    module = getattr(holder, f"{name}_proj" if holder.share_att_key else f"pos_{name}_proj")
+    with torch.inference_mode():
+        rows = module(given["rel_embeddings"][: 2 * holder.pos_ebd_size])
+    by_head: Array = rows.reshape(len(rows), heads, -1).transpose(0, 1).contiguous().float().cpu().numpy()
+    return by_head
+
+
+RELATIVE: MappingProxyType[str, Distances] = MappingProxyType(
+    {"bloom": _bloom, "deberta-v2": _deberta, "mpnet": _mpnet}
+)

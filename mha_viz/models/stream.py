@@ -1,0 +1,306 @@
+"""The parts of what each layer's attention is given: vectors of words and positions, the outputs of earlier heads and
+feed-forward parts, and constants, carried forward through the norms of one pass.
+
+A norm divides by a standard deviation, which is that of the real pass for every part; the rest of it is linear
+(Kobayashi et al. 2021). What a feed-forward part adds is what enters the next norm, or the next layer, minus all that
+is known of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from mha_viz.attention.parts import CONSTANTS, FEED_FORWARD, HEADS, POSITION, WORD, Parts
+from mha_viz.attention.trace import Array
+from mha_viz.errors import ModelUnsupported
+from mha_viz.heads import Head
+from mha_viz.models.capture import Tap
+from mha_viz.models.families import FAMILIES, holds
+from mha_viz.models.probe import TOLERANCE, Opened, array, bias_of, matrix, place, scale_of
+from mha_viz.quotes import quoted
+
+SHIFTS, OUTPUT_BIASES = "shifts of norms", "output biases"
+_BETWEEN = "a norm stands between what W_O puts out and the sum that it is added to"
+_REFUSED = {"gemma3_text": _BETWEEN, "xlnet": "its words have two streams of vectors"}
+_TABLES = ("position_embeddings", "embed_positions", "wpe")  # modules with a vector for each position
+_PROJECTIONS = ("embeddings_project", "encoder.embedding_hidden_mapping_in")  # from narrow vectors of words to d_model
+
+
+class _Norm(NamedTuple):
+    """A norm in the pass: how many layers' attention it came after, what it was given and what it put out, [n, d]."""
+
+    after: int
+    module: Any
+    given: Array
+    put_out: Array
+
+
+class _Outputs(Tap):
+    """Records the outputs of each layer's heads, [n, head, d_head]."""
+
+    changes = False
+    stop_after_last = False
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.outputs: list[Array] = []
+
+    def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
+        self.outputs.append(array(output[0]))
+        return output
+
+
+class Stream:
+    """The pass of a model over one text up to a layer: ``with stream: run(stream.tap)``, then ``stream.parts(…)``."""
+
+    def __init__(self, model: Any, name: str, layers: int, last: int) -> None:
+        """``layers``: of the model; ``last``: the last layer whose parts are wanted. Raises ModelUnsupported with the
+        reason, UnknownHead for a layer that does not exist."""
+        self._model, self._name, self._heads = model, name, int(model.config.num_attention_heads)
+        refuse(model.config, name)
+        self._opened = [Opened(model, name, layer, layers, apart=True) for layer in range(last + 1)]
+        self._norms: list[_Norm] = []
+        self._tap: _Outputs | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Stream:
+        for each in self._opened:
+            self._stack.enter_context(each)
+        self._stack.enter_context(self._listening())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def tap(self, weights: torch.Tensor) -> Tap:
+        """The tap for the pass."""
+        self._tap = _Outputs(weights)
+        for each in self._opened:
+            each.listen(self._tap)
+        return self._tap
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Hooks on the norms, which other threads use too."""
+        thread = threading.get_ident()
+
+        def hook(module: Any, arguments: Any, put_out: torch.Tensor) -> None:
+            tap, (given, *_) = self._tap, arguments
+            if threading.get_ident() == thread and tap is not None and given.dim() == 3 and len(given) == 1:
+                self._norms.append(_Norm(tap.seen, module, array(given[0]), array(put_out[0])))
+
+        handles = [m.register_forward_hook(hook) for m in self._model.modules() if _is_norm(m)]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def parts(self, read: Any, is_typed: bool, layers: Collection[int]) -> Iterator[tuple[Opened, Parts]]:
+        """For each of ``layers``, in order: what its attention is given, in parts. ``is_typed``: the model is given the
+        types of the pieces."""
+        n = len(read.ids)
+        is_pre = holds(FAMILIES[self._model.config.model_type].pre_norm, self._model.config)
+        streams = [each.inputs(n) for each in self._opened]
+        summed = self._embedded(read, is_typed, _stream(*streams[0]))
+        for layer, ((x, entered), opened) in enumerate(zip(streams, self._opened, strict=True)):
+            if layer in layers:
+                given = summed if entered is None else summed.behind(self._norm(layer, x, entered))
+                yield opened, self._checked(given.named(), x)
+            if layer + 1 < len(streams):
+                summed.add_heads(layer, *self._of_heads(layer))
+                if is_pre:
+                    summed.add_rest(layer, _stream(*streams[layer + 1]))
+                else:
+                    self._leave(layer, summed)
+
+    def _leave(self, layer: int, summed: _Summed) -> None:
+        """From the heads of a layer, with a norm after each of its halves, to what leaves it."""
+        norms = [norm for norm in self._norms if norm.after == layer + 1]
+        if len(norms) < 2:
+            raise _unsupported(self._name, "its layers do not have a norm after each of their halves")
+        summed.pass_through(norms[0])
+        summed.add_rest(layer, norms[1].given)
+        summed.pass_through(norms[1])
+
+    def _of_heads(self, layer: int) -> tuple[Array, Array]:
+        """What each head of a layer adds, [head, n, d_model], and the bias of W_O, [d_model]."""
+        assert self._tap is not None
+        outputs, module = self._tap.outputs[layer].transpose(1, 0, 2), place(self._model, layer).output
+        slices = array(matrix(module)).reshape(len(outputs), outputs.shape[-1], -1)
+        return outputs @ slices, bias_of(module, slices.shape[-1])
+
+    def _norm(self, layer: int, x: Array, entered: Array) -> _Norm:
+        """The norm that makes x, the input of a layer's attention, of what enters the layer."""
+        norms = [
+            n for n in self._norms if n.after == layer and n.put_out.shape == x.shape and np.array_equal(n.put_out, x)
+        ]
+        if not norms or not np.array_equal(norms[-1].given, entered):
+            raise _unsupported(self._name, "what enters its layers is not what their norms are given")
+        return norms[-1]
+
+    def _embedded(self, read: Any, is_typed: bool, stream: Array) -> _Summed:
+        """What enters the first layer, in parts."""
+        project = next((m for m in map(self._module, _PROJECTIONS) if m is not None), None)
+        norm = next((n for n in self._norms if n.after == 0 and _same(_projected(n.put_out, project), stream)), None)
+        whole, most = stream if norm is None else norm.given, 5 + len(self._opened) * (self._heads + 1)
+        summed = _Summed(most, whole.shape)
+        for name, group, vectors in self._vectors(read, is_typed, whole):
+            summed.add(name, group, vectors)
+        if norm is not None:
+            summed.pass_through(norm)
+        return summed if project is None else summed.projected(project, most)
+
+    def _vectors(self, read: Any, is_typed: bool, whole: Array) -> list[tuple[str, str, Array]]:
+        """Name, group and vectors [n, d] of words, positions and types; ``whole`` is their sum."""
+        types = self._module("embeddings.token_type_embeddings")
+        of_types = np.zeros_like(whole)
+        if types is not None:
+            of_types = array(types.weight)[list(read.types) if is_typed else [0] * len(whole)]
+        words = whole - of_types
+        if any(name.rpartition(".")[2] in _TABLES for name, _ in self._model.named_modules()):
+            words = self._words(read.ids)
+        return [
+            ("word", WORD, words),
+            ("position", POSITION, whole - of_types - words),
+            ("type", POSITION, of_types),
+        ]
+
+    def _words(self, ids: Sequence[int]) -> Array:
+        """The vectors of words alone."""
+        device = next(self._model.parameters()).device
+        with torch.inference_mode():
+            vectors = self._model.get_input_embeddings()(torch.tensor([list(ids)], device=device))
+            project = self._module("decoder.project_in")  # OPT
+            return array((vectors if project is None else project(vectors))[0])
+
+    def _module(self, path: str) -> Any:
+        """The module at a path; None where there is none."""
+        try:
+            return self._model.get_submodule(path)
+        except AttributeError:
+            return None
+
+    def _checked(self, parts: Parts, x: Array) -> Parts:
+        if not _same(parts.x.sum(axis=0), x):
+            raise _unsupported(self._name, "something else than its heads and feed-forward parts adds to its vectors")
+        return parts
+
+
+def refuse(config: Any, name: str) -> None:
+    """Raises ModelUnsupported, with the reason, for a model whose vectors are not such a sum."""
+    if config.model_type in _REFUSED:
+        raise _unsupported(name, _REFUSED[config.model_type])
+    if getattr(config, "rescale_embeddings", False):  # BigBird
+        raise _unsupported(name, "it scales the vectors of words before it adds those of positions")
+
+
+def _unsupported(name: str, why: str) -> ModelUnsupported:
+    return ModelUnsupported(
+        f"The scores of {quoted(name)} cannot be taken apart: {why}.",
+        "Choose a model such as BERT, DeBERTa, GPT-2, Llama or Qwen.",
+    )
+
+
+class _Summed:
+    """Vectors as a sum of parts; the first two are constants, which grow. Changed in place, in memory for all parts."""
+
+    def __init__(self, most: int, shape: tuple[int, ...]) -> None:
+        """Nothing but constants, which are 0, and room for ``most`` parts of vectors [n, d]."""
+        self.names, self.groups = [SHIFTS, OUTPUT_BIASES], [CONSTANTS, CONSTANTS]
+        self._room = np.zeros((most, *shape), np.float32)
+
+    @property
+    def x(self) -> Array:
+        """[part, n, d]."""
+        return self._room[: len(self.names)]
+
+    @property
+    def total(self) -> Array:
+        """[n, d]: the sum of all parts."""
+        flat = self.x.reshape(len(self.names), -1)
+        total: Array = np.ones(len(flat), np.float32) @ flat
+        return total.reshape(self.x.shape[1:])
+
+    def add(self, name: str, group: str, vectors: Array) -> None:
+        """Add a part: its vectors, [n, d]."""
+        self._room[len(self.names)] = vectors
+        self.names.append(name)
+        self.groups.append(group)
+
+    def add_heads(self, layer: int, outputs: Array, bias: Array) -> None:
+        """Add what each head of a layer puts out, [head, n, d], and the bias of W_O."""
+        for head, output in enumerate(outputs):
+            self.add(str(Head(layer, head)), HEADS, output)
+        self.x[1] += bias
+
+    def add_rest(self, layer: int, whole: Array) -> None:
+        """Add what the feed-forward part of a layer puts out, which is all of ``whole`` that is not known otherwise."""
+        self.add(f"feed-forward {layer}", FEED_FORWARD, whole - self.total)
+
+    def pass_through(self, norm: _Norm) -> None:
+        """Go through a norm, with the standard deviation of the pass."""
+        module, given, x = norm.module, norm.given, self.x
+        is_centred = isinstance(module, nn.LayerNorm)
+        eps = float(getattr(module, "variance_epsilon", None) or module.eps)
+        centred = given - given.mean(axis=-1, keepdims=True) if is_centred else given
+        size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
+        if is_centred:
+            width = x.shape[-1]
+            x -= (x.reshape(-1, width) @ np.full(width, 1 / width, np.float32)).reshape(*x.shape[:-1], 1)
+        x *= (array(module.weight) if is_centred else scale_of(module, eps)) / size  # [n, d]
+        shift = getattr(module, "bias", None)
+        if shift is not None:
+            x[0] += array(shift)
+
+    def behind(self, norm: _Norm) -> _Summed:
+        """A copy that went through a norm."""
+        other = self._like(self.x)
+        other.pass_through(norm)
+        return other
+
+    def projected(self, module: Any, most: int) -> _Summed:
+        """A copy that went through a linear layer, with room for ``most`` parts."""
+        weight = array(matrix(module))
+        other = _Summed(most, (*self.x.shape[1:-1], weight.shape[1]))
+        other.names, other.groups = list(self.names), list(self.groups)
+        other.x[:] = self.x @ weight
+        other.x[1] += bias_of(module, weight.shape[1])
+        return other
+
+    def _like(self, x: Array) -> _Summed:
+        other = _Summed(0, ())
+        other.names, other.groups, other._room = list(self.names), list(self.groups), x.copy()
+        return other
+
+    def named(self) -> Parts:
+        """Without the parts that are 0: rotary models have no position among their vectors, others no shifts."""
+        least = 1e-6 * abs(self.total).max(initial=0)  # what is less is rounding
+        used = [part for part, vectors in enumerate(self.x) if abs(vectors).max(initial=0) > least]
+        return Parts(tuple(self.names[at] for at in used), tuple(self.groups[at] for at in used), self.x[used])
+
+
+def _stream(x: Array, entered: Array | None) -> Array:
+    return x if entered is None else entered
+
+
+def _projected(vectors: Array, module: Any) -> Array:
+    if module is None or vectors.shape[-1] != matrix(module).shape[0]:
+        return vectors
+    projected: Array = vectors @ array(matrix(module)) + bias_of(module, matrix(module).shape[1])
+    return projected
+
+
+def _same(vectors: Array, others: Array) -> bool:
+    return vectors.shape == others.shape and bool(abs(vectors - others).max() <= TOLERANCE * abs(others).max())
+
+
+def _is_norm(module: Any) -> bool:
+    return isinstance(module, nn.LayerNorm) or type(module).__name__.endswith("RMSNorm")

@@ -1,0 +1,76 @@
+"""Why the query looks at the key: the parts of their score, in a sentence, two rows of bars and the pairs of parts."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.attention import Head
+from mha_viz.attention.parts import HEADS, ScoreParts
+from mha_viz.errors import ModelUnsupported
+from mha_viz.figures import score_parts as draw
+from mha_viz.figures.caption import both
+from mha_viz.numerals import decimal
+from mha_viz.ui import address
+from mha_viz.ui.inside.step_parts import OpenStep, chart
+from mha_viz.ui.parts import remark
+
+REASONS = 3  # pairs of parts in the sentence
+
+
+def why(o: OpenStep, text: Any, charts: Any) -> None:
+    """Show why the query looks at the key, if the query sees it; or why this model's scores cannot be taken apart."""
+    if o.score_parts is None or o.trace.mask[o.query, o.key]:
+        return
+    try:
+        parts = o.score_parts()
+    except ModelUnsupported as error:
+        with text:
+            remark(error.problem)
+        return
+    names = [both(Head.parse(name)) if group == HEADS else name for name, group in _named(parts)]
+    with text:
+        st.html(_sentence(o, parts, names))
+    chart(charts, o, "why", "What makes this score, by query and key", lambda theme: draw.sides(parts, names, theme))
+    with charts, st.expander("Part by part"):
+        alt = "What each pair of parts adds to the score"
+        chart(st.container(), o, "pairs", alt, lambda theme: draw.pairs(parts, names, theme))
+
+
+def _named(parts: ScoreParts) -> list[tuple[str, str]]:
+    return list(zip(parts.names, parts.groups, strict=True))
+
+
+def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
+    """The pairs of parts that raise the score most, and the score; an earlier head opens at a click."""
+    above = parts.above_mean
+    order = np.argsort(-above, axis=None, kind="stable")[:REASONS]
+    largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above.shape), strict=True)]
+    query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].text[:24])}</bdi>”" for token in (o.query, o.key))
+    reasons = [
+        f"{_link(o, parts, a, names)}{f' of {query}' * first} meets {_link(o, parts, b, names)}"
+        f"{f' of {key}' * first} (<b>{_signed(above[a, b])}</b>)"
+        for first, (a, b) in zip((True, False, False), largest, strict=False)
+        if above[a, b] > 0
+    ]
+    because = f"because {', '.join(reasons)}" if reasons else "although nothing raises this score"
+    return (
+        f'<p class="inside-why"><b>{query} → {key}</b> {because}. The score is {decimal(parts.score)}, '
+        f"{_signed(float(above.sum()))} from its mean over the keys in sight; so is every number here from its own.</p>"
+    )
+
+
+def _signed(number: float) -> str:
+    return f"+{decimal(number)}" if number > 0 else decimal(number)
+
+
+def _link(o: OpenStep, parts: ScoreParts, at: int, names: list[str]) -> str:
+    if parts.groups[at] != HEADS:
+        return escape(names[at])
+    here = {name: value for name, value in address.now().items() if name not in ("on", "pin")}
+    link = escape(f"?{urlencode({**here, 'head': parts.names[at], 'q': o.query, 'k': o.key})}")
+    return f'<a href="{link}" target="_self">{escape(names[at])}</a>'

@@ -1,0 +1,29 @@
+// Reads texts as a page that reads by itself does, for tests/live_pages.py: a JSON list of questions on stdin, answers
+// on stdout. Question: {library: the path of Hugging Face's module, tokenizer, rules, texts} -> the pieces and words of
+// each text; or {weights: of one head, special, marks, names} -> its measures.
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { cleaned } from "../../mha_viz/browser/live/characters.js";
+import { grouped } from "../../mha_viz/browser/live/grouping.js";
+import { MEASURES } from "../../mha_viz/browser/live/measures.js";
+import { Reader } from "../../mha_viz/browser/live/tokenizer.js";
+
+async function read({ library, tokenizer, rules, texts }) {
+  const { Tokenizer } = await import(pathToFileURL(library));
+  const reader = new Reader(new Tokenizer(tokenizer, {}), rules);
+  return texts.map((text) => {
+    const typed = cleaned(text);
+    const { pieces, count } = reader.read(typed);
+    return { ...grouped(typed, pieces), ids: pieces.map(({ id }) => id), count };
+  });
+}
+
+function measured({ weights, special, marks, names }) {
+  const keys = { n: special.length, special, marks };
+  return Object.fromEntries(names.map((name) => [name, MEASURES[name](Float32Array.from(weights), keys)]));
+}
+
+const questions = JSON.parse(readFileSync(0, "utf8"));
+const answers = [];
+for (const question of questions) answers.push(question.weights ? measured(question) : await read(question));
+process.stdout.write(JSON.stringify(answers));

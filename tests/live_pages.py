@@ -1,0 +1,119 @@
+"""Pages that read by themselves: written once for all tests, served without any code, and read by their worker."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from playwright.sync_api import Page
+
+import mha_viz as mv
+from mha_viz.attention import Weights
+from mha_viz.figure.live import LIBRARIES
+from mha_viz.files.assets import home
+from mha_viz.files.npm import fetched
+from mha_viz.models import tokenizer_rules
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.tokenizer import Tokenizer
+from tools.node import find
+
+EXAMPLE = "The cat didn't see the dog."
+CLOSE = 1e-5  # of a weight in a browser to the library's
+_SCRIPT = Path(__file__).parent / "js" / "read_live.mjs"
+# Asks the page's worker, as the page does.
+_READ = """async (texts) => {
+    const worker = new Worker("reader.js", { type: "module" });
+    const answers = [];
+    for (const text of texts) {
+        const answer = await new Promise((resolve) => {
+            worker.onmessage = ({ data }) => data.loaded === undefined && resolve(data);
+            worker.postMessage(text);
+        });
+        const bytes = new Uint8Array(answer.weights?.buffer ?? 0);
+        let binary = "";
+        for (let i = 0; i < bytes.length; i += 8192) binary += String.fromCharCode(...bytes.subarray(i, i + 8192));
+        answers.push({ ...answer, weights: btoa(binary) });
+    }
+    worker.terminate();
+    return answers;
+}"""
+
+
+class Read(NamedTuple):
+    """What a worker answers to a text: the fields of its reading, with the weights [layer, head, query, key]; or why
+    there are none."""
+
+    reading: dict[str, Any]
+    weights: Weights
+    refusal: str
+
+
+def write(model: Encoder, folder: Path, half: bool = False) -> Path:
+    """A page on which ``model`` reads."""
+    return mv.publish([(model.encode(EXAMPLE), "L1H1")], folder, live=model, half=half)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of a folder on a server of static files, and a function that stops it."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/", server.shutdown
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def read_in(page: Page, texts: Sequence[str]) -> list[Read]:
+    """What the worker of an open page answers to each text."""
+    answers = page.evaluate(_READ, list(texts))
+    return [_read(answer) for answer in answers]
+
+
+def _read(answer: dict[str, Any]) -> Read:
+    reading = answer.get("reading") or {}
+    numbers = np.frombuffer(base64.b64decode(answer["weights"]), np.float32)
+    shape = (reading["layers"], reading["heads"], reading["n"], reading["n"]) if reading else (0,)
+    return Read(reading, numbers.reshape(shape), answer.get("refusal", ""))
+
+
+def rules_of(model: Encoder) -> dict[str, Any]:
+    """The tokenizer of a model as its page has it."""
+    tokenizer = Tokenizer(model.vocabulary, model.name, model.limit)
+    return {"tokenizer": tokenizer_rules.parts(tokenizer), "rules": tokenizer_rules.rules(tokenizer)}
+
+
+def library() -> str:
+    """The path of Hugging Face's tokenizers for JavaScript."""
+    package = LIBRARIES[1]
+    fetched(package, home() / "libraries")
+    (path,) = (home() / "libraries").glob(f"*tokenizers-{package.version}/*.mjs")
+    return str(path)
+
+
+def ask_node(*questions: dict[str, Any]) -> list[Any]:
+    """The answers of read_live.mjs."""
+    node = find()
+    assert node, "Node 20 or later was not found: pip install -r requirements-dev.txt"
+    done = subprocess.run(
+        [node, str(_SCRIPT)], input=json.dumps(questions), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    answers: list[Any] = json.loads(done.stdout)
+    return answers

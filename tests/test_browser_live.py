@@ -1,0 +1,162 @@
+"""A page that reads by itself in a real browser: the numbers of the library, on the reader's own device, from static
+files, and offline after the first sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from mha_viz.errors import EmptyText
+from mha_viz.figures.packet import axis_tokens
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
+from tests import hostile, lanes
+from tests.browser_tab import PATIENCE
+from tests.live_pages import CLOSE, EXAMPLE, Read, read_in, served, write
+
+TEXT = "The dog didn't chase the cat."
+OTHER = "A bird sees <b>it</b>."
+OF_THEM = (
+    *("one letter", "nul", "control characters", "high surrogate alone", "not characters", "replacement character"),
+    *("emoji family of seven code points", "right to left", "right-to-left override", "chinese", "thai without blanks"),
+    *("combining marks", "zero width", "byte order mark", "lengthening lower case", "closing script"),
+    *("typed special tokens", "typed special tokens of other families", "one word repeated", "four hundred words"),
+)
+FAMILIES = ("toy", "minilm", "repeater", "bert", "distilbert", "electra", "gpt2", "roberta")
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* reads at most .* pieces:UserWarning")
+
+
+@pytest.fixture(scope="module")
+def toy() -> Encoder:
+    return one_stack("toy")
+
+
+@pytest.fixture(scope="module")
+def site(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the toy model. Read only."""
+    return write(toy, tmp_path_factory.mktemp("live") / "toy")
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    yield opened
+    context.close()
+
+
+def same(model: Encoder, text: str, answer: Read) -> None:
+    """The answer to a text is the library's reading."""
+    try:
+        expected = model.encode(text)
+    except EmptyText:
+        assert answer.refusal
+        return
+    tokens = axis_tokens(expected.queries)
+    assert {field: answer.reading[field] for field in tokens} == tokens
+    assert np.abs(answer.weights - expected.weights).max() <= CLOSE
+
+
+def strongest(model: Encoder, text: str) -> str:
+    """The weight of the strongest link between words in the head that the example opens."""
+    words = model.encode(text).by_words()
+    ordinary = [i for i, special in enumerate(words.queries.special) if not special]
+    return f"{words['L1H1'][np.ix_(ordinary, ordinary)].max():.3f}"
+
+
+def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
+    page: Page, toy: Encoder, site: Path
+) -> None:
+    requested, faults = list[str](), list[str]()
+    page.context.on("request", lambda request: requested.append(request.url))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
+    with served(site) as (address, stop):
+        page.goto(address)
+        live, status = page.locator("#live"), page.get_by_role("status")
+        expect(live).to_contain_text(strongest(toy, EXAMPLE))  # the example is drawn at once, without the model
+        assert not [url for url in requested if url.endswith((".onnx", ".wasm"))]
+        expect(live).to_contain_text("no word of it leaves this device")
+        page.get_by_label("Sentence").focus()
+        page.keyboard.press("ControlOrMeta+a")
+        page.keyboard.type(TEXT)
+        page.keyboard.press("Enter")
+        expect(status).to_have_text("Read on this device: 10 pieces.")
+        expect(live).to_contain_text(strongest(toy, TEXT))
+        for text, answer in zip((TEXT, OTHER), read_in(page, (TEXT, OTHER)), strict=True):
+            same(toy, text, answer)
+        assert [url for url in requested if not url.startswith((address, "data:", "blob:"))] == []
+        assert [url for url in requested if "dog" in url] == []
+        page.evaluate("async () => { await navigator.serviceWorker.ready }")
+        stop()
+        page.context.set_offline(True)
+        page.reload()
+        page.get_by_label("Sentence").fill(OTHER)
+        page.get_by_role("button", name="Read").click()
+        expect(status).to_have_text(re.compile(r"Read on this device"))
+        expect(live).to_contain_text(strongest(toy, OTHER))
+    assert faults == []
+
+
+def test_what_cannot_be_read_is_said_in_place(page: Page, site: Path) -> None:
+    with served(site) as (address, _):
+        page.goto(address)
+        field, status = page.get_by_label("Sentence"), page.get_by_role("status")
+        field.fill("  ")
+        field.press("Enter")
+        expect(status).to_have_text("Nothing was typed. Type a sentence.")
+        field.fill("cat " * 60)
+        field.press("Enter")
+        expect(status).to_contain_text("reads at most 40 pieces; the rest of the text is cut")
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "reader.js"])
+def test_a_model_that_does_not_come_is_fetched_again_with_the_next_sentence(
+    browser: Browser, site: Path, name: str
+) -> None:
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    with served(site) as (address, _):
+        page.route(f"**/{name}", lambda route: route.abort())
+        page.goto(address)
+        status = page.get_by_role("status")
+        page.get_by_role("button", name="Read").click()
+        expect(status).to_have_text("The model could not be fetched or run. Check the connection, then try again.")
+        page.unroute_all()
+        page.get_by_role("button", name="Read").click()
+        expect(status).to_have_text(re.compile("Read on this device"))
+    context.close()
+
+
+@pytest.mark.parametrize("name", lanes.some(FAMILIES, "toy"))
+def test_attention_is_that_of_the_library(
+    page: Page, toy: Encoder, minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, site: Path, name: str
+) -> None:
+    model = {"toy": toy, "minilm": minilm}.get(name) or (one_stack(name) if name == "repeater" else tiny(name))
+    folder = site if name == "toy" else write(model, tmp_path / "site")
+    texts = [hostile.TEXTS[text] for text in OF_THEM]
+    assert len(texts) == 20
+    with served(folder) as (address, _):
+        page.goto(address)
+        answers = read_in(page, texts)
+    for text, answer in zip(texts, answers, strict=True):
+        same(model, text, answer)
+
+
+def test_halves_differ_by_what_the_page_says(page: Page, toy: Encoder, tmp_path: Path) -> None:
+    folder = write(toy, tmp_path / "half", half=True)
+    said = re.search(r"weights differ by up to ([\d.e-]+) from full precision", (folder / "index.html").read_text())
+    assert said
+    with served(folder) as (address, _):
+        page.goto(address)
+        (answer,) = read_in(page, [EXAMPLE])
+    deviation = np.abs(answer.weights - toy.encode(EXAMPLE).weights).max()
+    assert 0 < deviation == pytest.approx(float(said[1]), rel=0.5, abs=CLOSE)

@@ -1,0 +1,125 @@
+"""A page that reads by itself is a folder of static files: what is in it, and what is refused."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.errors import ExportError, ModelUnsupported, SettingError
+from mha_viz.figure.live import LIBRARIES
+from mha_viz.files import npm
+from mha_viz.models import onnx
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
+from mha_viz.models.tokenizer import Tokenizer
+from mha_viz.models.tokenizer_rules import rules
+from tests.cli_runs import assert_one_line, run
+from tests.live_pages import EXAMPLE, write
+
+
+@pytest.fixture(scope="module")
+def toy() -> Encoder:
+    return one_stack("toy")
+
+
+@pytest.fixture(scope="module")
+def site(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(toy, tmp_path_factory.mktemp("live") / "toy")
+
+
+def test_the_folder_has_everything_and_no_script_in_its_page(site: Path) -> None:
+    names = {path.name for path in site.iterdir()}
+    assert names == {
+        *("index.html", "style.css", "page.js", "reader.js", "offline.js", "model.json", "model.onnx"),
+        *(Path(name).name for library in LIBRARIES for name in library.files),
+    }
+    page = (site / "index.html").read_text("utf-8")
+    assert "default-src 'none'; script-src 'self' 'wasm-unsafe-eval';" in page
+    assert re.findall(r"<script(?! type=\"application/json\")[^>]*>", page) == ['<script type="module" src="page.js">']
+    assert not re.search(r"<style|\bon\w+=|style=|https?:", page)
+    stored = json.loads(re.search(r"\((\{\"version\".*?\})\)", (site / "offline.js").read_text("utf-8"))[1])
+    assert set(stored["files"]) == (names | {"./"}) - {"index.html", "model.onnx", "ort-wasm-simd-threaded.wasm"} - {
+        "offline.js"
+    }
+
+
+def test_another_content_of_the_page_is_another_version(toy: Encoder, site: Path, tmp_path: Path) -> None:
+    again = mv.publish([(toy.encode(EXAMPLE), "L1H0")], tmp_path / "other", live=toy)
+    other, first = ((folder / "offline.js").read_bytes() for folder in (again, site))
+    assert other != first
+
+
+@pytest.mark.parametrize(("family", "reason"), [("llama", "family llama"), ("albert", "family albert")])
+def test_a_model_that_a_page_cannot_run_is_refused(
+    tiny: Callable[[str], Encoder], tmp_path: Path, family: str, reason: str
+) -> None:
+    model = tiny(family)
+    with pytest.raises(ModelUnsupported, match=reason):
+        mv.publish([(model.encode("a cat"), "L0H0")], tmp_path / "site", live=model)
+
+
+def test_a_tokenizer_that_a_page_cannot_follow_is_refused(tiny: Callable[[str], Encoder], tmp_path: Path) -> None:
+    for family in ("xlm-roberta", "llama", "gpt_neox"):
+        model = tiny(family)
+        with pytest.raises(ModelUnsupported, match=r"its tokenizer|a page cannot"):
+            rules(Tokenizer(model.vocabulary, model.name, model.limit))
+
+
+def test_what_is_missing_is_named_with_the_command_that_installs_it(
+    toy: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **named: Any) -> Any:
+        if name == "onnxscript":
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(builtins, "__import__", without)
+        with pytest.raises(ExportError, match=r'onnxscript is not installed.*pip install "mha-viz\[live\]"'):
+            onnx.check(toy)
+    monkeypatch.setattr(npm, "npm", lambda: None)
+    with pytest.raises(ExportError, match=r'npm is not there.*pip install "mha-viz\[live\]"'):
+        npm.fetched(LIBRARIES[1], tmp_path)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_library_with_another_hash_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "other.tgz"
+    archive.write_bytes(b"not what was pinned")
+    monkeypatch.setattr(npm, "_packed", lambda *_: archive.read_bytes())
+    with pytest.raises(ExportError, match="another hash than the one that is known"):
+        npm.fetched(LIBRARIES[1], tmp_path / "place")
+    assert [*(tmp_path / "place").iterdir()] == []
+
+
+def test_a_graph_needs_a_folder_and_a_file_is_none(toy: Encoder, tmp_path: Path) -> None:
+    (tmp_path / "page").write_text("a", "utf-8")
+    with pytest.raises(ExportError, match="'page' is a file"):
+        write(toy, tmp_path / "page")
+    with pytest.raises(ExportError, match="was not read from a folder"):
+        onnx.check(toy.untrained())
+    with pytest.raises(SettingError, match="half is for a page with a live model"):
+        mv.publish([(toy.encode(EXAMPLE), "L0H0")], tmp_path / "a.html", half=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "Neither a file nor a folder was named."),
+        (["--live", "site", "--out", "a.html"], "--live and --out were both given."),
+        (["--half", "--out", "a.html"], "--half is for a page with a model."),
+    ],
+)
+def test_the_command_takes_a_file_or_a_folder(options: list[str], words: str) -> None:
+    done = run("publish", EXAMPLE, "--head", "L0H0", "--model", "toy", *options)
+    assert done.returncode == 2
+    assert_one_line(done.stderr.decode(), words)

@@ -1,0 +1,95 @@
+"""A page that reads by itself cuts every text into the pieces and words of the library, and has its measures: two
+statements of the same rules, held to the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mha_viz.analysis.metrics import METRICS, measure_all
+from mha_viz.errors import EmptyText
+from mha_viz.figures.packet import axis_tokens
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
+from mha_viz.text import is_punctuation
+from tests import hostile, lanes
+from tests.live_pages import ask_node, library, rules_of
+from tests.readings import reading
+
+# One for each way of cutting words: by pieces of words, by bytes, and whole.
+CUT = ("minilm", "roberta", "toy")
+MODELS = (*CUT, "repeater", "bert", "distilbert", "electra", "gpt2")
+Model = Callable[[str], Encoder]
+
+
+@pytest.fixture(scope="module")
+def model(minilm: Encoder, tiny: Model) -> Model:
+    named = {"minilm": minilm, "toy": one_stack("toy"), "repeater": one_stack("repeater")}
+    return lambda name: named[name] if name in named else tiny(name)
+
+
+def pieces(model: Encoder, texts: list[str]) -> list[Any]:
+    (answers,) = ask_node({"library": library(), **rules_of(model), "texts": texts})
+    assert len(answers) == len(texts)
+    return list(answers)
+
+
+def cut(model: Encoder, text: str) -> dict[str, Any] | None:
+    """The ids, tokens and words of a text in the library; None if nothing of it is read."""
+    try:
+        read = model.pieces(text)
+    except EmptyText:
+        return None
+    tokens = read.tokenized()
+    marks = [not t.special and is_punctuation(tokens.typed(t).strip()) for t in tokens.tokens]
+    return {**axis_tokens(tokens), "ids": list(read.ids), "marks": marks}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", lanes.some(MODELS, *CUT))
+def test_hostile_texts_have_the_same_pieces_words_and_special_tokens(model: Model, name: str) -> None:
+    expected = {text: one for text in hostile.TEXTS.values() if (one := cut(model(name), text))}
+    assert len(expected) > 50
+    for one, answer in zip(expected.values(), pieces(model(name), [*expected]), strict=True):
+        assert {field: answer[field] for field in one} == one
+
+
+assigned = st.text(st.characters(exclude_categories=["Cn"]), min_size=1, max_size=12)
+often = st.sampled_from([" ", "'", "’", ".", "a", "Don't", "[MASK]", "<mask>", "é", "ﬁ", "\ufeff", "\u200d", "中", "½"])
+
+
+@pytest.mark.parametrize("name", CUT)
+@settings(max_examples=100 if lanes.everything else 3)
+@given(texts=st.lists(st.lists(assigned | often, min_size=1, max_size=8).map("".join), min_size=60, max_size=60))
+def test_any_text_has_the_same_pieces_and_words(model: Model, name: str, texts: list[str]) -> None:
+    expected = {text: one for text in texts if (one := cut(model(name), text))}
+    for (text, one), answer in zip(expected.items(), pieces(model(name), [*expected]), strict=True):
+        assert {field: answer[field] for field in one} == one, ascii(text)
+
+
+def test_the_rest_of_a_long_text_is_counted_and_cut(model: Model) -> None:
+    toy = model("toy")
+    (answer,) = pieces(toy, ["cat " * 60])
+    assert (answer["n"], answer["count"]) == (toy.limit, 62)
+
+
+def test_measures_are_those_of_the_library() -> None:
+    attention = reading(2, 3, (1, 2, 3))
+    text = attention.queries
+    marks = [not t.special and is_punctuation(text.typed(t).strip()) for t in text.tokens]
+    marks[2] = True  # no piece of this text is punctuation
+    expected = measure_all(attention)
+    for head in attention.every_head():
+        weights = attention[head]
+        asked = {"weights": weights.ravel().tolist(), "special": [*map(int, text.special)], "names": [*METRICS]}
+        ((got),) = ask_node({**asked, "marks": marks})
+        assert got.pop("punctuation") == pytest.approx(
+            float(weights[:, np.array(marks)].sum() / len(weights)), abs=1e-6
+        )
+        for name, value in got.items():
+            assert value == pytest.approx(expected[name][head.layer, head.head], abs=1e-6), name

@@ -1,0 +1,257 @@
+"""The parts of a score: against the same numbers written out by hand, and against the models' own weights."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.attention.parts import GROUPS, HEADS, ScoreParts
+from mha_viz.attention.shares import Why
+from mha_viz.errors import ModelUnsupported, NeedsOneStack, SettingError, UnknownHead
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import from_folder, one_stack
+from tests import lanes, tiny_encoder_decoders, tiny_models
+from tests.oracles import SECOND, SENTENCE, plain
+from tests.parts_by_hand import BY_HAND
+
+Tiny = Callable[[str], Encoder]
+Folder = Callable[[str], Path]
+REFUSED = {
+    "gemma2": "bends large",
+    "gemma3_text": "norm stands between",
+    "mobilebert": "narrower vector",
+    "xlnet": "two streams",
+    "falcon by distance": "depends on the distance",
+}
+APART = [name for name in (*tiny_models.FAMILIES, *tiny_models.OTHERS) if name not in REFUSED and "xlnet" not in name]
+ONE_OF_A_KIND = ("albert", "bert", "bloom", "deberta-v2", "electra", "gpt2", "llama", "modernbert", "mpnet", "qwen3")
+TEXT = "The cat wasn't far."
+CLOSE = 1e-4  # of the largest number of a table
+
+
+@pytest.fixture(scope="module")
+def repeater() -> Encoder:
+    return one_stack("repeater")
+
+
+# ---- against what is written out by hand -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", BY_HAND)
+@pytest.mark.parametrize(("layer", "head", "query", "key"), [(0, 1, 4, 2), (1, 3, 7, 7), (2, 0, 9, 1)])
+def test_every_part_is_the_one_written_out_by_hand(
+    family: str, layer: int, head: int, query: int, key: int, tiny: Tiny, tiny_folder: Folder
+) -> None:
+    encoder = tiny(family)
+    by_hand = BY_HAND[family](plain(tiny_folder(family))[0], list(encoder.pieces(TEXT).ids))
+    table, score = by_hand.table(layer, head, query, key)
+    ours = encoder.score_parts(TEXT, (layer, head), query, key)
+    largest = max(map(abs, table.values()))
+    made = {
+        (a, b): value
+        for a, row in zip(ours.names, ours.values, strict=True)
+        for b, value in zip(ours.names, row, strict=True)
+    }
+    named = {name for pair in table for name in pair}
+    assert set(ours.names) <= named
+    wrong = {
+        pair for pair in made.keys() | table.keys() if abs(made.get(pair, 0) - table.get(pair, 0)) > CLOSE * largest
+    }
+    assert not wrong
+    assert abs(ours.score - score) <= CLOSE * largest
+    assert len(ours.names) >= len(named) - 3, "only rotation, shifts and types of 0 are left out"
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "deberta-v2"])
+def test_shares_are_covariances_over_the_keys_that_a_query_sees(family: str, tiny: Tiny) -> None:
+    encoder, head = tiny(family), (2, 1)
+    why = mv.why(encoder, TEXT, head=head)
+    n = len(why.text)
+    covariances, variance = {"query": 0.0, "key": 0.0}, 0.0
+    for query in range(n):
+        keys = range(query + 1 if encoder.causal else n)
+        made = [encoder.score_parts(TEXT, head, query, key) for key in keys]
+        scores = np.array([each.score for each in made])
+        variance += scores.var()
+        for side, axis in (("query", 1), ("key", 0)):
+            adds = np.array([each.values.sum(axis=axis) for each in made])  # [key, part]
+            covariances[side] = covariances[side] + (adds * (scores - scores.mean())[:, None]).mean(axis=0)
+    table = why.parts(head).loc[list(made[0].names)]
+    for side in ("query", "key"):
+        assert np.abs(table[side].to_numpy() - covariances[side] / variance).max() <= CLOSE
+
+
+# ---- against the models' own weights ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", [f for f in APART if lanes.everything or f in ONE_OF_A_KIND])
+@pytest.mark.parametrize("pair", ["", "Is it?"])
+def test_all_parts_sum_to_the_score_whose_softmax_is_the_weight(family: str, pair: str, tiny: Tiny) -> None:
+    encoder = tiny(family)
+    if pair and family not in tiny_models.WITH_PAIRS:
+        pytest.skip("reads one text")
+    weights = encoder.encode(TEXT, pair).weights
+    for layer, head, query in ((0, 3, 5), (1, 0, 7), (2, 2, 2)):
+        keys = np.flatnonzero(weights[layer, :, query].max(axis=0))
+        made = [encoder.score_parts(TEXT, (layer, head), query, int(key), pair=pair) for key in keys]
+        sums, scores = (np.array([number(each) for each in made]) for number in (_sum, _score))
+        assert np.abs(sums - scores).max() <= CLOSE * np.abs(scores).max()
+        rows = np.exp(sums - sums.max())
+        assert np.abs(rows / rows.sum() - weights[layer, head, query, keys]).max() <= 1e-5
+        means = np.mean([each.values for each in made], axis=0)
+        assert np.abs(made[0].means - means).max() <= 1e-9 + CLOSE * np.abs(means).max()
+
+
+def _sum(parts: ScoreParts) -> float:
+    return float(parts.values.sum())
+
+
+def _score(parts: ScoreParts) -> float:
+    return parts.score
+
+
+@pytest.mark.parametrize("family", [f for f in APART if lanes.everything or f in ONE_OF_A_KIND])
+def test_shares_sum_to_one_by_both_sides(family: str, tiny: Tiny) -> None:
+    why = mv.why(tiny(family), SENTENCE)
+    assert np.allclose(why.table()[list(GROUPS)].sum(axis=1), 1, atol=CLOSE)
+    for each in why.variations:
+        assert np.allclose(each.query.sum(axis=1), each.variance, rtol=CLOSE)
+        assert np.allclose(each.key.sum(axis=1), each.variance, rtol=CLOSE)
+
+
+@pytest.mark.parametrize("family", ["llama", "modernbert", "qwen3"])
+def test_turned_parts_alone_sum_to_the_score(family: str, tiny: Tiny) -> None:
+    made = tiny(family).score_parts(SENTENCE, (1, 2), 8, 6)
+    assert made.turned is not None
+    assert made.turned.sum() == pytest.approx(made.score, rel=CLOSE)
+    rotation = made.names.index("rotation")
+    assert made.values[rotation, rotation] == pytest.approx(made.turned.sum() - made.values[:-1, :-1].sum())
+
+
+# ---- what is known of the models that come with the package ----------------------------------------------------
+
+
+def test_the_head_for_the_token_before_finds_it_by_position(minilm: Encoder) -> None:
+    made = minilm.score_parts(SENTENCE, "L0H2", 5, 4)
+    position = made.names.index("position")
+    assert made.score == pytest.approx(28.9, abs=0.1)
+    assert made.above_mean[position, position] == pytest.approx(26.0, abs=0.1)
+    first = made.table().iloc[0]
+    assert (first.query_part, first.key_part, first.key_group) == ("position", "position", "position")
+    assert made.by_group().stack().idxmax() == ("position", "position")
+    assert mv.why(minilm, SENTENCE).table()["position"].idxmax() == "L0H2"
+
+
+def test_the_head_from_it_to_animal_finds_the_word(minilm: Encoder) -> None:
+    first = minilm.score_parts(SENTENCE, "L3H1", 10, 2).table().iloc[0]
+    assert (first.query_group, first.key_part) == ("feed-forward", "word")
+
+
+def test_induction_heads_find_their_keys_by_the_heads_below_that_look_at_the_token_before(repeater: Encoder) -> None:
+    words = ["dog", "river", "anna", "green", "tower", "king", "cat", "house", "peter", "red", "bridge", "queen"]
+    why = mv.why(repeater, "", words=words * 2)
+    arrows = why.arrows()
+    largest = arrows.iloc[0]
+    assert (largest["from"], largest["to"][:2], largest["side"]) == ("L0H0", "L1", "key")
+    assert set(arrows["from"][arrows["share"] > 0.2]) <= {"L0H0", "L0H3"}, "the two heads for the token before"
+    assert largest["share"] > 0.4
+    assert (why.table().loc[["L1H0", "L1H1", "L1H2", "L1H3"], HEADS] > 0.7).all()
+    assert (why.table().loc[["L0H0", "L0H3"], "position"] > 0.9).all()
+    assert why.arrows(least=2.0).empty
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------
+
+
+def test_sides_and_groups_are_sums_of_the_table(minilm: Encoder) -> None:
+    made = minilm.score_parts(SENTENCE, "L4H3", 6, 9)
+    table = made.table()
+    above = made.score - np.mean([minilm.score_parts(SENTENCE, "L4H3", 6, key).score for key in range(16)])
+    for numbers in (table["above_mean"], made.of_query, made.of_key, made.by_group().to_numpy()):
+        assert numbers.sum() == pytest.approx(above, rel=CLOSE)
+    assert len(table) == len(made.names) ** 2
+    assert table["above_mean"].abs().is_monotonic_decreasing
+    row = table.iloc[3]
+    place = made.names.index(row.query_part), made.names.index(row.key_part)
+    assert (row["value"], row["mean"]) == (made.values[place], made.means[place])
+
+
+def test_one_head_is_the_same_as_among_all(minilm: Encoder) -> None:
+    alone, among = mv.why(minilm, SENTENCE, head="L2H5"), mv.why(minilm, SENTENCE)
+    assert list(alone.table().index) == [f"L2H{head}" for head in range(12)]
+    assert alone.parts("L2H5").equals(among.parts("L2H5"))
+    assert alone.table().loc["L2H5"].equals(among.table().loc["L2H5"])
+
+
+def test_a_text_of_one_token_has_nothing_to_share(repeater: Encoder) -> None:
+    why = mv.why(repeater, "dog")
+    assert why.table()[list(GROUPS)].isna().all(axis=None)
+    assert why.arrows().empty
+
+
+def test_threads_do_not_hear_each_other(minilm: Encoder) -> None:
+    texts = [SENTENCE, SECOND, "It slept.", "She said that it was far too cold to swim."] * 3
+    alone = [_shares(mv.why(minilm, text)) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda text: _shares(mv.why(minilm, text)), texts))
+    assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(alone, together, strict=True))
+
+
+def _shares(why: Why) -> np.ndarray:
+    return why.table()[list(GROUPS)].to_numpy()
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", REFUSED)
+def test_families_whose_scores_are_no_such_sum_are_refused_with_the_reason(family: str, tiny: Tiny) -> None:
+    with pytest.raises(ModelUnsupported, match=REFUSED[family]):
+        tiny(family).score_parts(SENTENCE, (0, 0), 1, 1)
+    with pytest.raises(ModelUnsupported, match=REFUSED[family]):
+        mv.why(tiny(family), SENTENCE)
+
+
+def test_scaled_vectors_of_words_are_not_taken_for_positions(tiny_folder: Folder, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_folder("big_bird"), tmp_path / "scaled")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"rescale_embeddings": True}), "utf-8")
+    with pytest.raises(ModelUnsupported, match="scales the vectors of words"):
+        mv.why(one_stack(from_folder(folder)), TEXT)
+
+
+def test_models_of_two_stacks_are_refused(tmp_path: Path) -> None:
+    model = from_folder(tiny_encoder_decoders.build("t5", tmp_path))
+    with pytest.raises(NeedsOneStack):
+        mv.why(model, SENTENCE)
+    with pytest.raises(NeedsOneStack):
+        model.score_parts(SENTENCE, (0, 0), 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "says"), [(16, 0, "no query 16"), (0, -1, "no key -1"), (99, 99, "16 tokens")]
+)
+def test_tokens_that_do_not_exist_are_refused(query: int, key: int, says: str, minilm: Encoder) -> None:
+    with pytest.raises(SettingError, match=says):
+        minilm.score_parts(SENTENCE, "L0H0", query, key)
+
+
+def test_a_key_that_is_not_seen_has_no_score(repeater: Encoder) -> None:
+    with pytest.raises(SettingError, match="Token 1 does not see token 2 in layer 1"):
+        repeater.score_parts("dog river anna", "L1H0", 1, 2)
+
+
+def test_heads_that_do_not_exist_are_refused(minilm: Encoder) -> None:
+    with pytest.raises(UnknownHead):
+        minilm.score_parts(SENTENCE, "L6H0", 0, 0)
+    with pytest.raises(UnknownHead):
+        mv.why(minilm, SENTENCE, head="L0H12")
+    with pytest.raises(UnknownHead):
+        mv.why(minilm, SENTENCE, head="L0H1").parts("L1H0")

@@ -1,0 +1,111 @@
+"""By what heads find their keys over a corpus, and the command for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.analysis import corpus_why
+from mha_viz.analysis.corpus_why import CorpusWhy
+from mha_viz.attention.parts import GROUPS
+from mha_viz.cli import main
+from mha_viz.errors import Cancelled, CorpusError, SettingError
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
+from mha_viz.study.run import Progress
+
+SENTENCES = 6
+
+
+@pytest.fixture(scope="module")
+def repeater() -> Encoder:
+    return one_stack("repeater")
+
+
+@pytest.fixture(scope="module")
+def measured(repeater: Encoder) -> CorpusWhy:
+    return mv.why_over("repeats", repeater, most=SENTENCES)
+
+
+def test_shares_over_a_corpus_are_sums_of_covariances_over_sums_of_variances(
+    measured: CorpusWhy, repeater: Encoder
+) -> None:
+    sentences = list(mv.iterate("repeats"))[:SENTENCES]
+    layers = [mv.why(repeater, "", words=each.forms).variations[1] for each in sentences]
+    variance = sum(each.variance for each in layers)
+    expected = sum(each.grouped() for each in layers) / variance[:, None]  # [head, group]
+    rows = measured.table()
+    rows = rows[rows["layer"] == 1]
+    assert np.allclose(rows["share"].to_numpy().reshape(4, len(GROUPS)), expected)
+    assert (rows["low"] <= rows["share"]).all()
+    assert (rows["share"] <= rows["high"]).all()
+    place = layers[0].names.index("L0H0")
+    by_key = sum(each.key[2, place] for each in layers) / variance[2]
+    arrows = measured.arrows()
+    row = arrows[(arrows["from"] == "L0H0") & (arrows["to"] == "L1H2") & (arrows["side"] == "key")].iloc[0]
+    assert row["share"] == pytest.approx(by_key)
+    assert row["low"] < by_key < row["high"]
+
+
+def test_the_head_for_the_token_before_is_the_largest_arrow(measured: CorpusWhy) -> None:
+    assert measured.arrows().iloc[0][["from", "side"]].tolist() == ["L0H0", "key"]
+    assert measured.arrows()["share"].is_monotonic_decreasing
+    assert len(measured.arrows(least=0.3)) < len(measured.arrows())
+
+
+def test_of_many_sentences_neighbours_are_drawn_together(
+    measured: CorpusWhy, repeater: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_why, "MOST_UNITS", 3)
+    fewer = mv.why_over("repeats", repeater, most=SENTENCES).table()
+    assert np.allclose(fewer["share"], measured.table()["share"])
+    assert not np.allclose(fewer["low"], measured.table()["low"])
+
+
+def test_one_sentence_has_no_interval(repeater: Encoder, tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("dog river dog\n", "utf-8")
+    table = mv.why_over(tmp_path / "one.txt", repeater).table()
+    assert table["share"].notna().all()
+    assert table["low"].isna().all()
+
+
+def test_sentences_that_cannot_be_read_are_left_out(repeater: Encoder, tmp_path: Path) -> None:
+    (tmp_path / "some.txt").write_text(f"dog river dog\n{'dog ' * 65}\n", "utf-8")
+    measured = mv.why_over(tmp_path / "some.txt", repeater)
+    assert (measured.sentences, measured.left_out) == (1, 1)
+    (tmp_path / "long.txt").write_text(f"{'dog ' * 65}\n", "utf-8")
+    with pytest.raises(CorpusError, match="Nothing of long"):
+        mv.why_over(tmp_path / "long.txt", repeater)
+
+
+def test_what_is_no_number_of_sentences_is_refused(repeater: Encoder) -> None:
+    with pytest.raises(SettingError, match="0 is not a number of sentences"):
+        mv.why_over("repeats", repeater, most=0)
+
+
+def test_it_says_how_far_it_is_and_stops(repeater: Encoder) -> None:
+    steps: list[Progress] = []
+    with pytest.raises(Cancelled):
+        mv.why_over("repeats", repeater, most=5, progress=steps.append, cancelled=lambda: len(steps) == 2)
+    assert steps == [Progress(1, 5), Progress(2, 5)]
+
+
+def test_the_command_prints_shares_and_arrows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "repeats", "--model", "repeater", "--most", "4"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("repeater on repeats: by what heads find their keys, 4 sentences, 0 left out")
+    assert lines[1].startswith("L0H0 (1-1) position ")
+    assert lines[5].startswith("L1H0 (2-1) earlier heads ")
+    assert lines[10].startswith("L0H0 (1-1) → L1H")
+    assert lines[-1].endswith("more")
+
+
+@pytest.mark.parametrize(("option", "columns"), [([], corpus_why.HEADING), (["--arrows"], corpus_why.ARROWS)])
+def test_the_command_writes_a_table(option: list[str], columns: tuple[str, ...], tmp_path: Path) -> None:
+    out = tmp_path / "why.csv"
+    assert main(["why", "repeats", "--model", "repeater", "--most", "4", "--out", str(out), *option]) == 0
+    assert tuple(pd.read_csv(out).columns) == columns

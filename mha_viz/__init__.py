@@ -26,6 +26,7 @@ from mha_viz.errors import EvidenceMissingWarning, MhaVizError, MissingGlyphWarn
 from mha_viz.version import __version__
 
 if TYPE_CHECKING:
+    from mha_viz.analysis.described import unexplained
     from mha_viz.analysis.established import establish
     from mha_viz.analysis.recipe_tables import Recipes, open_recipes
     from mha_viz.analysis.replication import replicate
@@ -92,6 +93,7 @@ __all__ = [
     "rollout",
     "search",
     "side_by_side",
+    "unexplained",
     "used_roles",
     "why",
     "why_over",
@@ -132,6 +134,7 @@ _HOMES = MappingProxyType(
         "rollout": "mha_viz.attention.rollout",
         "search": "mha_viz.study.search",
         "side_by_side": "mha_viz.study.several",
+        "unexplained": "mha_viz.analysis.described",
         "used_roles": "mha_viz.study.used_roles",
         "why": "mha_viz.models.why",
         "why_over": "mha_viz.study.why",

@@ -15,9 +15,10 @@ from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.errors import SettingError
 from mha_viz.heads import Head, in_link
 
-__all__ = ["METHODS", "PARTS", "Question", "Request"]
+__all__ = ["METHODS", "PARTS", "RECIPE", "Question", "Request"]
 
-METHODS = ("zero", "mean", "uniform")  # what replaces the output of a head that is off; the first is the default
+RECIPE = "recipe"  # the output of the weights that a head's recipe predicts
+METHODS = ("zero", "mean", "uniform", RECIPE)  # what replaces the output of a head that is off; the first by default
 ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # whose attention is read of two stacks
 MASK, NEXT, COSINE = ("mask", "next", "cosine")
 FIRST = -1  # the first masked token of a text

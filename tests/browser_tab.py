@@ -298,8 +298,8 @@ class BrowserTab:
         """A point inside the small picture of a head; the labels of the grid take 30 × 22 pixels."""
         box = self.grid.bounding_box()
         assert box
-        step = (box["width"] - 30) / 12
-        return {"x": 30 + (head + 0.4) * step, "y": 22 + (layer + 0.4) * step}
+        across, down = (box["width"] - 30) / 12, (box["height"] - 22) / 6  # below a square is the bar of its recipe
+        return {"x": 30 + (head + 0.4) * across, "y": 22 + (layer + 0.4) * down}
 
     def point(self, canvas: Locator, x: float, y: float) -> str:
         """Move the pointer to a point of ``canvas``; returns the readout."""

@@ -3,6 +3,7 @@ stands in the address."""
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from playwright.sync_api import expect
@@ -145,8 +146,11 @@ def _the_pointer_over_the_grid_previews_a_head(visitor: BrowserTab) -> None:
     expect(preview.locator(".name")).to_contain_text("L0H2")
     names, values = (preview.locator(part).all_inner_texts() for part in ("dt", "dd:not(.bar)"))
     rows = dict(zip(names, values, strict=True))
-    assert set(rows) >= {"previous token", "next token", "same token", "on [SEP]", "entropy"}
-    assert float(rows["previous token"].removesuffix("%").strip()) > 50
+    assert list(rows)[-2:] == ["unexplained", "entropy"]
+    assert float(rows["the token before"].removesuffix("%").strip()) > 90
+    expect(preview.locator("summary").first).to_have_text(
+        re.compile("^9[0-9]% the token before · .* · 0% unexplained, here 0%$")
+    )
     expect(visitor.title).to_have_text("L3H1 (4-2)")
 
 

@@ -9,13 +9,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from mha_viz.analysis.described import HeadRecipe, Part
 from mha_viz.analysis.findings import Elsewhere, Finding
 from mha_viz.analysis.profile import read_findings
+from mha_viz.analysis.rules import NAMES as RULE_NAMES
 from mha_viz.attention import Head
+from mha_viz.figures.glosses import RULE_WORDS
 from mha_viz.figures.role_words import best_baseline, plain_name, standing_with_numbers
 from mha_viz.files.assets import asset
 from mha_viz.ui import head_search
-from mha_viz.ui.head_search import LISTED, NO_ROLE, HeadAnswer
+from mha_viz.ui.head_search import LISTED, NO_ROLE, RECIPE, HeadAnswer
 from tests.readings import ducks
 
 
@@ -223,3 +226,61 @@ def test_heads_are_ranked_by_the_link_between_two_words() -> None:
 def test_words_that_the_text_lacks_have_no_link() -> None:
     assert head_search.between_words(("ducks", "geese"), ducks()) is None
     assert head_search.between_words(("ducks", "ducks"), ducks()) is None  # one word, with itself
+
+
+# ---- By a rule of its recipe ----------------------------------------------------------------------------------------
+
+
+def recipe(name: str, explained: float, **shares: float) -> HeadRecipe:
+    parts = [Part(RULE_NAMES.index(rule.replace("_", " ")), share) for rule, share in shares.items()]
+    return HeadRecipe(Head.parse(name), tuple(parts), explained, 0.3)
+
+
+RECIPES = (
+    recipe("L0H0", 0.5, the_last_full_stop=0.5),
+    recipe("L0H1", 0.9, the_token_after=0.6, the_last_full_stop=0.3),
+    recipe("L1H0", 0.8, the_same_form_elsewhere=0.7, the_same_token=0.1),
+    recipe("L1H1", 0.32, everywhere=0.32),
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "heads"),
+    [
+        ("looks at full stops", ["L0H0", "L0H1"]),
+        ("same word", ["L1H0", "L1H0"]),
+        ("the next word", ["L0H1"]),
+    ],
+)
+def test_heads_are_found_by_a_rule_of_their_recipe(typed: str, heads: list[str]) -> None:
+    group = head_search.by_rule(typed, RECIPES)
+    assert group is not None
+    assert [str(answer.head) for answer in group.answers] == heads
+    assert {answer.standing for answer in group.answers} == {RECIPE}
+
+
+@pytest.mark.parametrize("typed", ["", "the", "subject", "full moon", "commas", "🙂"])
+def test_words_that_are_no_rule_of_a_head_find_none(typed: str) -> None:
+    assert head_search.by_rule(typed, RECIPES) is None
+    assert head_search.by_rule("next word", ()) is None
+
+
+def test_a_rule_has_its_share_and_the_mean_of_all_heads() -> None:
+    group = head_search.by_rule("full stop", RECIPES)
+    assert group is not None
+    first = group.answers[0]
+    assert (first.does, first.score, first.baseline) == ("the last full stop", "50.0%", "20.0%")
+
+
+def test_a_head_without_a_role_is_answered_with_its_recipe() -> None:
+    def of(name: str) -> str:
+        (group,) = head_search.of_names(name, head_search.named(name), lambda _: True, (), RECIPES)
+        return group.answers[0].does
+
+    assert of("L0H1") == "60% the token after · 30% the last full stop · 10% unexplained"
+    assert of("L1H1") == "mostly even: nothing to explain"
+    assert of("L5H5") == "No role was found for this head."
+
+
+def test_every_further_word_for_a_rule_belongs_to_one() -> None:
+    assert set(RULE_WORDS) <= set(RULE_NAMES)

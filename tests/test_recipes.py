@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
+from mha_viz.analysis import described
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix
@@ -21,11 +22,12 @@ from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar, repeats
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
-from mha_viz.errors import Cancelled, CorpusError, SettingError
-from mha_viz.models import ablation
+from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
+from mha_viz.models import ablation, reading
 from mha_viz.models.encoder import Encoder
+from mha_viz.request import Request
+from mha_viz.study import effects, replaced
 from mha_viz.study import recipes as study
-from mha_viz.study import replaced
 from mha_viz.text import WordPieces
 from tests.cli_runs import assert_one_line
 
@@ -433,3 +435,91 @@ def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.Captur
     assert mv.open_recipes(again).facts == found.facts
     assert main(["recipes", "none.txt", "--model", "toy", "--out", str(tmp_path / "out")]) != 0
     assert_one_line(capsys.readouterr().err, "none.txt")
+
+
+def test_a_recipe_in_words_weighs_classes_by_how_often_they_occur(measured: Recipes) -> None:
+    rows = [(0, 0, "punctuation", "[SEP]", 1.0), (0, 0, "content", "the token after", 1.0)]
+    rows += [(layer, head, "all", "everywhere", 1.0) for layer in range(2) for head in range(4) if layer or head]
+    tables = {
+        "recipes": pd.DataFrame(rows, columns=list(HEADINGS["recipes"])),
+        "explained": measured.tables["explained"].assign(other=np.nan, held_out=0.8, even=[0.4, *[0.78] * 7]),
+    }
+    facts = {**measured.facts, "classes": [0, 0, 1, 0, 3]}
+    first, *others = described.described(Recipes(facts, tables))
+    assert [(part.name, part.kind) for part in first.parts] == [("the token after", "position"), ("[SEP]", "special")]
+    assert [part.share for part in first.parts] == pytest.approx([0.6, 0.2])
+    assert not first.is_even
+    assert all(head.is_even for head in others)
+
+
+def test_a_typed_text_has_the_rules_of_the_same_words_without_annotation() -> None:
+    model = mv.load("minilm")
+    words = ["Dogs", "chased", "the", "zyxomorphic", "dogs", ",", "barking", "."]
+    typed = described.text_of(model.encode(" ".join(words)))
+    given = RuleText(Sentence(tuple(map(Word, words))), model.read_words(words))
+    assert len(typed) > len(words) + 2  # a word has several pieces
+    for rule in RULES:
+        assert np.array_equal(matrix(rule, typed), matrix(rule, given)), rule.name
+
+
+def test_what_a_recipe_predicts_of_a_reading_is_what_the_study_scores() -> None:
+    shipped, model = mv.open_recipes("repeater"), mv.load("repeater")
+    words = model.vocabulary.convert_ids_to_tokens([*range(20, 26), *range(20, 26)])
+    read = model.encode_words(words)
+    predicted = described.predicted(read, shipped)
+    assert predicted.sum(axis=3) == pytest.approx(np.ones(predicted.shape[:3]))
+    assert not np.triu(predicted, 1).any()  # a causal model
+    explained = np.minimum(read.weights, predicted).sum(axis=3).mean(axis=2)
+    scored = mv.recipes(shipped, score=plain(" ".join(words))).tables["explained"]["other"]
+    assert explained.ravel() == pytest.approx(scored.to_numpy(), abs=1e-6)
+
+
+def test_what_is_unexplained_is_weight_minus_prediction(tiny: Tiny) -> None:
+    read = mv.load("minilm").encode("The cat sat on the mat.")
+    left = mv.unexplained(read)
+    assert left.weights == pytest.approx(read.weights - described.predicted(read), abs=1e-7)
+    assert left.weights.sum(axis=3) == pytest.approx(np.zeros(left.weights.shape[:3]), abs=1e-5)
+    assert (left.quantity, left.made[-1]) == ("unexplained", "unexplained")
+    before = described.shipped("minilm").head("L0H2")["explained"]["other"].item()
+    assert 1 - np.abs(left["L0H2"]).sum(axis=1).mean() / 2 == pytest.approx(before, abs=0.01)
+    for other in (read.by_words(), left, mv.rollout(read)):
+        with pytest.raises(ShapeError, match="whole attention weights"):
+            mv.unexplained(other)
+    with pytest.raises(SettingError, match="no recipes of the heads"):
+        mv.unexplained(tiny("bert").encode("the cat"))
+    with pytest.raises(SettingError, match="heads of repeater"):
+        mv.unexplained(read, mv.open_recipes("repeater"))
+    with pytest.raises(TextError, match="at most 256"):
+        mv.unexplained(mv.load("minilm").encode("a " * 300))
+
+
+def test_other_weights_of_the_same_name_have_no_recipe() -> None:
+    assert described.shipped("minilm", "53aa51172d14") is not None
+    assert described.shipped("minilm", "another") is None
+    assert described.shipped("../recipes/minilm") is None
+    assert described.of_heads("none") == ()
+
+
+def test_heads_replaced_by_their_recipes_on_a_text_and_over_a_corpus() -> None:
+    model, text, off = mv.load("minilm"), "The cat sat on the mat.", (Head(0, 2), Head(1, 8))
+    request = Request("minilm", text, off=off, method="recipe")
+    rows = effects.predicted_for(model, request)
+    assert rows is not None
+    assert rows == pytest.approx(described.predicted(model.encode(text)))
+    answered = reading.read(model, request, rows)
+    expected = model.through(text, "", ablation._replacing([off], ablation.attending(rows)))[0]
+    assert np.array_equal(answered.weights, expected.weights)
+    assert answered.made[-1].row.method == "recipe"
+    case = effects.Case(text, method="recipe")
+    lost = {how: effects.lost(model, off, replace(case, method=how)).sentence[0] for how in ("recipe", "zero")}
+    assert 0 < lost["recipe"] < lost["zero"]
+    over = mv.effect(grammar.corpus(4), off, "minilm", method="recipe").table()
+    assert np.isfinite(over["effect"]).all()
+
+
+def test_only_heads_with_recipes_are_replaced_by_them(tiny: Tiny) -> None:
+    with pytest.raises(SettingError, match=r"predicted weights .* are missing"):
+        mv.without(mv.load("minilm"), ["L0H2"], "A cat.", method="recipe")
+    with pytest.raises(SettingError, match="no recipes of the heads"):
+        mv.effect(grammar.corpus(2), ["L0H0"], tiny("bert"), method="recipe")
+    assert effects.predicted_for(tiny("bert"), Request("x", "A cat.", off=(Head(0, 0),))) is None

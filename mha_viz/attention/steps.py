@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import ShapeError
 from mha_viz.heads import Head
-from mha_viz.request import DECODER, ENCODER, Question, Request
+from mha_viz.request import DECODER, ENCODER, RECIPE, Question, Request
 
 if TYPE_CHECKING:
     from mha_viz.attention import Attention
@@ -23,9 +23,9 @@ class Row(NamedTuple):
 
     "typed", "given words": how a model read the text. "part": of an encoder–decoder, ``part``; the decoder's attention
     to its target depends on the ``source`` too. "target generated": by the model. "without": ``heads`` are off, by a
-    ``method``, for "mean" with a digest of the ``means``. "norm-weighted". "gradient": of a ``question``. "changed":
-    ``by`` a tap. "rollout", "by words", "special hidden", "only": these ``heads``. Any other name: a step of a reading
-    that was made by hand.
+    ``method``, for "mean" and "recipe" with a digest of the ``means``. "norm-weighted". "gradient": of a ``question``.
+    "changed": ``by`` a tap. "rollout", "unexplained", "by words", "special hidden", "only": these ``heads``. Any other
+    name: a step of a reading that was made by hand.
     """
 
     name: str
@@ -67,12 +67,14 @@ class Step(str):
     def in_caption(self) -> str:
         """The wording in a caption: empty for a text as it was typed, with the beginning of a digest."""
         if self.row.name == "without" and self.row.means:
-            return f"{_wording(self.row._replace(means=''))} (means {self.row.means[:8]})"
+            of = "predicted" if self.row.method == RECIPE else "means"
+            return f"{_wording(self.row._replace(means=''))} ({of} {self.row.means[:8]})"
         return {"typed": "", "given words": "given as words"}.get(self.row.name, str(self))
 
 
 TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
+UNEXPLAINED = Step(Row("unexplained"))
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
 
 

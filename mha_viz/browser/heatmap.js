@@ -12,7 +12,7 @@ import { heatmapLayout, within } from "./layouts.js";
  * @typedef {Pick<ShownHead, "shade" | "picture" | "largest"> & { part: Block }} Pictured
  */
 
-/** @typedef {Axes & { head: Pictured, focus: Span | null }} HeatScene */
+/** @typedef {Axes & { head: Pictured, focus: Span | null, marked?: boolean[] | null }} HeatScene */
 
 const LABEL = 96; // the greatest width of labels, pixels
 const MARKED = 4; // from this cell size on, cells below 0 carry a minus
@@ -57,6 +57,7 @@ export function drawHeatmap(canvas, scene, look) {
   if (!rows.length || !cols.length) return layout;
   cells(context, scene, look, layout);
   minuses(context, scene, look, layout);
+  if (scene.marked) mark(context, scene.marked, scene, look, layout);
   focusOn(context, scene, look, layout);
   axis(context, scene, look, layout, true);
   axis(context, scene, look, layout, false);
@@ -104,6 +105,24 @@ function minuses(context, { head: { part, largest = part.signed ? part.max : 0 }
     context.fillStyle = d < -DEEP * largest ? look.paper : look.ink;
     context.fillRect(left + (c + 0.25) * cell, top + (r + 0.5) * cell - high / 2, cell * 0.5, high);
   });
+}
+
+// A veil over all cells but the marked ones, which get an outline.
+/**
+ * @type {(context: CanvasRenderingContext2D, marked: boolean[], scene: HeatScene, look: Look, layout: HeatmapLayout) =>
+ *   void}
+ */
+function mark(context, marked, { head: { part } }, look, { left, top, cell }) {
+  context.strokeStyle = look.accent;
+  context.lineWidth = 1.5;
+  marked.forEach((isMarked, i) => {
+    const [x, y] = [left + (i % part.C) * cell, top + Math.floor(i / part.C) * cell];
+    context.globalAlpha = isMarked ? 1 : VEIL;
+    context.fillStyle = look.paper;
+    if (!isMarked) context.fillRect(x, y, cell, cell);
+    else if (cell >= MARKED) context.strokeRect(x + 0.75, y + 0.75, cell - 1.5, cell - 1.5);
+  });
+  context.globalAlpha = 1;
 }
 
 /** @type {(head: Pictured, look: Look) => OffscreenCanvas} */

@@ -246,6 +246,30 @@ def rule_in_words(rule: str) -> str:
     return " ".join(PARTS_OF_SPEECH.get(word, word) for word in rule.split(" "))
 
 
+RULE_WORDS = MappingProxyType(  # further words that a person may search for
+    {
+        "the same token": "word itself self diagonal",
+        "the token before": "previous word preceding last one back",
+        "the token after": "next word following one ahead",
+        "[CLS]": "special sink first",
+        "[SEP]": "special separator sink last",
+        "punctuation": "mark marks comma stop",
+        "commas": "punctuation mark marks",
+        "the last full stop": "period end of sentence punctuation",
+        "the first word": "beginning of sentence",
+        "the rest of its own word": "pieces piece subword",
+        "the same form elsewhere": "word token repeated again twice identical",
+        "everywhere": "even evenly broad uniform all",
+        "what followed this token last time": "induction word next after",
+        "its head": "syntax tree parent governor",
+        "its dependents": "syntax tree children dependent",
+        "its siblings": "syntax tree sibling",
+        "its antecedent": "pronoun coreference refers",
+        "its other mentions": "coreference same mention",
+    }
+)
+
+
 def asked_for(typed: str) -> tuple[str, ...]:
     """The relations and details that the typed words mean, best first: "subject", "looks at commas", "word before".
 
@@ -266,6 +290,18 @@ def asked_for(typed: str) -> tuple[str, ...]:
             ranked.append((not exact, -hits, not is_named, -_hits(every, meaning.words), order, detail))
     most = min((entry[1] for entry in ranked), default=0)
     return tuple(entry[-1] for entry in sorted(ranked) if not entry[0] or entry[1] == most)
+
+
+def rules_asked_for(typed: str, rules: Iterable[str]) -> tuple[str, ...]:
+    """Those of the rules of recipes, by name, that have most of the typed words: "looks at full stops", "same word";
+    nothing unless a rule has all but the empty ones."""
+    words = re.findall(r"[\w:]+", _EMPTY.sub(" ", typed.lower()))
+    fitting = [rule for rule in rules if words and _hits(words, _terms(rule)) == len(words)]
+    return tuple(sorted(fitting, key=lambda rule: len(re.findall(r"\w+", rule.lower()))))
+
+
+def _terms(rule: str) -> set[str]:
+    return {*re.findall(r"\w+", rule.lower()), *RULE_WORDS.get(rule, "").split()}
 
 
 def _hits(words: Iterable[str], terms: Collection[str]) -> int:

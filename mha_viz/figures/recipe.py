@@ -13,7 +13,7 @@ from mha_viz.browser.quantities import QUANTITIES, WEIGHT, Quantity
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
-from mha_viz.request import COSINE, MASK, Question, Request
+from mha_viz.request import COSINE, MASK, RECIPE, Question, Request
 
 START = "import mha_viz as mv\n"
 STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # by their names
@@ -75,7 +75,7 @@ def _call(request: Request, revision: str) -> str:
         return f"{encoder}.encode({text!r}, {_arguments(given_target | {'part': request.part})})"
     if request.off:
         without = f"mv.without({encoder}, {[*map(str, request.off)]!r}, {either}, method={request.method!r})"
-        return "" if request.method == "mean" else without
+        return "" if request.method in ("mean", RECIPE) else without
     if of.code:
         question = "" if request.question is None else _arguments(_question(request.question))
         return of.code.format(encoder=encoder, text=either, question=question)

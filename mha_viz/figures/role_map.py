@@ -2,40 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from mha_viz.analysis.described import KINDS, HeadRecipe
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series
 from mha_viz.figures.effects import frame_of, numbered_axis, on_squares
-from mha_viz.figures.role_words import COLOURS, by_head, described, short
+from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, by_head, described, short
 from mha_viz.figures.theme import Theme, readable
 from mha_viz.numerals import signed
 
 CELL, TOP, LEFT, RIGHT, BELOW = (60, 40), 30, 30, 4, 50  # pixels
 LETTERS = 6  # of a role in its cell, so that it fits on a phone
+BAR = 0.9  # of the width of a cell, for a recipe that explains everything
 FAINTEST = 0.18  # opacity of a role without a gain, or that a simple rule matches
 
 
-def role_map(findings: Sequence[Finding], shape: tuple[int, int], chosen: Head | None, theme: Theme) -> Chart:
+def role_map(
+    findings: Sequence[Finding],
+    shape: tuple[int, int],
+    chosen: Head | None,
+    theme: Theme,
+    recipes: Sequence[HeadRecipe] = (),
+) -> Chart:
     """Layers × heads, coloured by the role that people look for most; the larger its gain, the stronger the colour, and
-    faint if a simple rule does as well. Small squares mark further kinds of roles. The label of a cell is the head's
-    name."""
-    roles = by_head(findings)
+    faint if a simple rule does as well. Small squares mark further kinds of roles. The line below a cell is the head's
+    recipe, as far as it explains the head. The label of a cell is the head's name."""
+    roles, recipe_words = by_head(findings), {recipe.head: recipe.words for recipe in recipes}
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
     present = [role for role in COLOURS if any(f.role == role for f in findings)]
-    texts, hints = [_cell(roles.get(head, [])) for head in every], [_hover(head, roles.get(head, [])) for head in every]
+    texts, hints = (
+        [_cell(roles.get(head, [])) for head in every],
+        [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in every],
+    )
     squares = on_squares(every, texts, 11, [_ink(roles.get(head), theme) for head in every], hints)
     layers, heads = shape
     width, height = CELL if heads <= 12 and layers <= 12 else (58, 30)
     return Chart(
         theme,
-        [*(series for role in present for series in _of_role(role, roles, shape, theme)), squares],
+        [
+            *(series for role in present for series in _of_role(role, roles, shape, theme)),
+            *_bars(recipes, theme),
+            squares,
+        ],
         [Plot(numbered_axis("H", heads, True), numbered_axis("L", layers, True))],
         width=LEFT + max(width, 420 // heads) * heads + RIGHT,  # the legend needs this much
         height=TOP + height * layers + BELOW,
@@ -63,6 +78,22 @@ def _of_role(role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int]
         Points([None], [None], 12, colour, is_square=True, name=role),
         Points(x, y, 7, colour, 1, theme.paper, is_square=True, hover="", in_legend=False),
     )
+
+
+def _bars(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:
+    """A line below each cell: what each kind of rule takes of the head's attention, in one order; the rest is
+    empty."""
+    places: dict[str, tuple[list[float | None], list[float | None]]] = {kind: ([], []) for kind in KINDS}
+    for recipe in recipes:
+        at = recipe.head.head - BAR / 2
+        for kind, (x, y) in places.items():
+            share = BAR * recipe.by_kind[kind]
+            x += [at, at + share, None]
+            y += [recipe.head.layer + 0.44] * 2 + [None]
+            at += share
+    for kind, (x, y) in places.items():
+        colour = theme.heads[KIND_COLOURS[kind]] if kind in KIND_COLOURS else theme.muted
+        yield Line(x, y, colour, 4, opacity=1 if kind in KIND_COLOURS else 0.4, hover="", in_legend=False)
 
 
 def strength(finding: Finding) -> float:
@@ -94,11 +125,11 @@ def _channels(colour: str) -> np.ndarray:
     return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], float)
 
 
-def _hover(head: Head, findings: Sequence[Finding]) -> str:
+def _hover(head: Head, findings: Sequence[Finding], recipe: str) -> str:
     lines = [f"<b>{both(head)}</b>", *(_folded(described(f)) for f in findings[:4])]
     if len(findings) > 4:
         lines.append(f"and {len(findings) - 4} more")
-    return "<br>".join(lines if findings else [*lines, "no role found"])
+    return "<br>".join([*lines, *([] if findings else ["no role found"]), *([escape(recipe)] if recipe else [])])
 
 
 def _folded(text: str, width: int = 70) -> str:

@@ -24,7 +24,7 @@ from mha_viz.errors import EmptyText, SettingError, check_kind
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
-from mha_viz.request import METHODS
+from mha_viz.request import METHODS, RECIPE
 
 Sums = npt.NDArray[np.float64]
 # Takes a layer's number, its weights [head, query, key] or [head, sentence, query, key], its values [sentence, head, n,
@@ -37,7 +37,8 @@ Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
     """The output of a head that is off: "zero"; its "mean" over a corpus, given as ``means`` [layer, head, d_head]
-    (:func:`means_over`); or "uniform", its output with equal weights on all keys that are not masked.
+    (:func:`means_over`); "uniform", its output with equal weights on all keys that are not masked; or "recipe", its
+    output with the weights that its recipe predicts of the text, given as ``means`` [layer, head, query, key].
 
     Raises SettingError for another method, and if ``means`` are missing or not those of this model.
     """
@@ -45,15 +46,24 @@ def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> S
         return lambda _, __, ___, outputs: torch.zeros_like(outputs)
     if method == "uniform":
         return _uniform
-    if method != "mean":
+    if method not in ("mean", RECIPE):
         raise SettingError(
             f"“{method[:40]}” is not a way to switch a head off.", f"Choose one of {', '.join(METHODS)}."
         )
     if means is None or means.shape[:2] != (encoder.layers, encoder.heads):
-        raise SettingError("The mean outputs of this model’s heads are missing.", "Compute them with means_over.")
+        missing, remedy = _MISSING[method]
+        raise SettingError(f"{missing} of this model’s heads are missing.", remedy)
+    if method == RECIPE:
+        return attending(means)
     return lambda layer, _weights, _values, outputs: (
         torch.from_numpy(means[layer]).to(outputs.device).expand_as(outputs)
     )
+
+
+_MISSING = {
+    "mean": ("The mean outputs", "Compute them with means_over."),
+    RECIPE: ("The predicted weights", "Give means = reading.weights - mv.unexplained(reading).weights."),
+}
 
 
 def attending(rows: Weights) -> Substitute:
@@ -147,7 +157,7 @@ def without(
     encoder = in_one_stack(encoder)
     off = existing(encoder, heads)
     reading = encoder.through(text, pair, _replacing([off], substitute(encoder, method, means)), words)[0]
-    used = means if method == "mean" else None
+    used = means if method in ("mean", RECIPE) else None
     which = "" if used is None else hashlib.blake2b(used.tobytes(), digest_size=12).hexdigest()
     step = [Step(Row("without", off, method, which))] if off else []
     return replace(reading, made=read_as(words, *step))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 from mha_viz.attention import Attention, Weights
@@ -17,16 +18,23 @@ from mha_viz.models.norms import norm_weighted
 from mha_viz.request import Question, Request
 
 Compute: TypeAlias = Callable[[AnyModel, Request, "Weights | None"], Attention]
+After: TypeAlias = Callable[[Attention], Attention]
+NOTHING: Mapping[str, After] = MappingProxyType({})
 
 
-def read(model: AnyModel, request: Request, means: Weights | None = None) -> Attention:
+def read(
+    model: AnyModel, request: Request, means: Weights | None = None, after: Mapping[str, After] = NOTHING
+) -> Attention:
     """What a model answers to a request: the requested quantity of every head, [layer, head, query, key].
 
     ``means``: the mean outputs of the heads, for heads that are off by the method "mean"
-    (:func:`mha_viz.models.ablation.means_over`); by default, those over the built-in sentences. Raises SettingError for
+    (:func:`mha_viz.models.ablation.means_over`); by default, those over the built-in sentences. ``after``: quantities
+    that are computed from the weights by what this room may not use. Raises SettingError for
     what excludes each other, the errors of ``encode``, and those of the quantity.
     """
     request.checked()
+    if request.quantity in after:
+        return after[request.quantity](_weights(model, request, means))
     if request.quantity not in _computed:
         raise SettingError(f"quantity is {str(request.quantity)[:40]!r}.", f"Choose one of {', '.join(QUANTITIES)}.")
     return _computed[request.quantity](model, request, means)

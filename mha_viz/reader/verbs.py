@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mha_viz import process
+from mha_viz.analysis.described import AFTER
 from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
@@ -55,8 +56,10 @@ def rest(models: Models) -> None:
 def read(models: Models, request: Request) -> Attention:
     """The requested quantity of every head (``models.reading``). An encoder–decoder reads given words as one text."""
     from mha_viz.models import reading
+    from mha_viz.study.effects import predicted_for
 
-    return reading.read(models.opened(request.model), request, models.means_of(request) if request.off else None)
+    model, means = models.opened(request.model), models.means_of(request) if request.off else None
+    return reading.read(model, request, predicted_for(model, request) if means is None else means, AFTER)
 
 
 def trace(models: Models, request: Request, layer: int) -> Trace:

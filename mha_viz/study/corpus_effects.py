@@ -67,10 +67,10 @@ def effect(
     is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: other heads
     with the role, which are not controls.
 
-    ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", or "uniform". ``means``: what
-    the means are over, another corpus in place of this one, or the mean outputs themselves [layer, head, d_head].
-    ``most``: how many sentences are read, of each corpus. ``progress`` is called after each sentence. ``client``: a
-    Dask client, whose workers read the files, as for ``profile``.
+    ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", "uniform", or "recipe".
+    ``means``: what the means are over, another corpus in place of this one, or the mean outputs themselves
+    [layer, head, d_head]. ``most``: how many sentences are read, of each corpus. ``progress`` is called after each
+    sentence. ``client``: a Dask client, whose workers read the files, as for ``profile``.
 
     Raises CorpusError, also if the corpus lacks the relation; SettingError; UnknownHead; ModelError's family;
     ClusterError.
@@ -158,7 +158,7 @@ class Measurement:
         if method != "mean":
             if means is not None:
                 raise SettingError(f"means go with the method “mean”, not “{method[:40]}”.", "Leave one of them out.")
-            self._case.substitute(self._encoder)  # raises for an unknown method
+            self._case.check(self._encoder)
             return None
         if isinstance(means, Averages | np.ndarray):
             self.take(means if isinstance(means, Averages) else Averages(means))
@@ -187,7 +187,7 @@ class Measurement:
         """Replace the outputs of heads that are off by these. Raises SettingError if they are not of this model."""
         self._averaged = None
         self._case, self.averages = replace(self._case, means=averages.values), averages
-        self._case.substitute(self._encoder)
+        self._case.check(self._encoder)
 
     @property
     def measure(self) -> str:
@@ -249,7 +249,7 @@ class Measurement:
         read = encoder.read_words(forms)
         if len(read.ids) < 2:
             return
-        by = self._case.substitute(encoder)
+        by = replace(self._case, words=forms).substitute(encoder)
         states = [encoder.states("", words=forms), ablation.states_without(encoder, self._off, by, "", words=forms)]
         followed = np.stack([_followed(encoder, each, read.ids) for each in np.concatenate(states)])  # [variant, n − 1]
         if words is None:

@@ -9,14 +9,16 @@ import numpy as np
 
 from mha_viz.analysis import effects as analysis
 from mha_viz.analysis.answers import cosines, divergences, listed
+from mha_viz.analysis.described import of_model, predicted
 from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
 from mha_viz.attention import Head, Weights
 from mha_viz.attention.answers import Answer
 from mha_viz.models import ablation, answers
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.process.steps import completed
-from mha_viz.request import COSINE, Question
+from mha_viz.request import COSINE, RECIPE, Question, Request
 
 SEED = 0  # draws of random directions
 
@@ -46,9 +48,31 @@ class Case:
         other = self.question.other if self.question else ""
         return [self.texts, (other, "")] if other else [self.texts]
 
-    def substitute(self, encoder: Encoder) -> ablation.Substitute:
-        """The output of the heads while they are off."""
-        return ablation.substitute(encoder, self.method, self.means)
+    def substitute(self, encoder: Encoder, texts: tuple[str, str] | None = None) -> ablation.Substitute:
+        """The output of the heads while they are off, in ``texts``, one of ``passes``; by default in the first."""
+        texts = self.texts if texts is None else texts
+        means = self.means if self.method != RECIPE else self._predicted(encoder, *texts)
+        return ablation.substitute(encoder, self.method, means)
+
+    def _predicted(self, encoder: Encoder, text: str, pair: str) -> Weights:
+        """The weights that the recipes of the model predict. Raises as :func:`mha_viz.analysis.described.predicted`."""
+        words = self.words if (text, pair) == self.texts else ()
+        return predicted(encoder.encode_words(words) if words else encoder.encode(text, pair))
+
+    def check(self, encoder: Encoder) -> None:
+        """Raise SettingError for an unknown method, and where what it needs of this model is missing."""
+        if self.method == RECIPE:
+            of_model(encoder.name, encoder.revision)
+        else:
+            self.substitute(encoder)
+
+
+def predicted_for(model: AnyModel, request: Request) -> Weights | None:
+    """What recipes predict for the text of a request whose heads are replaced by them, [layer, head, query, key]; None
+    for another request."""
+    if not request.off or request.method != RECIPE:
+        return None
+    return Case(*request.texts, words=request.words)._predicted(in_one_stack(model), *request.texts)
 
 
 def part(
@@ -59,9 +83,9 @@ def part(
 ) -> Effects:
     """The effects of some heads of one layer: the fields of Effects with one layer and these heads. One pass for each
     text; raises as :func:`mha_viz.models.ablation.forked`."""
-    by, alone = case.substitute(encoder), ablation.each_alone(heads)
+    alone = ablation.each_alone(heads)
     wholes = [ablation.whole(encoder, *texts) for texts in case.passes]
-    forks = [ablation.forked(encoder, layer, alone, by, *texts) for texts in case.passes]
+    forks = [ablation.forked(encoder, layer, alone, case.substitute(encoder, texts), *texts) for texts in case.passes]
     attention = np.zeros((len(heads), encoder.layers, encoder.heads))
     for later, weights in enumerate(forks[0].weights, layer + 1):
         attention[:, later] = _divergences(wholes[0].weights[later], weights).T / weights.shape[-1]
@@ -119,8 +143,8 @@ def lost_each(
 ) -> Changes:
     """The changes in each of ``variants`` (the heads that are off in it); all of them in one batch. Raises the errors
     of :func:`mha_viz.models.ablation.without`."""
-    by, off = case.substitute(encoder), [ablation.existing(encoder, heads) for heads in variants]
-    return _changes(encoder, case, _states(encoder, [(), *off], by, case))
+    off = [ablation.existing(encoder, heads) for heads in variants]
+    return _changes(encoder, case, _states(encoder, [(), *off], case))
 
 
 def lost_at_random(
@@ -130,12 +154,12 @@ def lost_at_random(
     case: Case,
 ) -> Numbers:
     """``random`` and ``random_answer`` of :func:`together`, for some of the draws: [2, draw]."""
-    by, off = case.substitute(encoder), ablation.existing(encoder, heads)
+    off = ablation.existing(encoder, heads)
     states = [
         np.concatenate(
             [
                 ablation.whole(encoder, *texts).states[None],
-                ablation.states_at_random(encoder, off, by, draws, *texts, SEED),
+                ablation.states_at_random(encoder, off, case.substitute(encoder, texts), draws, *texts, SEED),
             ]
         )
         for texts in case.passes
@@ -149,8 +173,8 @@ def answer(encoder: Encoder, heads: Sequence[Head], case: Case) -> Answer:
     errors of :func:`mha_viz.models.ablation.without`."""
     question = case.question
     assert question is not None
-    by, off = case.substitute(encoder), ablation.existing(encoder, heads)
-    values = _answers(encoder, question, _states(encoder, [(), off], by, case))
+    off = ablation.existing(encoder, heads)
+    values = _answers(encoder, question, _states(encoder, [(), off], case))
     if question.kind == COSINE:
         return Answer(question, (), values[:1], values[1:], float(abs(values[1] - values[0])))
     pieces = listed(values[0], values[1], question.piece)
@@ -163,19 +187,18 @@ def values_without(encoder: Encoder, variants: Sequence[Collection[Head]], case:
     """The answer in each of ``variants`` (the heads that are off in it): [variant, piece], log-probabilities of all
     words, or [variant], cosines. Raises the errors of :func:`lost_each`."""
     assert case.question is not None
-    by, off = case.substitute(encoder), [ablation.existing(encoder, heads) for heads in variants]
-    return _answers(encoder, case.question, _states(encoder, off, by, case))
+    off = [ablation.existing(encoder, heads) for heads in variants]
+    return _answers(encoder, case.question, _states(encoder, off, case))
 
 
-def _states(
-    encoder: Encoder, variants: Sequence[Collection[Head]], by: ablation.Substitute, case: Case
-) -> list[Weights]:
+def _states(encoder: Encoder, variants: Sequence[Collection[Head]], case: Case) -> list[Weights]:
     """The last states [variant, n, d_model] of each text. The whole model runs separately, so that its numbers do not
     change if no head is off."""
     states = []
     for text, pair in case.passes:
         words = case.words if (text, pair) == case.texts else ()
         off = [heads for heads in variants if heads]
+        by = case.substitute(encoder, (text, pair))
         changed = iter(ablation.states_without(encoder, off, by, text, pair, words) if off else ())
         whole = encoder.states(text, pair, words=words) if len(off) < len(variants) else np.zeros(1, np.float32)
         states.append(np.stack([next(changed) if heads else whole[0] for heads in variants]))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mha_viz.analysis import recipes as fitting
+from mha_viz.analysis.described import ALL, LONGEST, shares_of
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.recipes import Numbers, RecipeChoice, RuleRows
 from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, RuleText
@@ -25,9 +26,7 @@ from mha_viz.study.run import SEED, Progress
 
 MOST = 300  # sentences that are read of each corpus
 MOST_READ = 100_000
-LONGEST = 256  # pieces of a sentence; all rules for one of these take 70 MB
 CELLS = 30_000_000  # weights of all heads, and of all rules, to which a fit is made at once
-ALL = "all"  # in place of a class of query word
 
 
 def recipes(
@@ -221,7 +220,8 @@ class _Study:
         facts |= {"layers": encoder.layers, "heads": encoder.heads}
         for number, name in enumerate(("corpus", "score")[: len(self.corpora)]):
             facts |= self._read_of(name, number)
-        return facts | {"best_rules": [NAMES[rule] for rule in chosen.single]}
+        classes = np.bincount(np.concatenate([text.classes for text in self.texts[0]]), minlength=len(CLASSES))
+        return facts | {"classes": classes.tolist(), "best_rules": [NAMES[rule] for rule in chosen.single]}
 
     def _read_of(self, name: str, number: int) -> dict[str, Any]:
         """What was read of the corpus with this number, under a name."""
@@ -243,23 +243,6 @@ def check_shape(encoder: Encoder, earlier: Recipes) -> None:
     if (encoder.layers, encoder.heads) != (earlier.facts["layers"], earlier.facts["heads"]):
         problem = f"{encoder.name} has {encoder.layers} × {encoder.heads} heads."
         raise SettingError(problem, f"Give a model like {earlier.facts['model']}, whose recipes these are.")
-
-
-def shares_of(earlier: Recipes) -> Numbers:
-    """[class, head, rule] of recipes in tables. Raises CorpusError if a class or a rule is unknown."""
-    heads = int(earlier.facts["heads"])
-    rows: Any = earlier.tables["recipes"].itertuples(index=False)
-    shares = np.zeros((len(CLASSES), int(earlier.facts["layers"]) * heads, len(RULES)))
-    try:
-        for row in rows:
-            which = slice(None) if row.query_class == ALL else CLASSES.index(row.query_class)
-            shares[which, row.layer * heads + row.head, NAMES.index(row.rule)] = row.share
-        if len([NAMES.index(name) for name in earlier.facts["best_rules"]]) != shares.shape[1]:
-            raise ValueError("best_rules does not name one rule per head")
-    except (KeyError, ValueError, IndexError) as error:
-        problem = f"The recipes of {earlier.facts['model']} have other rules: {error}."
-        raise CorpusError(problem, "Measure them again with mha-viz recipes.") from error
-    return shares
 
 
 def _pieces(texts: Sequence[RuleText]) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mha_viz.analysis import recipes as fitting
+from mha_viz.analysis.described import shares_of
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.recipes import Numbers
@@ -22,7 +23,7 @@ from mha_viz.models.ablation import Substitute
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.study.effects import Case, lost_each
-from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable, shares_of
+from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable
 from mha_viz.study.run import SEED, Progress
 
 if TYPE_CHECKING:
@@ -81,9 +82,9 @@ def replaced(
 class _Replaced(Case):
     by: Substitute | None = None
 
-    def substitute(self, encoder: Encoder) -> Substitute:
+    def substitute(self, encoder: Encoder, texts: tuple[str, str] | None = None) -> Substitute:
         """What replaces the outputs of the heads."""
-        return self.by or super().substitute(encoder)
+        return self.by or super().substitute(encoder, texts)
 
 
 def _best_first(recipes: Recipes, heads: int) -> list[Head]:

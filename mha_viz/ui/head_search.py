@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.described import LEAST_NAMED, HeadRecipe
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.glosses import asked_for, explained, gloss, link, linked
+from mha_viz.figures.glosses import asked_for, explained, gloss, link, linked, rules_asked_for
 from mha_viz.figures.role_words import best_baseline, standing_with_corpora, strongest_first
 from mha_viz.numerals import percent, weight
 
 LISTED = 6  # heads per answer
 FEWEST = 20  # the fewest held-out cases of a relation that is listed
-NO_ROLE = "no role"
+NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
 WHAT = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
 RULES = {"best fixed offset": "offset_odd", "part-of-speech rule": "upos_odd", "best untrained head": "untrained_odd"}
 # The measures of roles other than relations: a table, its column, and the offset of its rows.
@@ -74,20 +75,26 @@ def named(typed: str) -> dict[str, Head]:
 
 
 def of_names(
-    typed: str, heads: dict[str, Head], exists: Callable[[Head], bool], findings: Sequence[Finding]
+    typed: str,
+    heads: dict[str, Head],
+    exists: Callable[[Head], bool],
+    findings: Sequence[Finding],
+    recipes: Sequence[HeadRecipe] = (),
 ) -> list[Group]:
-    """A group for each way to read the name of a head; it says so if no such head exists."""
+    """A group for each way to read the name of a head, with its roles or else its recipe; it says so if no such head
+    exists."""
     groups = [
-        Group(f"{typed.strip()}, {counting}" if counting else str(head), _roles_of(head, findings))
+        Group(f"{typed.strip()}, {counting}" if counting else str(head), _roles_of(head, findings, recipes))
         for counting, head in heads.items()
         if exists(head)
     ]
     return groups or [Group(typed.strip(), note="This model has no such head.")]
 
 
-def _roles_of(head: Head, findings: Sequence[Finding]) -> tuple[HeadAnswer, ...]:
+def _roles_of(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRecipe]) -> tuple[HeadAnswer, ...]:
     of_head = _once(finding for finding in strongest_first(findings) if finding.head == head)
-    return tuple(map(_of_finding, of_head)) or (HeadAnswer(head, "No role was found for this head."),)
+    words = next((recipe.words for recipe in recipes if recipe.head == head), "No role was found for this head.")
+    return tuple(map(_of_finding, of_head)) or (HeadAnswer(head, words),)
 
 
 # ---- By what it does ----------------------------------------------------------------------------------
@@ -169,6 +176,31 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         first.setdefault((finding.head, _detail(finding)), finding)
     return list(first.values())
+
+
+# ---- By a rule of its recipe ---------------------------------------------------------------------------
+
+
+def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
+    """The heads whose recipes have most of the rule that the typed words describe: "looks at full stops", "same word";
+    None if they describe none. The baseline is the mean share of all heads."""
+    parts = [(recipe.head, part) for recipe in recipes for part in recipe.parts]
+    rules = rules_asked_for(typed, dict.fromkeys(part.name for _, part in parts))
+    totals = {rule: sum(part.share for _, part in parts if part.name == rule) for rule in rules}
+    having = [each for each in parts if each[1].name in totals and each[1].share >= LEAST_NAMED]
+    having.sort(key=lambda each: -each[1].share)
+    answers = [
+        HeadAnswer(
+            head,
+            part.name,
+            percent(part.share),
+            percent(totals[part.name] / len(recipes)),
+            "mean of all heads",
+            RECIPE,
+        )
+        for head, part in having[:LISTED]
+    ]
+    return Group(f"By recipe: {', '.join(rules[:2])}", tuple(answers)) if answers else None
 
 
 # ---- By two words of the sentence ---------------------------------------------------------------------

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from mha_viz.analysis.described import of_heads
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.errors import Busy, MhaVizError
@@ -103,10 +104,11 @@ def answer_groups(typed: str) -> list[Group]:
     findings = studies.roles(model)
     heads = head_search.named(typed)
     if heads:
-        return head_search.of_names(typed, heads, lambda head: _exists(head, model), findings)
+        return head_search.of_names(typed, heads, lambda head: _exists(head, model), findings, of_heads(model.name))
     linked = _linked(typed, model, what)
     role = None if head_search.has_arrow(typed) else head_search.by_role(typed, findings, _tables(model))
-    return [group for group in (linked, role) if group is not None]
+    rule = None if head_search.has_arrow(typed) else head_search.by_rule(typed, of_heads(model.name))
+    return [group for group in (linked, role, rule) if group is not None]
 
 
 def _exists(head: Head, model: catalog.Model) -> bool:
@@ -156,7 +158,7 @@ def _place(answer: HeadAnswer, here: str) -> tuple[str, dict[str, str | None]]:
     if answer.link is not None:
         query, key = answer.link
         link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}
-    by_role = page == "explore" and answer.rule and answer.link is None
+    by_role = page == "explore" and answer.rule and answer.link is None and answer.standing != head_search.RECIPE
     roles = {"roles": "on"} if by_role else {}  # what the head was found by
     shown = QUANTITIES.get(address.now().get("shown") or WEIGHT)
     weights = {"shown": None} if shown and shown.of_layers else {}  # which have heads

@@ -7,10 +7,13 @@ import { gridLayout } from "../layouts.js";
 /** @import { Reading } from "../reading.js" */
 /** @import { Look } from "../stage.js" */
 
-// Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
-/** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
-export function drawGrid(canvas, reading, view, look) {
-  const layout = gridLayout(look.width, reading.layers, reading.heads, look.height);
+// Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}; `below`: room for a bar.
+/**
+ * @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look, below: number) =>
+ *   GridLayout}
+ */
+export function drawGrid(canvas, reading, view, look, below) {
+  const layout = gridLayout(look.width, reading.layers, reading.heads, look.height, below);
   const context = fit(canvas, layout.width, layout.height);
   const ratio = resolution(canvas);
   const size = Math.max(1, Math.floor(layout.size * ratio));
@@ -20,7 +23,7 @@ export function drawGrid(canvas, reading, view, look) {
   for (let head = 0; head < reading.layers * reading.heads; head++) {
     const part = partOf(head);
     const x = Math.round((layout.left + (head % reading.heads) * layout.step) * ratio);
-    const y = Math.round((layout.top + Math.floor(head / reading.heads) * layout.step) * ratio);
+    const y = Math.round((layout.top + Math.floor(head / reading.heads) * layout.down) * ratio);
     if (!part.R || !part.C) continue;
     const at = y * canvas.width + x;
     const shade = shades(part, view.scale);
@@ -55,6 +58,6 @@ function labels(context, reading, layout, look) {
   }
   context.textAlign = "right";
   for (let layer = 0; layer < reading.layers; layer++) {
-    context.fillText(`L${layer}`, layout.left - 8, layout.top + layer * layout.step + layout.size / 2);
+    context.fillText(`L${layer}`, layout.left - 8, layout.top + layer * layout.down + layout.size / 2);
   }
 }

@@ -13,6 +13,7 @@ import { hiddenNote, readout, table } from "../words.js";
 import { HeadBar } from "./bar.js";
 import { Chips } from "./chips.js";
 import { layerOf } from "./heads.js";
+import { UNEXPLAINED, cellsOf } from "./recipe.js";
 /** @import { Change } from "../controls.js" */
 /** @import { Children } from "../dom.js" */
 /** @import { Axes, ReadingView } from "../geometry.js" */
@@ -113,7 +114,7 @@ export class HeadView {
     this.#title.replaceChildren(...headingOf(reading, stage.view.head));
     this.#off.setAttribute("aria-pressed", String(heads.isOff(stage.view.head)));
     this.#chips.draw(stage.view.head);
-    this.#controls.set(stage.view, isPair(reading));
+    this.#controls.set(stage.view, isPair(reading), !!read.recipes);
     const usual = defaultsFor(DEFAULTS, [reading]);
     this.#usual.textContent = `Drawing: ${differing(stage.view, usual).join(", ")}`;
     begin(this.#begun, firstView(reading), usual, stage.view, (settings) => stage.change(settings), BEGUN);
@@ -155,9 +156,20 @@ export class HeadView {
     this.#heatBox.style.maxHeight = `${height + 60}px`;
     const links = drawLinks(this.#links, scene, { ...look, width, height }, scroll);
     this.#tall.style.height = `${links.height}px`;
-    const heat = drawHeatmap(this.#heat, { ...scene, head }, { ...look, width: across, height });
+    const heat = drawHeatmap(
+      this.#heat,
+      { ...scene, head, marked: this.#marked() },
+      { ...look, width: across, height },
+    );
     this.#layouts = { links, heat };
     this.#shownRows.textContent = shownRows(links, scene, scroll, height);
+  }
+
+  // The cells that the rule which is pointed at predicts.
+  #marked() {
+    const { read, shown, heads } = this.#stores;
+    const rule = heads.rule === null ? undefined : read.recipes?.rules[heads.rule];
+    return rule ? cellsOf(rule, read.reading.n, shown.axes) : null;
   }
 
   /** @type {(focus: Spot | null, head: ShownHead, axes: Axes) => void} */
@@ -254,8 +266,8 @@ function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height)
 
 // The settings of the view. `set` shows the values of a view, of a pair of sentences or not.
 /**
- * @type {(change: Change) => { box: HTMLElement, shownBox: HTMLElement, set: (view: ReadingView, pair: boolean) =>
- *   void }}
+ * @type {(change: Change) => { box: HTMLElement, shownBox: HTMLElement, set: (view: ReadingView, pair: boolean,
+ *   hasRecipes: boolean) => void }}
  */
 function controlsOf(change) {
   const controls = {
@@ -270,7 +282,8 @@ function controlsOf(change) {
   return {
     box,
     shownBox: controls.shown.box,
-    set: (view, pair) => {
+    set: (view, pair, hasRecipes) => {
+      for (const option of controls.shown.select.options) option.hidden = option.value === UNEXPLAINED && !hasRecipes;
       for (const [name, control] of Object.entries(controls))
         control.set(view[/** @type {keyof typeof controls} */ (name)] ?? "");
       controls.side.box.hidden = !pair;

@@ -2,6 +2,7 @@
 import { signColours } from "../ink.js";
 import { inNats, number, percent } from "../numerals.js";
 import { headName, mapName } from "../reading.js";
+import { spokenRecipe } from "./recipe.js";
 import { spoken } from "./roles.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Metric, Reading } from "../reading.js" */
@@ -45,6 +46,7 @@ export const largest = (values) => Math.max(...values.map((value) => Math.abs(va
 export class Heads {
   hovered = /** @type {number | null} */ (null); // the head under the pointer in the grid
   cursor = 0; // the head that the arrow keys are on
+  rule = /** @type {number | null} */ (null); // of the opened head's recipe, whose cells are marked
   sought = /** @type {string | null} */ (null); // the kind of role in the filter
   #read;
   #stage;
@@ -68,7 +70,15 @@ export class Heads {
   heard(head) {
     const { reading } = this.#read;
     const numbers = reading.metrics.map((metric) => `${metric.label} ${measured(reading, metric, head)}`);
-    return spoken(this.roles(head)) + numbers.join(", ");
+    const recipe = this.#read.recipes ? spokenRecipe(this.#read.recipes, head) : "";
+    return spoken(this.roles(head)) + recipe + numbers.join(", ");
+  }
+
+  // Mark what a rule of a head's recipe predicts; only the cells of the opened head are drawn.
+  /** @type {(head: number, rule: number | null) => void} */
+  point(head, rule) {
+    this.rule = head === this.#stage.view.head ? rule : null;
+    this.#stage.drawing.drawFocus(true);
   }
 
   /** @type {(head: number) => void} */

@@ -9,17 +9,21 @@ import { drawGrid } from "./grid.js";
 import { surface } from "./head.js";
 import { headColour, layerOf } from "./heads.js";
 import { Preview } from "./preview.js";
+import { barOf } from "./recipe.js";
 import { RoleSwitch } from "./switch.js";
 /** @import { GridLayout } from "../layouts.js" */
+/** @import { Recipes } from "./recipe.js" */
 /** @import { Stores } from "./explorer.js" */
 
+const BAR = 6; // pixels for the bar of a recipe, below each head
 const LABEL = "All heads. Arrow keys move from head to head, Enter opens one, c compares it, x switches it off.";
 
 export class Overview {
   #grid = surface(LABEL);
+  #recipes = make("div", { class: "marks", "aria-hidden": true });
   #marks = make("div", { class: "marks" });
   #hovered = make("b", { class: "hovered", hidden: true });
-  #sheet = make("div", { class: "sheet" }, this.#grid, this.#marks);
+  #sheet = make("div", { class: "sheet" }, this.#grid, this.#recipes, this.#marks);
   #gridBox = make("div", { class: "grid", part: "grid" }, this.#sheet);
   #count = make("span", { class: "soft" });
   #layout = /** @type {GridLayout | null} */ (null);
@@ -63,11 +67,28 @@ export class Overview {
     const style = getComputedStyle(this.#gridBox);
     const width = this.#gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
     const height = this.#isWide ? Math.max(230, window.innerHeight - 300) : 10000;
-    const page = [look.theme, width, height, look.ink, resolution(this.#grid)];
+    const below = this.#below;
+    const page = [look.theme, width, height, below, look.ink, resolution(this.#grid)];
     const key = JSON.stringify([read.reading.key, unit, special, side, scale, ...page]);
     if (key === this.#pictured) return;
     this.#pictured = key;
-    this.#layout = drawGrid(this.#grid, read.reading, stage.view, { ...look, width, height });
+    this.#layout = drawGrid(this.#grid, read.reading, stage.view, { ...look, width, height }, below);
+    this.#drawRecipes();
+  }
+
+  // A bar below every head, with the kinds of the rules of its recipe.
+  #drawRecipes() {
+    const { read, look } = this.#stores;
+    const { recipes, mode } = read;
+    const bars = mode ? [] : (recipes?.heads ?? []); // those of heads that have moved stand there, too
+    this.#recipes.replaceChildren(
+      ...bars.map((_, head) => this.#place(barOf(/** @type {Recipes} */ (recipes), head, look.heads), head)),
+    );
+  }
+
+  // The room for a bar below each head.
+  get #below() {
+    return this.#stores.read.recipes && !this.#stores.read.mode ? BAR : 0;
   }
 
   /**
@@ -79,17 +100,24 @@ export class Overview {
    */
   #place(box, head) {
     const { reading } = this.#stores.read;
-    const { left, top, step, size } = /** @type {GridLayout} */ (this.#layout);
+    const { left, top, step, size, down } = /** @type {GridLayout} */ (this.#layout);
     box.style.left = `${left + (head % reading.heads) * step}px`;
-    box.style.top = `${top + layerOf(reading, head) * step}px`;
+    box.style.top = `${top + layerOf(reading, head) * down}px`;
     box.style.width = box.style.height = `${size}px`;
+    return box;
+  }
+
+  // The same, with the bar below the head.
+  /** @type {(box: HTMLElement, head: number) => HTMLElement} */
+  #around(box, head) {
+    this.#place(box, head).style.height = `${(this.#layout?.size ?? 0) + this.#below}px`;
     return box;
   }
 
   /** @type {(head: number, kind: string) => HTMLElement} */
   #mark(head, kind) {
     const { read, look } = this.#stores;
-    const box = this.#place(make("i", { class: kind }), head);
+    const box = this.#around(make("i", { class: kind }), head);
     if (kind === "on") box.style.outlineColor = headColour(look, read.reading, head);
     return box;
   }
@@ -114,7 +142,7 @@ export class Overview {
   #drawPreview() {
     const { read, heads } = this.#stores;
     const head = heads.hovered ?? heads.cursor;
-    this.#place(this.#hovered, head);
+    this.#around(this.#hovered, head);
     this.#hovered.hidden = heads.hovered === null;
     this.#hovered.dataset.name = mapName(read.reading, head);
     this.#preview.draw(head);

@@ -4,6 +4,7 @@ import { keysOf, mapName, paperMapName } from "../reading.js";
 import { percent } from "../numerals.js";
 import { Chips } from "./chips.js";
 import { drawBar, largest, measured } from "./heads.js";
+import { UNEXPLAINED, lineOf, remarkOf, rowsOf } from "./recipe.js";
 /** @import { Metric, Reading } from "../reading.js" */
 /** @import { Stores } from "./explorer.js" */
 
@@ -19,7 +20,11 @@ export class Preview {
   #name = make("p", { class: "name" });
   #sum = make("summary");
   #numbers = make("dl");
-  #more = make("details", { class: "more" }, this.#sum, this.#numbers);
+  #rules = make("dl", { class: "rules" });
+  #remark = make("p", { class: "soft" });
+  #more = make("details", { class: "more" }, this.#sum, this.#rules, this.#remark, this.#numbers);
+  #rest = make("button", { type: "button", title: "Draw what the rules do not explain", onclick: () => this.#turn() });
+  #drawn = ""; // what the line and the rules were made from: they stay under the pointer
   #stores;
   #chips;
 
@@ -41,9 +46,37 @@ export class Preview {
     this.#name.replaceChildren(name, ` (${paperMapName(reading, head)})`, make("span", { class: "soft" }, hint));
     this.#chips.box.hidden = isOpen; // they are already shown beside its name
     this.#chips.draw(head);
-    this.#sum.textContent = summed(reading, head) || "Its numbers";
+    this.#drawRecipe(head);
     this.#name.hidden = isOpen && heads.hovered === null;
-    this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#numberOf(metric, head)));
+    const numbers = reading.metrics.filter(({ unit }) => !read.recipes || unit === "nats"); // its rules say those
+    this.#numbers.replaceChildren(...numbers.map((metric) => this.#numberOf(metric, head)));
+  }
+
+  // The recipe of a head or, where it has none, its two largest numbers.
+  /** @type {(head: number) => void} */
+  #drawRecipe(head) {
+    const { read, look, heads, stage } = this.#stores;
+    const { reading, recipes } = read;
+    this.#rest.setAttribute("aria-pressed", String(stage.view.shown === UNEXPLAINED));
+    const key = JSON.stringify([reading.key, look.theme, head, recipes?.heads[head], recipes?.here?.[head]]);
+    if (key === this.#drawn) return;
+    this.#drawn = key;
+    this.#remark.hidden = this.#rules.hidden = !recipes;
+    if (!recipes) {
+      this.#sum.textContent = summed(reading, head) || "Its numbers";
+      return;
+    }
+    /** @type {(rule: number | null) => void} */
+    const point = (rule) => heads.point(head, rule);
+    this.#sum.replaceChildren(...lineOf(recipes, head, look.heads, point));
+    this.#rules.replaceChildren(...rowsOf(recipes, head, look.heads, point, this.#rest));
+    this.#remark.textContent = remarkOf(recipes, head);
+  }
+
+  // Weights, or what the recipe leaves of them.
+  #turn() {
+    const { stage } = this.#stores;
+    stage.change({ shown: stage.view.shown === UNEXPLAINED ? "weight" : UNEXPLAINED });
   }
 
   /** @type {(metric: Metric, head: number) => HTMLElement} */

@@ -3,6 +3,7 @@ import { keysOf, unpack } from "../reading.js";
 import { byHead } from "./roles.js";
 /** @import { Reading } from "../reading.js" */
 /** @import { Finding } from "./findings.js" */
+/** @import { Recipes } from "./recipe.js" */
 /** @import { HeadRoles, Mode } from "./roles.js" */
 
 const KEEP_BYTES = 64e6; // the most matrices that are cached for heads opened before
@@ -20,6 +21,7 @@ export class Read {
   opened = 0; // how often the server has opened a head by itself
   unusual = /** @type {Finding[]} */ ([]); // findings about this text
   mode = /** @type {Mode | null} */ (null); // what is known of heads that are switched off, null outside that mode
+  recipes = /** @type {Recipes | null} */ (null); // null for a model without
   quiet = false; // the strongest link would give an answer away
 
   // Take a reading, or its bytes, and the roles of its heads. The matrices of `open` heads stay.
@@ -30,8 +32,8 @@ export class Read {
     const isStep = !!headRoles?.tour && headRoles.tour !== this.tour;
     const isLed = isStep || (!!headRoles && headRoles.opened !== this.opened);
     if (headRoles) {
-      const { tour, opened, quiet, unusual, off } = headRoles;
-      Object.assign(this, { roles: byHead(headRoles), tour, opened, quiet, unusual, mode: off });
+      const { tour, opened, quiet, unusual, off, recipes } = headRoles;
+      Object.assign(this, { roles: byHead(headRoles), tour, opened, quiet, unusual, mode: off, recipes });
     }
     const isSame = reading?.key === next.key;
     const isOfSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(

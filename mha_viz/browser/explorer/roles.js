@@ -1,6 +1,7 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
 import { make } from "../dom.js";
 /** @import { Finding } from "./findings.js" */
+/** @import { Recipes } from "./recipe.js" */
 
 /**
  * @typedef {object} Role
@@ -28,6 +29,7 @@ import { make } from "../dom.js";
  * @property {boolean} quiet
  * @property {Finding[]} unusual
  * @property {Mode | null} off
+ * @property {Recipes | null} recipes
  */
 
 /**

@@ -10,14 +10,16 @@ from mha_viz.analysis.active import LINKING, active
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.analysis.unusual import unusual
-from mha_viz.attention import Attention
+from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
+from mha_viz.figures.packet import full_heads
 from mha_viz.figures.role_words import COLOURS, described, most_sought_first, plain_name, standing
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.ui import studies, two_stacks
 from mha_viz.ui.caches import lasting
+from mha_viz.ui.explore import recipes
 from mha_viz.ui.explore.gold import block_of_words
 from mha_viz.ui.model_service import model_service
 
@@ -31,12 +33,21 @@ WHY = {
 }
 
 
-def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, quiet: bool, off: str) -> bytes:
+def badges(
+    attention: Attention,
+    wanted: tuple[Head, ...],
+    gold: Sentence | None,
+    tour: str,
+    opened: int,
+    quiet: bool,
+    off: str,
+) -> bytes:
     """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
     corpora that the roles were measured on; ``measured``, whether they were; ``roles``, a list; ``tour``, the step of
     the tour that is open; ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link
     would give away an answer that the page hides; ``unusual``, what is unusual in this text, in
-    words; ``off``, what the drawing shows of heads that are switched off, as JSON.
+    words; ``off``, what the drawing shows of heads that are switched off, as JSON; ``recipes``, as
+    :func:`mha_viz.ui.explore.recipes.shown`, with the cells of the ``wanted`` heads.
 
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
@@ -58,9 +69,10 @@ def badges(attention: Attention, gold: Sentence | None, tour: str, opened: int, 
         measures = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
         says = _unusual(attention, findings, quiet)
         rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
-        return json.dumps({**measures, **rest}).encode()
+        return json.dumps({**measures, **rest, "recipes": recipes.shown(attention, wanted)}).encode()
 
-    return model_service().badges(attention, (findings, on, measured, gold, tour, opened, quiet, off), make)
+    full = tuple(full_heads(attention, wanted))
+    return model_service().badges(attention, (findings, on, measured, gold, tour, opened, quiet, off, full), make)
 
 
 def _unusual(attention: Attention, findings: Sequence[Finding], quiet: bool) -> list[dict[str, Any]]:

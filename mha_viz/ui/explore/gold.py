@@ -199,10 +199,7 @@ def propose(attention: Attention) -> None:
         if not best:
             remark("The heads of this model have not been measured yet. The Roles page can measure them.")
             return
-        st.markdown(
-            "For each relation the head that is most often right draws its arcs. Many are wrong. Choose a relation to "
-            "see all of its arcs."
-        )
+        st.markdown("For each relation the head that is most often right draws its arcs. Many are wrong.")
         every = _proposed(attention, best)
         names = list(dict.fromkeys(span.label.split()[0] for span in every))
         chosen = st.pills("Relations", names, selection_mode="multi", key="proposed", format_func=_in_words)

@@ -92,12 +92,12 @@ def draw(what: Url, attention: Attention, mode: PageMode | None, on_off: Callabl
     case.show_case(annotation, attention, where.case)
     if QUANTITIES[where.quantity].of_answer:
         _ask(attention, where)
-    step, opened = address.now().get(tour.PARAMETER, "")[:20], st.session_state.get(search_field.OPENED, 0)
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
-    above, quiet = st.container(), hides_an_answer(what, attention.model)
+    above, step = st.container(), address.now().get(tour.PARAMETER, "")[:20]
+    led = step, st.session_state.get(search_field.OPENED, 0), hides_an_answer(what, attention.model)
     explorer(
         model_service().packet(attention, wanted, link, begin),
-        badges(attention, annotation and annotation.sentence, step, opened, quiet, mode.drawn if mode else "null"),
+        badges(attention, wanted, annotation and annotation.sentence, *led, mode.drawn if mode else "null"),
         "explorer",
         on_view=_on_view,
         on_compare=_on_compare,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from mha_viz.analysis.described import of_heads
 from mha_viz.analysis.repeats import DRAWS, LENGTH, DecoderHeads
 from mha_viz.attention import Head
 from mha_viz.drawing.table import Table
@@ -56,10 +57,11 @@ def _weights(model: catalog.Model, heads: DecoderHeads) -> PageChart:
 
 def _map(evidence: Evidence, head: Head | None, about: str) -> PageChart:
     kinds = filters.from_url().kinds
-    findings = overview.filtered(evidence, kinds)
+    findings, profile = overview.filtered(evidence, kinds), evidence.profiles[0]
+    recipes = of_heads(profile.model, str(profile.facts.get("revision", "")))
 
     def draw(theme: Theme) -> Any:
-        return role_map(findings, evidence.profiles[0].shape, head, theme)
+        return role_map(findings, profile.shape, head, theme, recipes)
 
     return PageChart(
         "Map of roles", "roles", draw, about, lambda: _table(overview.table_of_roles(evidence, kinds), about)

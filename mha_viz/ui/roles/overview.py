@@ -9,12 +9,14 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from mha_viz.analysis.described import HeadRecipe, of_heads
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import strength
 from mha_viz.figures.role_words import (
     COLOURS,
+    KIND_COLOURS,
     at_a_glance,
     best_baseline,
     by_head,
@@ -43,12 +45,13 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
 
 
 def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
-    roles = by_head(filtered(evidence, kinds))
-    layers, heads = evidence.profiles[0].shape
+    roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
+    recipes = {of.head: of for of in of_heads(profile.model, str(profile.facts.get("revision", "")))}
+    layers, heads = profile.shape
     stop = chosen or next(iter(roles), Head(0, 0))  # where the keyboard arrives
     rows = "".join(
         f'<tr><th scope="row">L{layer}</th>'
-        + "".join(_square(Head(layer, head), roles, chosen, stop) for head in range(heads))
+        + "".join(_square(Head(layer, head), roles, recipes, chosen, stop) for head in range(heads))
         + "</tr>"
         for layer in range(layers)
     )
@@ -58,9 +61,17 @@ def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) ->
     return f'<table role="grid" aria-label="{label}" style="--rows:{layers}">{columns}<tbody>{rows}</tbody></table>'
 
 
-def _square(head: Head, roles: dict[Head, list[Finding]], chosen: Head | None, stop: Head) -> str:
-    findings = roles.get(head, [])
-    says = f"{both(head)}: {'; '.join(map(at_a_glance, findings)) or 'no role was found'}"
+def _square(
+    head: Head,
+    roles: dict[Head, list[Finding]],
+    recipes: dict[Head, HeadRecipe],
+    chosen: Head | None,
+    stop: Head,
+) -> str:
+    findings, recipe = roles.get(head, []), recipes.get(head)
+    without = "no role was found" + (f"; {recipe.words}" if recipe else "")
+    does = "; ".join(map(at_a_glance, findings)) or without
+    says = f"{both(head)}: {does}"
     look, drawn = "", ""
     if findings:
         colour = COLOURS[findings[0].role]
@@ -71,8 +82,21 @@ def _square(head: Head, roles: dict[Head, list[Finding]], chosen: Head | None, s
     current = ' aria-current="true"' if head == chosen else ""
     return (
         f'<td><a href="{_here(head=str(head))}" target="_self" tabindex="{0 if head == stop else -1}"{current} '
-        f'aria-label="{escape(says)}" data-tip="{escape(says)}" style="{look}">{drawn}</a></td>'
+        f'aria-label="{escape(says)}" data-tip="{escape(says)}" style="{look}">{drawn}{_bar(recipe)}</a></td>'
     )
+
+
+def _bar(recipe: HeadRecipe | None) -> str:
+    """What each kind of rule takes of a head's attention; the marks of roles are above it."""
+    if recipe is None:
+        return ""
+    return f"<em>{''.join(_part(kind, share) for kind, share in recipe.by_kind.items() if share > 0)}</em>"
+
+
+def _part(kind: str, share: float) -> str:
+    number = KIND_COLOURS.get(kind)
+    colour = "" if number is None else f"--colour:light-dark({LIGHT.heads[number]},{DARK.heads[number]});"
+    return f'<u class="{kind}" style="{colour}flex:{share:.4f} 0 0"></u>'
 
 
 def _glyph(finding: Finding) -> str:

@@ -7,20 +7,22 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from mha_viz.analysis.described import of_heads
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import both
 from mha_viz.heads import MOST_IN_LINK, NONE, in_link
-from mha_viz.request import METHODS
+from mha_viz.request import METHODS, RECIPE
 from mha_viz.ui import address
 from mha_viz.ui.bound import bound
 from mha_viz.ui.parts import guarded, picked_head, sent
 
-BY = {"zero": "nothing", "mean": "its average", "uniform": "even attention"}
+BY = {"zero": "nothing", "mean": "its average", "uniform": "even attention", RECIPE: "its recipe"}
 ABOUT = {
     "zero": "*nothing*: the output of a head that is off is zero.",
     "mean": "*its average*: it is the head’s mean output over the built-in sentences, whatever the text.",
     "uniform": "*even attention*: it is the output of equal weights on all tokens that the head may see.",
+    RECIPE: "*its recipe*: it is the output of the weights that its rules predict of this text.",
 }
 
 
@@ -29,8 +31,10 @@ def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
     names = [str(head) for head in off]
     key = f"off_{'.'.join(names)}"  # with the URL's value in its key
     _heads(attention, names, key)
+    has_recipe = how == RECIPE or of_heads(attention.model, attention.revision)
+    methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]
     bound(
-        st.segmented_control, "Replace it by", "how", how, METHODS, default=METHODS[0], format_func=BY.__getitem__,
+        st.segmented_control, "Replace it by", "how", how, methods, default=METHODS[0], format_func=BY.__getitem__,
         help=" ".join(ABOUT.values()), required=True, wrap=True,
     )  # fmt: skip
     with st.container(horizontal=True):

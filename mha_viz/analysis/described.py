@@ -1,0 +1,214 @@
+"""What recipes say of each head, largest share first, what they predict of a text that is not annotated, and what they
+leave over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis import recipes as fitting
+from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes
+from mha_viz.analysis.recipes import Numbers
+from mha_viz.analysis.rules import CLASSES, NAMES, RULES, RuleText
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention.steps import UNEXPLAINED
+from mha_viz.corpus.treebank import Sentence, Word
+from mha_viz.errors import CorpusError, SettingError, ShapeError, TextError, check_kind
+from mha_viz.files.assets import asset
+from mha_viz.text import TokenizedText, WordPieces
+
+ALL = "all"  # in place of a class of query word
+LONGEST = 256  # pieces of a text; all rules for one of these take 70 MB
+NAMED, LEAST_NAMED = 2, 0.05  # rules in words
+EVENLY = 0.05  # a recipe that explains less than this beyond even attention explains nothing
+KIND_OF: Mapping[str, str] = MappingProxyType(
+    {
+        "position": "position",
+        "special": "special",
+        **dict.fromkeys(("part of speech", "syntax", "coreference"), "grammar"),
+        "form": "form",
+        "even": "even",
+    }
+)
+KINDS = tuple(dict.fromkeys(KIND_OF.values()))  # in the order in which they are drawn
+
+
+class Part(NamedTuple):
+    """A rule of a head: its number in RULES, and its share of the attention, 0…1."""
+
+    rule: int
+    share: float
+
+    @property
+    def name(self) -> str:
+        """The rule in words."""
+        return NAMES[self.rule]
+
+    @property
+    def kind(self) -> str:
+        """One of KINDS."""
+        return KIND_OF[RULES[self.rule].kind]
+
+
+class HeadRecipe(NamedTuple):
+    """``parts``, the largest first, sum to ``explained``: each is the rule's share of the recipe times what the recipe
+    explains of the attention. ``even``: what even attention alone explains."""
+
+    head: Head
+    parts: tuple[Part, ...]
+    explained: float
+    even: float
+
+    @property
+    def by_kind(self) -> dict[str, float]:
+        """What each of KINDS takes, in their order; "unexplained" is what is left."""
+        shares = {kind: sum(part.share for part in self.parts if part.kind == kind) for kind in KINDS}
+        return {**shares, "unexplained": 1 - self.explained}
+
+    @property
+    def words(self) -> str:
+        """ "50% the token after · 23% [CLS] · 18% unexplained", with at most two rules."""
+        if self.is_even:
+            return "mostly even: nothing to explain"
+        named = [f"{part.share:.0%} {part.name}" for part in self.parts[:NAMED] if part.share >= LEAST_NAMED]
+        return " · ".join([*named, f"{1 - self.explained:.0%} unexplained"])
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the head is so nearly even that there is nothing to explain."""
+        return self.explained - self.even < EVENLY
+
+
+def described(recipes: Recipes) -> list[HeadRecipe]:
+    """The recipe of every head in order, averaged over the classes of query word as often as each occurs; explained on
+    the other corpus where there is one. Raises CorpusError as :func:`shares_of`."""
+    shares, table = np.tensordot(_class_shares(recipes), shares_of(recipes), axes=1), recipes.tables["explained"]
+    judged = table["other"].fillna(table["held_out"]).fillna(table["fitted"])
+    rows: Any = table.itertuples(index=False)
+    return [_described(*each) for each in zip(shares, judged, rows, strict=True)]
+
+
+def _described(shares: Numbers, explained: float, row: Any) -> HeadRecipe:
+    order = [int(rule) for rule in np.argsort(-shares, kind="stable") if shares[rule] > 0]
+    parts = tuple(Part(rule, float(shares[rule] / shares.sum()) * explained) for rule in order)
+    return HeadRecipe(Head(int(row.layer), int(row.head)), parts, float(explained), float(row.even))
+
+
+def _class_shares(recipes: Recipes) -> Numbers:
+    """[class]: how often each occurs in the corpus of the recipes; equal where that was not counted."""
+    counts = np.array(recipes.facts.get("classes", [1] * len(CLASSES)), float)
+    shares: Numbers = counts / counts.sum()
+    return shares
+
+
+def shares_of(recipes: Recipes) -> Numbers:
+    """[class, head, rule] of recipes in tables. Raises CorpusError if a class or a rule is unknown."""
+    heads = int(recipes.facts["heads"])
+    rows: Any = recipes.tables["recipes"].itertuples(index=False)
+    shares = np.zeros((len(CLASSES), int(recipes.facts["layers"]) * heads, len(RULES)))
+    try:
+        for row in rows:
+            which = slice(None) if row.query_class == ALL else CLASSES.index(row.query_class)
+            shares[which, row.layer * heads + row.head, NAMES.index(row.rule)] = row.share
+        if len([NAMES.index(name) for name in recipes.facts["best_rules"]]) != shares.shape[1]:
+            raise ValueError("best_rules does not name one rule per head")
+    except (KeyError, ValueError, IndexError) as error:
+        problem = f"The recipes of {recipes.facts['model']} have other rules: {error}."
+        raise CorpusError(problem, "Measure them again with mha-viz recipes.") from error
+    return shares
+
+
+def text_of(attention: Attention) -> RuleText:
+    """The text of a reading as rules see it: without annotation, so that rules which need it apply to no token."""
+    text = attention.queries
+    forms = [word.text for word in text.by_words().tokens if not word.special]
+    pieces = _pieces(text, forms)
+    causal = len(text) > 1 and not np.triu(attention.weights, 1).any()
+    return RuleText(Sentence(tuple(map(Word, forms))), pieces, bool(causal))
+
+
+def _pieces(text: TokenizedText, forms: list[str]) -> WordPieces:
+    """The tokens as pieces of words; equal tokens have equal ids."""
+    words: list[int | None] = [None] * len(text)
+    ordinary = (group for group in text.groups if not text.special[group[0]])
+    for number, group in enumerate(ordinary):
+        for token in group:
+            words[token] = number
+    names = tuple(token.text for token in text.tokens)
+    ids = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    none = (0,) * len(text)
+    spans, in_vocabulary = ((0, 0),) * len(text), (True,) * len(text)
+    return WordPieces(tuple(forms), names, tuple(ids[name] for name in names), none, tuple(words), spans, in_vocabulary)
+
+
+def predicted(attention: Attention, recipes: Recipes | None = None) -> Weights:
+    """P [layer, head, query, key]: the attention that recipes predict for the text of a reading, by the rules that need
+    no annotation; by default the recipes that come with the model. Raises SettingError if it has none or they are of a
+    model of another shape, TextError for more than LONGEST tokens."""
+    recipes = recipes or of_model(attention.model, attention.revision)
+    if (attention.layers, attention.heads) != (recipes.facts["layers"], recipes.facts["heads"]):
+        raise SettingError(f"These recipes are of the heads of {recipes.facts['model']}.", "Give those of this model.")
+    if len(attention.queries) > LONGEST:
+        problem = f"The text has {len(attention.queries)} tokens; recipes predict at most {LONGEST}."
+        raise TextError(problem, "Read a shorter text.")
+    rows: Weights = fitting.prediction(shares_of(recipes), text_of(attention)).astype(np.float32)
+    return rows.reshape(attention.weights.shape)
+
+
+def unexplained(attention: Attention, recipes: Recipes | None = None) -> Attention:
+    """What the recipes of its heads leave of a reading: A − P, [layer, head, query, key], above 0 where a head looks
+    more than its rules predict. Half the sum of absolute values in a row is what is not explained of it.
+
+    ``recipes``: by default those that come with the model. Rules that need annotation are left out. Raises ShapeError
+    for what is not the complete weights of a text to itself, and as :func:`predicted`.
+
+    >>> mv.unexplained(mv.load("minilm").encode("The cat sat.")).quantity
+    'unexplained'
+    """
+    check_kind(attention, Attention, "a reading", "Give what a model returned: mv.load('minilm').encode('…').")
+    is_whole = attention.queries.unit == "pieces" and not attention.is_cross and not attention.hidden.any()
+    if attention.quantity != "weight" or not is_whole:
+        raise ShapeError(
+            "A recipe predicts whole attention weights of a text to itself; these are not.",
+            "Use the reading as the model returned it.",
+        )
+    left = attention.weights - predicted(attention, recipes)
+    return replace(attention, weights=left, quantity="unexplained", made=(*attention.made, UNEXPLAINED))
+
+
+# Quantities that are computed from the weights, for the rooms above this one and the models.
+AFTER: Mapping[str, Callable[[Attention], Attention]] = MappingProxyType({"unexplained": unexplained})
+
+
+# ---- Those that come with the app -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def shipped(model: str, revision: str = "") -> Recipes | None:
+    """The recipes of a model that comes with the app; None if it has none, or has weights of another revision."""
+    folder = asset("recipes") / model
+    if folder.parent != asset("recipes") or not (folder / FACTS).is_file():
+        return None
+    recipes = open_recipes(folder)
+    return recipes if revision in ("", recipes.facts["revision"]) else None
+
+
+def of_model(model: str, revision: str = "") -> Recipes:
+    """The same; raises SettingError if there are none."""
+    recipes = shipped(model, revision)
+    if recipes is None:
+        problem = f"There are no recipes of the heads of {model}."
+        raise SettingError(problem, "Choose minilm, toy or repeater, or measure them: mha-viz recipes.")
+    return recipes
+
+
+@lru_cache(maxsize=4)
+def of_heads(model: str, revision: str = "") -> tuple[HeadRecipe, ...]:
+    """The recipe of every head in order; none if :func:`shipped` has none."""
+    recipes = shipped(model, revision)
+    return tuple(described(recipes)) if recipes else ()

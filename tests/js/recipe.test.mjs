@@ -1,0 +1,52 @@
+// The recipe of a head: kinds in the order of a bar, and the cells that a rule predicts.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { byKind, cellsOf, remarkOf, spokenRecipe } from "../../mha_viz/browser/explorer/recipe.js";
+
+const rules = [
+  { name: "[CLS]", kind: "special", needs: "", cells: "" },
+  { name: "the token after", kind: "position", needs: "", cells: btoa(String.fromCharCode(0b01000101, 0b00000000)) },
+  { name: "2 tokens after", kind: "position", needs: "", cells: "" },
+  { name: "nouns", kind: "grammar", needs: "parts of speech", cells: "" },
+];
+const heads = [
+  {
+    parts: [
+      [1, 0.5],
+      [0, 0.2],
+      [2, 0.1],
+    ],
+    explained: 0.8,
+    isEven: false,
+  },
+  { parts: [[3, 0.7]], explained: 0.7, isEven: true },
+];
+const recipes = { on: "corpus", colours: { position: 0 }, rules, heads, here: [0.75, 0.7] };
+
+test("a bar has the kinds in one order, and what is not explained last", () => {
+  const bar = byKind(recipes, 0).map(([kind, share]) => [kind, +share.toFixed(9)]);
+  assert.deepEqual(bar, [
+    ["position", 0.6],
+    ["special", 0.2],
+    ["unexplained", 0.2],
+  ]);
+});
+
+test("cells of tokens are bits in rows; a unit has those of its tokens", () => {
+  // [query, key] of three tokens: 0 → 1, 1 → 2, and 2 → 1
+  const token = (i) => ({ tokens: [i] });
+  const each = [0, 1, 2].map(token);
+  const marked = [false, true, false, false, false, true, false, true, false];
+  assert.deepEqual(cellsOf(rules[1], 3, { rows: each, cols: each }), marked);
+  const words = [token(0), { tokens: [1, 2] }];
+  assert.deepEqual(cellsOf(rules[1], 3, { rows: words, cols: words }), [false, true, false, true]);
+  assert.equal(cellsOf(rules[0], 3, { rows: each, cols: each }), null);
+});
+
+test("a remark says when a rule is left out; a head that is nearly even says so", () => {
+  assert.equal(remarkOf(recipes, 0), "Over corpus: described, not caused.");
+  assert.match(remarkOf(recipes, 1), /needs annotation: left out here/);
+  assert.doesNotMatch(remarkOf({ ...recipes, here: null }, 1), /annotated/);
+  assert.equal(spokenRecipe(recipes, 0), "Over a corpus 50% the token after, 20% [CLS], 20% unexplained. ");
+  assert.match(spokenRecipe(recipes, 1), /^Mostly even/);
+});

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.described import HeadRecipe, Part
+from mha_viz.analysis.described import HeadRecipe, RecipePart
 from mha_viz.analysis.findings import Elsewhere, Finding
 from mha_viz.analysis.profile import read_findings
 from mha_viz.analysis.rules import NAMES as RULE_NAMES
@@ -232,7 +232,7 @@ def test_words_that_the_text_lacks_have_no_link() -> None:
 
 
 def recipe(name: str, explained: float, **shares: float) -> HeadRecipe:
-    parts = [Part(RULE_NAMES.index(rule.replace("_", " ")), share) for rule, share in shares.items()]
+    parts = [RecipePart(RULE_NAMES.index(rule.replace("_", " ")), share) for rule, share in shares.items()]
     return HeadRecipe(Head.parse(name), tuple(parts), explained, 0.3)
 
 

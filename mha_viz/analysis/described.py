@@ -20,6 +20,7 @@ from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import CorpusError, SettingError, ShapeError, TextError, check_kind
 from mha_viz.files.assets import asset
+from mha_viz.numerals import percent
 from mha_viz.text import TokenizedText, WordPieces
 
 ALL = "all"  # in place of a class of query word
@@ -38,7 +39,7 @@ KIND_OF: Mapping[str, str] = MappingProxyType(
 KINDS = tuple(dict.fromkeys(KIND_OF.values()))  # in the order in which they are drawn
 
 
-class Part(NamedTuple):
+class RecipePart(NamedTuple):
     """A rule of a head: its number in RULES, and its share of the attention, 0…1."""
 
     rule: int
@@ -60,7 +61,7 @@ class HeadRecipe(NamedTuple):
     explains of the attention. ``even``: what even attention alone explains."""
 
     head: Head
-    parts: tuple[Part, ...]
+    parts: tuple[RecipePart, ...]
     explained: float
     even: float
 
@@ -75,8 +76,8 @@ class HeadRecipe(NamedTuple):
         """ "50% the token after · 23% [CLS] · 18% unexplained", with at most two rules."""
         if self.is_even:
             return "mostly even: nothing to explain"
-        named = [f"{part.share:.0%} {part.name}" for part in self.parts[:NAMED] if part.share >= LEAST_NAMED]
-        return " · ".join([*named, f"{1 - self.explained:.0%} unexplained"])
+        named = [f"{percent(part.share, 0)} {part.name}" for part in self.parts[:NAMED] if part.share >= LEAST_NAMED]
+        return " · ".join([*named, f"{percent(1 - self.explained, 0)} unexplained"])
 
     @property
     def is_even(self) -> bool:
@@ -95,7 +96,7 @@ def described(recipes: Recipes) -> list[HeadRecipe]:
 
 def _described(shares: Numbers, explained: float, row: Any) -> HeadRecipe:
     order = [int(rule) for rule in np.argsort(-shares, kind="stable") if shares[rule] > 0]
-    parts = tuple(Part(rule, float(shares[rule] / shares.sum()) * explained) for rule in order)
+    parts = tuple(RecipePart(rule, float(shares[rule] / shares.sum()) * explained) for rule in order)
     return HeadRecipe(Head(int(row.layer), int(row.head)), parts, float(explained), float(row.even))
 
 

@@ -6,8 +6,8 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
+from mha_viz.analysis.described import HeadRecipe, described
 from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes, recipes_folder
-from mha_viz.attention import Head
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, folder_name, whole
 from mha_viz.cli.profile import CORPUS_HELP, read_corpus
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
             lost = replaced(measured, score or corpus, encoder, most=args.most)
             measured = replace(measured, tables={**measured.tables, "replaced": lost})
     measured.save(args.out)
-    print("\n".join(map(one_line, [f"{args.out}: {_summary(measured)}", *_lines(measured)])))
+    print("\n".join(map(one_line, [f"{args.out}: {_summary(measured)}", *map(_line, described(measured))])))
 
 
 def _summary(measured: Recipes) -> str:
@@ -75,16 +75,7 @@ def _summary(measured: Recipes) -> str:
     return f"{facts['model']} on {facts['corpus']}{where}: {means}; least {percent(judged.min())}"
 
 
-def _lines(measured: Recipes) -> list[str]:
-    """A line for each head: what is explained, and its largest shares, averaged over classes of query word."""
-    judged = "other" if "score" in measured.facts else "held_out"
-    return [_line(row, getattr(row, judged), measured) for row in measured.tables["explained"].itertuples(index=False)]
-
-
-def _line(row: Any, explained: float, measured: Recipes) -> str:
-    head = Head(row.layer, row.head)
-    rules = measured.head(head)["recipes"]
-    classes = rules["query_class"].nunique()
-    shares = (rules.groupby("rule", sort=False)["share"].sum() / classes).sort_values(ascending=False, kind="stable")
-    listed = " · ".join(f"{percent(share)} {rule}" for rule, share in shares.head(LISTED).items())
-    return f"{both(head)}  {percent(explained)} explained, {percent(row.even)} evenly: {listed}"
+def _line(recipe: HeadRecipe) -> str:
+    """What is explained of a head, and the largest shares of its recipe."""
+    listed = " · ".join(f"{percent(part.share)} {part.name}" for part in recipe.parts[:LISTED])
+    return f"{both(recipe.head)}  {percent(recipe.explained)} explained, {percent(recipe.even)} evenly: {listed}"

@@ -48,7 +48,7 @@ export class Preview {
     this.#chips.draw(head);
     this.#drawRecipe(head);
     this.#name.hidden = isOpen && heads.hovered === null;
-    const numbers = reading.metrics.filter(({ unit }) => !read.recipes || unit === "nats"); // its rules say those
+    const numbers = reading.metrics.filter(({ unit }) => !read.recipes || unit !== "share"); // its rules say those
     this.#numbers.replaceChildren(...numbers.map((metric) => this.#numberOf(metric, head)));
   }
 

@@ -83,7 +83,7 @@ def _where_matched(finding: Finding) -> str:
 
 
 # How often a head does what its role says, and what that is compared with: of relations, and of the other kinds.
-_OFTEN = {"broad": ("spread {} of the largest possible", "mean of all heads")}
+_OFTEN = {"broad": ("spread {}", "average head")}
 _RIGHT, _WEIGHT = ("right in {}", "simple rule"), ("{} of its weight", "even attention")
 
 

@@ -34,7 +34,7 @@ def vectors(o: OpenStep) -> Any:
         st.markdown(
             f"""## Every head gets the same x
 A token enters the layer as {t.d_model} numbers.{normed} All {t.heads} heads get **this same x**, whole: no head
-gets only a part of the sentence or of the vector. Choose another head above: nothing here changes.
+gets only a part of the sentence or of the vector.
 """
         )
         shapes(f"x {t.n} × {t.d_model}")

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from mha_viz.models.gradients import gradient_weighted
     from mha_viz.models.loading import load
     from mha_viz.models.norms import norm_weighted
+    from mha_viz.models.patching import patch
     from mha_viz.models.why import why
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
@@ -84,6 +85,7 @@ __all__ = [
     "open_corpus",
     "open_profile",
     "open_recipes",
+    "patch",
     "profile",
     "profiles",
     "publish",
@@ -125,6 +127,7 @@ _HOMES = MappingProxyType(
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
         "open_recipes": "mha_viz.analysis.recipe_tables",
+        "patch": "mha_viz.models.patching",
         "profile": "mha_viz.study.profiling",
         "profiles": "mha_viz.study.several",
         "publish": "mha_viz.figure",

@@ -24,7 +24,7 @@ REFUSED: list[tuple[int, list[str], list[str]]] = [
     (USAGE, [], ["No command was given. Choose from serve, models,", "See mha-viz --help."]),
     (USAGE, ["figure"], ["No kind was given. Choose from heatmap,", "See mha-viz figure --help."]),
     (USAGE, ["attention"], ["TEXT and --out are missing. See mha-viz attention --help."]),
-    (USAGE, ["paint"], ["“paint” is not a command. Choose from", "attention"]),
+    (USAGE, ["colour"], ["“colour” is not a command. Choose from", "attention"]),
     (USAGE, ["atention", "x"], ["Did you mean attention?"]),
     (USAGE, ["--verison"], ["Did you mean --version?"]),
     (USAGE, ["-v"], ["no option -v", "Did you mean -V?"]),

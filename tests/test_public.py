@@ -43,7 +43,7 @@ PUBLIC = {
         *("establish", "norm_weighted", "open_attention", "open_corpus", "open_profile", "profile", "replicate"),
         *("rollout", "search", "used_roles", "decoder_heads", "profiles", "side_by_side"),
         *("recipes", "open_recipes", "replaced", "unexplained"),
-        *("effect", "gradient_weighted", "publish", "why", "why_over", "without"),
+        *("effect", "gradient_weighted", "patch", "publish", "why", "why_over", "without"),
     },
     "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},
     "mha_viz.corpus.sources": {"iterate", "open_corpus"},

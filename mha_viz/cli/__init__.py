@@ -22,6 +22,7 @@ from mha_viz.cli import (
     exit_codes,
     figure,
     listing,
+    patch,
     profile,
     publish,
     recipes,
@@ -71,6 +72,7 @@ EXAMPLES = """examples:
   mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
   mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
   mha-viz used profile/ treebank.conllu --most 200
+  mha-viz patch "The girl slept because [MASK] ran ." "The boy slept because [MASK] ran ." --model toy
   mha-viz why treebank.conllu --model bert-base-uncased --out why.csv
   mha-viz why repeats --model repeater --most 20 --arrows --out arrows.csv
   mha-viz decoder-heads gpt2
@@ -133,8 +135,7 @@ def _fault(error: Exception) -> int:
 
 def _parser() -> Parser:
     about = "See what each attention head of a model does with a sentence."
-    raw = argparse.RawDescriptionHelpFormatter
-    epilog = f"{EXAMPLES}\n{exit_codes.explained()}"
+    raw, epilog = argparse.RawDescriptionHelpFormatter, f"{EXAMPLES}\n{exit_codes.explained()}"
     parser = Parser("mha-viz", description=about, epilog=epilog, formatter_class=raw, allow_abbrev=False)
     parser.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -161,13 +162,14 @@ def _parser() -> Parser:
     effect.options(command("effect", effect.run, summary))
     summary = "Measure which roles of a profile are used: what goes wrong without their heads."
     used.options(command("used", used.run, summary))
+    summary = "Take each head's output from another text: which heads carry the difference of the answers?"
+    patch.options(command("patch", patch.run, summary))
     summary = "Measure by what each head finds its keys: words, positions, earlier heads, or feed-forward parts."
     why.options(command("why", why.run, summary))
     summary = "Measure the heads of a causal model on repeated random tokens: induction and similar patterns."
     decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
-    jobs = ("train", "evaluate", "history", "effects")
-    toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in jobs})
+    toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in toy.JOBS})
     summary = "Print a script that makes the shell complete commands, options and models."
     _add_shell(command("completion", _print_completion, summary))
     return parser

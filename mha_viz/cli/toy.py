@@ -17,6 +17,7 @@ from mha_viz.files.assets import asset
 from mha_viz.files.tables import as_csv
 
 FORMATS = (".csv", ".json")
+JOBS = ("train", "evaluate", "history", "effects")
 
 
 def options(toy: Parser, epilog: dict[str, str]) -> None:

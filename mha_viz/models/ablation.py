@@ -66,6 +66,32 @@ _MISSING = {
 }
 
 
+def given(outputs: Sequence[torch.Tensor]) -> Substitute:
+    """The outputs of heads that are given for every layer, [1, n, head, d_head], in place of their own."""
+    return lambda layer, _weights, _values, replaced: outputs[layer].to(replaced).expand_as(replaced)
+
+
+def outputs(encoder: Encoder, text: str) -> list[torch.Tensor]:
+    """The outputs of every layer's heads on a text, [1, n, head, d_head]. Raises the errors of ``encode``."""
+    _, tap = encoder.last_states(encoder.pieces(text), _OutputsOfLayers)
+    assert isinstance(tap, _OutputsOfLayers)
+    return tap.outputs
+
+
+class _OutputsOfLayers(Tap):
+    """Keeps each layer's outputs."""
+
+    changes = False
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.outputs: list[torch.Tensor] = []
+
+    def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
+        self.outputs.append(output.clone())
+        return output
+
+
 def attending(rows: Weights) -> Substitute:
     """The outputs of heads that have other weights, ``rows`` [layer, head, query, key], in place of their own."""
     return lambda layer, _weights, values, _outputs: _outputs_of(torch.tensor(rows[layer]).to(values), values)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def gradient_weighted(
 def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
     """As :func:`gradient_weighted`, for a given question."""
     read = encoder.pieces(text, pair, words)
-    tap, gradients = _backwards(encoder, question, read)
+    tap, gradients = _backwards(encoder, partial(_score, encoder, question), read)
     products = [
         weights * torch.einsum("qhd,hkd->hqk", gradient[0], values)
         for weights, gradient, values in zip(tap.weights, gradients, tap.values, strict=True)
@@ -66,7 +67,7 @@ def importance(encoder: Encoder, question: Question, text: str, pair: str = "") 
     """[layer, head]: |Att_h(x)ᵀ ∂L/∂Att_h(x)|, mean over the tokens of a text, ℓ2-normalised within each layer (Michel
     et al. 2019, equation 2). Att_h is the output of the head, the loss L is minus the score of the question. Raises the
     errors of ``encode``."""
-    tap, gradients = _backwards(encoder, question, encoder.pieces(text, pair))
+    tap, gradients = _backwards(encoder, partial(_score, encoder, question), encoder.pieces(text, pair))
     sizes = torch.stack(
         [
             (gradient[0] * output[0]).sum(-1).abs().mean(0)
@@ -78,15 +79,23 @@ def importance(encoder: Encoder, question: Question, text: str, pair: str = "") 
     return normalised
 
 
+def outputs_and_slopes(
+    encoder: Encoder, read: TextPieces | WordPieces, score: Callable[[torch.Tensor], torch.Tensor]
+) -> tuple[list[torch.Tensor], tuple[torch.Tensor, ...]]:
+    """The outputs of the heads, and the gradient with respect to them of a score of the last states [n, d_model]:
+    [1, n, head, d_head] for each layer, both."""
+    tap, gradients = _backwards(encoder, score, read)
+    return tap.outputs, gradients
+
+
 def _backwards(
-    encoder: Encoder, question: Question, read: TextPieces | WordPieces
+    encoder: Encoder, score_of: Callable[[torch.Tensor], torch.Tensor], read: TextPieces | WordPieces
 ) -> tuple[_Outputs, tuple[torch.Tensor, ...]]:
-    """The outputs of the heads, and the gradient of the score with respect to them: [1, n, head, d_head] for each
-    layer."""
+    """What the tap records, and the gradient of the score with respect to the outputs of the heads."""
     states, tap = encoder.last_states(read, _Outputs)
     assert isinstance(tap, _Outputs)
     with torch.enable_grad():
-        score = _score(encoder, question, states[0])  # it may read another text, which takes the lock
+        score = score_of(states[0])  # it may read another text, which takes the lock
         with cores.pass_lock:
             gradients = torch.autograd.grad(score, tap.outputs)
     return tap, gradients

@@ -1,0 +1,188 @@
+"""Heads whose output is taken from another text, against hooks written out by hand on plain transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer, BertForMaskedLM
+
+import mha_viz as mv
+from mha_viz.cli import main
+from mha_viz.errors import EmptyText, MhaVizError, ModelUnsupported, NeedsOneStack, SettingError, TextError
+from mha_viz.files.assets import asset
+from mha_viz.models import patching
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.probe import place
+from tests import oracles
+
+GIRL, BOY = "The girl slept because [MASK] ran .", "The boy slept because [MASK] ran ."
+ENDS = ("A cat is a dog.", "A dog is a cat.")
+
+
+@pytest.fixture(scope="module")
+def toy() -> Any:
+    return mv.load("toy")
+
+
+def outputs_of(model: Any, inputs: Any, layers: int) -> list[torch.Tensor]:
+    """What enters W_O of every layer, [1, n, d_model]."""
+    kept: list[torch.Tensor] = []
+    hooks = [
+        place(model, layer).output.register_forward_pre_hook(lambda _, given: kept.append(given[0].clone()))
+        for layer in range(layers)
+    ]
+    model(**inputs)
+    for hook in hooks:
+        hook.remove()
+    return kept
+
+
+def by_hand(stack: Any, whole: Any, texts: list[Any], shape: tuple[int, int], score: Callable[[Any], float]) -> Any:
+    """The share that comes back with each head, [layer, head], one pass of the ``whole`` model with a hook for each."""
+    theirs = outputs_of(stack, texts[1], shape[0])
+    before, after = (score(whole(**text)) for text in texts)
+    shares = np.zeros(shape)
+    for layer, head in np.ndindex(shape):
+
+        def taken(_: Any, given: Any, at: int = layer, number: int = head) -> Any:
+            joined = given[0].clone()
+            size = joined.shape[-1] // shape[1]
+            columns = slice(number * size, (number + 1) * size)
+            joined[..., columns] = theirs[at][..., columns]
+            return (joined,)
+
+        hook = place(stack, layer).output.register_forward_pre_hook(taken)
+        shares[layer, head] = (score(whole(**texts[0])) - before) / (after - before)
+        hook.remove()
+    return shares
+
+
+def test_the_toy_s_coreference_head_carries_who_is_meant(toy: Any) -> None:
+    patched = mv.patch(toy, GIRL, BOY)
+    assert patched.score == "log p of “she” minus log p of “he”"
+    assert patched.before > 0 > patched.after
+    table = patched.table()
+    assert table["share"].idxmax() == "L1H1"
+    assert table["share"].max() > 0.99
+    assert table["share"].drop("L1H1").abs().max() < 0.1
+    assert patched.correlation > 0.99
+
+
+def test_words_are_those_of_hooks_on_the_model_with_its_words(toy: Any) -> None:
+    kind: Any = BertForMaskedLM
+    model = kind.from_pretrained(asset("toy"), attn_implementation="eager").eval().double()
+    tokenizer = AutoTokenizer.from_pretrained(asset("toy"))
+    she, he = tokenizer.convert_tokens_to_ids(["she", "he"])
+    texts = [tokenizer(text, return_tensors="pt") for text in (GIRL, BOY)]
+    at = int((texts[0]["input_ids"][0] == tokenizer.mask_token_id).nonzero())
+    with torch.no_grad():
+        shares = by_hand(
+            model.bert, model, texts, (2, 4), lambda out: float(out.logits[0, at, she] - out.logits[0, at, he])
+        )
+    assert np.abs(mv.patch(toy, GIRL, BOY).shares - shares).max() <= 1e-4
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "opt", "deberta-v2"])
+def test_sentence_vectors_are_those_of_hooks(
+    family: str,
+    tiny: Callable[[str], Encoder],
+    tiny_folder: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patching, "_predicts", lambda *_: False)  # words of random weights tell nothing apart
+    encoder = tiny(family)
+    model, tokenizer = oracles.plain(tiny_folder(family))
+    texts = [tokenizer(text, return_tensors="pt") for text in ENDS]
+    with torch.no_grad():
+        first, second = (model(**text).last_hidden_state[0].double().mean(0) for text in texts)
+        line = second - first
+        shares = by_hand(
+            model,
+            model,
+            texts,
+            (encoder.layers, encoder.heads),
+            lambda out: float((out.last_hidden_state[0].double().mean(0) - first) @ line / line.square().sum()),
+        )
+    patched = mv.patch(encoder, *ENDS)
+    assert (patched.before, patched.after) == (pytest.approx(0, abs=1e-6), pytest.approx(1, abs=1e-6))
+    assert np.abs(patched.shares - shares).max() <= 1e-4
+
+
+def test_a_first_order_estimate_is_the_slope_of_the_exact_number(tiny: Callable[[str], Encoder]) -> None:
+    """Of a head whose output moves only a little of the way."""
+    encoder, step = tiny("bert"), 1e-2
+    patched = mv.patch(encoder, *ENDS)
+    mine, theirs = (patching.ablation.outputs(encoder, text) for text in ENDS)
+    near = [own + step * (other - own) for own, other in zip(mine, theirs, strict=True)]
+    ends = [encoder.states(text)[0].astype(np.float64).mean(0) for text in ENDS]
+    line = ends[1] - ends[0]
+    for layer in range(encoder.layers):
+        variants = patching.ablation.each_alone(range(encoder.heads))
+        states = patching.ablation.forked(encoder, layer, variants, patching.ablation.given(near), ENDS[0]).states
+        moved = (states.astype(np.float64).mean(1) - ends[0]) @ line / (line @ line)
+        assert np.abs(moved / step - patched.estimated[layer]).max() <= 0.02
+
+
+def test_words_of_other_pieces_are_aligned(minilm: Encoder) -> None:
+    texts = [minilm.encode(text).text for text in ("She was tired.", "She was extraterrestrial.")]
+    assert len(texts[0]) < len(texts[1])
+    aligned = patching._alignment(*texts)
+    assert np.allclose(aligned.sum(axis=1), 1)
+    assert [row.argmax() for row in aligned[:3]] == [0, 1, 2]
+    pieces = len(texts[1]) - len(texts[0]) + 1
+    assert np.allclose(aligned[3, 3 : 3 + pieces], 1 / pieces)
+    assert aligned[-1, -1] == 1
+    assert np.isfinite(mv.patch(minilm, "She was tired.", "She was extraterrestrial.").shares).all()
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "says"),
+    [
+        (("It is.", "It  is. "), SettingError, "Both texts are the same"),
+        (("It is.", "It is a dog."), SettingError, "have 5 and 7 tokens, and 5 and 7 words"),
+        (("", "It is."), EmptyText, "no text|Nothing"),
+        ((7, "It is."), MhaVizError, "is int, not a text"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(minilm: Encoder, texts: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        mv.patch(minilm, *texts)
+
+
+def test_answers_that_cannot_be_compared_are_refused(toy: Any) -> None:
+    with pytest.raises(SettingError, match="Both texts are answered with “she”"):
+        mv.patch(toy, GIRL, "The woman slept because [MASK] ran .", foil="she", word="she")
+    with pytest.raises(SettingError, match="token 5 in one text and token 2 in the other"):
+        mv.patch(toy, GIRL, "The [MASK] slept because he ran .")
+    with pytest.raises(TextError, match="no \\[MASK\\]"):
+        mv.patch(toy, GIRL, BOY.replace("[MASK]", "he"))
+
+
+def test_a_model_without_words_says_so_if_words_are_asked_for(minilm: Encoder) -> None:
+    assert mv.patch(minilm, "She was [MASK].", "He was [MASK].").score.startswith("the way of the sentence vector")
+    with pytest.raises(ModelUnsupported, match="cannot predict words"):
+        mv.patch(minilm, "She was [MASK].", "He was [MASK].", word="tired")
+
+
+def test_two_stacks_are_refused(tmp_path: Path) -> None:
+    from tests import tiny_encoder_decoders
+
+    with pytest.raises(NeedsOneStack):
+        mv.patch(mv.load(str(tiny_encoder_decoders.build("t5", tmp_path / "t5"))), *ENDS)
+
+
+def test_the_command_prints_heads_or_writes_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["patch", GIRL, BOY, "--model", "toy"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "toy: log p of “she” minus log p of “he” is 3.41, on the other text −2.11"
+    assert lines[2] == "L1H1 (2-2) 100.0%, to first order 82.4%"
+    out = tmp_path / "patched.csv"
+    assert main(["patch", GIRL, BOY, "--model", "toy", "--out", str(out)]) == 0
+    assert out.read_text("utf-8").splitlines()[0] == "head,share,estimated"
+    assert main(["patch", GIRL, GIRL, "--model", "toy"]) == 2
+    assert "Both texts are the same" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = N
 
 
 SPECIAL_NAMES = re.compile(r"\[(CLS|SEP|PAD)\]|</?s>|<pad>|<bos>|<eos>|<\|endoftext\|>|<\|im_(start|end)\|>")
-BLANKS = "Ġ▁"  # prefixes of a piece that begins a word, in byte-level and SentencePiece vocabularies
+BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: of byte-level and SentencePiece vocabularies, and decoded
 
 
 def from_names(names: Sequence[str], second_from: int | None = None) -> TokenizedText:

@@ -59,7 +59,8 @@ def _has_names(cache: Any) -> bool:
 def _by_name(cache: Any) -> dict[str, dict[int, Any]]:
     """The entries of a cache by name, with {layer} in place of the number, and by layer."""
     entries: dict[str, dict[int, Any]] = {}
-    for key in cache:
+    keys = cache.keys()  # some caches have names and cannot be iterated over
+    for key in keys:
         name = _name(key)
         numbers = [*NUMBER.finditer(name)]
         if numbers:
@@ -110,7 +111,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _weights_of(entry: Any, name: str = "") -> Any:
     """The weights in an entry: itself, or that part of an attention module's output which has four axes."""
-    entry = entry if hasattr(entry, "shape") else getattr(entry, "value", entry)  # older versions of nnsight wrap it
+    for wrapped in ("output", "value"):  # nnsight's tracer.cache(), and what its older versions saved
+        if hasattr(type(entry), wrapped) and not hasattr(type(entry), "shape"):
+            entry = getattr(entry, wrapped)
     if not isinstance(entry, tuple):
         return entry
     parts = [part for part in entry if len(getattr(part, "shape", ())) == 4]

@@ -189,8 +189,8 @@ class Attention:
         ("blocks.0.attn.hook_pattern"), what nnsight saved, or any dict or list with an entry per layer.
 
         An entry is an array or tensor, [head, query, key] or [text, head, query, key], or the output of an attention
-        module. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are as for :meth:`from_tensors`. Options:
-        those of CacheOptions. With ``w_o``, the reading has norms, ‖A[i, j] · v_j W_O‖₂ (``mha_viz.norm_weighted``).
+        module. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are as for :meth:`from_tensors`. The
+        options are those of CacheOptions. With ``w_o``, the reading has norms, ‖A[i, j] · v_j W_O‖₂ (``mha_viz.norm_weighted``).
 
         Raises ShapeError if a name is missing, and for shapes, counts and rows that do not fit.
         """

@@ -77,9 +77,10 @@ def head_view(
         if opened not in included:
             raise SettingError(f"layer is {opened}, which is not in include_layers.", f"Layers: {included}.")
         chosen = [Head(opened, head) for head in (range(reading.heads) if heads is None else heads)]
-        drawn = links(reading, heads=chosen, unit="pieces")
+        drawn, whole = links(reading, heads=chosen, unit="pieces"), grid(reading, layers=included, unit="pieces")
         assert drawn.page is not None
-        figures[name] = replace(drawn, page=replace(drawn.page, show="all"))
+        assert whole.page is not None
+        figures[name] = replace(drawn, page=replace(whole.page, start=drawn.page.start))
     return _shown(figures, html_action)
 
 
@@ -109,7 +110,8 @@ def model_view(
     given = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
     for name, reading, included in _stacks(given, names, sentence_b_start, prettify_tokens, include_layers):
-        figures[name] = grid(reading, unit="pieces", look=display_mode)
+        heads = range(reading.heads) if include_heads is None else include_heads
+        figures[name] = grid(reading, layers=included, heads=heads, unit="pieces", look=display_mode)
     return _shown(figures, html_action)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict
 
-__all__ = ["AnyFigure", "CacheOptions", "HeadOptions", "Options"]
+__all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options"]
 
 
 class Options(TypedDict, total=False):
@@ -61,6 +61,13 @@ class CacheOptions(TypedDict, total=False):
     sentence_b_start: Any
     model: str
     revision: str
+
+
+class GridOptions(Options, total=False):
+    """Options of a figure of all heads. ``layers`` and ``heads``: the numbers of those to draw, in place of all."""
+
+    layers: Sequence[int]
+    heads: Sequence[int]
 
 
 class AnyFigure(Protocol):

@@ -23,7 +23,7 @@ from mha_viz.attention.words import averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
 from mha_viz.heads import AnyHead, Head, is_number
-from mha_viz.options import AnyFigure, CacheOptions, HeadOptions, Options
+from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions
 from mha_viz.text import TokenizedText, clean, from_names
 
 if TYPE_CHECKING:
@@ -185,13 +185,11 @@ class Attention:
         keys: Sequence[str] | Texts | None = None,
         **options: Unpack[CacheOptions],
     ) -> Attention | list[Attention]:
-        """Attention that another library recorded, recognised by its names: an ActivationCache of TransformerLens
-        ("blocks.0.attn.hook_pattern"), what nnsight saved, or any dict or list with an entry per layer.
+        """Attention that another library recorded: an ActivationCache of TransformerLens, what nnsight saved, or a dict or
+        list with an entry per layer: [head, query, key], [text, head, query, key], or an attention module's output.
 
-        An entry is an array or tensor, [head, query, key] or [text, head, query, key], or the output of an attention
-        module. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are as for :meth:`from_tensors`. The
-        options are those of CacheOptions. With ``w_o``, the reading has norms, ‖A[i, j] · v_j W_O‖₂ (``mha_viz.norm_weighted``).
-
+        Entries are recognised by names and shapes. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are
+        as for :meth:`from_tensors`. Options: those of CacheOptions. ``w_o`` gives norms (``mha_viz.norm_weighted``).
         Raises ShapeError if a name is missing, and for shapes, counts and rows that do not fit.
         """
         more: Any = dict(options)
@@ -203,8 +201,8 @@ class Attention:
             return reading
         return cls.from_tensors(caches.norms(found, w_o, values), tokens, keys, quantity="norm", **more)
 
-    def grid(self, **options: Unpack[Options]) -> AnyFigure:
-        """All heads at a glance, as a figure that Jupyter shows and that can be saved (``mha_viz.figure.grid``)."""
+    def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
+        """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figure.grid``)."""
         figure: AnyFigure = _FIGURES["grid"](self, **options)
         return figure
 

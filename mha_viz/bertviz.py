@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 from mha_viz.attention import Attention, Head
@@ -169,10 +170,10 @@ def _shown(figures: dict[str, Figure], action: Action) -> HTML | None:
     if action == "return":
         return made
     try:
-        from IPython.display import display
+        notebook = import_module("IPython.display")
     except ImportError as error:
         raise SettingError(
             "There is no notebook here to display it in.", "Give html_action='return' and write .data to a file."
         ) from error
-    display(made)
+    notebook.display(made)
     return None

@@ -179,14 +179,10 @@ class Attention:
 
     @classmethod
     def from_cache(
-        cls,
-        cache: Any,
-        tokens: Sequence[str] | Texts,
-        keys: Sequence[str] | Texts | None = None,
-        **options: Unpack[CacheOptions],
+        cls, cache: Any, tokens: Any, keys: Any = None, **options: Unpack[CacheOptions]
     ) -> Attention | list[Attention]:
-        """Attention that another library recorded: an ActivationCache of TransformerLens, what nnsight saved, or a dict or
-        list with an entry per layer: [head, query, key], [text, head, query, key], or an attention module's output.
+        """Attention that another library recorded: an ActivationCache of TransformerLens, what nnsight saved, or a
+        dict or list with an entry per layer: [head, query, key], [text, head, query, key], or what a module returned.
 
         Entries are recognised by names and shapes. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are
         as for :meth:`from_tensors`. Options: those of CacheOptions. ``w_o`` gives norms (``mha_viz.norm_weighted``).
@@ -196,7 +192,7 @@ class Attention:
         names, w_o, values = (more.pop(name, None) for name in ("names", "w_o", "values"))
         found = caches.found(cache, names)
         more.setdefault("model", found.model)
-        reading = cls.from_tensors(found.layers, tokens, keys, **more)
+        reading: Attention | list[Attention] = cls.from_tensors(found.layers, tokens, keys, **more)
         if w_o is None:
             return reading
         return cls.from_tensors(caches.norms(found, w_o, values), tokens, keys, quantity="norm", **more)

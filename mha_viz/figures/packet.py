@@ -164,8 +164,9 @@ def packet(
     parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
     header = _header(attention, full, start or OpenHead(), summary) | ({"coarse": True} if bits == COARSE_BITS else {})
     if drawn and len(drawn) < attention.layers * attention.heads:
-        layers, numbers = (sorted({*places}) for places in zip(*drawn, strict=True))
-        header["drawn"] = {"layers": layers, "heads": numbers}
+        header["drawn"] = {
+            name: sorted({*of}) for name, of in zip(("layers", "heads"), zip(*drawn, strict=True), strict=True)
+        }
     if attention.hidden.any():  # hidden before: the page states how much in any case
         header["hidden"] = [_five_digits(attention.hidden[head]) for head in full]
     if summary.bins and link is not None:

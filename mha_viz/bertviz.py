@@ -148,11 +148,11 @@ def _stacks(
 
 
 def _named(names: dict[str, Sequence[str] | None], of: str, stack: str) -> Sequence[str]:
-    found = names[of]
-    if found is None:
+    listed = names[of]
+    if listed is None:
         argument, needed = (f"{part}_{what}".strip("_") for part, what in ((of, "tokens"), (stack, "attention")))
         raise SettingError(f"{argument} is missing, which {needed} needs.", "Give the names of its tokens.")
-    return found
+    return listed
 
 
 def _shown(figures: dict[str, Figure], action: Action) -> HTML | None:

@@ -190,12 +190,12 @@ class Attention:
         """
         more: Any = dict(options)
         names, w_o, values = (more.pop(name, None) for name in ("names", "w_o", "values"))
-        found = caches.found(cache, names)
-        more.setdefault("model", found.model)
-        reading: Attention | list[Attention] = cls.from_tensors(found.layers, tokens, keys, **more)
+        recording = caches.recorded(cache, names)
+        more.setdefault("model", recording.model)
+        reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **more)
         if w_o is None:
             return reading
-        return cls.from_tensors(caches.norms(found, w_o, values), tokens, keys, quantity="norm", **more)
+        return cls.from_tensors(caches.norms(recording, w_o, values), tokens, keys, quantity="norm", **more)
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
         """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figure.grid``)."""

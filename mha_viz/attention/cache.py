@@ -20,7 +20,7 @@ SHOWN = 6  # names in a message
 SUM_TOLERANCE = 0.05  # how far from 1 the rows of what is still recognised as weights
 
 
-class Found(NamedTuple):
+class Recording(NamedTuple):
     """The weights of every layer as they were given, under which names, of which model; and the rest of the cache."""
 
     layers: Sequence[Any]
@@ -29,7 +29,7 @@ class Found(NamedTuple):
     entries: Mapping[str, Mapping[int, Any]]
 
 
-def found(cache: Any, names: str | None = None) -> Found:
+def recorded(cache: Any, names: str | None = None) -> Recording:
     """The layers of a cache, in order. ``names``: those to take, with {layer} for the number.
 
     Raises ShapeError if there are none or several stacks, or if a layer is missing.
@@ -37,7 +37,7 @@ def found(cache: Any, names: str | None = None) -> Found:
     model = getattr(getattr(getattr(cache, "model", None), "cfg", None), "model_name", None) or "tensors"
     if not _has_names(cache):
         layers = [_weights_of(one) for one in cache] if isinstance(cache, list | tuple) else cache
-        return Found(layers, "", str(model), {})
+        return Recording(layers, "", str(model), {})
     entries = _by_name(cache)
     chosen = _chosen(entries, names)
     of_layer = entries[chosen]
@@ -48,7 +48,7 @@ def found(cache: Any, names: str | None = None) -> Found:
             "Record every layer, or give those that you have as a list: they are then counted from 0.",
         )
     layers = [_weights_of(of_layer[layer], chosen.replace(LAYER, str(layer))) for layer in sorted(of_layer)]
-    return Found(layers, chosen, str(model), entries)
+    return Recording(layers, chosen, str(model), entries)
 
 
 def _has_names(cache: Any) -> bool:
@@ -141,14 +141,14 @@ def _is_weights(entry: Any) -> bool:
 # ---- Norms ----------------------------------------------------------------------------------------------------
 
 
-def norms(found: Found, w_o: Any, values: Any) -> list[Weights]:
+def norms(recording: Recording, w_o: Any, values: Any) -> list[Weights]:
     """‖A[i, j] · v_j W_O‖₂ of every layer, with the axes of its weights (Kobayashi et al. 2020, equation 3). ``w_o``:
     [layer, head, d_head, d_model]; ``values`` or those of the cache: [(text,) key, head, d_head] per layer.
 
     Raises ShapeError if one is missing or has other axes.
     """
-    weights = [array_of(layer).astype(np.float32) for layer in found.layers]
-    values = _values(found) if values is None else [*values]
+    weights = [array_of(layer).astype(np.float32) for layer in recording.layers]
+    values = _values(recording) if values is None else [*values]
     slices = [array_of(layer) for layer in w_o]
     if not len(weights) == len(values) == len(slices):
         raise ShapeError(
@@ -158,12 +158,12 @@ def norms(found: Found, w_o: Any, values: Any) -> list[Weights]:
     return [_weighted(*each) for each in zip(weights, map(array_of, values), slices, strict=True)]
 
 
-def _values(found: Found) -> list[Any]:
-    name = PATTERN.sub("hook_v", found.names)
-    of_layer = found.entries.get(name, {}) if name != found.names else {}
-    missing = [layer for layer in range(len(found.layers)) if layer not in of_layer]
+def _values(recording: Recording) -> list[Any]:
+    name = PATTERN.sub("hook_v", recording.names)
+    of_layer = recording.entries.get(name, {}) if name != recording.names else {}
+    missing = [layer for layer in range(len(recording.layers)) if layer not in of_layer]
     if missing:
-        named = f"{name.replace(LAYER, str(missing[0]))!r} is" if name != found.names else "The values are"
+        named = f"{name.replace(LAYER, str(missing[0]))!r} is" if name != recording.names else "The values are"
         raise ShapeError(
             f"{named} missing: norms need the values of each head.",
             "Record them too, or give values=[…], an array [key, head, d_head] per layer.",

@@ -38,9 +38,8 @@ BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: of byte-level and S
 def from_names(names: Sequence[str], second_from: int | None = None, marks: bool = True) -> TokenizedText:
     """A text from the names that a tokenizer gives its pieces ("##ing", "Ġthe", "▁the"), with the marks resolved.
 
-    The typed text is not known, so it is assembled from the pieces, as words separated by single spaces.
-    ``second_from`` is the index of the first piece of a second sentence. Without ``marks``, names are shown as they
-    are, each a word of its own.
+    The typed text is not known, so it is assembled from words separated by single spaces. ``second_from``: the index
+    of the first piece of a second sentence. Without ``marks``, names are shown as they are, each a word of its own.
     """
     typed = ["", ""]
     pieces: list[Piece] = []

@@ -193,9 +193,9 @@ class Attention:
         recording = caches.recorded(cache, names)
         more.setdefault("model", recording.model)
         reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **more)
-        if w_o is None:
-            return reading
-        return cls.from_tensors(caches.norms(recording, w_o, values), tokens, keys, quantity="norm", **more)
+        if w_o is not None:
+            reading = cls.from_tensors(caches.norms(recording, w_o, values), tokens, keys, quantity="norm", **more)
+        return reading
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
         """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figure.grid``)."""

@@ -173,7 +173,8 @@ def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: s
 def _drawn(attention: Attention, layers: Sequence[int] | None, heads: Sequence[int] | None) -> tuple[Head, ...]:
     """The heads of a grid with these layers and heads, or with all. Raises UnknownHead, SettingError."""
     for name, numbers in (("layers", layers), ("heads", heads)):
-        if numbers is not None and (isinstance(numbers, str) or not isinstance(numbers, Iterable) or not [*numbers]):
+        listed = [*numbers] if isinstance(numbers, Iterable) else []
+        if numbers is not None and not (listed and all(map(is_number, listed))):
             raise SettingError(f"{name} is {str(numbers)[:40]!r}.", "Give a list of numbers, such as [5, 6].")
     rows = sorted({*(range(attention.layers) if layers is None else layers)})
     columns = sorted({*(range(attention.heads) if heads is None else heads)})

@@ -20,7 +20,7 @@ SHOWN = 6  # names in a message
 SUM_TOLERANCE = 0.05  # how far from 1 the rows of what is still recognised as weights
 
 
-class Recording(NamedTuple):
+class CachedStack(NamedTuple):
     """The weights of every layer as they were given, under which names, of which model; and the rest of the cache."""
 
     layers: Sequence[Any]
@@ -29,7 +29,7 @@ class Recording(NamedTuple):
     entries: Mapping[str, Mapping[int, Any]]
 
 
-def recorded(cache: Any, names: str | None = None) -> Recording:
+def recorded(cache: Any, names: str | None = None) -> CachedStack:
     """The layers of a cache, in order. ``names``: those to take, with {layer} for the number.
 
     Raises ShapeError if there are none or several stacks, or if a layer is missing.
@@ -37,7 +37,7 @@ def recorded(cache: Any, names: str | None = None) -> Recording:
     model = getattr(getattr(getattr(cache, "model", None), "cfg", None), "model_name", None) or "tensors"
     if not _has_names(cache):
         layers = [_weights_of(one) for one in cache] if isinstance(cache, list | tuple) else cache
-        return Recording(layers, "", str(model), {})
+        return CachedStack(layers, "", str(model), {})
     entries = _by_name(cache)
     chosen = _chosen(entries, names)
     of_layer = entries[chosen]
@@ -48,7 +48,7 @@ def recorded(cache: Any, names: str | None = None) -> Recording:
             "Record every layer, or give those that you have as a list: they are then counted from 0.",
         )
     layers = [_weights_of(of_layer[layer], chosen.replace(LAYER, str(layer))) for layer in sorted(of_layer)]
-    return Recording(layers, chosen, str(model), entries)
+    return CachedStack(layers, chosen, str(model), entries)
 
 
 def _has_names(cache: Any) -> bool:
@@ -141,7 +141,7 @@ def _is_weights(entry: Any) -> bool:
 # ---- Norms ----------------------------------------------------------------------------------------------------
 
 
-def norms(recording: Recording, w_o: Any, values: Any) -> list[Weights]:
+def norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights]:
     """‖A[i, j] · v_j W_O‖₂ of every layer, with the axes of its weights (Kobayashi et al. 2020, equation 3). ``w_o``:
     [layer, head, d_head, d_model]; ``values`` or those of the cache: [(text,) key, head, d_head] per layer.
 
@@ -158,7 +158,7 @@ def norms(recording: Recording, w_o: Any, values: Any) -> list[Weights]:
     return [_weighted(*each) for each in zip(weights, map(array_of, values), slices, strict=True)]
 
 
-def _values(recording: Recording) -> list[Any]:
+def _values(recording: CachedStack) -> list[Any]:
     name = PATTERN.sub("hook_v", recording.names)
     of_layer = recording.entries.get(name, {}) if name != recording.names else {}
     missing = [layer for layer in range(len(recording.layers)) if layer not in of_layer]

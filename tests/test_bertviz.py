@@ -182,14 +182,15 @@ def test_a_grid_of_some_layers_in_files() -> None:
     svg = figure.to_bytes(".svg").decode()
     assert re.findall(r">(L\d)<", svg) == ["L1", "L2"]
     assert len(figure.to_bytes(".csv").decode().splitlines()) == 1 + 2 * 64
-    for given in (
+    unfit: list[dict[str, Any]] = [
         {"layers": 3},
         {"heads": []},
         {"layers": "12"},
         {"layers": [7]},
         {"heads": [-1]},
         {"heads": ["L1H3"]},
-    ):
+    ]
+    for given in unfit:
         with pytest.raises(MhaVizError):
             a.grid(**given)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict
 
-__all__ = ["AnyFigure", "HeadOptions", "Options"]
+__all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options"]
 
 
 class Options(TypedDict, total=False):
@@ -43,6 +43,31 @@ class HeadOptions(Options, total=False):
     """Options of a figure of chosen heads. ``heads`` names them, as "L3H1" or (3, 1), in place of layer and head."""
 
     heads: Sequence[str | tuple[int, int]]
+
+
+class CacheOptions(TypedDict, total=False):
+    """Options of ``Attention.from_cache``.
+
+    ``names``: the names of the entries to take, with {layer} for the number: "decoder.{layer}.attn.hook_pattern".
+    ``w_o``: each head's slice of W_O, [layer, head, d_head, d_model]. ``values``: an array per layer, [key, head,
+    d_head] or [text, key, head, d_head], b_V included. The others are those of ``Attention.from_tensors``.
+    """
+
+    names: str
+    w_o: Any
+    values: Any
+    mask: Any
+    keys_mask: Any
+    sentence_b_start: Any
+    model: str
+    revision: str
+
+
+class GridOptions(Options, total=False):
+    """Options of a figure of all heads. ``layers`` and ``heads``: the numbers of those to draw, in place of all."""
+
+    layers: Sequence[int]
+    heads: Sequence[int]
 
 
 class AnyFigure(Protocol):

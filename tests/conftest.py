@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from tests import lanes
+from tests import lanes, libraries
 from tests.ordering import in_shares, shuffled
 from tests.waiting import PATIENCE
 
@@ -42,6 +42,10 @@ LOADED = pytest.StashKey[set[str]]()  # the large libraries that were loaded bef
 
 
 gc.disable()  # off until all tests are collected, because imported objects stay and looking through them is useless
+
+
+def pytest_report_header() -> list[str]:
+    return [f"not tested with {name}, which requirements-bench.txt has" for name in libraries.MISSING]
 
 
 def pytest_collection_finish() -> None:

@@ -26,6 +26,7 @@ UNIT: tuple[str, ...] = (
     "test_align",
     "test_attention",
     "test_benchmark_results",
+    "test_bertviz",
     "test_bundle",
     "test_chart_drawing",
     "test_chart_plotly",

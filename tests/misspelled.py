@@ -22,6 +22,6 @@ def wrong(a: mv.Attention) -> None:
     a.grid(colour="red")  # type: ignore[call-arg]
     a.heatmap(3, 1, unit="letters")  # type: ignore[call-overload]
     a.links(layer="3")  # type: ignore[call-overload]
-    a.grid(heads=["L3H1"])  # type: ignore[call-arg]
+    a.grid(heads=["L3H1"])  # type: ignore[list-item]
     mv.compare([(a, "L3H1")], width="85")  # type: ignore[call-arg]
     a.grid().show()  # type: ignore[attr-defined]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import struct
+import zlib
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +39,17 @@ def unpack(raw: bytes) -> Unpacked:
     thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, *sides) if all(sides) else np.zeros((0, 0, 0), np.uint8)
     assert all(sides) or len(raw) == end, "bytes are left over"
     return Unpacked(header, dict(zip(full, cells, strict=True)), thumbs)
+
+
+def in_page(page: str) -> tuple[Unpacked, dict[str, str]]:
+    """The reading in a page of one drawing, and the settings that it opens with."""
+    said = re.search(r'type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert said is not None
+    content = json.loads(said[1])
+    planes = zlib.decompress(base64.b64decode(content["packet"]))
+    raw, half = bytearray(len(planes)), (len(planes) + 1) // 2
+    raw[::2], raw[1::2] = planes[:half], planes[half:]
+    return unpack(bytes(raw)), dict(parse_qsl(content["start"]))
 
 
 def unpack_panels(data: bytes) -> dict[str, Any]:

@@ -18,7 +18,7 @@ PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
     "analysis": 4_600,
-    "attention": 1_370,
+    "attention": 2_070,
     "browser": 260,
     "cli": 2_580,
     "corpus": 2_120,
@@ -35,7 +35,7 @@ LINES: Mapping[str, int] = {
     "text": 530,
     "training": 2_190,
     "ui": 12_000,
-    "": 870,  # the modules that are in no folder
+    "": 1_090,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

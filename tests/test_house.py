@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = {
     "ui": 6,
     "cli": 6,
+    "bertviz": 6,  # the views of BertViz
     "figure": 5,  # of notebooks, pages and the command line
     "reader": 5,  # models in a separate process
     "serving": 5,  # the app over a network: who may connect, and with which headers

@@ -272,3 +272,22 @@ def test_a_head_that_is_not_in_the_file_is_said_to_be_missing(tab: Tab, tmp_path
     attention = long_reading(8, 12, 400)
     page_ = tab.open(saved(attention.links(layer=0, head=1), tmp_path), "#head=L5H5")
     expect(page_.locator(".readout")).to_contain_text("L5H5 is not in this file")
+
+
+def test_some_layers_and_heads_of_a_grid_keep_their_numbers(tab: Tab, tmp_path: Path) -> None:
+    page_ = tab.open(saved(long_reading(8, 12, 9).grid(layers=[5, 6], heads=[2, 3, 9]), tmp_path))
+    expect(page_.locator(".overview header")).to_contain_text("2 of 8 layers × 3 of 12 heads")
+    name = page_.locator(".one h2 code")
+    expect(name).to_have_text("L5H2 (6-3)")
+    page_.locator(".grid canvas").press("ArrowDown")
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "Enter"):
+        page_.locator(".grid canvas").press(key)
+    expect(name).to_have_text("L6H9 (7-10)")
+    box = page_.locator(".grid .opened").bounding_box()
+    canvas = page_.locator(".grid canvas").bounding_box()
+    assert box is not None
+    assert canvas is not None
+    assert canvas["x"] <= box["x"]
+    assert box["x"] + box["width"] <= canvas["x"] + canvas["width"] + 6
+    page_.locator(".grid canvas").click(position={"x": 40, "y": 40})
+    expect(name).to_have_text("L5H2 (6-3)")

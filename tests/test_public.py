@@ -46,6 +46,7 @@ PUBLIC = {
         *("effect", "gradient_weighted", "patch", "publish", "why", "why_over", "without"),
     },
     "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},
+    "mha_viz.bertviz": {"HTML", "head_view", "model_view"},
     "mha_viz.corpus.sources": {"iterate", "open_corpus"},
     "mha_viz.errors": {name for name, _ in inspect.getmembers(errors, inspect.isclass)},
     "mha_viz.exports": {"describe", "suffixes", "to_bytes", "write"},
@@ -54,7 +55,7 @@ PUBLIC = {
     "mha_viz.models.loading": {"load"},
     "mha_viz.study.profiling": {"Profile", "Progress", "establish", "open_profile", "profile"},
     "mha_viz.figure": {"Figure", "archive", "chart", "compare", "difference", "grid", "heatmap", "links", "publish"},
-    "mha_viz.options": {"AnyFigure", "HeadOptions", "Options"},
+    "mha_viz.options": {"AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options"},
     "mha_viz.text": {"Cut", "Token", "TokenizedText"},
 }
 

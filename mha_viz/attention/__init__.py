@@ -5,24 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 import numpy as np
 
+from mha_viz.attention import cache as caches
 from mha_viz.attention import tensors
 from mha_viz.attention.prose import steps_of
+from mha_viz.attention.shown import Content, Shown, called
 from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Row, Step
 from mha_viz.attention.tensors import Weights
 from mha_viz.attention.words import averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
 from mha_viz.heads import AnyHead, Head, is_number
-from mha_viz.options import AnyFigure, HeadOptions, Options
+from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions
 from mha_viz.text import TokenizedText, clean, from_names
 
 if TYPE_CHECKING:
@@ -43,47 +44,6 @@ def draws(name: str, function: Callable[..., Any]) -> None:
     if name in _FIGURES:
         raise ValueError(f"Two functions draw {name}.")
     _FIGURES[name] = function
-
-
-def called(model: str) -> str:
-    """The name to show for a model; for a folder only the last part of its path."""
-    is_path = re.match(r"[.~]?/|[A-Za-z]:[\\/]", model) is not None
-    return [part for part in [model, *re.split(r"[\\/]", model)] if part][-1] if is_path else model
-
-
-class Content(NamedTuple):
-    """Attention with the special tokens hidden and nothing rescaled: rows no longer sum to 1."""
-
-    queries: TokenizedText
-    keys: TokenizedText
-    weights: Weights  # [layer, head, query, key]
-    hidden: Weights  # [layer, head, query]: share of the row that went to special tokens
-
-
-@dataclass(frozen=True, eq=False)
-class Shown:
-    """The numbers behind a picture: some heads of one reading, as a view shows them.
-
-    ``weights[head, row, column]`` belong to ``heads`` in order; ``hidden[head, row]`` is the share of a row that is not
-    shown. ``rows`` and ``cols`` are the texts of the units, ``row_index`` and ``col_index`` count them among all units
-    of ``queries`` and of ``keys``. ``quantity`` and ``made`` are those of the reading, ``view`` says how the picture
-    was made from it (unit, special, …).
-    """
-
-    model: str
-    revision: str
-    queries: TokenizedText
-    keys: TokenizedText
-    quantity: str
-    made: tuple[Step, ...]
-    heads: tuple[Head, ...]
-    weights: Weights
-    hidden: Weights
-    rows: tuple[str, ...]
-    cols: tuple[str, ...]
-    row_index: tuple[int, ...]
-    col_index: tuple[int, ...]
-    view: Mapping[str, str]
 
 
 _SAME = TokenizedText("", "", ())  # means "the keys are the queries" until an Attention is created
@@ -136,6 +96,7 @@ class Attention:
         mask: Any = None,
         keys_mask: Any = None,
         sentence_b_start: int | None = None,
+        quantity: str = "weight",
         model: str = "tensors",
         revision: str = "",
     ) -> Attention: ...
@@ -151,6 +112,7 @@ class Attention:
         mask: Any = None,
         keys_mask: Any = None,
         sentence_b_start: Sequence[int | None] | None = None,
+        quantity: str = "weight",
         model: str = "tensors",
         revision: str = "",
     ) -> list[Attention]: ...
@@ -165,6 +127,7 @@ class Attention:
         mask: Any = None,
         keys_mask: Any = None,
         sentence_b_start: int | Sequence[int | None] | None = None,
+        quantity: str = "weight",
         model: str = "tensors",
         revision: str = "",
     ) -> Attention | list[Attention]:
@@ -176,7 +139,8 @@ class Attention:
         ``outputs.cross_attentions``, the names of the other text's tokens; ``tokens`` are then the queries. ``mask``: 1
         for each of ``tokens`` that is read and 0 for padding, which is left out, as the tokenizer's ``attention_mask``
         has it; ``keys_mask`` is the same for ``keys``. ``sentence_b_start``: index of the first of ``tokens`` that
-        belongs to a second sentence. Rows in half precision are rescaled to sum to 1.
+        belongs to a second sentence. ``quantity``: what the numbers are; weights in half precision are rescaled so that
+        rows sum to 1.
 
         For a batch, layers of [text, head, query, key], ``tokens`` is a list of lists, one per text, and a list with
         one Attention per text is returned; ``keys``, the masks and ``sentence_b_start`` then have one entry per text.
@@ -186,7 +150,7 @@ class Attention:
         if tensors.is_batch(tokens):
             beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
             texts = tensors.of_each(attentions, tokens, beside)
-            return [cls.from_tensors(model=model, revision=revision, **one) for one in texts]
+            return [cls.from_tensors(quantity=quantity, model=model, revision=revision, **one) for one in texts]
         for argument, names in (("tokens", tokens), ("keys", tokens if keys is None else keys)):
             tensors.check_names(names, argument)
         weights = tensors.stacked(attentions)
@@ -199,10 +163,42 @@ class Attention:
         second = None if start is None else sum(row < start for row in rows)
         queries = from_names([str(tokens[row]) for row in rows], second)
         other = queries if keys is None else from_names([str(keys[column]) for column in columns])
-        return cls(clean(model), clean(revision), queries, weights, keys=other)
+        return cls(clean(model), clean(revision), queries, weights, keys=other, quantity=quantity)
 
-    def grid(self, **options: Unpack[Options]) -> AnyFigure:
-        """All heads at a glance, as a figure that Jupyter shows and that can be saved (``mha_viz.figure.grid``)."""
+    @overload
+    @classmethod
+    def from_cache(
+        cls, cache: Any, tokens: Sequence[str], keys: Sequence[str] | None = None, **options: Unpack[CacheOptions]
+    ) -> Attention: ...
+
+    @overload
+    @classmethod
+    def from_cache(
+        cls, cache: Any, tokens: Texts, keys: Texts | None = None, **options: Unpack[CacheOptions]
+    ) -> list[Attention]: ...
+
+    @classmethod
+    def from_cache(
+        cls, cache: Any, tokens: Any, keys: Any = None, **options: Unpack[CacheOptions]
+    ) -> Attention | list[Attention]:
+        """Attention that another library recorded: an ActivationCache of TransformerLens, what nnsight saved, or a
+        dict or list with an entry per layer: [head, query, key], [text, head, query, key], or what a module returned.
+
+        Entries are recognised by names and shapes. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are
+        as for :meth:`from_tensors`. Options: those of CacheOptions. ``w_o`` gives norms (``mha_viz.norm_weighted``).
+        Raises ShapeError if a name is missing, and for shapes, counts and rows that do not fit.
+        """
+        more: Any = dict(options)
+        names, w_o, values = (more.pop(name, None) for name in ("names", "w_o", "values"))
+        recording = caches.recorded(cache, names)
+        more.setdefault("model", recording.model)
+        reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **more)
+        if w_o is not None:
+            reading = cls.from_tensors(caches.norms(recording, w_o, values), tokens, keys, quantity="norm", **more)
+        return reading
+
+    def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
+        """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figure.grid``)."""
         figure: AnyFigure = _FIGURES["grid"](self, **options)
         return figure
 

@@ -91,6 +91,11 @@ def check_names(names: Any, argument: str) -> None:
         raise ShapeError(
             f"{argument} is {str(names)[:40]!r}, which is not a list.", "Give a list with one text per token."
         )
+    if len(names) and not isinstance(names[0], str):
+        raise ShapeError(
+            f"{argument} begins with {str(names[0])[:40]!r}, which is not a text.",
+            "Give the tokens' names: tokenizer.convert_ids_to_tokens(ids), or model.to_str_tokens(text).",
+        )
 
 
 def check_counts(weights: Weights, tokens: int, keys: int | None) -> None:
@@ -121,7 +126,7 @@ def stacked(attentions: Sequence[Any]) -> Weights:
     layers = [*given]
     _check_some(attentions)
     _check_one_stack(layers)
-    arrays = [_unbatched(_array(layer)) for layer in layers]
+    arrays = [_unbatched(array_of(layer)) for layer in layers]
     shapes = {array.shape for array in arrays}
     if len(shapes) > 1:
         raise ShapeError(
@@ -215,7 +220,7 @@ def _is_stack(layer: Sequence[Any]) -> bool:
     return any(getattr(part, "ndim", 0) >= 4 - (len(layer) > 1) for part in layer)
 
 
-def _array(layer: Any) -> npt.NDArray[Any]:
+def array_of(layer: Any) -> npt.NDArray[Any]:
     """A layer as an array; torch tensors are moved to the CPU and detached from their graph."""
     if layer is None:
         raise ShapeError("A layer of attention is None.", 'Load the model with attn_implementation="eager".')

@@ -46,6 +46,7 @@ import { isOfLayers } from "./view.js";
  * @property {number} heads
  * @property {number} together
  * @property {number[]} full
+ * @property {{ layers: number[], heads: number[] }} [drawn] the layers and heads of the grid, if not all
  * @property {Metric[]} metrics
  * @property {{ light: Theme, dark: Theme }} themes
  * @property {{ head?: string | null, pin?: string | null }} [start]
@@ -90,6 +91,19 @@ function decoded(levels, scales, special, zero) {
   for (let i = 0, q = 0; i < levels.length; q++)
     for (let k = 0; k < m; k++, i++) weights[i] = (levels[i] - zero) * scales[2 * q + special[k]];
   return weights;
+}
+
+// The layers and heads that the grid draws, by number.
+/** @type {(reading: Reading) => { layers: number[], heads: number[] }} */
+export const gridOf = ({ drawn, layers, heads }) => drawn ?? { layers: upTo(layers), heads: upTo(heads) };
+/** @type {(count: number) => number[]} */
+const upTo = (count) => Array.from({ length: count }, (_, i) => i);
+
+// The row and the column of a head in the grid.
+/** @type {(reading: Reading, head: number) => [number, number]} */
+export function gridPlace(reading, head) {
+  const { layers, heads } = gridOf(reading);
+  return [layers.indexOf(Math.floor(head / reading.heads)), heads.indexOf(head % reading.heads)];
 }
 
 // The name of a head in an address; on the page it is `mapName`.

@@ -24,17 +24,18 @@ from mha_viz.figures.links import links as links_drawing
 from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import pack
 from mha_viz.figures.view import View, check_pin, shown
-from mha_viz.options import HeadOptions, Options
+from mha_viz.options import GridOptions, HeadOptions, Options
 
 
-def grid(attention: Attention, **options: Unpack[Options]) -> Figure:
-    """All heads at a glance. Options: those of View and Size."""
+def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
+    """All heads at a glance, or with ``layers=[5, 6]`` and ``heads=[0, 1]`` those. Options: those of View and Size."""
+    drawn = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
     view, size, look = settings(options)
     check_pin(attention, view)
     return Figure(
-        lambda size: grid_drawing(attention, view, size),
-        _explorer(attention, (Head(0, 0),), view, "all"),
-        lambda: shown(attention, attention.every_head(), view),
+        lambda size: grid_drawing(attention, view, size, drawn),
+        _explorer(attention, drawn, view, "all"),
+        lambda: shown(attention, drawn, view),
         size,
         look,
     )
@@ -162,10 +163,25 @@ def _subtracted(one: Panel, two: Panel, view: View) -> Subtracted:
 
 
 def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
+    drawn, heads = (heads, heads[:1]) if show == "all" else ((), heads)
     start = caption.settings(view.of([attention])) | {"head": str(heads[0])}
     beside = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
     start |= {"on": ".".join(beside)} if beside else {}
-    return Page("explorer", lambda: packet(attention, heads, everything=True, bits=12), start, show)
+    return Page("explorer", lambda: packet(attention, heads, everything=True, bits=12, drawn=drawn), start, show)
+
+
+def _drawn(attention: Attention, layers: Sequence[int] | None, heads: Sequence[int] | None) -> tuple[Head, ...]:
+    """The heads of a grid with these layers and heads, or with all. Raises UnknownHead, SettingError."""
+    for name, numbers in (("layers", layers), ("heads", heads)):
+        listed = [*numbers] if isinstance(numbers, Iterable) else []
+        if numbers is not None and not (listed and all(map(is_number, listed))):
+            raise SettingError(f"{name} is {str(numbers)[:40]!r}.", "Give a list of numbers, such as [5, 6].")
+    rows = sorted({*(range(attention.layers) if layers is None else layers)})
+    columns = sorted({*(range(attention.heads) if heads is None else heads)})
+    drawn = tuple(Head.of((row, column)) for row in rows for column in columns)
+    for head in drawn:
+        _ = attention[head]
+    return drawn
 
 
 def _heads(layer: int | AnyHead | None, head: int | None, options: HeadOptions) -> tuple[Head, ...]:

@@ -60,6 +60,9 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
         **settings(view),
         "hidden": f"{hidden(parts):.4f}",
     }
+    if heads and kind == "grid":
+        layers, numbers = (", ".join(map(str, sorted({*places}))) for places in zip(*heads, strict=True))
+        title, names = "Attention of chosen heads", f"{numbers} of layers {layers}, of {whole}"
     which = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else whole
     sentences = [stopped(f"{title}: {which} of {reading(attention)}")]
     sentences += [quantities([attention]), done([attention], view, kind), held(attention, view)]

@@ -25,18 +25,19 @@ FOOT = 22
 TALLEST = 1.15  # the highest grid of more layers than heads that fits a page, in widths
 
 
-def grid(attention: Attention, view: View | None = None, size: Size | None = None) -> Drawing:
-    """Every head at a glance."""
+def grid(
+    attention: Attention, view: View | None = None, size: Size | None = None, heads: Sequence[Head] = ()
+) -> Drawing:
+    """Every head at a glance, or ``heads``: of each of some layers the same ones."""
     view, size = (view or View()).of([attention]), size or Size()
     theme = THEMES[size.look]
     axes = units(attention, view)
-    largest = size.pixels if attention.heads >= attention.layers else TALLEST * size.pixels / attention.layers
-    layout = grid_layout(size.pixels, attention.layers, attention.heads, largest)
-    parts = [
-        [block(attention, Head(layer, head), view, axes) for head in range(attention.heads)]
-        for layer in range(attention.layers)
-    ]
-    marks = grid_marks(parts, layout, view.scale, theme)
+    drawn = heads or attention.every_head()
+    layers, numbers = (sorted({*places}) for places in zip(*drawn, strict=True))
+    largest = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
+    layout = grid_layout(size.pixels, len(layers), len(numbers), largest)
+    parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
+    marks = grid_marks(parts, layout, view.scale, theme, layers, numbers)
     every = [part for row in parts for part in row]
     signed = any(part.signed for part in every)
     words = f"0 to {'±' * signed}each head's largest"
@@ -44,29 +45,38 @@ def grid(attention: Attention, view: View | None = None, size: Size | None = Non
         words = span(view.scale, every)
     marks.append(Text(0, layout.height + FOOT / 2, "rows: layers   columns: heads", 11, theme.muted))
     marks += scale_bar(layout.width, layout.height + FOOT / 2, 60, theme, scale_colours(every, theme), words)
-    drawn = Drawing(
+    drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
         notes=faint_cells(view, every),
-        **caption.of_heads(attention, (), view, every, "grid"),
+        **caption.of_heads(
+            attention, () if len(drawn) == attention.layers * attention.heads else drawn, view, every, "grid"
+        ),
     )
-    return sheet(drawn, size)
+    return sheet(drawing, size)
 
 
-def grid_marks(parts: Sequence[Sequence[Block]], layout: GridLayout, scale: str, theme: Theme) -> list[Mark]:
-    """The small pictures of ``parts`` [layer][head], with the numbers of layers and heads."""
+def grid_marks(
+    parts: Sequence[Sequence[Block]],
+    layout: GridLayout,
+    scale: str,
+    theme: Theme,
+    layers: Sequence[int],
+    heads: Sequence[int],
+) -> list[Mark]:
+    """The small pictures of ``parts`` [layer][head], with the numbers of ``layers`` and ``heads``."""
     marks: list[Mark] = []
-    for layer, row in enumerate(parts):
-        y = layout.top + layer * layout.step
-        marks.append(Text(layout.left - 8, y + layout.size / 2, f"L{layer}", 11, theme.muted, anchor="end"))
+    for place, row in enumerate(parts):
+        y = layout.top + place * layout.step
+        marks.append(Text(layout.left - 8, y + layout.size / 2, f"L{layers[place]}", 11, theme.muted, anchor="end"))
         for head, part in enumerate(row):
             pixels = painted(part._replace(w=_pooled(part)), scale, theme)
             if part.w.size:
                 marks.append(CellPicture(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
-    for head in range(len(parts[0])):
-        x = layout.left + head * layout.step + layout.size / 2
+    for place, head in enumerate(heads):
+        x = layout.left + place * layout.step + layout.size / 2
         marks.append(Text(x, layout.top / 2, str(head), 11, theme.muted, anchor="middle"))
     return marks
 

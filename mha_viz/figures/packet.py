@@ -143,11 +143,13 @@ def packet(
     summary: Overview | None = None,
     everything: bool = False,
     bits: int = 16,
+    drawn: Sequence[Head] = (),
 ) -> bytes:
     """The bytes for one reading. ``wanted`` heads are full, only the first ones if there are too many.
 
     ``summary`` is the reading's :func:`overview`, if already computed. ``everything``: for a page without a server, all
-    heads are full up to ALONE_BYTES. ``bits`` per level: with 12, a weight is exact to 1.3e-4 of the largest in its
+    heads are full up to ALONE_BYTES, or those that are ``drawn`` in the grid, where it draws rows and columns of all.
+    ``bits`` per level: with 12, a weight is exact to 1.3e-4 of the largest in its
     part of the row, and the bytes compress to three quarters. Raises UnknownHead for a head that the model does not
     have.
     """
@@ -155,12 +157,16 @@ def packet(
     whole = everything and _total_bytes(attention) <= ALONE_BYTES
     if not everything and is_coarse(attention):
         bits = COARSE_BITS
-    full = attention.every_head() if whole else full_heads(attention, wanted)
+    full = (drawn or attention.every_head()) if whole else full_heads(attention, wanted)
     special = attention.keys.special
     signed = QUANTITIES[attention.quantity].is_signed
     layers, numbers = zip(*full, strict=True)
     parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
     header = _header(attention, full, start or OpenHead(), summary) | ({"coarse": True} if bits == COARSE_BITS else {})
+    if drawn and len(drawn) < attention.layers * attention.heads:
+        header["drawn"] = {
+            name: sorted({*of}) for name, of in zip(("layers", "heads"), zip(*drawn, strict=True), strict=True)
+        }
     if attention.hidden.any():  # hidden before: the page states how much in any case
         header["hidden"] = [_five_digits(attention.hidden[head]) for head in full]
     if summary.bins and link is not None:

@@ -32,14 +32,14 @@ def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = N
 
 
 SPECIAL_NAMES = re.compile(r"\[(CLS|SEP|PAD)\]|</?s>|<pad>|<bos>|<eos>|<\|endoftext\|>|<\|im_(start|end)\|>")
-BLANKS = "Ġ▁"  # prefixes of a piece that begins a word, in byte-level and SentencePiece vocabularies
+BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: of byte-level and SentencePiece vocabularies, and decoded
 
 
-def from_names(names: Sequence[str], second_from: int | None = None) -> TokenizedText:
+def from_names(names: Sequence[str], second_from: int | None = None, marks: bool = True) -> TokenizedText:
     """A text from the names that a tokenizer gives its pieces ("##ing", "Ġthe", "▁the"), with the marks resolved.
 
-    The typed text is not known, so it is assembled from the pieces, as words separated by single spaces.
-    ``second_from`` is the index of the first piece of a second sentence.
+    The typed text is not known, so it is assembled from words separated by single spaces. ``second_from``: the index
+    of the first piece of a second sentence. Without ``marks``, names are shown as they are, each a word of its own.
     """
     typed = ["", ""]
     pieces: list[Piece] = []
@@ -50,7 +50,7 @@ def from_names(names: Sequence[str], second_from: int | None = None) -> Tokenize
         if SPECIAL_NAMES.fullmatch(name):
             pieces.append(Piece(name, 0, 0, None, segment))
             continue
-        shown, glued = _unmarked(name, blanks)
+        shown, glued = _unmarked(name, blanks) if marks else (name, False)
         shown = clean(shown) or "\ufffd"
         glued = glued and bool(pieces) and pieces[-1].word is not None and pieces[-1].segment == segment
         word += not glued

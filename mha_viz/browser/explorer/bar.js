@@ -1,6 +1,6 @@
 // The heads of the open layer as switches: each is drawn in the links or not.
 import { make } from "../dom.js";
-import { mapName } from "../reading.js";
+import { gridOf, mapName } from "../reading.js";
 import { drawn, headColour, layerOf } from "./heads.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Stores } from "./explorer.js" */
@@ -34,6 +34,7 @@ export class HeadBar {
     const { reading } = read;
     const { view } = stage;
     const head = this.#headAt(i);
+    button.hidden = !gridOf(reading).heads.includes(i);
     const place = drawn(view).indexOf(head);
     const line = view.on.length > 1 && place >= 0 ? place % look.dashes.length : null;
     button.setAttribute("aria-pressed", String(place >= 0));

@@ -2,6 +2,7 @@
 import { pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
 import { diverging, fit, paint, resolution } from "../ink.js";
 import { gridLayout } from "../layouts.js";
+import { gridOf } from "../reading.js";
 /** @import { ReadingView, ShownBlock } from "../geometry.js" */
 /** @import { GridLayout } from "../layouts.js" */
 /** @import { Reading } from "../reading.js" */
@@ -13,17 +14,19 @@ import { gridLayout } from "../layouts.js";
  *   GridLayout}
  */
 export function drawGrid(canvas, reading, view, look, below) {
-  const layout = gridLayout(look.width, reading.layers, reading.heads, look.height, below);
+  const { layers, heads } = gridOf(reading);
+  const layout = gridLayout(look.width, layers.length, heads.length, look.height, below);
   const context = fit(canvas, layout.width, layout.height);
   const ratio = resolution(canvas);
   const size = Math.max(1, Math.floor(layout.size * ratio));
   const image = context.createImageData(canvas.width, canvas.height); // all heads in one image, drawn in one call
   const target = new Uint32Array(image.data.buffer);
   const partOf = blocks(reading, view);
-  for (let head = 0; head < reading.layers * reading.heads; head++) {
-    const part = partOf(head);
-    const x = Math.round((layout.left + (head % reading.heads) * layout.step) * ratio);
-    const y = Math.round((layout.top + Math.floor(head / reading.heads) * layout.down) * ratio);
+  for (let i = 0; i < layers.length * heads.length; i++) {
+    const [row, column] = [Math.floor(i / heads.length), i % heads.length];
+    const part = partOf(layers[row] * reading.heads + heads[column]);
+    const x = Math.round((layout.left + column * layout.step) * ratio);
+    const y = Math.round((layout.top + row * layout.down) * ratio);
     if (!part.R || !part.C) continue;
     const at = y * canvas.width + x;
     const shade = shades(part, view.scale);
@@ -53,11 +56,12 @@ function labels(context, reading, layout, look) {
   context.font = look.small;
   context.textBaseline = "middle";
   context.textAlign = "center";
-  for (let head = 0; head < reading.heads; head++) {
-    context.fillText(String(head), layout.left + head * layout.step + layout.size / 2, layout.top / 2);
+  const { layers, heads } = gridOf(reading);
+  for (const [column, head] of heads.entries()) {
+    context.fillText(String(head), layout.left + column * layout.step + layout.size / 2, layout.top / 2);
   }
   context.textAlign = "right";
-  for (let layer = 0; layer < reading.layers; layer++) {
-    context.fillText(`L${layer}`, layout.left - 8, layout.top + layer * layout.down + layout.size / 2);
+  for (const [row, layer] of layers.entries()) {
+    context.fillText(`L${layer}`, layout.left - 8, layout.top + row * layout.down + layout.size / 2);
   }
 }

@@ -2,12 +2,12 @@
 import { make } from "../dom.js";
 import { resolution } from "../ink.js";
 import { gridCellAt } from "../layouts.js";
-import { mapName } from "../reading.js";
+import { gridOf, gridPlace, mapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { drawGrid } from "./grid.js";
 import { surface } from "./head.js";
-import { headColour, layerOf } from "./heads.js";
+import { headColour } from "./heads.js";
 import { Preview } from "./preview.js";
 import { barOf } from "./recipe.js";
 import { RoleSwitch } from "./switch.js";
@@ -51,7 +51,9 @@ export class Overview {
     const { read, stage, heads } = this.#stores;
     const { reading } = read;
     const { view } = stage;
-    const each = isOfLayers(reading) ? "one map per layer" : `${reading.layers} layers × ${reading.heads} heads`;
+    const { layers, heads: across } = gridOf(reading);
+    const many = `${some(layers.length, reading.layers)} layers × ${some(across.length, reading.heads)} heads`;
+    const each = isOfLayers(reading) ? "one map per layer" : many;
     this.#count.textContent = read.mode?.moved.some((share) => share) ? "orange: looks elsewhere now" : each;
     const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));
     const walked = heads.cursor === view.head ? [] : [this.#mark(heads.cursor, "cursor")];
@@ -101,8 +103,9 @@ export class Overview {
   #place(box, head) {
     const { reading } = this.#stores.read;
     const { left, top, step, size, down } = /** @type {GridLayout} */ (this.#layout);
-    box.style.left = `${left + (head % reading.heads) * step}px`;
-    box.style.top = `${top + layerOf(reading, head) * down}px`;
+    const [row, column] = gridPlace(reading, head);
+    box.style.left = `${left + column * step}px`;
+    box.style.top = `${top + row * down}px`;
     box.style.width = box.style.height = `${size}px`;
     return box;
   }
@@ -159,8 +162,11 @@ export class Overview {
     const { read, heads } = this.#stores;
     /** @type {(event: MouseEvent) => number | null} */
     const cell = (event) => {
-      const { layers, heads: across } = read.reading ?? {};
-      return this.#layout && gridCellAt(this.#layout, layers, across, ...pointOn(this.#grid, event));
+      if (!this.#layout) return null;
+      const { layers, heads: across } = gridOf(read.reading);
+      const i = gridCellAt(this.#layout, layers.length, across.length, ...pointOn(this.#grid, event));
+      if (i === null) return null;
+      return layers[Math.floor(i / across.length)] * read.reading.heads + across[i % across.length];
     };
     this.#grid.onpointermove = (event) => this.#hover(cell(event));
     this.#grid.onpointerleave = () => this.#hover(null);
@@ -196,13 +202,19 @@ export class Overview {
     const step = arrow(event);
     if (!step) return;
     event.preventDefault();
-    const layer = bounded(layerOf(reading, heads.cursor) + step[0], reading.layers);
-    heads.cursor = layer * reading.heads + bounded((heads.cursor % reading.heads) + step[1], reading.heads);
+    const { layers, heads: across } = gridOf(reading);
+    const [row, column] = gridPlace(reading, heads.cursor);
+    const layer = layers[bounded(row + step[0], layers.length)];
+    heads.cursor = layer * reading.heads + across[bounded(column + step[1], across.length)];
     heads.hovered = null;
     this.draw();
     say(`${mapName(reading, heads.cursor)}. ${heads.heard(heads.cursor)}`);
   }
 }
+
+// "12", or "2 of 12".
+/** @type {(count: number, all: number) => string} */
+const some = (count, all) => (count === all ? String(all) : `${count} of ${all}`);
 
 /** @type {(element: HTMLElement) => void} */
 function bringIntoView(element) {

@@ -1,0 +1,54 @@
+"""Attention as a view shows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mha_viz.attention.steps import Step
+from mha_viz.attention.tensors import Weights
+from mha_viz.heads import Head
+from mha_viz.text import TokenizedText
+
+
+class Content(NamedTuple):
+    """Attention with the special tokens hidden and nothing rescaled: rows no longer sum to 1."""
+
+    queries: TokenizedText
+    keys: TokenizedText
+    weights: Weights  # [layer, head, query, key]
+    hidden: Weights  # [layer, head, query]: share of the row that went to special tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The numbers behind a picture: some heads of one reading, as a view shows them.
+
+    ``weights[head, row, column]`` belong to ``heads`` in order; ``hidden[head, row]`` is the share of a row that is not
+    shown. ``rows`` and ``cols`` are the texts of the units, ``row_index`` and ``col_index`` count them among all units
+    of ``queries`` and of ``keys``. ``quantity`` and ``made`` are those of the reading, ``view`` says how the picture
+    was made from it (unit, special, …).
+    """
+
+    model: str
+    revision: str
+    queries: TokenizedText
+    keys: TokenizedText
+    quantity: str
+    made: tuple[Step, ...]
+    heads: tuple[Head, ...]
+    weights: Weights
+    hidden: Weights
+    rows: tuple[str, ...]
+    cols: tuple[str, ...]
+    row_index: tuple[int, ...]
+    col_index: tuple[int, ...]
+    view: Mapping[str, str]
+
+
+def called(model: str) -> str:
+    """The name to show for a model; for a folder only the last part of its path."""
+    is_path = re.match(r"[.~]?/|[A-Za-z]:[\\/]", model) is not None
+    return [part for part in [model, *re.split(r"[\\/]", model)] if part][-1] if is_path else model

@@ -1,0 +1,179 @@
+"""The views of BertViz, drawn by mha_viz: a notebook that imports them from here runs unchanged.
+
+>>> from mha_viz.bertviz import head_view, model_view
+
+Arguments, their order and their defaults are those of BertViz 1.4.1 (Vig 2019, "A Multiscale Visualization of Attention
+in the Transformer Model"). What is shown is the interactive figure of ``mha_viz.figure``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from importlib import import_module
+from typing import Any, Literal, NamedTuple
+
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import SettingError
+from mha_viz.figure import Figure, grid, links
+from mha_viz.text import from_names
+
+__all__ = ["HTML", "head_view", "model_view"]
+
+Action = Literal["view", "return"]
+
+
+@dataclass(frozen=True, repr=False)
+class HTML:
+    """A piece of HTML that notebooks display; ``data`` is its source, in ASCII, which may be written to a file."""
+
+    data: str
+
+    def _repr_html_(self) -> str:
+        return self.data
+
+    def __repr__(self) -> str:
+        return f"HTML({len(self.data):,} characters)"
+
+
+class _Stack(NamedTuple):
+    """The attention of one stack of layers, its name among others, and the layers to show."""
+
+    name: str
+    attention: Attention
+    layers: list[int]
+
+
+def head_view(
+    attention: Any = None,
+    tokens: Sequence[str] | None = None,
+    sentence_b_start: int | None = None,
+    prettify_tokens: bool = True,
+    layer: int | None = None,
+    heads: Sequence[int] | None = None,
+    encoder_attention: Any = None,
+    decoder_attention: Any = None,
+    cross_attention: Any = None,
+    encoder_tokens: Sequence[str] | None = None,
+    decoder_tokens: Sequence[str] | None = None,
+    include_layers: Sequence[int] | None = None,
+    html_action: Action = "view",
+) -> HTML | None:
+    """Links between tokens of the heads of one layer, each in its colour; every other layer is one click away.
+
+    ``attention`` with ``tokens``, or ``encoder_attention``, ``decoder_attention`` and ``cross_attention``, as many as
+    there are, with ``encoder_tokens`` and ``decoder_tokens``: layers of [1, head, query, key], as transformers returns
+    them. ``sentence_b_start``: index of the first token of a second sentence. ``prettify_tokens``: without the marks of
+    the tokenizer, such as Ġ. ``layer`` and ``heads`` are open at first, by default all heads of the first layer, which
+    is one of ``include_layers``. ``html_action``: "view" displays it, "return" returns it.
+
+    Raises SettingError for arguments that do not fit together, ShapeError for tensors that do not.
+    """
+    names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
+    given = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
+    figures = {}
+    for name, reading, included in _stacks(given, names, sentence_b_start, prettify_tokens, include_layers):
+        opened = included[0] if layer is None else layer
+        if opened not in included:
+            raise SettingError(f"layer is {opened}, which is not in include_layers.", f"Layers: {included}.")
+        chosen = [Head(opened, head) for head in (range(reading.heads) if heads is None else heads)]
+        drawn, whole = links(reading, heads=chosen, unit="pieces"), grid(reading, layers=included, unit="pieces")
+        assert drawn.page is not None
+        assert whole.page is not None
+        figures[name] = replace(drawn, page=replace(whole.page, start=drawn.page.start))
+    return _shown(figures, html_action)
+
+
+def model_view(
+    attention: Any = None,
+    tokens: Sequence[str] | None = None,
+    sentence_b_start: int | None = None,
+    prettify_tokens: bool = True,
+    display_mode: Literal["dark", "light"] = "dark",
+    encoder_attention: Any = None,
+    decoder_attention: Any = None,
+    cross_attention: Any = None,
+    encoder_tokens: Sequence[str] | None = None,
+    decoder_tokens: Sequence[str] | None = None,
+    include_layers: Sequence[int] | None = None,
+    include_heads: Sequence[int] | None = None,
+    html_action: Action = "view",
+) -> HTML | None:
+    """All heads of all layers at a glance, and the one that is chosen.
+
+    ``display_mode``: the colours. ``include_layers`` and ``include_heads``: the layers and heads to draw, by default
+    all of them. The other arguments are those of :func:`head_view`, and so are the errors.
+    """
+    if display_mode not in ("dark", "light"):
+        raise SettingError(f"display_mode is {str(display_mode)[:40]!r}.", "Expected 'dark' or 'light'.")
+    names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
+    given = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
+    figures = {}
+    for name, reading, included in _stacks(given, names, sentence_b_start, prettify_tokens, include_layers):
+        heads = range(reading.heads) if include_heads is None else include_heads
+        figures[name] = grid(reading, layers=included, heads=heads, unit="pieces", look=display_mode)
+    return _shown(figures, html_action)
+
+
+def _stacks(
+    given: dict[str, Any],
+    names: dict[str, Sequence[str] | None],
+    sentence_b_start: int | None,
+    is_pretty: bool,
+    include_layers: Sequence[int] | None,
+) -> Iterator[_Stack]:
+    stacks = {name: attention for name, attention in given.items() if attention is not None}
+    if not stacks:
+        raise SettingError("No attention was given.", "Give attention and tokens, or those of an encoder–decoder.")
+    if "" in stacks and (len(stacks) > 1 or names["encoder"] is not None or names["decoder"] is not None):
+        raise SettingError(
+            "attention was given with arguments for an encoder–decoder.",
+            "Give attention and tokens alone, or encoder_attention, decoder_attention and cross_attention.",
+        )
+    for name, attention in stacks.items():
+        rows = _named(names, "decoder" if name == "cross" else name, name)
+        columns = _named(names, "encoder", name) if name == "cross" else None
+        reading = Attention.from_tensors(attention, rows, columns, sentence_b_start=None if name else sentence_b_start)
+        if not is_pretty:
+            queries = from_names(rows, None if name else sentence_b_start, marks=False)
+            keys = queries if columns is None else from_names(columns, marks=False)
+            reading = replace(reading, queries=queries, keys=keys)
+        included = [*range(reading.layers)] if include_layers is None else [*include_layers]
+        if not included:
+            raise SettingError("include_layers is empty.", "Name at least one layer, or leave it out.")
+        for layer in included:
+            _ = reading[Head(layer, 0)]  # raises UnknownHead
+        yield _Stack(name, reading, included)
+
+
+def _named(names: dict[str, Sequence[str] | None], of: str, stack: str) -> Sequence[str]:
+    listed = names[of]
+    if listed is None:
+        argument, needed = (f"{part}_{what}".strip("_") for part, what in ((of, "tokens"), (stack, "attention")))
+        raise SettingError(f"{argument} is missing, which {needed} needs.", "Give the names of its tokens.")
+    return listed
+
+
+def _shown(figures: dict[str, Figure], action: Action) -> HTML | None:
+    """The figures as one piece of HTML, several of them to unfold."""
+    if action not in ("view", "return"):
+        raise SettingError(f"html_action is {str(action)[:40]!r}.", "Expected 'view' or 'return'.")
+    parts = {name: figure._repr_html_() for name, figure in figures.items()}
+    pieces = [*parts.values()]
+    if len(parts) > 1:
+        pieces = [
+            f"<details{' open' * (not place)}><summary>{escape(name.capitalize())}</summary>{part}</details>"
+            for place, (name, part) in enumerate(parts.items())
+        ]
+    made = HTML("\n".join(pieces).encode("ascii", "xmlcharrefreplace").decode())
+    if action == "return":
+        return made
+    try:
+        notebook = import_module("IPython.display")
+    except ImportError as error:
+        raise SettingError(
+            "There is no notebook here to display it in.", "Give html_action='return' and write .data to a file."
+        ) from error
+    notebook.display(made)
+    return None

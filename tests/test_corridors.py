@@ -17,24 +17,24 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 4_600,
+    "analysis": 4_930,
     "attention": 2_070,
     "browser": 260,
-    "cli": 2_580,
+    "cli": 2_740,
     "corpus": 2_120,
     "drawing": 640,
-    "exports": 1_900,
-    "figure": 630,
-    "figures": 6_090,
-    "files": 210,
-    "models": 5_640,
+    "exports": 2_000,
+    "figure": 790,
+    "figures": 6_250,
+    "files": 340,
+    "models": 6_660,
     "process": 670,
-    "reader": 540,
+    "reader": 550,
     "serving": 1_450,
-    "study": 4_160,
+    "study": 4_210,
     "text": 530,
     "training": 2_190,
-    "ui": 12_000,
+    "ui": 12_220,
     "": 1_090,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

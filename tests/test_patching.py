@@ -77,7 +77,7 @@ def test_words_are_those_of_hooks_on_the_model_with_its_words(toy: Any) -> None:
     kind: Any = BertForMaskedLM
     model = kind.from_pretrained(asset("toy"), attn_implementation="eager").eval().double()
     tokenizer = AutoTokenizer.from_pretrained(asset("toy"))
-    she, he = tokenizer.convert_tokens_to_ids(["she", "he"])
+    she, he = (tokenizer.convert_tokens_to_ids(word) for word in ("she", "he"))
     texts = [tokenizer(text, return_tensors="pt") for text in (GIRL, BOY)]
     at = int((texts[0]["input_ids"][0] == tokenizer.mask_token_id).nonzero())
     with torch.no_grad():

@@ -49,8 +49,11 @@ class Patched:
     @property
     def correlation(self) -> float:
         """Pearson's correlation of ``estimated`` and ``shares`` over heads; NaN if all numbers of one are equal."""
-        pair = np.stack([self.shares.ravel(), self.estimated.ravel()])
-        return float(np.corrcoef(pair)[0, 1]) if np.ptp(pair, axis=1).all() else float("nan")
+        one, other = self.shares.ravel(), self.estimated.ravel()
+        if not (np.ptp(one) and np.ptp(other)):
+            return float("nan")
+        matrix: Numbers = np.array(np.corrcoef(one, other))
+        return float(matrix[0, 1])
 
     def table(self) -> pd.DataFrame:
         """A row for each head, ``L0H0`` first: ``share`` and ``estimated``."""

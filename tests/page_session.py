@@ -88,7 +88,11 @@ class PageSession:
 
     def with_numbers(self) -> PageSession:
         """The same visit of Roles after *Numbers* was opened."""
-        self.at.session_state["numbers"] = True
+        return self.unfolded("numbers")
+
+    def unfolded(self, key: str) -> PageSession:
+        """The same visit after what is folded under this key was opened."""
+        self.at.session_state[key] = True
         self.at.run()
         self.check()
         return self

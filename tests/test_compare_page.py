@@ -368,3 +368,17 @@ def _numbers(values: Any) -> list[float]:
 def test_a_map_of_a_pair_and_of_one_word() -> None:
     for text, pair in (("Cats", ""), ("Cats sleep.", "Dogs too.")):
         assert visit(show="map", text=text, pair=pair).at.get("plotly_chart")
+
+
+def test_a_replaced_word_says_which_heads_carry_the_difference() -> None:
+    girl, boy = "The girl slept because [MASK] ran .", "The boy slept because [MASK] ran ."
+    here = visit(model="toy", show="word", text=girl, second=boy)
+    assert "L1H1 (2-2)** brings" not in here.said
+    here.unfolded("patched")
+    assert "take one head from the second: **L1H1 (2-2)** brings 100% of the other answer back" in here.said
+    assert "log p of “she” minus log p of “he”: 3.41 (0%) on the first text, −2.11 (100%) on the second" in here.said
+
+
+def test_a_replaced_word_of_the_same_answer_says_so() -> None:
+    here = visit(model="toy", show="word", text="The girl slept .", second="The girl slept on .").unfolded("patched")
+    assert "The texts have 6 and 7 tokens, and 6 and 7 words." in here.said

@@ -18,7 +18,7 @@ PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
     "analysis": 4_930,
-    "attention": 2_070,
+    "attention": 2_120,
     "browser": 260,
     "cli": 2_740,
     "corpus": 2_120,
@@ -29,12 +29,12 @@ LINES: Mapping[str, int] = {
     "files": 340,
     "models": 6_660,
     "process": 670,
-    "reader": 550,
+    "reader": 560,
     "serving": 1_450,
     "study": 4_210,
     "text": 530,
     "training": 2_190,
-    "ui": 12_220,
+    "ui": 12_280,
     "": 1_090,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

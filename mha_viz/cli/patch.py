@@ -15,7 +15,7 @@ from mha_viz.figures.caption import both
 from mha_viz.numerals import decimal, percent
 
 if TYPE_CHECKING:
-    from mha_viz.models.patching import Patched
+    from mha_viz.attention.patched import Patched
 
 LISTED = 12  # heads that are printed
 

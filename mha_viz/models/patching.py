@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from mha_viz.attention import Head, Weights
+from mha_viz.attention import Weights
 from mha_viz.attention.answers import Numbers
+from mha_viz.attention.patched import Patched
 from mha_viz.errors import ModelUnsupported, ReadingFailed, SettingError, check_kind
 from mha_viz.models import ablation, answers, gradients
 from mha_viz.models.encoder import Encoder
@@ -19,49 +18,9 @@ from mha_viz.process.steps import ranges
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 AT_ONCE = 512  # tokens of all variants in one batch
 SAME = 1e-6  # a smaller difference of two answers is rounding
 ScoreOf = Callable[[torch.Tensor], torch.Tensor]  # of last states [variant, n, d_model]: [variant]
-
-
-@dataclass(frozen=True)
-class Patched:
-    """What comes back of the difference between the answers to two texts when one head alone gives its output on
-    ``other`` while the model reads ``text``.
-
-    ``score``: the answer in words. ``before`` and ``after``: the score on ``text`` and on ``other``. ``shares``
-    [layer, head], exact: 0 where nothing comes back, 1 where all of it does; less than 0 where the answer moves away.
-    ``estimated`` [layer, head]: the same to first order, from one forward and one backward pass (attribution patching).
-    """
-
-    model: str
-    text: str
-    other: str
-    score: str
-    before: float
-    after: float
-    shares: Numbers
-    estimated: Numbers
-
-    @property
-    def correlation(self) -> float:
-        """Pearson's correlation of ``estimated`` and ``shares`` over heads; NaN if all numbers of one are equal."""
-        one, other = self.shares.ravel(), self.estimated.ravel()
-        if not (np.ptp(one) and np.ptp(other)):
-            return float("nan")
-        matrix: Numbers = np.array(np.corrcoef(one, other))
-        return float(matrix[0, 1])
-
-    def table(self) -> pd.DataFrame:
-        """A row for each head, ``L0H0`` first: ``share`` and ``estimated``."""
-        import pandas as pd
-
-        index = [str(Head(*at)) for at in np.ndindex(self.shares.shape)]
-        columns = {"share": self.shares.ravel(), "estimated": self.estimated.ravel()}
-        return pd.DataFrame(columns, index=pd.Index(index, name="head"))
 
 
 def patch(encoder: AnyModel, text: str, other: str, *, word: str = "", foil: str = "") -> Patched:
@@ -168,7 +127,7 @@ def _score(encoder: Encoder, text: str, other: str, word: str, foil: str) -> tup
         length = line.square().sum().clamp_min(torch.finfo(torch.float64).tiny)
         return (
             lambda states: (states.double().mean(1) - first.to(states.device)) @ line.to(states.device) / length,
-            "the way of the sentence vector from the text to the other one",
+            "where the sentence vector lies between those of the two texts",
         )
     question, of_other = (
         answers.question_about(encoder, each, word=named) for each, named in ((text, word), (other, foil))

@@ -18,6 +18,7 @@ from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer, Numbers
 from mha_viz.attention.parts import ScoreParts
+from mha_viz.attention.patched import Patched
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.steps import Row, Step
 from mha_viz.attention.trace import Agreement, Parameters, Trace
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 CODEC = Codec(
     *(Request, Question, Head, range),
     *(Attention, TokenizedText, Token, Cut, Step, Row),
-    *(Trace, Parameters, Rotation, Agreement, ScoreParts),
+    *(Trace, Parameters, Rotation, Agreement, ScoreParts, Patched),
     *(Answer, Changes, Effects, Pointers),
 )
 
@@ -71,6 +72,13 @@ def score_parts(models: Models, request: Request, head: Head, query: int, key: i
     """The parts of the score of two tokens in a head (``models.encoder``)."""
     text, pair = request.texts
     return models[request.model].score_parts(text, head, query, key, pair=pair, words=request.words)
+
+
+def patched(models: Models, model: str, text: str, other: str) -> Patched:
+    """What comes back of the answer to another text with each head's output on it (``models.patching``)."""
+    from mha_viz.models.patching import patch
+
+    return patch(models[model], text, other)
 
 
 def question(models: Models, request: Request) -> Question:
@@ -166,7 +174,7 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         verb.__name__: verb
         for verb in (
-            *(load, rest, read, trace, score_parts, question, direct, importance, answer),
+            *(load, rest, read, trace, score_parts, patched, question, direct, importance, answer),
             *(effects_of, lost_each, lost_at_random, margins, measure_means, point, repeats),
         )
     }

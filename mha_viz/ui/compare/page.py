@@ -25,7 +25,7 @@ from mha_viz.ui import address, comparison, download_panel, inference, navigatio
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.asking import second_text
 from mha_viz.ui.bound import bound
-from mha_viz.ui.compare import head_map, publish, quantity
+from mha_viz.ui.compare import head_map, patched, publish, quantity
 from mha_viz.ui.comparison import Comparison, Pin
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.download_panel import PageChart
@@ -75,7 +75,8 @@ def show_comparison(what: Url) -> None:
         _draw([Panel(attention, head)], charts=drawn)  # opens the clicked point
         return
     builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models, "off": _without}[chosen]
-    _draw(builder(attention, head, what), diff=OPEN.get(chosen, ""))
+    panels = builder(attention, head, what)
+    _draw(panels, diff=OPEN.get(chosen, ""), is_patched=chosen == "word" and not attention.is_cross)
 
 
 def _about(attention: Attention, head: Head | None = None) -> None:
@@ -346,11 +347,18 @@ def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
 
 
 def _draw(
-    panels: Sequence[Panel], places: tuple[int, ...] | None = None, diff: str = "", charts: Sequence[PageChart] = ()
+    panels: Sequence[Panel],
+    places: tuple[int, ...] | None = None,
+    diff: str = "",
+    charts: Sequence[PageChart] = (),
+    is_patched: bool = False,
 ) -> None:
     """Draw the panels side by side, with a download that also holds the page's ``charts``. ``places``: the place of
-    each panel among the compared heads; the others can be added. ``diff``: the two that open with their difference."""
+    each panel among the compared heads; the others can be added. ``diff``: the two that open with their difference.
+    ``is_patched``: whether heads of the first are taken from the text of the second."""
     component(model_service().panels(panels, places, diff, SPECIAL), "compare", _on_view, _on_edit)
+    if is_patched and len(panels) == 2:
+        patched.show_patched(*(panel.attention for panel in panels))
     parameters = address.now()
     view, pin_of = shown_as(parameters, panels)
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))

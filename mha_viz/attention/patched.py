@@ -1,0 +1,51 @@
+"""What comes back of the difference between two answers when heads give their output on another text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mha_viz.attention.answers import Numbers
+from mha_viz.heads import Head
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Patched:
+    """What comes back of the difference between the answers to two texts when one head alone gives its output on
+    ``other`` while the model reads ``text``.
+
+    ``score``: the answer in words. ``before`` and ``after``: the score on ``text`` and on ``other``. ``shares``
+    [layer, head], exact: 0 where nothing comes back, 1 where all of it does; less than 0 where the answer moves away.
+    ``estimated`` [layer, head]: the same to first order, from one forward and one backward pass (attribution patching).
+    """
+
+    model: str
+    text: str
+    other: str
+    score: str
+    before: float
+    after: float
+    shares: Numbers
+    estimated: Numbers
+
+    @property
+    def correlation(self) -> float:
+        """Pearson's correlation of ``estimated`` and ``shares`` over heads; NaN if all numbers of one are equal."""
+        one, other = self.shares.ravel(), self.estimated.ravel()
+        if not (np.ptp(one) and np.ptp(other)):
+            return float("nan")
+        matrix: Numbers = np.array(np.corrcoef(one, other))
+        return float(matrix[0, 1])
+
+    def table(self) -> pd.DataFrame:
+        """A row for each head, ``L0H0`` first: ``share`` and ``estimated``."""
+        import pandas as pd
+
+        index = [str(Head(*at)) for at in np.ndindex(self.shares.shape)]
+        columns = {"share": self.shares.ravel(), "estimated": self.estimated.ravel()}
+        return pd.DataFrame(columns, index=pd.Index(index, name="head"))

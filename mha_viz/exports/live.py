@@ -6,9 +6,9 @@ Its security policy allows scripts, workers and requests of its own place alone,
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mha_viz.browser.bundle import FOLDER, constant, joined, style
 from mha_viz.exports.page import MADE, PUBLISHED, Look, PagePart, content, html, main, style_sheet
@@ -35,13 +35,15 @@ _STYLE = """
 
 class Live(NamedTuple):
     """The sentence field of a page: the model's name, the bytes that are fetched for it, by how much its numbers
-    differ from those of the library where it is stored in halves (else 0), and a sentence that is drawn at once."""
+    differ from those of the library where it is stored in halves (else 0), a sentence that is drawn at once, and
+    what is known of the heads over all text."""
 
     model: str
     megabytes: float
     deviation: float
     text: str
     example: PagePart
+    known: Mapping[str, Any]
 
 
 def site(parts: Sequence[PagePart], live: Live, *, title: str, introduction: str, look: Look) -> dict[str, bytes]:
@@ -80,6 +82,7 @@ def _section(live: Live) -> str:
     if live.deviation:
         differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"
         words += f" It is stored in half precision: on the sentence below, {differ}."
+    data = content(live.example.packet, live.example.start, known=live.known)
     field = f'<input name="sentence" value="{escape(live.text)}" maxlength="{MOST_TYPED}" autocomplete="off">'
     return (
         '<section id="live">\n<h2>Your own sentence</h2>\n'
@@ -87,5 +90,5 @@ def _section(live: Live) -> str:
         f"<form><label>Sentence{field}</label><button>Read</button></form>\n"
         '<p role="status"></p><progress hidden aria-label="The model"></progress>\n'
         '<div data-live="yes"></div>\n'
-        f'<script type="application/json">{content(live.example.packet, live.example.start)}</script>\n</section>\n'
+        f'<script type="application/json">{data}</script>\n</section>\n'
     )

@@ -13,6 +13,7 @@ from mha_viz import exports
 from mha_viz.errors import ExportError
 from mha_viz.exports.live import Live, offline, site
 from mha_viz.exports.page import Look, PagePart
+from mha_viz.figures.known import heads_of
 from mha_viz.figures.packet import common
 from mha_viz.files import make_folder
 from mha_viz.files.assets import home
@@ -66,7 +67,8 @@ def write_site(
         files |= fetched(library, home() / "libraries")
     size = sum(len(files[name]) for name in _LATER) / 1e6
     deviation = json.loads(files["model.json"])["deviation"]
-    live = Live(model.name, size, deviation, text, part)
+    known = heads_of(model.name, model.revision, (model.layers, model.heads))
+    live = Live(model.name, size, deviation, text, part, known)
     files |= site(parts, live, title=title, introduction=introduction, look=look)
     files["offline.js"] = offline(_version(files), sorted(["./", *(set(files) - {*_LATER, "index.html"})]))
     for name, content in files.items():

@@ -1,11 +1,12 @@
 // A sentence field on a published page: a worker reads what is typed, on this device, and the explorer draws it.
 import { addressOf, inflated } from "../alone.js";
 import { make } from "../dom.js";
-/** @import { Mounted } from "../alone.js" */
+/** @import { HeadRoles } from "../explorer/roles.js" */
 /** @import { Send } from "../post.js" */
 /** @import { Message } from "./reader.js" */
 
-/** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Mounted} Create */
+/** @typedef {{ show: (data: any, known?: HeadRoles) => void }} Drawing */
+/** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Drawing} Create */
 
 const MEGABYTE = 1e6;
 const READING = "Reading …";
@@ -28,7 +29,7 @@ export async function openLive(create, style) {
   };
   const root = styled(part("[data-live]"), style);
   const drawing = create(root, send, () => changed);
-  drawing.show(await inflated(content.packet));
+  drawing.show(await inflated(content.packet), content.known);
   listen(part, (message) => drawing.show(message));
   navigator.serviceWorker?.register("offline.js").catch(() => {}); // without it the page needs its host
 }

@@ -31,8 +31,8 @@ export class Chips {
   /** @type {(role: Role, id: string) => HTMLElement} */
   #chipOf(role, id) {
     const { read, stage, look, isAlone } = this.#stores;
-    const hint = make("i", { hidden: isAlone }, " Tap again for its card.");
-    const tip = make("span", { class: "tip", role: "tooltip", id }, role.words, hint);
+    const hint = isAlone ? [] : [make("i", {}, " Tap again for its card.")];
+    const tip = make("span", { class: "tip", role: "tooltip", id }, role.words, ...hint);
     const box = make("span", { class: "chip" });
     let isTouch = false;
     const button = make(

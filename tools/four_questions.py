@@ -27,7 +27,7 @@ QUESTIONS = {
     "L1H8": (
         "Do heads of one model do the same?",
         "No: they part. Nothing in training asks them to differ, but they start from different random weights. This "
-        "one looks mostly at the next word; no square in the grid below is like another.",
+        "one looks mostly at the next word; compare the squares in the grid below.",
     ),
     "L0H2": (
         "Who looks one word back?",
@@ -43,8 +43,10 @@ def main(folder: Path, address: str) -> None:
     (asked,) = (i for i, token in enumerate(reading.text.tokens) if token.text == "it")
     panels = [(reading, head, question) for head, (question, _) in QUESTIONS.items()]
     remarks = [remark for _, remark in QUESTIONS.values()]
-    words = {"title": TITLE, "introduction": INTRODUCTION, "remarks": remarks}
-    page = mv.publish(panels, folder, live=model, pin=f"q{asked}", **words) / "index.html"
+    page = mv.publish(
+        panels, folder, live=model, pin=f"q{asked}", title=TITLE, introduction=INTRODUCTION, remarks=remarks
+    )
+    page /= "index.html"
     figure.grid(reading, width_mm=CARD_MM).save(folder / CARD, dpi=CARD_DPI)
     facts = {"title": TITLE, "description": INTRODUCTION, "type": "website", "image": f"{address}{CARD}"}
     tags = "".join(f'<meta property="og:{name}" content="{escape(value)}">\n' for name, value in facts.items())

@@ -1,4 +1,4 @@
-# make run: the app · make test: every behaviour once · make test-unit: seconds of it · make test-all: everything multiplied · make check: style, types, walls · make bench: speed · make docs: the documentation · make dist: wheel, sdist and bill of materials
+# make run: the app · make test: every behaviour once · make test-unit: seconds of it · make test-all: everything multiplied · make check: style, types, walls · make bench: speed · make docs: the documentation · make site: a page that reads by itself · make dist: wheel, sdist and bill of materials
 SHELL := /bin/sh
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -23,7 +23,7 @@ export PYTHONUTF8 := 1
 # The tests start dozens of Pythons. Without compiled files each would compile PyTorch and transformers, for 15 seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-unit test-all test-deploy nginx coverage check check-types check-style check-python check-javascript bench docs dist clean help
+.PHONY: run test test-unit test-all test-deploy nginx coverage check check-types check-style check-python check-javascript bench docs site dist clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -88,6 +88,11 @@ bench: $(VENV)/.bench-installed
 docs: $(VENV)/.docs-installed
 	@PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "build/docs/index.html; its search works where it is served: python -m http.server -d build/docs"
+
+# A page of four questions on which readers type sentences of their own, for any static host (deploy/pages): build/site.
+# SITE: its address, for the picture that is shown with a link to it.
+site: $(VENV)/.dev-installed
+	@$(PY) tools/four_questions.py build/site $(SITE)
 
 # Wheel, source distribution and bill of materials (CycloneDX) of the version in mha_viz/version.py, in dist/.
 dist: $(VENV)/.docs-installed

@@ -5,10 +5,8 @@ down only; the title says what is shown."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pytest
@@ -17,7 +15,8 @@ from playwright.sync_api import expect
 
 from mha_viz.ui.lab.questions import questions
 from tests import forced_colours, lanes
-from tests.browser_tab import DESKTOP, FRAMES, PATIENCE, PHONE, BrowserTab
+from tests.axe import axe_finds_nothing
+from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
 from tests.forced_colours import chosen
 from tests.painted import NOTE, are_easy_to_read, show_words, stand_beside_their_rows
 from tests.screenshots import differing
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
 
     Scheme = Literal["light", "dark"]
 
-AXE = Path(__file__).resolve().parent.parent / "node_modules" / "axe-core" / "axe.min.js"
-# axe needs to report locations only for violations.
-VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violations}) => violations.flatMap(
-    ({id, nodes}) => nodes.map(({target, failureSummary}) => `${id}: ${target.join(" ")}: ${failureSummary}`)))"""
 # Streamlit loads the code for labels and charts when the first one is needed.
 DRAWN = """() => [...document.querySelectorAll("button[data-variant=pills]")].every(pill => pill.innerText.trim())
     && [...document.querySelectorAll(".stPlotlyChart")].every(chart => chart.querySelector(".main-svg"))"""
@@ -141,7 +136,7 @@ def _is_there_for_axe(visitor: BrowserTab, begins: Scheme, first: ViewportSize) 
         _turned(visitor, scheme)
         visitor.scrolls_only_down()
         _is_named_in_words(visitor.page)
-        _axe_finds_nothing(visitor.page)
+        axe_finds_nothing(visitor.page)
 
 
 def _maps_of_any_number_of_words(page: Page) -> None:
@@ -187,20 +182,9 @@ def _axe_finds_nothing_in_the_list_of_keys(page: Page) -> None:
     page.get_by_role("searchbox").blur()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
-    _axe_finds_nothing(page)
+    axe_finds_nothing(page)
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
-
-
-def _axe_finds_nothing(page: Page) -> None:
-    """Once the page is complete, because parts that are still being drawn may lack a name or a size."""
-    assert AXE.is_file(), "npm ci brings axe-core"
-    if page.evaluate("typeof axe") == "undefined":
-        page.evaluate(AXE.read_text("utf-8"))
-    end = time.monotonic() + PATIENCE / 1000
-    while violations := page.evaluate(VIOLATIONS):
-        assert time.monotonic() < end, violations
-        page.evaluate(FRAMES)
 
 
 def _open_everything(page: Page) -> None:

@@ -4,6 +4,7 @@ files, and offline after the first sentence."""
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,12 +12,18 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import mha_viz as mv
+from mha_viz.analysis.described import of_heads
+from mha_viz.analysis.given import given_roles
+from mha_viz.attention import Head
 from mha_viz.errors import EmptyText
 from mha_viz.figures.packet import axis_tokens
+from mha_viz.figures.role_words import by_head, plain_name
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
 from tests import hostile, lanes
-from tests.browser_tab import PATIENCE
+from tests.axe import axe_finds_nothing
+from tests.browser_tab import PATIENCE, PHONE
 from tests.live_pages import CLOSE, EXAMPLE, Read, read_in, served, write
 
 TEXT = "The dog didn't chase the cat."
@@ -27,6 +34,16 @@ OF_THEM = (
     *("combining marks", "zero width", "byte order mark", "lengthening lower case", "closing script"),
     *("typed special tokens", "typed special tokens of other families", "one word repeated", "four hundred words"),
 )
+# Waits until the service worker has stored what it lists.
+ALL_STORED = r"""async () => {
+    const source = await (await fetch("offline.js")).text();
+    const { all } = JSON.parse(source.match(/\{"first".*\}/)[0]);
+    for (;;) {
+        const found = await Promise.all(all.map((name) => caches.match(name)));
+        if (found.every(Boolean)) return;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+}"""
 FAMILIES = ("toy", "minilm", "repeater", "bert", "distilbert", "electra", "gpt2", "roberta")
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* reads at most .* pieces:UserWarning")
@@ -82,7 +99,7 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
         page.goto(address)
         live, status = page.locator("#live"), page.get_by_role("status")
         expect(live).to_contain_text(strongest(toy, EXAMPLE))  # the example is drawn at once, without the model
-        assert not [url for url in requested if url.endswith((".onnx", ".wasm"))]
+        assert not [url for url in requested if ".onnx" in url or ".wasm?" in url]
         expect(live).to_contain_text("no word of it leaves this device")
         page.get_by_label("Sentence").focus()
         page.keyboard.press("ControlOrMeta+a")
@@ -94,7 +111,7 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
             same(toy, text, answer)
         assert [url for url in requested if not url.startswith((address, "data:", "blob:"))] == []
         assert [url for url in requested if "dog" in url] == []
-        page.evaluate("async () => { await navigator.serviceWorker.ready }")
+        page.evaluate(ALL_STORED)
         stop()
         page.context.set_offline(True)
         page.reload()
@@ -103,6 +120,55 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
         expect(status).to_have_text(re.compile(r"Read on this device"))
         expect(live).to_contain_text(strongest(toy, OTHER))
     assert faults == []
+
+
+def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Encoder, site: Path) -> None:
+    recipes = of_heads("toy", toy.revision)
+    with served(site) as (address, _):
+        page.goto(address)
+        live = page.locator("#live")
+        expect(live.locator(".marks > .recipe")).to_have_count(len(recipes))
+        line = next(recipe.words for recipe in recipes if str(recipe.head) == "L1H1")
+        expect(live).to_contain_text(line)
+        known = page.get_by_label("Known roles")
+        known.check()
+        name = plain_name(by_head(given_roles("toy"))[Head(1, 1)][0])
+        chip = live.locator(".chip:visible").filter(has_text=name)
+        expect(chip).to_be_visible()
+        chip.get_by_role("button").click()
+        expect(chip.get_by_role("tooltip")).to_be_visible()
+        expect(chip.get_by_role("tooltip")).not_to_contain_text("card")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            axe_finds_nothing(page)
+        page.set_viewport_size(PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        axe_finds_nothing(page)
+
+
+def test_a_changed_page_is_shown_with_the_next_visit_and_then_without_a_network(
+    page: Page, toy: Encoder, site: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site"
+    shutil.copytree(site, folder)
+    with served(folder) as (address, stop):
+        page.goto(address)
+        page.evaluate("async () => { await navigator.serviceWorker.ready }")
+        page.get_by_role("button", name="Read").click()
+        expect(page.get_by_role("status")).to_have_text(re.compile("Read on this device"))
+        again = mv.publish([(toy.encode(EXAMPLE), "L1H0")], folder, live=toy, title="Changed")
+        assert again == folder
+        page.goto(address)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Changed")
+        page.get_by_role("button", name="Read").click()
+        expect(page.get_by_role("status")).to_have_text(re.compile("Read on this device"))
+        page.evaluate(ALL_STORED)
+        stop()
+        page.context.set_offline(True)
+        page.reload()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Changed")
+        page.get_by_role("button", name="Read").click()
+        expect(page.get_by_role("status")).to_have_text(re.compile("Read on this device"))
 
 
 def test_what_cannot_be_read_is_said_in_place(page: Page, site: Path) -> None:
@@ -117,7 +183,7 @@ def test_what_cannot_be_read_is_said_in_place(page: Page, site: Path) -> None:
         expect(status).to_contain_text("reads at most 40 pieces; the rest of the text is cut")
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "reader.js"])
+@pytest.mark.parametrize("name", ["model.0.onnx", "reader.js"])
 def test_a_model_that_does_not_come_is_fetched_again_with_the_next_sentence(
     browser: Browser, site: Path, name: str
 ) -> None:
@@ -125,7 +191,7 @@ def test_a_model_that_does_not_come_is_fetched_again_with_the_next_sentence(
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     with served(site) as (address, _):
-        page.route(f"**/{name}", lambda route: route.abort())
+        page.route(f"**/{name}?*", lambda route: route.abort())
         page.goto(address)
         status = page.get_by_role("status")
         page.get_by_role("button", name="Read").click()

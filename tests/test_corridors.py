@@ -17,15 +17,15 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 4_930,
+    "analysis": 4_970,
     "attention": 2_120,
     "browser": 260,
     "cli": 2_740,
     "corpus": 2_120,
     "drawing": 640,
-    "exports": 2_000,
+    "exports": 2_020,
     "figure": 790,
-    "figures": 6_250,
+    "figures": 6_320,
     "files": 340,
     "models": 6_660,
     "process": 670,
@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 4_210,
     "text": 530,
     "training": 2_190,
-    "ui": 12_280,
+    "ui": 12_210,
     "": 1_090,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

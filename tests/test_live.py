@@ -37,23 +37,27 @@ def site(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_folder_has_everything_and_no_script_in_its_page(site: Path) -> None:
     names = {path.name for path in site.iterdir()}
     assert names == {
-        *("index.html", "style.css", "page.js", "reader.js", "offline.js", "model.json", "model.onnx"),
+        *("index.html", "style.css", "page.js", "reader.js", "offline.js", "model.json", "model.0.onnx"),
         *(Path(name).name for library in LIBRARIES for name in library.files),
     }
     page = (site / "index.html").read_text("utf-8")
     assert "default-src 'none'; script-src 'self' 'wasm-unsafe-eval';" in page
-    assert re.findall(r"<script(?! type=\"application/json\")[^>]*>", page) == ['<script type="module" src="page.js">']
+    (script,) = re.findall(r"<script(?! type=\"application/json\")[^>]*>", page)
+    assert re.fullmatch(r'<script type="module" src="page\.js\?[0-9a-f]{16}">', script)
     assert not re.search(r"<style|\bon\w+=|style=|https?:", page)
-    stored = json.loads(re.search(r"\((\{\"version\".*?\})\)", (site / "offline.js").read_text("utf-8"))[1])
-    assert set(stored["files"]) == (names | {"./"}) - {"index.html", "model.onnx", "ort-wasm-simd-threaded.wasm"} - {
-        "offline.js"
-    }
+    stored = json.loads(re.search(r"\{\"first\".*?\}", (site / "offline.js").read_text("utf-8"))[0])
+    assert {name.split("?")[0] for name in stored["all"]} == (names | {"./"}) - {"index.html", "offline.js"}
+    assert all("?" in name for name in stored["all"] if name != "./")
 
 
-def test_another_content_of_the_page_is_another_version(toy: Encoder, site: Path, tmp_path: Path) -> None:
-    again = mv.publish([(toy.encode(EXAMPLE), "L1H0")], tmp_path / "other", live=toy)
-    other, first = ((folder / "offline.js").read_bytes() for folder in (again, site))
-    assert other != first
+def test_a_large_model_is_written_in_parts(toy: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mha_viz.figure.live._PART", 100_000)
+    folder = write(toy, tmp_path / "parts")
+    described = json.loads((folder / "model.json").read_text("utf-8"))
+    parts = [(folder / name).read_bytes() for name in described["parts"]]
+    assert len(parts) > 1
+    assert max(map(len, parts)) == 100_000
+    assert sum(map(len, parts)) == described["bytes"]
 
 
 @pytest.mark.parametrize(("family", "reason"), [("llama", "family llama"), ("albert", "family albert")])

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from mha_viz.analysis.given import GIVEN, given_roles
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
@@ -35,7 +36,7 @@ from mha_viz.ui.jobs import Job
 from mha_viz.ui.model_service import idle, model_service
 from mha_viz.ui.roles import overview, relations, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
-from mha_viz.ui.studies import GIVEN, given, given_roles, sentences_given
+from mha_viz.ui.studies import given, sentences_given
 from tests import hostile, lanes
 from tests.few_sentences import read_few
 from tests.new_server import new_server

@@ -5,10 +5,11 @@ Its security policy allows scripts, workers and requests of its own place alone,
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mha_viz.browser.bundle import FOLDER, constant, joined, style
 from mha_viz.exports.page import MADE, PUBLISHED, Look, PagePart, content, html, main, style_sheet
@@ -16,7 +17,6 @@ from mha_viz.numerals import three_digits
 
 MOST_TYPED = 4_000  # characters of a sentence
 _POLICY = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'"
-_NO_FILES = '{ version: "", files: [] }'  # in offline.js, to be filled in
 _STYLE = """
 #live form { display: flex; flex-wrap: wrap; gap: 8px 12px; align-items: end; margin: 14px 0 6px; }
 #live label { flex: 1 1 320px; display: grid; gap: 4px; font-size: 13px; }
@@ -35,33 +35,51 @@ _STYLE = """
 
 class Live(NamedTuple):
     """The sentence field of a page: the model's name, the bytes that are fetched for it, by how much its numbers
-    differ from those of the library where it is stored in halves (else 0), and a sentence that is drawn at once."""
+    differ from those of the library where it is stored in halves (else 0), a sentence that is drawn at once, and
+    what is known of the heads over all text."""
 
     model: str
     megabytes: float
     deviation: float
     text: str
     example: PagePart
+    known: Mapping[str, Any]
 
 
-def site(parts: Sequence[PagePart], live: Live, *, title: str, introduction: str, look: Look) -> dict[str, bytes]:
-    """The files of the page by their names."""
+def site(
+    parts: Sequence[PagePart], live: Live, fetched: Mapping[str, bytes], *, title: str, introduction: str, look: Look
+) -> dict[str, bytes]:
+    """The files of the page by their names, with those that are ``fetched`` when somebody types.
+
+    The addresses of all but the page and its service worker change with their content: a browser can keep them.
+    """
     end = f'{_section(live)}<p class="caption">{MADE} This page asks no other host and sends nothing.</p>\n'
     body = main(parts, title, introduction, end)
-    head = '<link rel="stylesheet" href="style.css">'
+    reader = _filled(joined(FOLDER / "live" / "reader.js"), "({})", {name: address(name, fetched) for name in fetched})
+    files = {**fetched, "reader.js": reader}
+    files["page.js"] = _filled(_page_script(), '"reader.js"', address("reader.js", files))
+    files["style.css"] = style_sheet("compare", look, PUBLISHED + _STYLE).encode()
+    head = f'<link rel="stylesheet" href="{address("style.css", files)}">'
+    script = f'<script type="module" src="{address("page.js", files)}"></script>'
+    first = ["./", address("page.js", files), address("style.css", files)]
+    stored = {"first": first, "all": [*first, *(address(name, files) for name in (*fetched, "reader.js"))]}
+    source = (FOLDER / "live" / "offline.js").read_text("utf-8")
     return {
-        "index.html": html(_POLICY, title, head, body, '<script type="module" src="page.js"></script>'),
-        "style.css": style_sheet("compare", look, PUBLISHED + _STYLE).encode(),
-        "page.js": _page_script().encode(),
-        "reader.js": joined(FOLDER / "live" / "reader.js").encode(),
+        **files,
+        "offline.js": _filled(source, "({ first: [], all: [] })", stored),
+        "index.html": html(_POLICY, title, head, body, script),
     }
 
 
-def offline(version: str, files: Sequence[str]) -> bytes:
-    """The service worker, which keeps these files at once and every other one when it is fetched."""
-    source = (FOLDER / "live" / "offline.js").read_text("utf-8")
-    assert _NO_FILES in source
-    return source.replace(_NO_FILES, json.dumps({"version": version, "files": list(files)})).encode()
+def address(name: str, files: Mapping[str, bytes]) -> str:
+    """A file's address, another one for another content."""
+    return f"{name}?{hashlib.sha256(files[name]).hexdigest()[:16]}"
+
+
+def _filled(source: str, empty: str, value: object) -> bytes:
+    """A script with what is only known when a page is written."""
+    assert source.count(empty) == 1
+    return source.replace(empty, json.dumps(value)).encode()
 
 
 def _page_script() -> str:
@@ -80,6 +98,7 @@ def _section(live: Live) -> str:
     if live.deviation:
         differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"
         words += f" It is stored in half precision: on the sentence below, {differ}."
+    data = content(live.example.packet, live.example.start, known=live.known)
     field = f'<input name="sentence" value="{escape(live.text)}" maxlength="{MOST_TYPED}" autocomplete="off">'
     return (
         '<section id="live">\n<h2>Your own sentence</h2>\n'
@@ -87,5 +106,5 @@ def _section(live: Live) -> str:
         f"<form><label>Sentence{field}</label><button>Read</button></form>\n"
         '<p role="status"></p><progress hidden aria-label="The model"></progress>\n'
         '<div data-live="yes"></div>\n'
-        f'<script type="application/json">{content(live.example.packet, live.example.start)}</script>\n</section>\n'
+        f'<script type="application/json">{data}</script>\n</section>\n'
     )

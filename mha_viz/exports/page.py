@@ -109,10 +109,10 @@ def _remark(text: str) -> str:
     return f'<p class="remark">{escape(text)}</p>\n' if text.strip() else ""
 
 
-def content(packet: bytes, start: Mapping[str, str]) -> str:
-    """The data of one drawing, and the view that it opens with."""
+def content(packet: bytes, start: Mapping[str, str], **more: object) -> str:
+    """The data of one drawing, the view that it opens with, and more."""
     query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in start.items() if value)
-    return _inert({"start": query, "packet": packed(packet)})
+    return _inert({"start": query, "packet": packed(packet), **more})
 
 
 def _document(component: str, opener: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from mha_viz import exports
 from mha_viz.errors import ExportError
-from mha_viz.exports.live import Live, offline, site
+from mha_viz.exports.live import Live, site
 from mha_viz.exports.page import Look, PagePart
+from mha_viz.figures.known import heads_of
 from mha_viz.figures.packet import common
 from mha_viz.files import make_folder
 from mha_viz.files.assets import home
@@ -36,7 +36,8 @@ LIBRARIES = (
         ("dist/tokenizers.min.mjs",),
     ),
 )
-_LATER = ("model.onnx", "ort-wasm-simd-threaded.wasm")  # fetched when somebody types
+_RUNTIME = "ort-wasm-simd-threaded.wasm"
+_PART = 95_000_000  # bytes of a file: hosts refuse those of more than 100 MB
 
 
 def write_site(
@@ -64,11 +65,11 @@ def write_site(
     files = _model_files(model, half, text)
     for library in LIBRARIES:
         files |= fetched(library, home() / "libraries")
-    size = sum(len(files[name]) for name in _LATER) / 1e6
-    deviation = json.loads(files["model.json"])["deviation"]
-    live = Live(model.name, size, deviation, text, part)
-    files |= site(parts, live, title=title, introduction=introduction, look=look)
-    files["offline.js"] = offline(_version(files), sorted(["./", *(set(files) - {*_LATER, "index.html"})]))
+    description = json.loads(files["model.json"])
+    size = (description["bytes"] + len(files[_RUNTIME])) / 1e6
+    known = heads_of(model.name, model.revision, (model.layers, model.heads))
+    live = Live(model.name, size, description["deviation"], text, part, known)
+    files = site(parts, live, files, title=title, introduction=introduction, look=look)
     for name, content in files.items():
         exports.write_bytes(place / name, partial(bytes, content))
     return place
@@ -82,13 +83,6 @@ def _model_files(encoder: Encoder, half: bool, text: str) -> dict[str, bytes]:
         "rules": tokenizer_rules.rules(tokenizer),
     }
     data, deviation = onnx.graph(encoder, half, (text,))
-    described = json.dumps({"bytes": len(data), "deviation": deviation, **description}, separators=(",", ":"))
-    return {"model.onnx": data, "model.json": described.encode()}
-
-
-def _version(files: Mapping[str, bytes]) -> str:
-    """Another one for every other content of the page."""
-    digest = hashlib.sha256()
-    for name in sorted(files):
-        digest.update(f"{name} {hashlib.sha256(files[name]).hexdigest()}\n".encode())
-    return digest.hexdigest()[:16]
+    parts = {f"model.{i}.onnx": data[at : at + _PART] for i, at in enumerate(range(0, len(data), _PART))}
+    facts = {"bytes": len(data), "parts": list(parts), "deviation": deviation, **description}
+    return {**parts, "model.json": json.dumps(facts, separators=(",", ":")).encode()}

@@ -7,16 +7,16 @@ stopped study can continue; finished profiles are stored too, so that they survi
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.given import given_corpora, given_folders, given_roles, united
 from mha_viz.analysis.profile import FACTS, Profile, profile_of, read_findings, read_profile
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.corpus import uploads
@@ -25,7 +25,6 @@ from mha_viz.corpus.excerpts import Span
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.corpus.uploads import NEUTRAL, StudyCorpus, words
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
-from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.process import apart
 from mha_viz.process.messages import size_of
@@ -49,7 +48,6 @@ BYTES_OF_WORD = 500  # per annotated word in memory
 MOST_WORDS = 100_000  # in a study on a public server
 GRACE = 20.0  # seconds in which a stopped study can save its sums
 READY = 16  # Evidence objects whose roles and baselines stay computed
-GIVEN = ("ewt", "gum", "gap", "grammar")  # shipped profiles, in the order in which a table is looked for in them
 
 
 class Evidence(NamedTuple):
@@ -73,29 +71,7 @@ class Evidence(NamedTuple):
 
 @lasting(READY)
 def _findings(evidence: Evidence) -> tuple[Finding, ...]:
-    return _united(profile.findings() for profile in evidence.profiles)
-
-
-@cache
-def given_roles(name: str) -> tuple[Finding, ...]:
-    """The roles of a model that comes with the app; read without its tables."""
-    folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
-    return _united(read_findings(folder / one) for one in GIVEN if (folder / one).is_dir()) if folder else ()
-
-
-@cache
-def given_corpora(name: str) -> tuple[str, ...]:
-    """The corpora that the shipped profile of a model was measured on; read without its tables."""
-    folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
-    files = [folder / one / "profile.json" for one in GIVEN] if folder else []
-    return tuple(json.loads(file.read_text("utf-8"))["corpus"] for file in files if file.is_file())
-
-
-def _united(profiles: Iterable[tuple[Finding, ...]]) -> tuple[Finding, ...]:
-    """The roles of the first profile, and the coreference roles of the others: a treebank without coreference chains
-    suggests none."""
-    first, *others = profiles
-    return (*first, *(f for findings in others for f in findings if f.role == "coreference"))
+    return united(profile.findings() for profile in evidence.profiles)
 
 
 _given_lock = threading.Lock()
@@ -110,15 +86,8 @@ def given(name: str) -> Evidence | None:
 
 @cache
 def _given(name: str) -> Evidence | None:
-    folder = next((f for f in _folders(asset("profiles")) if f.name == name), None)
-    if folder is None:
-        return None
-    profiles_of_model = tuple(read_profile(folder / one) for one in GIVEN if (folder / one).is_dir())
+    profiles_of_model = tuple(map(read_profile, given_folders(name)))
     return Evidence(series(given_corpora(name)), profiles_of_model) if profiles_of_model else None
-
-
-def _folders(above: Path) -> list[Path]:
-    return [path for path in above.iterdir() if path.is_dir()] if above.is_dir() else []
 
 
 def sentences_given() -> StudyCorpus:

@@ -30,9 +30,9 @@ export class Chips {
   // A label with an explanation, which opens by pointer, keyboard focus or a first tap.
   /** @type {(role: Role, id: string) => HTMLElement} */
   #chipOf(role, id) {
-    const { read, stage, look } = this.#stores;
-    const hint = make("i", {}, " Tap again for its card.");
-    const tip = make("span", { class: "tip", role: "tooltip", id }, role.words, hint);
+    const { read, stage, look, isAlone } = this.#stores;
+    const hint = isAlone ? [] : [make("i", {}, " Tap again for its card.")];
+    const tip = make("span", { class: "tip", role: "tooltip", id }, role.words, ...hint);
     const box = make("span", { class: "chip" });
     let isTouch = false;
     const button = make(
@@ -43,7 +43,9 @@ export class Chips {
         "aria-describedby": id,
         onpointerdown: (/** @type {PointerEvent} */ event) => (isTouch = event.pointerType === "touch"),
         onclick: () => {
-          if (isTouch && !box.classList.contains("open")) box.classList.add("open");
+          if (isAlone)
+            box.classList.toggle("open"); // there are no cards
+          else if (isTouch && !box.classList.contains("open")) box.classList.add("open");
           else stage.send("card", headName(read.reading, role.head));
         },
         onkeydown: (/** @type {KeyboardEvent} */ event) => hideTip(box, event),

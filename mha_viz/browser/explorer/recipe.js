@@ -8,9 +8,9 @@ import { decimal } from "../numerals.js";
 /** @typedef {{ parts: [number, number][], explained: number, isEven: boolean }} HeadRecipe */
 
 /**
- * As ui/explore/recipes.py sends them: `on`, the corpus; `colours`, the places of kinds among the colours of heads;
- * `heads`, the parts of each head, largest first, as the number of a rule and its share; `here`, how much each recipe
- * explains of this text.
+ * As figures/known.py sends them, and ui/explore/recipes.py with what they say of a text: `on`, the corpus; `colours`,
+ * the places of kinds among the colours of heads; `heads`, the parts of each head, largest first, as the number of a
+ * rule and its share; `here`, how much each recipe explains of this text.
  *
  * @typedef {{ on: string, colours: Record<string, number>, rules: Rule[], heads: HeadRecipe[], here: number[] | null }}
  *   Recipes

@@ -1,42 +1,79 @@
-// The service worker of a page that reads by itself: what was fetched once is taken from this device from then on.
+// The service worker of a page that reads by itself: the page comes from its host where that answers, and everything
+// else, whose addresses change with their content, from this device once it was fetched.
 
-/** @typedef {{ version: string, files: string[] }} Stored */
-
-// Filled in where the page is written (exports/live.py): a browser asks for this file again, and a new text of it
-// brings a new version of the page.
-const STORED = /** @type {Stored} */ ({ version: "", files: [] });
+// Filled in where the page is written (exports/live.py): `first` is stored with the first visit, `all` once the model
+// was loaded. A browser asks for this file again, and a new text of it brings a new version of the page.
+const STORED = /** @type {{ first: string[], all: string[] }} */ ({ first: [], all: [] });
+const PAGE = "./";
 
 const scope = /** @type {any} */ (self);
-const mine = `mha-viz ${scope.registration.scope} `; // other pages of the host have stores, too
 /** @type {() => Promise<Cache>} */
-const store = () => caches.open(mine + STORED.version);
+const store = () => caches.open(`mha-viz ${scope.registration.scope}`); // other pages of the host have stores, too
+/** @type {Map<string, Promise<void>>} */
+const storing = new Map(); // what is being stored, by address
 
-/** @type {() => Promise<void>} */
-async function install() {
-  await (await store()).addAll(STORED.files.map((file) => new Request(file, { cache: "no-cache" })));
-  await scope.skipWaiting();
-}
-
-/** @type {() => Promise<void>} */
-async function activate() {
-  const names = (await caches.keys()).filter((name) => name.startsWith(mine) && name !== mine + STORED.version);
-  await Promise.all(names.map((name) => caches.delete(name)));
-  await scope.clients.claim();
-}
-
-/** @type {(request: Request) => Promise<Response>} */
-async function answered(request) {
-  const files = await store();
-  const stored = await files.match(request, { ignoreSearch: true });
-  if (stored) return stored;
-  const response = await fetch(request);
-  if (response.ok) await files.put(request, response.clone());
+// Store a copy, for which nobody waits; without room the page works on with a network.
+/** @type {(event: any, address: string, response: Response) => Response} */
+function copied(event, address, response) {
+  if (!response.ok) return response;
+  const copy = response.clone();
+  const done = store()
+    .then((files) => files.put(address, copy))
+    .catch(() => {})
+    .finally(() => storing.delete(address));
+  storing.set(address, done);
+  event.waitUntil(done);
   return response;
 }
 
-scope.addEventListener("install", (/** @type {any} */ event) => event.waitUntil(install()));
+/** @type {(names: string[]) => Promise<void>} */
+async function keep(names) {
+  await Promise.all(storing.values());
+  const files = await store();
+  for (const name of names) {
+    if (name === PAGE) await files.add(new Request(PAGE, { cache: "no-cache" }));
+    else if (!(await files.match(name))) await files.add(name);
+  }
+}
+
+// What other versions of the page have stored is not needed any more.
+/** @type {() => Promise<void>} */
+async function activate() {
+  const files = await store();
+  const wanted = new Set(STORED.all.map((name) => new URL(name, scope.registration.scope).href));
+  const others = (await files.keys()).filter(({ url }) => !wanted.has(url));
+  await Promise.all(others.map((request) => files.delete(request)));
+  await scope.clients.claim();
+}
+
+/** @type {(event: any) => Promise<Response>} */
+async function newest(event) {
+  try {
+    const response = await fetch(event.request.url, { cache: "no-cache", redirect: "manual" });
+    return copied(event, PAGE, response);
+  } catch (error) {
+    const stored = await (await store()).match(PAGE);
+    if (stored) return stored;
+    throw error;
+  }
+}
+
+/** @type {(event: any) => Promise<Response>} */
+async function once(event) {
+  const { request } = event;
+  return (await (await store()).match(request)) ?? copied(event, request.url, await fetch(request));
+}
+
+scope.addEventListener("install", (/** @type {any} */ event) => {
+  event.waitUntil(keep(STORED.first).then(() => scope.skipWaiting()));
+});
 scope.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(activate()));
+scope.addEventListener("message", (/** @type {any} */ event) => event.waitUntil(keep(STORED.all).catch(() => {})));
 scope.addEventListener("fetch", (/** @type {any} */ event) => {
   const { method, url } = event.request;
-  if (method === "GET" && url.startsWith(scope.registration.scope)) event.respondWith(answered(event.request));
+  const root = scope.registration.scope;
+  if (method !== "GET" || !url.startsWith(root)) return;
+  const [path, search] = url.slice(root.length).split("#")[0].split("?");
+  if (path === "" || path === "index.html") event.respondWith(newest(event));
+  else if (search) event.respondWith(once(event));
 });

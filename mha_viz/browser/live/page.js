@@ -1,11 +1,15 @@
 // A sentence field on a published page: a worker reads what is typed, on this device, and the explorer draws it.
 import { addressOf, inflated } from "../alone.js";
 import { make } from "../dom.js";
-/** @import { Mounted } from "../alone.js" */
+/** @import { HeadRoles } from "../explorer/roles.js" */
 /** @import { Send } from "../post.js" */
 /** @import { Message } from "./reader.js" */
 
-/** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Mounted} Create */
+/** @typedef {{ show: (data: any, known?: HeadRoles) => void }} Drawing */
+/** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Drawing} Create */
+
+// Filled in where the page is written (exports/live.py).
+const READER = "reader.js";
 
 const MEGABYTE = 1e6;
 const READING = "Reading …";
@@ -28,7 +32,7 @@ export async function openLive(create, style) {
   };
   const root = styled(part("[data-live]"), style);
   const drawing = create(root, send, () => changed);
-  drawing.show(await inflated(content.packet));
+  drawing.show(await inflated(content.packet), content.known);
   listen(part, (message) => drawing.show(message));
   navigator.serviceWorker?.register("offline.js").catch(() => {}); // without it the page needs its host
 }
@@ -60,30 +64,46 @@ function listen(part, show) {
   };
   /** @type {(event: MessageEvent<Message>) => void} */
   const heard = ({ data }) => {
-    const { loaded, total, refusal = "", note = "" } = data;
+    const { loaded, total = 0, refusal = "", note = "" } = data;
     if (data.failed) return fail();
-    bar.hidden = loaded === undefined || total === undefined;
-    if (loaded !== undefined && total !== undefined) {
+    bar.hidden = loaded === undefined || loaded === total;
+    if (loaded !== undefined) {
       [bar.value, bar.max] = [loaded, total];
       const progress = `Fetching the model: ${megabytes(loaded)} of ${megabytes(total)} MB`;
-      status.textContent = loaded === total ? READING : progress;
+      status.textContent = loaded < total ? progress : waiting ? READING : "";
       return;
     }
     if (--waiting) return;
     if (data.reading) show(withMatrices(data));
     status.textContent = refusal || note || `Read on this device: ${data.reading.n} pieces.`;
+    keepAll();
+  };
+  /** @type {(text: string | null) => void} */
+  const ask = (text) => {
+    worker ??= begun(heard, fail);
+    worker.postMessage(text);
   };
   form.addEventListener("submit", (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (!worker) {
-      worker = new Worker("reader.js", { type: "module" });
-      worker.addEventListener("message", heard);
-      worker.addEventListener("error", fail);
-    }
     waiting++;
     status.textContent = READING;
-    worker.postMessage(field.value);
+    ask(field.value);
   });
+  field.addEventListener("input", () => ask(null), { once: true }); // the model comes while somebody types
+}
+
+/** @type {(heard: (event: MessageEvent<Message>) => void, fail: () => void) => Worker} */
+function begun(heard, fail) {
+  const worker = new Worker(READER, { type: "module" });
+  worker.addEventListener("message", heard);
+  worker.addEventListener("error", fail);
+  return worker;
+}
+
+// Have everything stored that the page needs without a network.
+/** @type {() => void} */
+function keepAll() {
+  navigator.serviceWorker?.ready.then(({ active }) => active?.postMessage("keep"));
 }
 
 /** @type {(message: Message) => any} */

@@ -14,6 +14,7 @@ import { Reader } from "./tokenizer.js";
  * @property {Pick<Reading, "model" | "layers" | "heads" | "together" | "themes"> & { metrics: (Metric & { name:
  *   string })[] }} common
  * @property {number} bytes of the weights
+ * @property {string[]} parts the files of the weights, in order
  * @property {object} tokenizer
  * @property {Rules} rules
  */
@@ -31,8 +32,14 @@ import { Reader } from "./tokenizer.js";
 
 /** @type {(message: Message, transfer?: Transferable[]) => void} */
 const send = (message, transfer = []) => /** @type {any} */ (self).postMessage(message, transfer);
+// Filled in where the page is written (exports/live.py): the addresses of files, which change with their content.
+const FILES = /** @type {Record<string, string>} */ ({});
 /** @type {(name: string) => string} */
-const place = (name) => new URL(name, self.location.href).href;
+const place = (name) => new URL(FILES[name], self.location.href).href;
+
+const RUNTIME = "ort-wasm-simd-threaded";
+// Further optimization takes as long again at the start, and no run is faster.
+const WASM = { executionProviders: ["wasm"], graphOptimizationLevel: "basic" };
 
 /** @type {Promise<Loaded> | null} */
 let loading = null;
@@ -44,16 +51,18 @@ async function fetched(name) {
   return response;
 }
 
-// The bytes of a file; how many have come is sent on the way.
-/** @type {(name: string, total: number) => Promise<Uint8Array>} */
-async function weights(name, total) {
+// The bytes of files that follow each other; how many have come is sent on the way.
+/** @type {(names: string[], total: number) => Promise<Uint8Array>} */
+async function weights(names, total) {
   const bytes = new Uint8Array(total);
   let at = 0;
-  const stream = /** @type {ReadableStream<Uint8Array>} */ ((await fetched(name)).body).getReader();
-  for (let part = await stream.read(); !part.done; part = await stream.read()) {
-    bytes.set(part.value, at);
-    at += part.value.length;
-    send({ loaded: at, total });
+  for (const name of names) {
+    const stream = /** @type {ReadableStream<Uint8Array>} */ ((await fetched(name)).body).getReader();
+    for (let part = await stream.read(); !part.done; part = await stream.read()) {
+      bytes.set(part.value, at);
+      at += part.value.length;
+      send({ loaded: at, total });
+    }
   }
   return bytes;
 }
@@ -66,9 +75,11 @@ async function load() {
     fetched("model.json").then((response) => /** @type {Promise<Model>} */ (response.json())),
   ]);
   ort.env.wasm.numThreads = 1; // more need headers that a static host may not send
-  ort.env.wasm.wasmPaths = place("./");
-  const bytes = await weights("model.onnx", model.bytes);
-  const session = await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"] });
+  ort.env.wasm.wasmPaths = { mjs: place(`${RUNTIME}.mjs`), wasm: place(`${RUNTIME}.wasm`) };
+  const started = ort.InferenceSession.create(new Uint8Array(), WASM).catch(() => {}); // compiled while the model comes
+  const bytes = await weights(model.parts, model.bytes);
+  await started;
+  const session = await ort.InferenceSession.create(bytes, WASM);
   const { common, rules } = model;
   return { common, reader: new Reader(new Tokenizer(model.tokenizer, {}), rules), session, ort, limit: rules.limit };
 }
@@ -100,11 +111,14 @@ async function read(text, { common, reader, session, ort, limit }) {
   return { reading: { ...common, ...axis, key: text, of: text, full: heads, metrics }, weights: attention.data, note };
 }
 
-/** @type {(event: MessageEvent<string>) => Promise<void>} */
+// null: somebody types.
+/** @type {(event: MessageEvent<string | null>) => Promise<void>} */
 async function answer({ data }) {
   try {
     loading ??= load();
-    const message = await read(data, await loading);
+    const loaded = await loading;
+    if (data === null) return;
+    const message = await read(data, loaded);
     send(message, message.weights ? [message.weights.buffer] : []);
   } catch (error) {
     console.error(error);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mha_viz.analysis.active import LINKING, active
@@ -13,8 +13,8 @@ from mha_viz.analysis.unusual import unusual
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
+from mha_viz.figures.known import of_roles, roles_in_words
 from mha_viz.figures.packet import full_heads
-from mha_viz.figures.role_words import COLOURS, described, most_sought_first, plain_name, standing
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.ui import studies, two_stacks
@@ -23,7 +23,7 @@ from mha_viz.ui.explore import recipes
 from mha_viz.ui.explore.gold import block_of_words
 from mha_viz.ui.model_service import model_service
 
-MODELS = 8  # whose roles are cached in words
+_in_words = lasting(8)(roles_in_words)  # of the models read last
 HERE, LINK, REST = "active here", "strong link in this sentence", "not triggered here"
 WHY = {
     HERE: "Active here: it meets the criterion on this text alone.",
@@ -42,12 +42,11 @@ def badges(
     quiet: bool,
     off: str,
 ) -> bytes:
-    """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
-    corpora that the roles were measured on; ``measured``, whether they were; ``roles``, a list; ``tour``, the step of
-    the tour that is open; ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link
-    would give away an answer that the page hides; ``unusual``, what is unusual in this text, in
-    words; ``off``, what the drawing shows of heads that are switched off, as JSON; ``recipes``, as
-    :func:`mha_viz.ui.explore.recipes.shown`, with the cells of the ``wanted`` heads.
+    """For the explorer, as JSON: :func:`mha_viz.figures.known.of_roles`; ``tour``, the step of the tour that is open;
+    ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link would give away an answer
+    that the page hides; ``unusual``, what is unusual in this text, in words; ``off``, what the drawing shows of heads
+    that are switched off, as JSON; ``recipes``, as :func:`mha_viz.ui.explore.recipes.shown`, with the cells of the
+    ``wanted`` heads.
 
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
@@ -66,10 +65,11 @@ def badges(
 
     def make() -> bytes:
         roles = _role_badges(attention, findings, gold) if attention.quantity == "weight" else []
-        measures = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
         says = _unusual(attention, findings, quiet)
         rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
-        return json.dumps({**measures, **rest, "recipes": recipes.shown(attention, wanted)}).encode()
+        return json.dumps(
+            {**of_roles(on, measured, roles), **rest, "recipes": recipes.shown(attention, wanted)}
+        ).encode()
 
     full = tuple(full_heads(attention, wanted))
     return model_service().badges(attention, (findings, on, measured, gold, tour, opened, quiet, off, full), make)
@@ -97,21 +97,6 @@ def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Senten
         here = {"words": f"{words['words']}. {why}", "standing": f"{words['standing']}, {state}"}
         badges.append({**words, **here, "active": state != REST})
     return badges
-
-
-@lasting(MODELS)
-def _in_words(findings: tuple[Finding, ...], heads: int) -> Mapping[Finding, Mapping[str, object]]:
-    """What is said of each role in any text, in the order of :func:`most_sought_first`; ``heads``: of a layer."""
-    return {
-        finding: {
-            "head": finding.head.place(heads),
-            "role": finding.role,
-            "name": plain_name(finding),
-            "words": described(finding),
-            "standing": standing(finding),
-        }
-        for finding in most_sought_first(findings)
-    }
 
 
 def _state_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:

@@ -10,47 +10,31 @@ from typing import Any
 import numpy as np
 
 from mha_viz.analysis import rules
-from mha_viz.analysis.described import KIND_OF, LONGEST, HeadRecipe, of_heads, shipped, text_of, unexplained
+from mha_viz.analysis.described import LONGEST, of_heads, text_of, unexplained
 from mha_viz.attention import Attention, Head
+from mha_viz.figures.known import recipes_of
 from mha_viz.figures.packet import full_heads
-from mha_viz.figures.role_words import KIND_COLOURS
 
 
 def shown(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, Any] | None:
-    """For the explorer: ``on``, the corpus; ``colours`` of kinds of rules; ``rules`` with the cells that each predicts,
-    row by row, one bit each, of the heads that are sent in full; ``heads``, the parts of each, largest first, as the
-    number of a rule and a share; ``here``, how much each recipe explains of this text. None if the model has none."""
-    of_model, heads = shipped(attention.model, attention.revision), of_heads(attention.model, attention.revision)
-    if of_model is None or (attention.layers, attention.heads) != (of_model.facts["layers"], of_model.facts["heads"]):
-        return None
-    is_short = len(attention.queries) <= LONGEST
-    full = full_heads(attention, wanted) if is_short else []
-    numbers = list(dict.fromkeys(part.rule for head in heads for part in head.parts))
-    marks = _marks(attention, {part.rule for head in full for part in heads[head.place(attention.heads)].parts})
-    return {
-        "on": str(of_model.facts["corpus"]).removesuffix(".conllu"),
-        "colours": KIND_COLOURS,
-        "rules": [{**_rule(number), "cells": marks.get(number, "")} for number in numbers],
-        "heads": [_head(head, numbers) for head in heads],
-        "here": _explained(attention) if is_short else None,
-    }
+    """For the explorer: :func:`mha_viz.figures.known.recipes_of` with ``cells``, which ones each rule predicts, row by
+    row, one bit each, of the heads that are sent in full; and ``here``, how much each recipe explains of this text.
+    Both are empty for a long text. None if the model has no recipes."""
+    known = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
+    if known is None or len(attention.queries) > LONGEST:
+        return known
+    heads = of_heads(attention.model, attention.revision)
+    full = [heads[head.place(attention.heads)] for head in full_heads(attention, wanted)]
+    marks = _marks(attention, {part.rule for head in full for part in head.parts})
+    marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in known["rules"]]
+    return {**known, "rules": marked, "here": _explained(attention)}
 
 
-def _rule(number: int) -> dict[str, Any]:
-    rule = rules.RULES[number]
-    return {"name": rule.name, "kind": KIND_OF[rule.kind], "needs": rule.needs}
-
-
-def _head(head: HeadRecipe, numbers: list[int]) -> dict[str, Any]:
-    parts = [[numbers.index(part.rule), round(part.share, 4)] for part in head.parts]
-    return {"parts": parts, "explained": round(head.explained, 4), "isEven": head.is_even}
-
-
-def _marks(attention: Attention, numbers: Iterable[int]) -> dict[int, str]:
-    """Which cells each rule predicts, [query, key], one bit each, in base 64."""
+def _marks(attention: Attention, numbers: Iterable[int]) -> dict[str, str]:
+    """Which cells each rule predicts, [query, key], one bit each, in base 64, by its name."""
     text = text_of(attention)
-    cells = {number: rules.matrix(rules.RULES[number], text) > 0 for number in numbers}
-    return {number: base64.b64encode(np.packbits(marked).tobytes()).decode() for number, marked in cells.items()}
+    cells = {rules.NAMES[number]: rules.matrix(rules.RULES[number], text) > 0 for number in numbers}
+    return {name: base64.b64encode(np.packbits(marked).tobytes()).decode() for name, marked in cells.items()}
 
 
 def _explained(attention: Attention) -> list[float] | None:

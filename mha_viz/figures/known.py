@@ -1,0 +1,72 @@
+"""What is known of the heads of a model over all text, for the explorer: their roles and their recipes. What shows of
+it in one text is added where that text is read (``ui/explore/badges.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mha_viz.analysis.described import KIND_OF, HeadRecipe, of_heads, shipped
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.given import given_corpora, given_roles
+from mha_viz.analysis.rules import RULES
+from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, described, most_sought_first, plain_name, standing
+
+
+def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any]:
+    """Everything that comes with the app on the heads of a model, as ``HeadRoles`` of ``browser/explorer/roles.js``:
+    nothing of a text, and no roles or recipes where there are none. ``shape``: layers, heads of each."""
+    on = given_corpora(model)
+    badges = [{**words, "words": f"{words['words']}.", "active": True}
+              for words in roles_in_words(given_roles(model), shape[1]).values()]  # fmt: skip
+    return {**of_roles(on, bool(on), badges), **NOTHING_OF_A_TEXT, "recipes": recipes_of(model, revision, shape)}
+
+
+NOTHING_OF_A_TEXT: Mapping[str, Any] = {"unusual": [], "tour": "", "opened": 0, "quiet": False, "off": None}
+
+
+def of_roles(on: Sequence[str], measured: bool, roles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """``kinds``, the place of each kind of role among the colours of heads; ``on``, the corpora that the roles were
+    measured on; ``measured``, whether they were; ``roles``."""
+    return {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
+
+
+def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, Mapping[str, Any]]:
+    """What is said of each role in any text, in the order of :func:`most_sought_first`; ``heads``: of a layer."""
+    return {
+        finding: {
+            "head": finding.head.place(heads),
+            "role": finding.role,
+            "name": plain_name(finding),
+            "words": described(finding),
+            "standing": standing(finding),
+        }
+        for finding in most_sought_first(findings)
+    }
+
+
+def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any] | None:
+    """``on``, the corpus; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest first, as the
+    number of a rule and a share; and, not known without a text, ``cells`` of each rule and ``here``. None if the model
+    has no recipes."""
+    known, heads = shipped(model, revision), of_heads(model, revision)
+    if known is None or shape != (known.facts["layers"], known.facts["heads"]):
+        return None
+    numbers = list(dict.fromkeys(part.rule for head in heads for part in head.parts))
+    return {
+        "on": str(known.facts["corpus"]).removesuffix(".conllu"),
+        "colours": KIND_COLOURS,
+        "rules": [_rule(number) for number in numbers],
+        "heads": [_head(head, numbers) for head in heads],
+        "here": None,
+    }
+
+
+def _rule(number: int) -> dict[str, Any]:
+    rule = RULES[number]
+    return {"name": rule.name, "kind": KIND_OF[rule.kind], "needs": rule.needs, "cells": ""}
+
+
+def _head(head: HeadRecipe, numbers: list[int]) -> dict[str, Any]:
+    parts = [[numbers.index(part.rule), round(part.share, 4)] for part in head.parts]
+    return {"parts": parts, "explained": round(head.explained, 4), "isEven": head.is_even}

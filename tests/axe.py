@@ -1,0 +1,26 @@
+"""What axe-core finds on a page."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from tests.browser_tab import FRAMES, PATIENCE
+
+AXE = Path(__file__).resolve().parent.parent / "node_modules" / "axe-core" / "axe.min.js"
+# axe needs to report locations only for violations.
+VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violations}) => violations.flatMap(
+    ({id, nodes}) => nodes.map(({target, failureSummary}) => `${id}: ${target.join(" ")}: ${failureSummary}`)))"""
+
+
+def axe_finds_nothing(page: Page) -> None:
+    """Once the page is complete, because parts that are still being drawn may lack a name or a size."""
+    assert AXE.is_file(), "npm ci brings axe-core"
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(AXE.read_text("utf-8"))
+    end = time.monotonic() + PATIENCE / 1000
+    while violations := page.evaluate(VIOLATIONS):
+        assert time.monotonic() < end, violations
+        page.evaluate(FRAMES)

@@ -40,11 +40,11 @@ def main(folder: Path, address: str) -> None:
     """Write the page and its picture."""
     model = mv.load(catalog.DEFAULT)
     reading = model.encode(TEXT)
-    (asked,) = (i for i, token in enumerate(reading.text.tokens) if token.text == "it")
+    (pronoun,) = (i for i, token in enumerate(reading.text.tokens) if token.text == "it")
     panels = [(reading, head, question) for head, (question, _) in QUESTIONS.items()]
     remarks = [remark for _, remark in QUESTIONS.values()]
     page = mv.publish(
-        panels, folder, live=model, pin=f"q{asked}", title=TITLE, introduction=INTRODUCTION, remarks=remarks
+        panels, folder, live=model, pin=f"q{pronoun}", title=TITLE, introduction=INTRODUCTION, remarks=remarks
     )
     page /= "index.html"
     figure.grid(reading, width_mm=CARD_MM).save(folder / CARD, dpi=CARD_DPI)

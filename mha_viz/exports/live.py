@@ -43,7 +43,7 @@ class Live(NamedTuple):
     deviation: float
     text: str
     example: PagePart
-    known: Mapping[str, Any]
+    of_heads: Mapping[str, Any]
 
 
 def site(
@@ -98,7 +98,7 @@ def _section(live: Live) -> str:
     if live.deviation:
         differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"
         words += f" It is stored in half precision: on the sentence below, {differ}."
-    data = content(live.example.packet, live.example.start, known=live.known)
+    data = content(live.example.packet, live.example.start, ofHeads=live.of_heads)
     field = f'<input name="sentence" value="{escape(live.text)}" maxlength="{MOST_TYPED}" autocomplete="off">'
     return (
         '<section id="live">\n<h2>Your own sentence</h2>\n'

@@ -49,12 +49,12 @@ def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, A
     """``on``, the corpus; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest first, as the
     number of a rule and a share; and, not known without a text, ``cells`` of each rule and ``here``. None if the model
     has no recipes."""
-    known, heads = shipped(model, revision), of_heads(model, revision)
-    if known is None or shape != (known.facts["layers"], known.facts["heads"]):
+    recipes, heads = shipped(model, revision), of_heads(model, revision)
+    if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
         return None
     numbers = list(dict.fromkeys(part.rule for head in heads for part in head.parts))
     return {
-        "on": str(known.facts["corpus"]).removesuffix(".conllu"),
+        "on": str(recipes.facts["corpus"]).removesuffix(".conllu"),
         "colours": KIND_COLOURS,
         "rules": [_rule(number) for number in numbers],
         "heads": [_head(head, numbers) for head in heads],

@@ -5,7 +5,7 @@ import { make } from "../dom.js";
 /** @import { Send } from "../post.js" */
 /** @import { Message } from "./reader.js" */
 
-/** @typedef {{ show: (data: any, known?: HeadRoles) => void }} Drawing */
+/** @typedef {{ show: (data: any, ofHeads?: HeadRoles) => void }} Drawing */
 /** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Drawing} Create */
 
 // Filled in where the page is written (exports/live.py).
@@ -32,7 +32,7 @@ export async function openLive(create, style) {
   };
   const root = styled(part("[data-live]"), style);
   const drawing = create(root, send, () => changed);
-  drawing.show(await inflated(content.packet), content.known);
+  drawing.show(await inflated(content.packet), content.ofHeads);
   listen(part, (message) => drawing.show(message));
   navigator.serviceWorker?.register("offline.js").catch(() => {}); // without it the page needs its host
 }

@@ -20,14 +20,14 @@ def shown(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, Any] | No
     """For the explorer: :func:`mha_viz.figures.known.recipes_of` with ``cells``, which ones each rule predicts, row by
     row, one bit each, of the heads that are sent in full; and ``here``, how much each recipe explains of this text.
     Both are empty for a long text. None if the model has no recipes."""
-    known = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
-    if known is None or len(attention.queries) > LONGEST:
-        return known
+    sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
+    if sent is None or len(attention.queries) > LONGEST:
+        return sent
     heads = of_heads(attention.model, attention.revision)
     full = [heads[head.place(attention.heads)] for head in full_heads(attention, wanted)]
     marks = _marks(attention, {part.rule for head in full for part in head.parts})
-    marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in known["rules"]]
-    return {**known, "rules": marked, "here": _explained(attention)}
+    marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in sent["rules"]]
+    return {**sent, "rules": marked, "here": _explained(attention)}
 
 
 def _marks(attention: Attention, numbers: Iterable[int]) -> dict[str, str]:

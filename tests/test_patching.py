@@ -14,6 +14,8 @@ from transformers import AutoTokenizer, BertForMaskedLM
 import mha_viz as mv
 from mha_viz.cli import main
 from mha_viz.errors import EmptyText, MhaVizError, ModelUnsupported, NeedsOneStack, SettingError, TextError
+from mha_viz.figures.effects import head_grid
+from mha_viz.figures.theme import DARK
 from mha_viz.files.assets import asset
 from mha_viz.models import patching
 from mha_viz.models.encoder import Encoder
@@ -186,3 +188,8 @@ def test_the_command_prints_heads_or_writes_a_table(capsys: pytest.CaptureFixtur
     assert out.read_text("utf-8").splitlines()[0] == "head,share,estimated"
     assert main(["patch", GIRL, GIRL, "--model", "toy"]) == 2
     assert "Both texts are the same" in capsys.readouterr().err
+
+
+def test_a_share_below_zero_is_written_in_the_ink_of_zero() -> None:
+    numbers = head_grid(np.array([[1.0, 0.0, -0.02]]), "", (), DARK).series[1]
+    assert numbers.inks[2] == numbers.inks[1] != numbers.inks[0]

@@ -129,7 +129,7 @@ def _numbers(
     per_unit = 1000 if written is in_thousandths else 1
     hints = [_hover(head, values[head] * per_unit, unit, head in off) for head in every]
     texts = ["off" if head in off else written(values[head]) for head in every]
-    inks = [_ink(values[head] / top, theme) for head in every]
+    inks = [_ink(max(0.0, values[head] / top), theme) for head in every]
     return on_squares(every, texts, 11 if heads <= 12 else 9, inks, hints)
 
 

@@ -30,7 +30,7 @@ LEAVING = (
     "shown_",
 )
 # These belong to a state that an action ends: an offer that was taken, a menu with one choice, the mode in which heads
-# are switched off, which ends with the last of them or with another model, and a replaced word, which ends with an edit.
+# are switched off, which ends with the last of them or with another model; a replaced word, which ends with an edit.
 PASSING = ("tour_", "how", "proposals", "off_ended", "guess", "patched")
 
 

@@ -109,7 +109,7 @@ CONFIRMED = {"CVE-2026-42533", "CVE-2026-42945", "CVE-2026-9256", "CVE-2026-1642
 
 
 def test_only_advisories_that_could_be_confirmed_are_cited() -> None:
-    for file in (ROOT / "SECURITY.md", *filter(Path.is_file, DEPLOY.rglob("*"))):
+    for file in (ROOT / "SECURITY.md", *(path for path in DEPLOY.rglob("*") if path.is_file())):
         text = file.read_text("utf-8")
         cited = {f"CVE-2026-{number}" for number in re.findall(r"CVE-2026-(\d+)", text)}
         cited |= {f"CVE-2026-{number}" for number in re.findall(r"(?<=[ ,])-(\d{4,6})\b", text) if cited}

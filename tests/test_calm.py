@@ -93,7 +93,7 @@ class Calm(NamedTuple):
 MOST = {
     "/": Calm(105, 27, 590),
     "/?off=L3H1": Calm(123, 27, 650),
-    "/compare": Calm(121, 23, 1260),
+    "/compare": Calm(121, 23, 1420),
     "/inside_a_head": Calm(188, 44, 640),
     "/why_heads_differ": Calm(137, 29, 860),
     "/why_heads_differ?experiment=random&guess=apart": Calm(140, 29, 900),

@@ -43,9 +43,9 @@ def unpack(raw: bytes) -> Unpacked:
 
 def in_page(page: str) -> tuple[Unpacked, dict[str, str]]:
     """The reading in a page of one drawing, and the settings that it opens with."""
-    said = re.search(r'type="application/json">(.*?)</script>', page, re.DOTALL)
-    assert said is not None
-    content = json.loads(said[1])
+    embedded = re.search(r'type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert embedded is not None
+    content = json.loads(embedded[1])
     planes = zlib.decompress(base64.b64decode(content["packet"]))
     raw, half = bytearray(len(planes)), (len(planes) + 1) // 2
     raw[::2], raw[1::2] = planes[:half], planes[half:]

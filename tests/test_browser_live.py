@@ -130,8 +130,7 @@ def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Enco
         expect(live.locator(".marks > .recipe")).to_have_count(len(recipes))
         line = next(recipe.words for recipe in recipes if str(recipe.head) == "L1H1")
         expect(live).to_contain_text(line)
-        known = page.get_by_label("Known roles")
-        known.check()
+        page.get_by_label("Known roles").check()
         name = plain_name(by_head(given_roles("toy"))[Head(1, 1)][0])
         chip = live.locator(".chip:visible").filter(has_text=name)
         expect(chip).to_be_visible()
@@ -219,10 +218,11 @@ def test_attention_is_that_of_the_library(
 
 def test_halves_differ_by_what_the_page_says(page: Page, toy: Encoder, tmp_path: Path) -> None:
     folder = write(toy, tmp_path / "half", half=True)
-    said = re.search(r"weights differ by up to ([\d.e-]+) from full precision", (folder / "index.html").read_text())
-    assert said
+    page_text = (folder / "index.html").read_text("utf-8")
+    stated = re.search(r"weights differ by up to ([\d.e-]+) from full precision", page_text)
+    assert stated
     with served(folder) as (address, _):
         page.goto(address)
         (answer,) = read_in(page, [EXAMPLE])
     deviation = np.abs(answer.weights - toy.encode(EXAMPLE).weights).max()
-    assert 0 < deviation == pytest.approx(float(said[1]), rel=0.5, abs=CLOSE)
+    assert 0 < deviation == pytest.approx(float(stated[1]), rel=0.5, abs=CLOSE)

@@ -86,8 +86,8 @@ def test_measures_are_those_of_the_library() -> None:
     expected = measure_all(attention)
     for head in attention.every_head():
         weights = attention[head]
-        asked = {"weights": weights.ravel().tolist(), "special": [*map(int, text.special)], "names": [*METRICS]}
-        ((got),) = ask_node({**asked, "marks": marks})
+        order = {"weights": weights.ravel().tolist(), "special": [*map(int, text.special)], "names": [*METRICS]}
+        ((got),) = ask_node({**order, "marks": marks})
         assert got.pop("punctuation") == pytest.approx(
             float(weights[:, np.array(marks)].sum() / len(weights)), abs=1e-6
         )

@@ -33,15 +33,15 @@ def toy() -> Any:
 
 def outputs_of(model: Any, inputs: Any, layers: int) -> list[torch.Tensor]:
     """What enters W_O of every layer, [1, n, d_model]."""
-    kept: list[torch.Tensor] = []
+    outputs: list[torch.Tensor] = []
     hooks = [
-        place(model, layer).output.register_forward_pre_hook(lambda _, given: kept.append(given[0].clone()))
+        place(model, layer).output.register_forward_pre_hook(lambda _, given: outputs.append(given[0].clone()))
         for layer in range(layers)
     ]
     model(**inputs)
     for hook in hooks:
         hook.remove()
-    return kept
+    return outputs
 
 
 def by_hand(stack: Any, whole: Any, texts: list[Any], shape: tuple[int, int], score: Callable[[Any], float]) -> Any:

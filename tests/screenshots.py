@@ -6,7 +6,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageChops
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,8 +23,14 @@ def still(page: Page) -> bytes:
         later = page.screenshot()
         if later == earlier:
             return later
-        earlier = later
-    raise AssertionError("The page does not come to rest.")
+        before, earlier = earlier, later
+    raise AssertionError(f"The page does not come to rest: it changes within {changed(before, earlier)}.")
+
+
+def changed(one: bytes, other: bytes) -> tuple[int, int, int, int] | None:
+    """Left, top, right and bottom of the smallest box that holds every pixel in which two screenshots differ."""
+    first, second = (Image.open(BytesIO(image)).convert("RGB") for image in (one, other))
+    return ImageChops.difference(first, second).getbbox()
 
 
 def luminance(screenshot: bytes) -> NDArray[np.float32]:

@@ -93,7 +93,7 @@ def _the_shape_of_the_page_is_shown_and_at_most_4_megabytes_come(visitor: Browse
     expect(shape).to_be_hidden()
     page.wait_for_load_state("networkidle")
     page.wait_for_function("() => document.fonts.status === 'loaded'")
-    assert 1e6 < traffic.bytes <= 4e6
+    assert 1e6 < traffic.bytes <= 4e6, (traffic.http, traffic.socket, visitor.requests)
 
 
 def _the_first_picture_comes_without_a_click(visitor: BrowserTab) -> None:

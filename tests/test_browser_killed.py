@@ -14,7 +14,6 @@ from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab, new_profile
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 
-LONG = 120_000  # milliseconds, on a busy machine
 SENTENCE = "Nobody types this twice."
 SLOW = "someone/slow"
 pytestmark = pytest.mark.slow  # a minute and a half
@@ -45,8 +44,8 @@ def training(page: Page) -> None:
 
 
 def study(page: Page) -> None:
-    page.get_by_role("button", name="Measure the heads").click(timeout=LONG)
-    expect(page.get_by_text(re.compile(r"Reading the corpus with .*: [1-9]\d*%"))).to_be_visible(timeout=LONG)
+    page.get_by_role("button", name="Measure the heads").click()
+    expect(page.get_by_text(re.compile(r"Reading the corpus with .*: [1-9]\d*%"))).to_be_visible()
 
 
 def download(page: Page) -> None:
@@ -75,17 +74,17 @@ def test_every_view_comes_back_after_a_kill_amid_its_work(
     tabs[export].page.get_by_role("button", name="PDF").click()  # the server dies while it draws all heads
     server.kill_and_restart()
     for begin, tab in tabs.items():
-        expect(tab.page.get_by_test_id("stConnectionStatus")).to_have_count(0, timeout=LONG)
+        expect(tab.page.get_by_test_id("stConnectionStatus")).to_have_count(0)
         tab.page.wait_for_function("() => document.querySelector('[data-test-connection-state=CONNECTED]')")
         assert tab.address == addresses[begin]
     page = tabs[training].page
-    expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled(timeout=LONG)
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
     expect(page.get_by_text("Default run, saved with the app")).to_be_visible()
     page = tabs[study].page
-    page.get_by_role("button", name="Measure the heads").click(timeout=LONG)  # continues from the saved sums
-    expect(page.get_by_text("Measured on the built-in sentences").first).to_be_visible(timeout=LONG)
+    page.get_by_role("button", name="Measure the heads").click()  # continues from the saved sums
+    expect(page.get_by_text("Measured on the built-in sentences").first).to_be_visible()
     tabs[download].drawn()
-    expect(tabs[download].page.get_by_text("Meanwhile")).to_have_count(0, timeout=LONG)
+    expect(tabs[download].page.get_by_text("Meanwhile")).to_have_count(0)
     assert tabs[download].address == {"text": "the cat", "model": SLOW}
     tabs[export].drawn()
     expect(tabs[export].field).to_have_value(SENTENCE)

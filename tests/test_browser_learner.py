@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from mha_viz.ui import tour
 from mha_viz.ui.lab.small_tasks import small_tasks
 from tests.browser_tab import FRAMES, PHONE, BrowserTab
-from tests.screenshots import luminance, still
+from tests.screenshots import changed, luminance, still
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,9 +65,10 @@ def lights(page: Page, place: str) -> tuple[NDArray[np.float32], NDArray[np.floa
     for _ in range(50):
         before = still(page)
         without = page.screenshot(style=f"{place} {{ box-shadow: none !important }}")
-        if page.screenshot() == before:
+        after = page.screenshot()
+        if after == before:
             return luminance(before), luminance(without)
-    raise AssertionError("The page does not come to rest.")
+    raise AssertionError(f"The page does not come to rest: it changes within {changed(before, after)}.")
 
 
 def points_at(page: Page, selectors: tuple[str, ...]) -> None:

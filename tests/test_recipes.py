@@ -256,7 +256,7 @@ def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -
     read = mv.open_recipes(measured.save(tmp_path / "recipes"))
     assert read.facts == measured.facts
     for name, table in measured.tables.items():
-        assert read.tables[name].to_csv(float_format="%.6g") == table.to_csv(float_format="%.6g")
+        pd.testing.assert_frame_equal(read.tables[name], table, check_dtype=False, atol=1e-6)
 
 
 def test_found_recipes_are_measured_on_another_corpus_as_when_they_were_chosen(measured: Recipes) -> None:

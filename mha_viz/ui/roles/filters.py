@@ -63,11 +63,17 @@ def _written(state: Mapping[Any, Any]) -> dict[str, str | None]:
 
 
 def relation(place: Any) -> str:
-    """The part of a relation's name that is typed at ``place``, in lower case."""
-    st.session_state["relation"] = from_url().relation
-    typed = place.text_input(
-        "Filter relations", key="relation", max_chars=LONGEST, on_change=go, placeholder="subject, or nsubj"
-    )
+    """The part of a relation's name that is typed at ``place``, in lower case.
+
+    What the field already has is its default and is not set again, because a run that began before a person typed would
+    overwrite what was typed.
+    """
+    wanted = from_url().relation
+    has = st.session_state.get("relation") == wanted
+    if not has:
+        st.session_state["relation"] = wanted
+    about = {"max_chars": LONGEST, "placeholder": "subject, or nsubj"}
+    typed = place.text_input("Filter relations", wanted if has else "", key="relation", on_change=go, **about)
     return str(typed).strip().lower()
 
 

@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 4_210,
     "text": 530,
     "training": 2_190,
-    "ui": 12_210,
+    "ui": 12_215,
     "": 1_090,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -63,17 +63,13 @@ def _written(state: Mapping[Any, Any]) -> dict[str, str | None]:
 
 
 def relation(place: Any) -> str:
-    """The part of a relation's name that is typed at ``place``, in lower case.
-
-    What the field already has is its default and is not set again, because a run that began before a person typed would
-    overwrite what was typed.
-    """
+    """The part of a relation's name that is typed at ``place``, in lower case. The field is set to what it has not,
+    because a run that began before a person typed would overwrite what was typed."""
     wanted = from_url().relation
     has = st.session_state.get("relation") == wanted
-    if not has:
-        st.session_state["relation"] = wanted
-    about = {"max_chars": LONGEST, "placeholder": "subject, or nsubj"}
-    typed = place.text_input("Filter relations", wanted if has else "", key="relation", on_change=go, **about)
+    st.session_state.update({} if has else {"relation": wanted})
+    look = {"max_chars": LONGEST, "placeholder": "subject, or nsubj"}
+    typed = place.text_input("Filter relations", wanted if has else "", key="relation", on_change=go, **look)
     return str(typed).strip().lower()
 
 

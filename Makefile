@@ -17,13 +17,14 @@ THIS := $(PIP) --no-deps --editable .
 # end. Three keep two cores busy: pages, servers and other processes are waited for a quarter of the time.
 WORKERS := --dist worksteal -n
 PYTEST_ARGS ?= $(WORKERS) 3
+RECORDED := -p tools.recorded_tests --record tests/results/runs.jsonl
 
 export TOKENIZERS_PARALLELISM := false
 export PYTHONUTF8 := 1
 # The tests start dozens of Pythons. Without compiled files each would compile PyTorch and transformers, for 15 seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-unit test-all test-deploy nginx coverage check check-types check-style check-python check-javascript bench docs site dist clean help
+.PHONY: run test test-unit test-all test-runs test-deploy nginx coverage check check-types check-style check-python check-javascript bench docs site dist clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -42,6 +43,14 @@ test-all: $(VENV)/.dev-installed $(VENV)/.docs-installed node_modules/.installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
 	$(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs && \
 	$(PY) -m pytest -p tools.recorded_tests --record tests/results/all.json $(WORKERS) 3 --all -m ""
+
+# Whether the tests pass by chance: eight runs, each in another order, four of them beside two processes that keep two
+# cores busy. Each writes a line to tests/results/runs.jsonl.
+test-runs: $(VENV)/.dev-installed
+	@for seed in 1 2 3 4; do \
+	  $(MAKE) test PYTEST_ARGS="$(WORKERS) 3 --shuffle $$seed $(RECORDED)"; \
+	  BESIDE="two busy processes" $(PY) tools/busy.py 2 $(MAKE) test PYTEST_ARGS="$(WORKERS) 3 --shuffle 1$$seed $(RECORDED)"; \
+	done
 
 # The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
 test-deploy: $(VENV)/.dev-installed $(VENV)/.docs-installed nginx

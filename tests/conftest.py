@@ -169,6 +169,22 @@ def minilm() -> Encoder:
 
 
 @pytest.fixture(scope="session")
+def toy() -> Encoder:
+    """The model of the built-in grammar."""
+    from mha_viz.models.loading import one_stack
+
+    return one_stack("toy")
+
+
+@pytest.fixture(scope="session")
+def live_toy(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a page on which the toy model reads. Read only."""
+    from tests.live_pages import write
+
+    return write(toy, tmp_path_factory.mktemp("live") / "toy")
+
+
+@pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The folder of a small random-weight model of a family. Read only: copy it before you change it."""
     from tests import tiny_models

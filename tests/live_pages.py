@@ -8,7 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,6 +93,7 @@ def _read(answer: dict[str, Any]) -> Read:
     return Read(reading, numbers.reshape(shape), answer.get("refusal", ""))
 
 
+@cache  # every character is looked at
 def rules_of(model: Encoder) -> dict[str, Any]:
     """The tokenizer of a model as its page has it."""
     tokenizer = Tokenizer(model.vocabulary, model.name, model.limit)

@@ -10,7 +10,6 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
 
 TEXT = "the dog saw the girl ."
 Call = Callable[[Encoder, Path], object]
@@ -30,11 +29,6 @@ WRONG: dict[str, tuple[Call, str]] = {
     "a folder of recipes": (lambda toy, _: mv.open_recipes(3), "is int, not a path"),
     "a folder": (lambda toy, _: mv.open_profile(3), "is int, not a path"),
 }
-
-
-@pytest.fixture(scope="module")
-def toy() -> Encoder:
-    return one_stack("toy")
 
 
 @pytest.mark.parametrize("name", WRONG)

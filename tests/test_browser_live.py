@@ -49,17 +49,6 @@ FAMILIES = ("toy", "minilm", "repeater", "bert", "distilbert", "electra", "gpt2"
 pytestmark = pytest.mark.filterwarnings("ignore:.* reads at most .* pieces:UserWarning")
 
 
-@pytest.fixture(scope="module")
-def toy() -> Encoder:
-    return one_stack("toy")
-
-
-@pytest.fixture(scope="module")
-def site(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of the toy model. Read only."""
-    return write(toy, tmp_path_factory.mktemp("live") / "toy")
-
-
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
@@ -89,13 +78,13 @@ def strongest(model: Encoder, text: str) -> str:
 
 
 def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
-    page: Page, toy: Encoder, site: Path
+    page: Page, toy: Encoder, live_toy: Path
 ) -> None:
     requested, faults = list[str](), list[str]()
     page.context.on("request", lambda request: requested.append(request.url))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
-    with served(site) as (address, stop):
+    with served(live_toy) as (address, stop):
         page.goto(address)
         live, status = page.locator("#live"), page.get_by_role("status")
         expect(live).to_contain_text(strongest(toy, EXAMPLE))  # the example is drawn at once, without the model
@@ -122,9 +111,9 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
     assert faults == []
 
 
-def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Encoder, site: Path) -> None:
+def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Encoder, live_toy: Path) -> None:
     recipes = of_heads("toy", toy.revision)
-    with served(site) as (address, _):
+    with served(live_toy) as (address, _):
         page.goto(address)
         live = page.locator("#live")
         expect(live.locator(".marks > .recipe")).to_have_count(len(recipes))
@@ -146,10 +135,10 @@ def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Enco
 
 
 def test_a_changed_page_is_shown_with_the_next_visit_and_then_without_a_network(
-    page: Page, toy: Encoder, site: Path, tmp_path: Path
+    page: Page, toy: Encoder, live_toy: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "site"
-    shutil.copytree(site, folder)
+    shutil.copytree(live_toy, folder)
     with served(folder) as (address, stop):
         page.goto(address)
         page.evaluate("async () => { await navigator.serviceWorker.ready }")
@@ -170,8 +159,8 @@ def test_a_changed_page_is_shown_with_the_next_visit_and_then_without_a_network(
         expect(page.get_by_role("status")).to_have_text(re.compile("Read on this device"))
 
 
-def test_what_cannot_be_read_is_said_in_place(page: Page, site: Path) -> None:
-    with served(site) as (address, _):
+def test_what_cannot_be_read_is_said_in_place(page: Page, live_toy: Path) -> None:
+    with served(live_toy) as (address, _):
         page.goto(address)
         field, status = page.get_by_label("Sentence"), page.get_by_role("status")
         field.fill("  ")
@@ -184,12 +173,12 @@ def test_what_cannot_be_read_is_said_in_place(page: Page, site: Path) -> None:
 
 @pytest.mark.parametrize("name", ["model.0.onnx", "reader.js"])
 def test_a_model_that_does_not_come_is_fetched_again_with_the_next_sentence(
-    browser: Browser, site: Path, name: str
+    browser: Browser, live_toy: Path, name: str
 ) -> None:
     context = browser.new_context(service_workers="block")
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
-    with served(site) as (address, _):
+    with served(live_toy) as (address, _):
         page.route(f"**/{name}?*", lambda route: route.abort())
         page.goto(address)
         status = page.get_by_role("status")
@@ -203,10 +192,10 @@ def test_a_model_that_does_not_come_is_fetched_again_with_the_next_sentence(
 
 @pytest.mark.parametrize("name", lanes.some(FAMILIES, "toy"))
 def test_attention_is_that_of_the_library(
-    page: Page, toy: Encoder, minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, site: Path, name: str
+    page: Page, toy: Encoder, minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, live_toy: Path, name: str
 ) -> None:
     model = {"toy": toy, "minilm": minilm}.get(name) or (one_stack(name) if name == "repeater" else tiny(name))
-    folder = site if name == "toy" else write(model, tmp_path / "site")
+    folder = live_toy if name == "toy" else write(model, tmp_path / "site")
     texts = [hostile.TEXTS[text] for text in OF_THEM]
     assert len(texts) == 20
     with served(folder) as (address, _):

@@ -23,7 +23,6 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.errors import ClusterError, ClusterMissing, CorpusError, SettingError, SumsUnsavedWarning
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
 from mha_viz.study.cluster.connection import client_error, connected, task_error
 from mha_viz.study.cluster.engine import SUMS_FOLDER, OnCluster
 from mha_viz.study.run import Progress, study
@@ -43,11 +42,6 @@ def client() -> Iterator[Any]:
     """A cluster of two worker processes, one for all tests."""
     with cluster_of() as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def toy() -> Encoder:
-    return one_stack("toy")
 
 
 @pytest.fixture(scope="module")

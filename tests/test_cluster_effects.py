@@ -18,7 +18,6 @@ from mha_viz.analysis.corpus_effects import CorpusEffect
 from mha_viz.cli import main, terminal
 from mha_viz.errors import SumsUnsavedWarning
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
 from mha_viz.study.cluster import effects
 from mha_viz.study.cluster.effects import Cases, ClusterMeasurement
 from mha_viz.study.cluster.engine import OnCluster
@@ -43,11 +42,6 @@ def client() -> Iterator[Any]:
     """A cluster of two worker processes, one for all tests."""
     with cluster_of() as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def toy() -> Encoder:
-    return one_stack("toy")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from mha_viz.corpus.sources import open_corpus
 from mha_viz.errors import ClusterError
 from mha_viz.files import remove_left
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
 from mha_viz.study import sums
 from mha_viz.study.cluster import tasks
 from mha_viz.study.cluster.layout import Layout
@@ -34,11 +33,6 @@ from tests.shards import laid_out, treebank
 SENTENCES = 31  # of the first file
 
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
-
-
-@pytest.fixture(scope="module")
-def toy() -> Encoder:
-    return one_stack("toy")
 
 
 @pytest.fixture(scope="module")

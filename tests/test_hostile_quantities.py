@@ -16,7 +16,6 @@ from mha_viz.errors import MhaVizError
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import gradient_weighted
-from mha_viz.models.loading import one_stack
 from mha_viz.models.norms import norm_weighted
 from mha_viz.study.effects import Case, lost
 from tests import hostile, lanes
@@ -29,11 +28,6 @@ QUANTITIES: dict[str, Callable[[Encoder, str], Attention]] = {
     "gradient": lambda encoder, text: gradient_weighted(encoder, f"[MASK] {text}", place=1),
     "without": lambda encoder, text: ablation.without(encoder, ["L1H1"], text),
 }
-
-
-@pytest.fixture(scope="module")
-def toy() -> Encoder:
-    return one_stack("toy")
 
 
 @pytest.mark.filterwarnings("ignore")  # of cut texts, missing glyphs and faint pictures

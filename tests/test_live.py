@@ -17,35 +17,24 @@ from mha_viz.figure.live import LIBRARIES
 from mha_viz.files import npm
 from mha_viz.models import onnx
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
 from mha_viz.models.tokenizer import Tokenizer
 from mha_viz.models.tokenizer_rules import rules
 from tests.cli_runs import assert_one_line, run
 from tests.live_pages import EXAMPLE, write
 
 
-@pytest.fixture(scope="module")
-def toy() -> Encoder:
-    return one_stack("toy")
-
-
-@pytest.fixture(scope="module")
-def site(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(toy, tmp_path_factory.mktemp("live") / "toy")
-
-
-def test_the_folder_has_everything_and_no_script_in_its_page(site: Path) -> None:
-    names = {path.name for path in site.iterdir()}
+def test_the_folder_has_everything_and_no_script_in_its_page(live_toy: Path) -> None:
+    names = {path.name for path in live_toy.iterdir()}
     assert names == {
         *("index.html", "style.css", "page.js", "reader.js", "offline.js", "model.json", "model.0.onnx"),
         *(Path(name).name for library in LIBRARIES for name in library.files),
     }
-    page = (site / "index.html").read_text("utf-8")
+    page = (live_toy / "index.html").read_text("utf-8")
     assert "default-src 'none'; script-src 'self' 'wasm-unsafe-eval';" in page
     (script,) = re.findall(r"<script(?! type=\"application/json\")[^>]*>", page)
     assert re.fullmatch(r'<script type="module" src="page\.js\?[0-9a-f]{16}">', script)
     assert not re.search(r"<style|\bon\w+=|style=|https?:", page)
-    stored = json.loads(re.search(r"\{\"first\".*?\}", (site / "offline.js").read_text("utf-8"))[0])
+    stored = json.loads(re.search(r"\{\"first\".*?\}", (live_toy / "offline.js").read_text("utf-8"))[0])
     assert {name.split("?")[0] for name in stored["all"]} == (names | {"./"}) - {"index.html", "offline.js"}
     assert all("?" in name for name in stored["all"] if name != "./")
 

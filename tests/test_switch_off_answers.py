@@ -25,7 +25,6 @@ from mha_viz.models.answers import question_about
 from mha_viz.models.contributions import direct
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import importance
-from mha_viz.models.loading import one_stack
 from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
 from mha_viz.study import effects as study
@@ -66,11 +65,6 @@ def slid(page: PageSession) -> dict[str, str]:
     """The bars that slide: each word with its probability before and after."""
     lists = "".join(e.proto.body for e in page.at.get("html") if "mha-slide" in e.proto.body)
     return dict(re.findall(r"<span>(.*?)</span><i></i><small>(.*?)</small>", lists))
-
-
-@pytest.fixture(scope="module")
-def toy() -> Encoder:
-    return one_stack("toy")
 
 
 def test_ten_words_stand_with_their_bars(toy: Encoder) -> None:

@@ -1,8 +1,10 @@
-"""A pytest plugin, ``-p tools.recorded_tests --record FILE``: writes what came of the run, with date and commit."""
+"""A pytest plugin, ``-p tools.recorded_tests --record FILE``: writes what came of the run, with date and commit; at the
+end of the file if its name ends in ``.jsonl``, one run a line."""
 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import resource
 import subprocess
@@ -32,6 +34,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         "commit": _git("rev-parse", "--short", "HEAD"),
         "changed": bool(_git("status", "--porcelain", "--untracked-files=no")),
         "python": platform.python_version(),
+        "shuffled": config.getoption("--shuffle"),
+        "beside": os.environ.get("BESIDE", ""),
         "exit": int(exitstatus),
         **{kind: len(terminalreporter.stats.get(kind, ())) for kind in ("passed", "failed", "error", "skipped")},
         "failures": sorted(r.nodeid for kind in ("failed", "error") for r in terminalreporter.stats.get(kind, ())),
@@ -39,7 +43,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         "processor minutes": round(sum(s.ru_utime + s.ru_stime for s in spent) / 60, 1),
     }
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    appends = file.suffix == ".jsonl"
+    with file.open("a" if appends else "w", encoding="utf-8") as records:
+        records.write(json.dumps(record, indent=None if appends else 1, ensure_ascii=False) + "\n")
 
 
 def _git(*arguments: str) -> str:

@@ -27,6 +27,7 @@ from mha_viz.cli import (
     publish,
     recipes,
     replicate,
+    report,
     search,
     serve,
     toy,
@@ -64,6 +65,9 @@ EXAMPLES = """examples:
   mha-viz replicate minilm treebank.conllu
   mha-viz replicate profile/ third.conllu --out outcomes.csv
   mha-viz replicate profile/ third.conllu --format csv | head
+  mha-viz report minilm
+  mha-viz report profile/ --replicated third/ --out roles.tex
+  mha-viz report profile/ --format csv > roles.csv
   mha-viz recipes treebank.conllu --score other.conllu --out recipes/
   mha-viz recipes sentences.txt --model gpt2 --out recipes/
   mha-viz recipes minilm --score other.conllu --out scored/
@@ -154,6 +158,8 @@ def _parser() -> Parser:
     profile.options(command("profile", profile.run, summary))
     summary = "Measure whether the roles of a profile hold on another corpus, and print a table."
     replicate.options(command("replicate", replicate.run, summary))
+    summary = "Print the roles of a profile as a table for a paper, with q-values and the sentence to cite."
+    report.options(command("report", report.run, summary))
     summary = "Describe every head by a few named rules, with shares and how much of its attention they explain."
     recipes.options(command("recipes", recipes.run, summary))
     summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."

@@ -51,7 +51,7 @@ def at_least(correct: int, n: int, share: float, log_factorials: Numbers) -> flo
     return min(1.0, float(np.exp(ways + right * math.log(share) + (n - right) * math.log1p(-share)).sum()))
 
 
-def tested(profile: Profile) -> pd.DataFrame:
+def looked_at(profile: Profile) -> pd.DataFrame:
     """One row for each head and each relation and direction by which a role could be named, and for each head on
     third-person pronouns: TESTED (``rule``: how many cases the baseline gets right), ``p`` and ``q``, NaN where there
     is no case. Empty if the corpus has neither trees nor chains."""
@@ -60,7 +60,8 @@ def tested(profile: Profile) -> pd.DataFrame:
     parts = [part for part in (_syntax(profile), _coreference(profile)) if part is not None and len(part)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TESTED)
     log_factorials = np.concatenate([[0.0], np.log(np.arange(1, max(table["n"], default=0) + 1)).cumsum()])
-    p = np.array([_p(*line, log_factorials) for line in table[COUNTS].itertuples(index=False)], np.float64)
+    counts = (table[name] for name in COUNTS)
+    p = np.array([_p(*line, log_factorials=log_factorials) for line in zip(*counts, strict=True)], np.float64)
     return table.assign(p=p, q=q_values(p))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mha_viz.analysis.chance import tested
+from mha_viz.analysis.chance import looked_at
 from mha_viz.analysis.established import check
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW
@@ -46,12 +46,12 @@ IN_LATEX = {
 
 
 class ReportedRole(NamedTuple):
-    """A role, its q-value (NaN if it was not tested), the outcome on each other corpus by name, and whether it is used
+    """A role, its q-value (NaN if it was not tested), each other corpus with the outcome there, and whether it is used
     (None if that was not measured)."""
 
     finding: Finding
     q: float
-    elsewhere: Mapping[str, str]
+    elsewhere: tuple[str, ...]
     used: bool | None
 
 
@@ -110,27 +110,20 @@ def report(profile: Profile, replicated: Profile | Iterable[Profile] = ()) -> Re
     for one of another model or of the same corpus.
     """
     remedy = "Give what mv.profile(…) or mv.open_profile(…) returned."
-    others = [replicated] if isinstance(replicated, Profile) else [*replicated]
+    others = [*replicated] if isinstance(replicated, Iterable) else [replicated]
     for one in (profile, *others):
         check_kind(one, Profile, "a profile", remedy)
     findings = profile.findings()
     if not findings:
         raise CorpusError(f"The profile of {profile.corpus} has no roles.", "Take that of a treebank or of more text.")
-    tests = tested(profile)
+    tests = looked_at(profile)
     q = dict(zip(tests[ROLE].itertuples(index=False, name=None), tests["q"], strict=True))
-    elsewhere: list[dict[str, str]] = [
-        {name: ESTABLISHED for name in f.corpora if f.status == ESTABLISHED and name != profile.corpus}
-        for f in findings
-    ]
-    for other in others:
-        check(other.facts, profile.facts)
-        for outcomes, replication in zip(elsewhere, replicate(findings, other), strict=True):
-            outcomes[other.corpus] = replication.outcome.removesuffix(" here")
+    elsewhere = _elsewhere(profile, findings, others)
     used = _used(profile)
     keys = [(f.role, f.detail, *f.head) for f in findings]
     roles = tuple(
-        ReportedRole(f, q.get(key, math.nan), outcomes, used.get(key))
-        for f, key, outcomes in zip(findings, keys, elsewhere, strict=True)
+        ReportedRole(f, q.get(key, math.nan), corpora, used.get(key))
+        for f, key, corpora in zip(findings, keys, elsewhere, strict=True)
     )
     layers, heads = profile.shape
     model = f"{profile.model} (revision {profile.facts['revision']}, {layers} layers × {heads} heads)"
@@ -144,6 +137,21 @@ def citation() -> str:
     fields = dict(re.findall(r'^([\w-]+): "?(.+?)"?$', text, re.MULTILINE))
     authors = series(re.findall(r"^  - name: (.+)$", text, re.MULTILINE))
     return f"{authors}. {fields['title']}. Version {fields['version']}, {fields['date-released']}."
+
+
+def _elsewhere(profile: Profile, findings: Sequence[Finding], others: Sequence[Profile]) -> list[tuple[str, ...]]:
+    """For each role the further corpora that establish it, and those of ``others``, each with the outcome there."""
+    for other in others:
+        check(other.facts, profile.facts)
+    measured = [(other.corpus, replicate(findings, other)) for other in others]
+    again = {profile.corpus, *(corpus for corpus, _ in measured)}
+    return [
+        (
+            *(f"{corpus} ({ESTABLISHED})" for corpus in f.corpora if f.status == ESTABLISHED and corpus not in again),
+            *(f"{corpus} ({outcomes[at].outcome.removesuffix(' here')})" for corpus, outcomes in measured),
+        )
+        for at, f in enumerate(findings)
+    ]
 
 
 def _used(profile: Profile) -> dict[Any, bool]:
@@ -176,7 +184,7 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame)
         yield "Suggested roles of syntax: n and accuracy are of sentences that did not choose the head."
     if any(_has_few(f) for f in findings):
         yield "Few documents: interval and q take cases as independent, and apply to these documents alone."
-    if "used" in profile.tables:
+    if len(profile.tables.get("used", ())):
         by = profile.tables["used"].iloc[0]
         yield f"Used: measured on {by['corpus']} ({by['measure']}, {by['method']})."
 
@@ -193,16 +201,12 @@ def _looked_at(profile: Profile, tests: pd.DataFrame) -> str:
     return f"Looked at on {profile.corpus}: {series(parts)}; {count} with a case."
 
 
-def _cells(finding: Finding, q: float, elsewhere: Mapping[str, str], used: bool | None) -> tuple[Any, ...]:
+def _cells(finding: Finding, q: float, elsewhere: tuple[str, ...], used: bool | None) -> tuple[Any, ...]:
     f = finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, standing(f))
     measured = (f.n, "" if f.documents is None else f.documents, f.score, f.low, f.high)
     baselines = (f.baseline, f.upos_rule, f.upos, f.untrained)
-    return (*head, *measured, *baselines, q, _elsewhere(elsewhere), "" if used is None else used)
-
-
-def _elsewhere(outcomes: Mapping[str, str]) -> str:
-    return "; ".join(f"{corpus} ({outcome})" for corpus, outcome in outcomes.items())
+    return (*head, *measured, *baselines, q, "; ".join(elsewhere), "" if used is None else used)
 
 
 def _has_few(finding: Finding) -> bool:
@@ -255,7 +259,7 @@ PRINTED = (
     _Column("95% interval", "p{22mm}", lambda role: _interval(role.finding)),
     _Column("Baselines", "p{34mm}", lambda role: _baselines(role.finding)),
     _Column("q", "r", lambda role: _q(role.q)),
-    _Column("Replicates on", "p{24mm}", lambda role: _elsewhere(role.elsewhere) or NONE),
+    _Column("Replicates on", "p{24mm}", lambda role: "; ".join(role.elsewhere) or NONE),
     _Column("Used", "p{14mm}", _used_in_words),
 )
 

@@ -21,7 +21,7 @@ def options(command: Parser) -> None:
     words = f'the file to write; its suffix sets the format: {", ".join(FORMATS.values())} (default: "-", stdout)'
     command.add_argument("--out", default=STDOUT, metavar="FILE", help=words)
     words = f"{', '.join(FORMATS)} (default: markdown, or that of the file)"
-    command.add_argument("--format", choices=FORMATS, metavar="FORMAT", help=words)
+    command.add_argument("--format", choices=tuple(FORMATS), metavar="FORMAT", help=words)
 
 
 def run(args: argparse.Namespace) -> None:

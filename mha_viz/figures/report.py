@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mha_viz.analysis.chance import looked_at
 from mha_viz.analysis.established import check
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import Profile
+from mha_viz.analysis.q_values import looked_at
 from mha_viz.analysis.replication import replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.analysis.syntax import DIRECTIONS
@@ -166,13 +166,13 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame)
     """What was looked at, how sure it is, and what else a reader needs."""
     if len(tests):
         yield _looked_at(profile, tests)
-        known = [role.q for role in roles if not math.isnan(role.q)]
+        with_q = [role.q for role in roles if not math.isnan(role.q)]
         yield (
             "q: false discovery rate by Benjamini–Hochberg over all of these; one-sided tests of the accuracy on all "
             "sentences against the best fixed offset (coreference: the better of two simple rules), with cases divided "
             "by the design effect of documents."
-            + f" The highest q of the {counted(len(known), 'role')} with one is {_q(max(known))}."
-            * bool(known)
+            + f" The highest q of the {counted(len(with_q), 'role')} with one is {_q(max(with_q))}."
+            * bool(with_q)
         )
     findings = [role.finding for role in roles]
     if any(f.role not in ("syntax", "coreference") for f in findings):

@@ -10,7 +10,8 @@ like its own or lower are expected to be false (Benjamini & Hochberg 1995, J. R.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,13 +61,13 @@ def looked_at(profile: Profile) -> pd.DataFrame:
     parts = [part for part in (_syntax(profile), _coreference(profile)) if part is not None and len(part)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TESTED)
     log_factorials = np.concatenate([[0.0], np.log(np.arange(1, max(table["n"], default=0) + 1)).cumsum()])
-    counts = (table[name] for name in COUNTS)
-    p = np.array([_p(*line, log_factorials=log_factorials) for line in zip(*counts, strict=True)], np.float64)
+    p = np.array([_p(line, log_factorials) for line in table[COUNTS].itertuples(index=False)], np.float64)
     return table.assign(p=p, q=q_values(p))
 
 
-def _p(n: int, correct: int, rule: int, low: float, high: float, log_factorials: Numbers) -> float:
-    """The p-value of a head's right cases; a baseline that is never right counts as right once."""
+def _p(counts: Iterable[Any], log_factorials: Numbers) -> float:
+    """The p-value of a head's COUNTS; a baseline that is never right counts as right once."""
+    n, correct, rule, low, high = counts
     if not n:
         return math.nan
     plain = wilson(correct, n)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.analysis.chance import at_least, looked_at, q_values
 from mha_viz.analysis.intervals import wilson
 from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
+from mha_viz.analysis.q_values import at_least, looked_at, q_values
 from mha_viz.files.assets import asset
 
 LOG_FACTORIALS = np.array([math.lgamma(number + 1) for number in range(2001)])

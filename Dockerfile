@@ -20,7 +20,7 @@ RUN pip --python /app/bin/python install --no-deps --index-url https://download.
 RUN pip --python /app/bin/python install --no-deps --require-hashes --only-binary :all: -r requirements.lock
 RUN pip install --no-deps --require-hashes --only-binary :all: -r build.lock
 
-COPY pyproject.toml README.md LICENSE app.py ./
+COPY pyproject.toml README.md LICENSE CITATION.cff app.py ./
 COPY .streamlit .streamlit
 COPY assets assets
 COPY pages pages

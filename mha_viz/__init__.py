@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mha_viz.exports import open_attention
     from mha_viz.figure import Figure, compare, difference, publish
     from mha_viz.figures.layout import Size
+    from mha_viz.figures.report import report
     from mha_viz.figures.view import View
     from mha_viz.models.ablation import without
     from mha_viz.models.capture import Tap
@@ -92,6 +93,7 @@ __all__ = [
     "recipes",
     "replaced",
     "replicate",
+    "report",
     "rollout",
     "search",
     "side_by_side",
@@ -134,6 +136,7 @@ _HOMES = MappingProxyType(
         "recipes": "mha_viz.study.recipes",
         "replaced": "mha_viz.study.replaced",
         "replicate": "mha_viz.analysis.replication",
+        "report": "mha_viz.figures.report",
         "rollout": "mha_viz.attention.rollout",
         "search": "mha_viz.study.search",
         "side_by_side": "mha_viz.study.several",

@@ -61,6 +61,7 @@ UNIT: tuple[str, ...] = (
     "test_preview",
     "test_printed",
     "test_protobuf",
+    "test_q_values",
     "test_quotes",
     "test_reduce",
     "test_repository",

@@ -15,6 +15,7 @@ TEXT = "the dog saw the girl ."
 Call = Callable[[Encoder, Path], object]
 WRONG: dict[str, tuple[Call, str]] = {
     "replicate": (lambda toy, _: mv.replicate("minilm", "small.conllu"), "is str, not a profile"),
+    "report": (lambda toy, _: mv.report("minilm"), "is str, not a profile"),
     "norm_weighted": (lambda toy, _: mv.norm_weighted("minilm", "hi"), "is str, not a loaded model"),
     "gradient_weighted": (lambda toy, _: mv.gradient_weighted("toy", "hi"), "is str, not a loaded model"),
     "a word": (lambda toy, _: mv.gradient_weighted(toy, "the dog [MASK]", word=3), "is int, not a word"),

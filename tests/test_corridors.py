@@ -17,15 +17,15 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 4_970,
+    "analysis": 5_070,
     "attention": 2_120,
     "browser": 260,
-    "cli": 2_740,
+    "cli": 2_780,
     "corpus": 2_120,
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
-    "figures": 6_320,
+    "figures": 6_600,
     "files": 340,
     "models": 6_660,
     "process": 670,

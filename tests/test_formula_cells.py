@@ -84,12 +84,14 @@ def written_by_commands(corpus: Path, folder: Path) -> Iterator[Path]:
         "compare": ["figure", "compare", "=dog saw", "--model", "toy", *BOTH_HEADS, "--out", "x.csv"],
         "difference": ["figure", "difference", "=dog saw", "--model", "toy", *BOTH_HEADS, "--out", "x.csv"],
         "replicate": ["replicate", "toy", str(corpus), "--out", "x.csv"],
+        "report": ["report", "profile", "--out", "x.csv"],
         "used": ["used", "profile", str(corpus), "--most", "2"],
         "evaluate": ["toy", "evaluate", "--sentences", "1", "--out", "x.csv"],
         "history": ["toy", "history", "--sentences", "1", "--out", "x.csv"],
         "effects": ["toy", "effects", "--sentences", "1", "--out", "x.csv"],
     }
-    syntax_of_toy().save(folder / "used" / "profile")
+    for name in ("used", "report"):
+        syntax_of_toy().save(folder / name / "profile")
     for name, arguments in commands.items():
         (folder / name).mkdir(exist_ok=True)
         assert main(

@@ -27,6 +27,7 @@ from mha_viz.cli import (
     publish,
     recipes,
     replicate,
+    report,
     search,
     serve,
     toy,
@@ -64,6 +65,9 @@ EXAMPLES = """examples:
   mha-viz replicate minilm treebank.conllu
   mha-viz replicate profile/ third.conllu --out outcomes.csv
   mha-viz replicate profile/ third.conllu --format csv | head
+  mha-viz report minilm
+  mha-viz report profile/ --replicated third/ --out roles.tex
+  mha-viz report profile/ --format csv > roles.csv
   mha-viz recipes treebank.conllu --score other.conllu --out recipes/
   mha-viz recipes sentences.txt --model gpt2 --out recipes/
   mha-viz recipes minilm --score other.conllu --out scored/
@@ -148,12 +152,12 @@ def _parser() -> Parser:
     attention.options(command("attention", attention.run, "Write the attention of every head to a file."))
     summary = "Draw heads for one text, or for several side by side, for a paper, a slide or a web page."
     figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
-    summary = "Write heads and your remarks on them as one interactive web page."
-    publish.options(command("publish", publish.run, summary))
+    publish.options(command("publish", publish.run, "Write heads with your remarks as one interactive web page."))
     summary = "Measure what each head does over a corpus, against gold annotation and baselines."
     profile.options(command("profile", profile.run, summary))
     summary = "Measure whether the roles of a profile hold on another corpus, and print a table."
     replicate.options(command("replicate", replicate.run, summary))
+    report.options(command("report", report.run, "Print the roles of a profile as a table for a paper."))
     summary = "Describe every head by a few named rules, with shares and how much of its attention they explain."
     recipes.options(command("recipes", recipes.run, summary))
     summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import HOLDS, OUTCOMES, Replication, RoleScore
 from mha_viz.cli.terminal import one_line
 from mha_viz.figures.caption import both
-from mha_viz.figures.glosses import link, linked
-from mha_viz.figures.role_words import FEW_DOCUMENTS
+from mha_viz.figures.role_words import FEW_DOCUMENTS, linked_words
 from mha_viz.numerals import counted
 from mha_viz.quotes import shortened
 
@@ -65,15 +63,8 @@ def _cells(replication: Replication) -> tuple[str, ...]:
     finding, here, outcome = replication
     there = RoleScore(finding.score, finding.baseline, finding.n)
     numbers = (*_numbers(there), *_numbers(here))
-    role = f"{_role(finding)} {MARK}" if finding.beats_upos is False else _role(finding)
+    role = f"{one_line(linked_words(finding))}{f' {MARK}' * (finding.beats_upos is False)}"
     return (both(finding.head), role, *numbers, outcome.removesuffix(" here"))
-
-
-def _role(finding: Finding) -> str:
-    """ "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
-    if finding.role != "syntax":
-        return link(finding.detail) or one_line(f"{finding.role}: {finding.detail}")
-    return one_line(linked(finding.detail))
 
 
 def _numbers(measured: RoleScore | None) -> tuple[str, str, str]:

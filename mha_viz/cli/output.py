@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 TABLES = (".csv", ".json")
-TEXT_FORMATS = frozenset((".csv", ".json", ".svg", ".html"))
+TEXT_FORMATS = frozenset((".csv", ".json", ".md", ".svg", ".tex", ".html"))
 LARGE_BYTES = 100_000_000
 BYTES_OF_WEIGHT = {".csv": 24, ".json": 13}  # without tokens; measured on readings of 60 to 500 pieces
 

@@ -22,12 +22,7 @@ from mha_viz.files import make_folder
 
 def options(replicate: Parser) -> None:
     """Add the options of the command."""
-    replicate.add_argument(
-        "profile",
-        type=_profile_folder,
-        metavar="PROFILE",
-        help='folder that `mha-viz profile` has written; or "minilm" or "toy", whose profiles come with the app',
-    )
+    profile_argument(replicate)
     corpus_option(replicate)
     name_option(replicate)
     output_options(replicate, TABLES, required=False)
@@ -35,7 +30,18 @@ def options(replicate: Parser) -> None:
     cluster_options(replicate)
 
 
-def _profile_folder(value: str) -> Path:
+def profile_argument(command: Parser) -> None:
+    """Add PROFILE."""
+    command.add_argument(
+        "profile",
+        type=profile_name,
+        metavar="PROFILE",
+        help='folder that `mha-viz profile` has written; or "minilm" or "toy", whose profiles come with the app',
+    )
+
+
+def profile_name(value: str) -> Path:
+    """Parse the folder of a profile, or the name of one that comes with the app."""
     return profile_folder(folder_name(value))
 
 

@@ -9,7 +9,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
-from mha_viz.figures.glosses import explained, gloss, labelled, link, rule_in_words
+from mha_viz.figures.glosses import explained, gloss, labelled, link, linked, rule_in_words
 from mha_viz.numerals import percent
 
 WITHIN_WORDS = 0.25  # from this share on, a position role states how much of its attention stays within words
@@ -54,6 +54,13 @@ def plain_name(finding: Finding) -> str:
     """ "subject (nsubj)", "previous token": a role in as few words as a student would understand."""
     meaning = None if finding.role == "syntax" else gloss(finding.detail)
     return meaning.name if meaning else labelled(finding.detail.split()[0])
+
+
+def linked_words(finding: Finding) -> str:
+    """ "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
+    if finding.role == "syntax":
+        return linked(finding.detail)
+    return link(finding.detail) or f"{finding.role}: {finding.detail}"
 
 
 def standing(finding: Finding) -> str:

@@ -1,0 +1,98 @@
+"""How easily a head would be so often right by chance, over all heads and relations that a profile has looked at.
+
+A head's right cases are compared with the share that the best fixed offset gets right, or for coreference the better
+baseline: the probability of as many or more, by the binomial distribution. Cases of one document are not independent,
+so cases and right ones are first divided by the design effect, the squared ratio of the interval that decides roles to
+Wilson's (Rao & Scott 1992, Biometrics 48, 577–585). The q-value of a test says how many of the tests with a p-value
+like its own or lower are expected to be false (Benjamini & Hochberg 1995, J. R. Stat. Soc. B 57, 289–300).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.intervals import wilson
+from mha_viz.analysis.profile import Profile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Numbers = npt.NDArray[np.float64]
+
+CELL = ["level", "relation", "direction"]
+COUNTS = ["n", "correct", "rule", "role_low", "role_high"]
+TESTED = ["role", "detail", "layer", "head", *COUNTS]
+REACH = 6  # square roots of n from the mean: the share of a binomial distribution beyond it is below 1e-31 (Hoeffding)
+ROUNDING = 6  # digits of a design effect: tables have nine
+
+
+def q_values(p: npt.ArrayLike) -> Numbers:
+    """The q-values of tests with these p-values, by Benjamini and Hochberg; NaN is no test, and stays NaN."""
+    values = np.asarray(p, np.float64)
+    q = np.full(values.shape, np.nan)
+    falling = np.argsort(-values, kind="stable")[: np.count_nonzero(~np.isnan(values))]  # NaN comes last
+    at_most = values[falling] * len(falling) / np.arange(len(falling), 0, -1)
+    q[falling] = np.minimum.accumulate(np.minimum(at_most, 1))
+    return q
+
+
+def at_least(correct: int, n: int, share: float, log_factorials: Numbers) -> float:
+    """The probability that ``correct`` or more of ``n`` independent cases are right, each with probability ``share``.
+    ``log_factorials`` [number]: of 0 to ``n`` or more."""
+    if correct <= 0 or share >= 1:
+        return 1.0
+    mean, reach = round(n * share), math.ceil(REACH * math.sqrt(n))
+    right = np.arange(max(correct, mean - reach), min(n, max(correct, mean) + reach) + 1)
+    ways = log_factorials[n] - log_factorials[right] - log_factorials[n - right]
+    return min(1.0, float(np.exp(ways + right * math.log(share) + (n - right) * math.log1p(-share)).sum()))
+
+
+def looked_at(profile: Profile) -> pd.DataFrame:
+    """One row for each head and each relation and direction by which a role could be named, and for each head on
+    third-person pronouns: TESTED (``rule``: how many cases the baseline gets right), ``p`` and ``q``, NaN where there
+    is no case. Empty if the corpus has neither trees nor chains."""
+    import pandas as pd
+
+    parts = [part for part in (_syntax(profile), _coreference(profile)) if part is not None and len(part)]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TESTED)
+    log_factorials = np.concatenate([[0.0], np.log(np.arange(1, max(table["n"], default=0) + 1)).cumsum()])
+    p = np.array([_p(line, log_factorials) for line in table[COUNTS].itertuples(index=False)], np.float64)
+    return table.assign(p=p, q=q_values(p))
+
+
+def _p(counts: Iterable[Any], log_factorials: Numbers) -> float:
+    """The p-value of a head's COUNTS; a baseline that is never right counts as right once."""
+    n, correct, rule, low, high = counts
+    if not n:
+        return math.nan
+    plain = wilson(correct, n)
+    effect = round(((high - low) / (plain.high - plain.low)) ** 2, ROUNDING)
+    effect = effect if effect > 1 else 1.0  # also where the table has no such interval, below a hundred cases
+    return at_least(int(correct / effect), int(n / effect), max(rule, 1) / n, log_factorials)
+
+
+def _syntax(profile: Profile) -> pd.DataFrame | None:
+    """The tests of relations with a subtype, and of all without it; of those with the same name, one."""
+    if "syntax" not in profile.tables:
+        return None
+    heads, rules = profile.tables["syntax"], profile.tables["syntax_baselines"]
+    named = heads[
+        (heads["level"] == "base") | ((heads["level"] == "full") & heads["relation"].astype(str).str.contains(":"))
+    ]
+    offsets = rules[rules["baseline"] == "offset"][[*CELL, "correct"]].rename(columns={"correct": "rule"})
+    both = named.merge(offsets, on=CELL)
+    return both.assign(role="syntax", detail=both["relation"].astype(str) + " " + both["direction"])[TESTED]
+
+
+def _coreference(profile: Profile) -> pd.DataFrame | None:
+    if "coreference" not in profile.tables:
+        return None
+    heads, rules = (profile.tables[name] for name in ("coreference", "coreference_baselines"))
+    heads, rules = (table[table["mention_type"] == "third_person"] for table in (heads, rules))
+    better = rules[rules["baseline"] != "untrained"]["correct"].max()
+    return heads.assign(role="coreference", detail="third_person", rule=better)[TESTED]

@@ -1,0 +1,153 @@
+"""p-values and q-values, worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mha_viz.analysis.intervals import wilson
+from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
+from mha_viz.analysis.q_values import at_least, looked_at, q_values
+from mha_viz.files.assets import asset
+
+LOG_FACTORIALS = np.array([math.lgamma(number + 1) for number in range(2001)])
+PLAIN = wilson(60, 100)
+WIDE = {"role_low": PLAIN.low - (PLAIN.high - PLAIN.low) / 2, "role_high": PLAIN.high + (PLAIN.high - PLAIN.low) / 2}
+
+
+def by_fractions(correct: int, n: int, share: Fraction) -> Fraction:
+    return sum((math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(correct, n + 1)), Fraction(0))
+
+
+def of_treebank(*cells: dict[str, Any], rule: int = 50) -> Profile:
+    """A profile with these rows of the table syntax, and a fixed offset that is right in ``rule`` of the cases."""
+    columns, rules = HEADINGS["syntax"], HEADINGS["syntax_baselines"]
+    filled = [{"level": "base", "relation": "obj", "direction": "head_row", "layer": 0, **cell} for cell in cells]
+    offsets = [{**cell, "baseline": name, "correct": rule + more} for cell in filled for name, more in RULES.items()]
+    tables = {
+        "syntax": pd.DataFrame(filled, columns=[*columns]),
+        "syntax_baselines": pd.DataFrame(offsets, columns=[*rules]).drop_duplicates(["level", "relation", "baseline"]),
+    }
+    return Profile({"model": "m", "corpus": "c"}, tables)
+
+
+RULES = {"offset": 0, "pos": 20, "untrained": 30}
+
+
+def p_of(correct: int, n: int = 100, rule: int = 50, **more: float) -> float:
+    return float(looked_at(of_treebank({"head": 1, "n": n, "correct": correct, **more}, rule=rule))["p"].iloc[0])
+
+
+def test_four_p_values_by_hand() -> None:
+    """In order 0.005, 0.02, 0.03, 0.5: 4/1 · 0.005 = 0.02; 4/2 · 0.02 = 0.04; 4/3 · 0.03 = 0.04; 4/4 · 0.5."""
+    assert q_values([0.02, 0.5, 0.005, 0.03]) == pytest.approx([0.04, 0.5, 0.02, 0.04])
+
+
+def test_a_lower_rank_never_has_a_higher_q() -> None:
+    """4/2 · 0.02 = 0.04 is above the 4/3 · 0.021 = 0.028 of the next, which it takes."""
+    assert q_values([0.02, 0.001, 0.021, 0.9]) == pytest.approx([0.028, 0.004, 0.028, 0.9])
+
+
+def test_equal_p_values_have_one_q() -> None:
+    assert q_values([0.01, 0.04, 0.01, 0.04]) == pytest.approx([0.02, 0.04, 0.02, 0.04])
+    assert q_values([0.8, 0.8]) == pytest.approx([0.8, 0.8])
+
+
+def test_what_was_not_tested_neither_has_a_q_nor_counts() -> None:
+    assert q_values([math.nan, 0.01, math.nan, 0.5]) == pytest.approx([math.nan, 0.02, math.nan, 0.5], nan_ok=True)
+    assert np.isnan(q_values([math.nan])).all()
+    assert q_values([]).shape == (0,)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_q_rises_with_p_from_p_to_one(p: list[float]) -> None:
+    q = q_values(p)
+    assert (np.diff(q[np.argsort(p, kind="stable")]) >= 0).all()
+    assert (q >= np.array(p) * (1 - 1e-12)).all()
+    assert (q <= 1).all()
+
+
+@pytest.mark.parametrize(
+    ("correct", "n", "share"),
+    [(3, 10, Fraction(1, 5)), (10, 10, Fraction(1, 2)), (60, 100, Fraction(1, 2)), (900, 2000, Fraction(1, 2))],
+)
+def test_the_tail_is_that_of_exact_fractions(correct: int, n: int, share: Fraction) -> None:
+    expected = float(by_fractions(correct, n, share))
+    assert at_least(correct, n, float(share), LOG_FACTORIALS) == pytest.approx(expected, rel=1e-9)
+
+
+def test_far_tails_of_many_cases_lose_nothing_to_the_reach() -> None:
+    for correct in (100, 1000, 1300, 1900):
+        expected = float(by_fractions(correct, 2000, Fraction(1, 2)))
+        assert at_least(correct, 2000, 0.5, LOG_FACTORIALS) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_edges_of_the_tail() -> None:
+    assert at_least(0, 10, 0.3, LOG_FACTORIALS) == 1
+    assert at_least(10, 10, 1, LOG_FACTORIALS) == 1
+
+
+def test_without_documents_cases_count_as_they_are() -> None:
+    exact = float(by_fractions(60, 100, Fraction(1, 2)))
+    assert p_of(60) == pytest.approx(exact)
+    assert p_of(60, role_low=PLAIN.low, role_high=PLAIN.high) == pytest.approx(exact)
+    narrow = {"role_low": 0.59, "role_high": 0.61}
+    assert p_of(60, **narrow) == pytest.approx(exact)  # more cases than there are is nothing that documents could give
+
+
+def test_an_interval_twice_as_wide_leaves_a_quarter_of_the_cases() -> None:
+    assert p_of(60, **WIDE) == pytest.approx(float(by_fractions(15, 25, Fraction(1, 2))))
+
+
+def test_a_rule_that_is_never_right_counts_as_right_once() -> None:
+    assert p_of(1, n=1, rule=0) == 1
+    assert p_of(2, n=4, rule=0) == pytest.approx(float(by_fractions(2, 4, Fraction(1, 4))))
+
+
+def test_no_case_is_no_test() -> None:
+    table = looked_at(of_treebank({"head": 0, "n": 0, "correct": 0}, {"head": 1, "n": 0, "correct": 0}, rule=0))
+    assert table["p"].isna().all()
+    assert table["q"].isna().all()
+
+
+def test_each_relation_is_tested_once_and_against_the_fixed_offset() -> None:
+    cells = [
+        {"level": "full", "relation": "obj"},
+        {"level": "base", "relation": "obj"},
+        {"level": "full", "relation": "nmod:poss"},
+        {"level": "agg", "relation": "all"},
+    ]
+    table = looked_at(of_treebank(*({**cell, "head": 1, "n": 100, "correct": 60} for cell in cells)))
+    assert [*table["detail"]] == ["obj head_row", "nmod:poss head_row"]
+    assert [*table["rule"]] == [50, 50]
+
+
+def test_a_relation_that_is_a_number_is_a_name() -> None:
+    assert [*looked_at(of_treebank({"relation": 7, "head": 1, "n": 10, "correct": 6}, rule=5))["detail"]] == [
+        "7 head_row"
+    ]
+
+
+@pytest.mark.parametrize("tables", [{}, {"syntax": HEADINGS["syntax"], "syntax_baselines": ()}])
+def test_a_corpus_without_annotation_tests_nothing(tables: dict[str, Any]) -> None:
+    frames = {name: pd.DataFrame(columns=[*HEADINGS[name]]) for name in tables}
+    table = looked_at(Profile({"model": "m", "corpus": "c"}, frames))
+    assert len(table) == 0
+    assert {"p", "q"} <= {*table.columns}
+
+
+def test_coreference_is_tested_against_the_better_rule_on_third_person_pronouns() -> None:
+    table = looked_at(read_profile(asset("profiles") / "toy" / "grammar"))
+    pronouns = table[table["role"] == "coreference"]
+    assert len(pronouns) == 8
+    assert set(pronouns["n"]) == {416}
+    assert set(pronouns["rule"]) == {203}  # 0.488 of them
+    assert len(table) == 8 * (20 * 3 + 1)

@@ -1,0 +1,232 @@
+"""The report of a profile: its table, in three formats, and the command that prints it."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.analysis.profile import HEADINGS, Profile
+from mha_viz.cli import main
+from mha_viz.errors import CorpusError, SettingError
+from mha_viz.figures.report import HEADING, PRINTED, citation, report
+from mha_viz.files.assets import asset
+from tests.cli_runs import assert_one_line
+
+GUM = str(asset("profiles") / "minilm" / "gum")
+HOSTILE = r"a|b_c%$&#{x}~^<script>\input{/etc/passwd}" + '"'
+ESCAPED = (
+    r"a\textbar{}b\_c\%\$\&\#\{x\}\textasciitilde{}\textasciicircum{}$<$script$>$"
+    r"\textbackslash{}input\{/etc/passwd\}''"
+)
+
+
+def with_role(detail: str = "obj head_row", **cells: Any) -> Profile:
+    """A profile with one role, whose head is right in 60 of 100 cases, and with the rest of what it needs."""
+    relation, direction = detail.rsplit(" ", 1)
+    cell = {"level": "base", "relation": relation, "direction": direction, "layer": 0, "n": 100}
+    line = {
+        **{"layer": 0, "head": 1, "role": "syntax", "detail": detail, "score": 0.6, "baseline": 0.5, "n": 100},
+        **{"ci_low": 0.5, "ci_high": 0.7, "status": "suggested", "corpora": "c", "documents": 12, **cells},
+    }
+    rows = {
+        "syntax": [{**cell, "head": 1, "correct": 60, "accuracy": 0.6}, {**cell, "head": 0, "correct": 40}],
+        "syntax_baselines": [{**cell, "baseline": "offset", "correct": 50, "accuracy": 0.5}],
+        "roles": [line],
+    }
+    tables = {name: pd.DataFrame(lines, columns=[*HEADINGS[name]]) for name, lines in rows.items()}
+    facts = {"model": "m", "revision": "r", "layers": 1, "heads": 2, "corpus": "c", "sha256": "s", "counts": {}}
+    return Profile(facts, tables)
+
+
+def row_of(profile: Profile, *others: Profile) -> dict[str, str]:
+    """The cells of the only row in Markdown, by heading."""
+    head, _, row = (line for line in report(profile, others).markdown().splitlines() if line.startswith("|"))
+    return dict(zip(*(line.strip("| ").split(" | ") for line in (head, row)), strict=True))
+
+
+def test_a_row_by_hand() -> None:
+    """p: 60 or more of 100 at one half, 0.0284; of two tests the lower one, so twice that."""
+    assert row_of(with_role()) == {
+        "Role": "its verb → object (obj)",
+        **{"Head": "L0H1 (1-2)", "Status": "suggested", "n": "100", "Accuracy": "60.0%"},
+        **{"95% interval": "50.0%–70.0% (12 documents)", "Baselines": "best fixed offset 50.0%"},
+        **{"q": "0.057", "Replicates on": "–", "Used": "–"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("documents", "words"),
+    [(1, "(few documents: one or none named)"), (3, "(few documents: 3 documents)"), (5, "(5 documents)"), (None, "")],
+)
+def test_few_documents_are_marked(documents: int | None, words: str) -> None:
+    made = report(with_role(documents=documents)).markdown()
+    assert f"50.0%–70.0% {words}".strip() in made
+    assert ("these documents alone" in made) == ("few" in words)
+
+
+@pytest.mark.parametrize(("is_used", "words"), [(True, "yes"), (False, "no effect found")])
+def test_whether_a_role_is_used_is_said_where_it_was_measured(is_used: bool, words: str) -> None:
+    profile = with_role()
+    line = {"layer": 0, "head": 1, "role": "syntax", "detail": "obj head_row", "used": is_used, "corpus": "other"}
+    used = pd.DataFrame([line], columns=[*HEADINGS["used"]])
+    assert row_of(replace(profile, tables={**profile.tables, "used": used}))["Used"] == words
+
+
+def test_other_corpora_stand_with_their_outcomes() -> None:
+    here, there = (replace(with_role(), facts={**with_role().facts, "corpus": n, "sha256": n}) for n in "de")
+    both = with_role(status="established", corpora="c; b")
+    assert row_of(both)["Replicates on"] == "b (established)"
+    assert row_of(both, here, there)["Replicates on"] == "b (established); d (holds); e (holds)"
+    by_name = replace(with_role(), facts={**with_role().facts, "corpus": "b", "sha256": "b"})
+    assert row_of(both, by_name)["Replicates on"] == "b (holds)"
+
+
+def test_what_was_looked_at_and_what_to_cite_are_below() -> None:
+    text = report(with_role()).markdown()
+    assert "Looked at on c: 2 heads × 1 relation × 3 directions; 2 tests with a case." in text
+    assert "The highest q of the 1 role with one is 0.057." in text
+    assert text.rstrip().endswith(f"Version {mv.__version__}, 2026-11-22.")
+    assert citation() in report(with_role()).notes[-1]
+
+
+def test_names_from_files_are_text_in_latex() -> None:
+    made = report(with_role(f"{HOSTILE} head_row", corpora=HOSTILE)).latex()
+    assert ESCAPED in made
+    assert "\\input" not in made
+    assert "^" not in made
+    unescaped = re.sub(r"\\[{}$&#%_\\]", "", made)
+    assert unescaped.count("{") == unescaped.count("}")
+    body = made[made.index(r"\midrule") : made.index(r"\bottomrule")].splitlines()[1:]
+    assert [len(re.findall(r"(?<!\\)&", line)) for line in body] == [len(PRINTED) - 1]
+    assert not re.search(r"(?<!\\)[%#]", made)
+
+
+def test_names_from_files_are_text_in_markdown() -> None:
+    made = report(with_role(f"{HOSTILE} head_row")).markdown()
+    assert "<script>" not in made.replace(r"\<", "")
+    rows = [line for line in made.splitlines() if line.startswith("|")]
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [len(PRINTED) + 1] * 3
+
+
+def test_a_line_break_in_a_name_breaks_no_row() -> None:
+    profile = with_role()
+    odd = replace(profile, facts={**profile.facts, "corpus": "a\n| b\r\u202e%"})
+    assert "on a \\| b %" in report(odd).markdown()
+    assert "on a \\textbar{} b \\%" in report(odd).latex()
+
+
+def test_a_formula_in_a_name_is_none_in_csv() -> None:
+    assert "'=cmd dep_to_head" in report(with_role("=cmd dep_to_head")).csv()
+
+
+@pytest.mark.parametrize(("name", "roles", "in_q"), [("minilm", 46, 27), ("toy", 11, 8)])
+def test_the_shipped_profiles(name: str, roles: int, in_q: int) -> None:
+    profile = mv.open_profile(name)
+    made = mv.report(profile)
+    table = made.table
+    assert [*table.columns] == [*HEADING]
+    assert len(table) == roles
+    assert [*zip(table["layer"], table["head"], strict=True)] == [f.head for f in profile.findings()]
+    with_q = table[table["q"].notna()]
+    assert len(with_q) == in_q
+    assert set(with_q["role"]) <= {"syntax", "coreference"}
+    assert (with_q["q"] < 0.001).all()
+    assert len(re.findall(r"^\| ", made.markdown(), re.MULTILINE)) == roles + 2
+    assert made.latex().count(r" \\") == roles + 1
+
+
+def test_coreference_without_chains_elsewhere_is_said() -> None:
+    toy = mv.open_profile("toy")
+    other = replace(toy, facts={**toy.facts, "corpus": "new", "sha256": "new"}, tables={})
+    assert set(mv.report(toy, other).table["replicates_on"]) == {"new (not annotated)"}
+
+
+def test_a_profile_without_roles_is_refused() -> None:
+    profile = with_role()
+    with pytest.raises(CorpusError, match="has no roles"):
+        report(replace(profile, tables={"roles": profile.tables["roles"][:0]}))
+
+
+@pytest.mark.parametrize("arguments", [("minilm",), (Path("x"),), (with_role(), "minilm"), (with_role(), 3)])
+def test_what_is_not_a_profile_is_refused(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(SettingError, match="not a profile"):
+        report(*arguments)
+
+
+def test_another_model_and_the_same_corpus_are_refused() -> None:
+    with pytest.raises(CorpusError, match="another model"):
+        report(with_role(), replace(with_role(), facts={**with_role().facts, "model": "n"}))
+    with pytest.raises(CorpusError, match="the same corpus"):
+        report(with_role(), with_role())
+
+
+# ---- The command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "toy"]) == 0
+    caption, _, head, rules, *rows = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"What heads of toy \(revision \w+, 2 layers × 4 heads\) do on grammar: 11 roles\.", caption)
+    assert head == "| Role | Head | Status | n | Accuracy | 95% interval | Baselines | q | Replicates on | Used |"
+    assert rules == "| --- | --- | --- | ---: | ---: | --- | --- | ---: | --- | --- |"
+    table = [row for row in rows if row.startswith("|")]
+    number, share = r"[\d,]+", r"\d+\.\d%"
+    form = (
+        rf"\| .+ \| L\dH\d \(\d-\d\) \| .+ \| {number} \| {share} \| (–|{share}–{share} \({number} documents\)) "
+        rf"\| .+ {share} \| (–|\\< 0\.001) \| – \| (–|yes|no effect found) \|"
+    )
+    assert len(table) == 11
+    assert [row for row in table if not re.fullmatch(form, row)] == []
+    starts = ["Looked at on", "q: false", "Position,", "Suggested", "Used:", "To cite:"]
+    notes = [row for row in rows if row and not row.startswith("|")]
+    assert all(note.startswith(start) for note, start in zip(notes, starts, strict=True))
+
+
+def test_the_command_prints_latex_with_booktabs_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "minilm", "--format", "latex", "--replicated", GUM]) == 0
+    made = capsys.readouterr().out
+    assert re.findall(r"\\(?:begin|end)\{(\w+)\}", made) == ["table", "tabular", "tabular", "table"]
+    assert [made.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+    assert "(holds)" in made
+    assert "(established)" not in made
+    assert made.isascii()
+
+
+def test_the_suffix_of_a_file_is_its_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for suffix, beginning in ((".md", "What heads"), (".tex", r"\begin{table}"), (".csv", "layer,head,name")):
+        assert main(["report", "toy", "--out", str(tmp_path / f"roles{suffix}")]) == 0
+        assert (tmp_path / f"roles{suffix}").read_text("utf-8").startswith(beginning)
+    assert main(["report", "toy", "--format", "csv"]) == 0
+    printed = capsys.readouterr().out
+    assert printed == (tmp_path / "roles.csv").read_text("utf-8")
+    assert math.isclose(pd.read_csv(io.StringIO(printed))["accuracy"][0], 0.720101781)
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "words"),
+    [
+        (2, ["toy", "--format", "markdwon"], ["“markdwon” is not a value of --format", "Did you mean markdown?"]),
+        (2, ["toy", "--out", "x.pdf"], ["“.pdf” is not a format of reports", ".md, .tex, .csv"]),
+        (2, ["toy", "--out", "x.tex", "--format", "csv"], ["contradicts the suffix .tex"]),
+        (3, ["no/such"], ["does not exist", "“minilm” or “toy”"]),
+        (5, [str(asset("profiles") / "minilm" / "gap")], ["has no roles"]),
+        (3, ["toy", "--replicated", "no/such"], ["does not exist"]),
+        (5, ["toy", "--replicated", "toy"], ["the same corpus"]),
+        (5, ["toy", "--replicated", GUM], ["another model"]),
+    ],
+)
+def test_what_the_command_refuses(
+    code: int, arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", *arguments]) == code
+    assert_one_line(
+        capsys.readouterr().err, *[word.replace("“minilm” or “toy”", '"minilm" or "toy"') for word in words]
+    )

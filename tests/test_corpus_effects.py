@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from mha_viz.errors import CorpusError, SettingError, UnknownHead
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
-from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Measurement, effect
+from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Measurement, Progress, effect
 from mha_viz.study.effects import Case, lost_each
 from tests.tiny_models import HEADS
 
@@ -264,3 +265,21 @@ def test_the_command_writes_and_prints_a_table(tmp_path: Path, capsys: pytest.Ca
 def test_the_command_says_what_is_wrong(more: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["effect", "grammar", "--model", "toy", *more]) != 0
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("read", [0, 3])
+def test_the_command_is_stopped_before_and_after_the_first_sentence(
+    read: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_sentences = Measurement.sentences
+
+    def stopped(self: Measurement) -> Iterator[Progress]:
+        yield from islice(all_sentences(self), read)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Measurement, "sentences", stopped)
+    table = tmp_path / "effect.csv"
+    assert main(["effect", "grammar", "--model", "toy", "--heads", "L1H1", "--out", str(table)]) == 130
+    printed = capsys.readouterr()
+    assert ("the sentences read so far" in printed.err) == table.exists() == bool(read)
+    assert "Name another corpus" not in printed.err

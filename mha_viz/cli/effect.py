@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from mha_viz.cli.output import TABLES, Destination, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.quantities import head_names, off_options
 from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
-from mha_viz.errors import SettingError
+from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
 from mha_viz.models.catalog import Model
@@ -83,8 +83,10 @@ def run(args: argparse.Namespace) -> None:
                     progress(so_far)
         except KeyboardInterrupt:
             again = "; run the same command again to continue" if cluster and folder else ""
-            print(f"mha-viz: Stopped; these are the results for the sentences read so far{again}.", file=sys.stderr)
-            _write(measuring.result(), to)
+            with suppress(CorpusError):  # nothing is measured yet
+                result = measuring.result()
+                print(f"mha-viz: Stopped; these are the results for the sentences read so far{again}.", file=sys.stderr)
+                _write(result, to)
             raise
         _write(measuring.result(), to)
 

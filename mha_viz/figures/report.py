@@ -171,7 +171,7 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame)
             "q: false discovery rate by Benjamini–Hochberg over all of these; one-sided tests of the accuracy on all "
             "sentences against the best fixed offset (coreference: the better of two simple rules), with cases divided "
             "by the design effect of documents."
-            + f" The highest q of the {counted(len(with_q), 'role')} with one is {_q(max(with_q))}."
+            + f" The highest q of the {counted(len(with_q), 'role')} with one is {_q(max(with_q, default=math.nan))}."
             * bool(with_q)
         )
     findings = [role.finding for role in roles]

@@ -24,9 +24,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
-    """Only the process that reports has this hook called, not its workers."""
+    """In the process that reports, not in its workers."""
     file: Path | None = config.getoption("--record")
-    if file is None:
+    if file is None or hasattr(config, "workerinput"):
         return
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     record = {

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from mha_viz.models.norms import norm_weighted
     from mha_viz.models.patching import patch
     from mha_viz.models.why import why
+    from mha_viz.study.chance import chance_roles
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.profiling import Profile, open_profile, profile
@@ -73,6 +74,7 @@ __all__ = [
     "TextCutWarning",
     "View",
     "__version__",
+    "chance_roles",
     "compare",
     "decoder_heads",
     "difference",
@@ -116,6 +118,7 @@ _HOMES = MappingProxyType(
         "Size": "mha_viz.figures.layout",
         "Tap": "mha_viz.models.capture",
         "View": "mha_viz.figures.view",
+        "chance_roles": "mha_viz.study.chance",
         "compare": "mha_viz.figure",
         "decoder_heads": "mha_viz.study.decoder_heads",
         "difference": "mha_viz.figure",

@@ -21,7 +21,7 @@ LINES: Mapping[str, int] = {
     "attention": 2_120,
     "browser": 260,
     "cli": 2_780,
-    "corpus": 2_120,
+    "corpus": 2_150,
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
@@ -31,11 +31,11 @@ LINES: Mapping[str, int] = {
     "process": 670,
     "reader": 560,
     "serving": 1_450,
-    "study": 4_210,
+    "study": 4_290,
     "text": 530,
     "training": 2_190,
-    "ui": 12_215,
-    "": 1_090,  # the modules that are in no folder
+    "ui": 12_210,
+    "": 1_093,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

@@ -11,6 +11,7 @@ from mha_viz.ui import address
 from mha_viz.ui.parts import guarded
 
 Changes: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
+LATE = {"relation": "", "level": "base"}  # parameters, and keys of controls, that a click may come before; usual values
 
 
 def bound(
@@ -55,3 +56,12 @@ def _changed(
     changes = change(chosen)
     if changes is not None:
         go(**changes)
+
+
+@guarded()
+def go(**changes: str | None) -> None:
+    """As :func:`address.go`, with the content of the controls of LATE that are on the page: a click right after
+    typing arrives with a URL that does not contain the typed text yet."""
+    held = {name: str(st.session_state[name] or "") for name in LATE if name in st.session_state}
+    written = {name: None if value == LATE[name] else value or None for name, value in held.items()}
+    address.go(**{**written, **changes})

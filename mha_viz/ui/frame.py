@@ -19,7 +19,7 @@ from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
 from mha_viz.files.assets import app_root
 from mha_viz.models import catalog
-from mha_viz.ui import address, classroom, comparison, navigation, request, search_field, style, tour
+from mha_viz.ui import address, bound, classroom, comparison, navigation, request, search_field, style, tour
 from mha_viz.ui.components import scheme
 from mha_viz.ui.components.share import share
 from mha_viz.ui.navigation import pages
@@ -134,9 +134,9 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
 def _on_linked() -> None:
     wanted = message(scheme.KEY, "linked")
     if "head" in wanted:
-        address.go(head=str(Head.parse(str(wanted["head"]))), on=None, pin=None, link=None)
+        bound.go(head=str(Head.parse(str(wanted["head"]))), on=None, pin=None, link=None)
     else:
-        address.go(kinds=str(wanted.get("kinds") or "") or None)
+        bound.go(kinds=str(wanted.get("kinds") or "") or None)
 
 
 def _share(here: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -11,8 +10,7 @@ from mha_viz.figures.role_words import COLOURS
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address
-from mha_viz.ui.bound import Changes
-from mha_viz.ui.parts import guarded
+from mha_viz.ui.bound import LATE, Changes, go
 
 LONGEST = 60  # the most characters of the typed text
 LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
@@ -26,7 +24,7 @@ class Filters(NamedTuple):
 
     kinds: tuple[str, ...] = ()
     relation: str = ""
-    level: str = "base"
+    level: str = LATE["level"]
 
 
 def from_url() -> Filters:
@@ -40,36 +38,18 @@ def from_url() -> Filters:
     )
 
 
-@guarded()
-def go(**changes: str | None) -> None:
-    """As :func:`address.go`, together with the content of the controls: a click right after typing arrives with a URL
-    that does not contain the typed text yet."""
-    address.go(**{**_written(st.session_state), **changes})
-
-
 def of_model(name: str) -> Changes:
     """The parameters that change together with the model."""
     other = None if name == catalog.default().name else name
     return {"model": other, "corpus": None, "before": None, **dict.fromkeys(address.OF_THIS_MODEL)}
 
 
-def _written(state: Mapping[Any, Any]) -> dict[str, str | None]:
-    """The parameters of the controls that are on the page."""
-    written: dict[str, str | None] = {}
-    for name in (name for name in ("relation", "level") if name in state):
-        value = str(state[name] or "")
-        written[name] = None if value == Filters._field_defaults[name] else value or None
-    return written
-
-
 def relation(place: Any) -> str:
-    """The part of a relation's name that is typed at ``place``, in lower case. The field is set to what it has not,
-    because a run that began before a person typed would overwrite what was typed."""
-    wanted = from_url().relation
-    has = st.session_state.get("relation") == wanted
-    st.session_state.update({} if has else {"relation": wanted})
-    look = {"max_chars": LONGEST, "placeholder": "subject, or nsubj"}
-    typed = place.text_input("Filter relations", wanted if has else "", key="relation", on_change=go, **look)
+    """The part of a relation's name that is typed at ``place``, in lower case."""
+    st.session_state["relation"] = from_url().relation
+    typed = place.text_input(
+        "Filter relations", key="relation", max_chars=LONGEST, on_change=go, placeholder="subject, or nsubj"
+    )
     return str(typed).strip().lower()
 
 

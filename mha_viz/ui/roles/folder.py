@@ -14,8 +14,8 @@ import streamlit as st
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.quotes import series
+from mha_viz.ui.bound import go
 from mha_viz.ui.parts import complain, guarded
-from mha_viz.ui.roles import filters
 from mha_viz.ui.studies import Evidence
 
 SETTING = "MHA_VIZ_PROFILES"
@@ -90,4 +90,4 @@ def show_steps(model: str) -> None:
 def _on_step(key: str) -> None:
     step = int(st.session_state[key])
     name = key.removeprefix(f"{SLIDER}_")
-    filters.go(model=steps(name)[step], corpus=CHOICE)  # the open head stays open
+    go(model=steps(name)[step], corpus=CHOICE)  # the open head stays open

@@ -13,7 +13,7 @@ from mha_viz.training import toy_maps
 from mha_viz.ui import address, download_panel, inference, navigation, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.bound import bound
+from mha_viz.ui.bound import bound, go
 from mha_viz.ui.model_service import ready
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint
 from mha_viz.ui.roles import (
@@ -119,12 +119,12 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         offered.remove(folder.CHOICE)
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
     bound(
-        st.selectbox, "Model", "model", model.name, names, change=filters.of_model, go=filters.go, key="roles_model",
+        st.selectbox, "Model", "model", model.name, names, change=filters.of_model, go=go, key="roles_model",
         format_func=lambda name: next((m.label for m in catalog.offered() if m.name == name), name), width=250,
     )  # fmt: skip
     bound(
         st.segmented_control, "Measured on", "corpus", chosen if chosen in offered else UPLOAD, offered,
-        go=filters.go, key="roles_corpus", required=True, wrap=True, width="content",
+        go=go, key="roles_corpus", required=True, wrap=True, width="content",
         format_func=lambda name: CORPORA[GRAMMAR if grammar_shipped and name == GOLD else name],
     )  # fmt: skip
     if chosen == folder.CHOICE:
@@ -136,4 +136,4 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
 
 @guarded()
 def _on_file() -> None:
-    filters.go(corpus=UPLOAD)
+    go(corpus=UPLOAD)

@@ -17,9 +17,10 @@ from mha_viz.figures.role_words import DIRECTIONS, plain_name, standing_with_cor
 from mha_viz.models import catalog
 from mha_viz.ui import studies
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.bound import go
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain
-from mha_viz.ui.roles import filters, score_rows
+from mha_viz.ui.roles import score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence, given
 
@@ -93,7 +94,7 @@ def _empty(reference: Evidence) -> None:
 
 @guarded()
 def _on_file() -> None:
-    filters.go(corpus="file")
+    go(corpus="file")
 
 
 @lasting(TABLES)

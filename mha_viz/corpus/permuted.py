@@ -1,0 +1,40 @@
+"""A corpus whose trees belong to other sentences: what it shows of heads, it shows by chance."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mha_viz.corpus.treebank import Corpus, Sentence, text_digest
+
+
+def permuted(corpus: Corpus, seed: int) -> Corpus:
+    """The corpus with the annotation of each sentence replaced by that of another with as many words, drawn by
+    ``seed``; none keeps its own. Left out are sentences whose number of words no other has, and coreference."""
+    sentences, donors = corpus.sentences, _donors(corpus, seed)
+    return replace(
+        corpus,
+        sentences=tuple(_annotated(sentences[at], sentences[donors[at]]) for at in sorted(donors)),
+        digest=text_digest(f"{corpus.digest} with the trees of other sentences {seed}"),
+        has_chains=False,
+    )
+
+
+def _donors(corpus: Corpus, seed: int) -> Mapping[int, int]:
+    """For the place of each sentence that of another with as many words: those of one length form a random circle."""
+    places: dict[int, list[int]] = defaultdict(list)
+    donors: dict[int, int] = {}
+    for at, sentence in enumerate(corpus.sentences):
+        places[len(sentence.words)].append(at)
+    draw = random.Random(seed)
+    for alike in places.values():
+        circle = draw.sample(alike, len(alike))
+        donors.update(zip(circle, [*circle[1:], circle[0]], strict=True) if len(circle) > 1 else ())
+    return donors
+
+
+def _annotated(sentence: Sentence, donor: Sentence) -> Sentence:
+    pairs = zip(sentence.words, donor.words, strict=True)
+    return replace(sentence, words=tuple(annotated._replace(form=word.form) for word, annotated in pairs), mentions=())

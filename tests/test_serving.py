@@ -669,7 +669,7 @@ def test_uploads_are_bounded_and_only_their_owner_replaces_them(forgetful: AppSe
                 assert answer.status == 204
             metrics = ask(server.url, "/_stcore/metrics").body.decode()
             held = re.search(r"MemoryUploadedFileManager[^\n]*\} (\d+)|UploadedFileManager[^\n]*\} (\d+)", metrics)
-            assert held
+            assert held, metrics[:1000]
             bytes_held = int(held[1] or held[2])  # a few of them may be of a visitor who has just left
             assert 2 * 7_000_000 <= bytes_held < 3 * 7_000_000
             assert put(server.url, one, "file2", 10, cookie=other.xsrf).status == 403

@@ -92,6 +92,7 @@ def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
 def a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor: BrowserTab) -> None:
     page = visitor.page
     expect(page.locator(".st-key-pages [aria-current=page]")).to_have_text("Roles")  # the script of the page runs
+    page.wait_for_selector('[data-test-script-state="notRunning"]')  # no table comes below the last one any more
     page.evaluate("window.loaded = 1")
     link = page.locator("table.mha-rows a").last
     name = link.inner_text()

@@ -34,13 +34,13 @@ def test_every_tree_is_there_once_and_none_where_it_was() -> None:
     """As a multiset of trees, over sentences of a length that others have, too."""
     corpus = grammar.corpus(200)
     lengths = Counter(len(one.words) for one in corpus.sentences)
-    kept = [one for one in corpus.sentences if lengths[len(one.words)] > 1]
-    numbered = Corpus("numbered", tuple(_numbered(one, at) for at, one in enumerate(kept)), corpus.digest, True)
+    with_partner = [one for one in corpus.sentences if lengths[len(one.words)] > 1]
+    numbered = Corpus("numbered", tuple(_numbered(one, at) for at, one in enumerate(with_partner)), corpus.digest, True)
     changed = permuted(numbered, 3)
     donors = [int(one.words[0].features) for one in changed.sentences]
-    assert sorted(donors) == list(range(len(kept)))
+    assert sorted(donors) == list(range(len(with_partner)))
     assert all(donor != at for at, donor in enumerate(donors))
-    assert [one.forms for one in changed.sentences] == [one.forms for one in kept]
+    assert [one.forms for one in changed.sentences] == [one.forms for one in with_partner]
     assert changed.digest != corpus.digest
     assert permuted(numbered, 3) == changed
     assert permuted(numbered, 4) != changed
@@ -51,18 +51,18 @@ def _numbered(one: Sentence, at: int) -> Sentence:
 
 
 def test_the_toy_has_more_roles_than_with_trees_of_other_sentences() -> None:
-    found = mv.chance_roles(grammar.corpus(120), "toy", draws=2)
-    assert found.observed >= 4
-    assert max(found.drawn) <= 1
-    assert found.p == pytest.approx(1 / 3)
+    roles_by_chance = mv.chance_roles(grammar.corpus(120), "toy", draws=2)
+    assert roles_by_chance.observed >= 4
+    assert max(roles_by_chance.drawn) <= 1
+    assert roles_by_chance.p == pytest.approx(1 / 3)
 
 
 def test_a_role_of_two_corpora_is_one_that_both_establish() -> None:
     corpora = grammar.corpus(120), grammar.corpus(120, seed=5)
-    found = mv.chance_roles(corpora[0], "toy", also=corpora[1], draws=1)
+    roles_by_chance = mv.chance_roles(corpora[0], "toy", also=corpora[1], draws=1)
     roles = mv.profile(corpora[0], "toy", also=corpora[1]).findings()
-    assert found.observed == sum(role.role == "syntax" and role.status == "established" for role in roles) > 2
-    assert found.drawn == (0,)
+    assert roles_by_chance.observed == sum(role.role == "syntax" and role.status == "established" for role in roles) > 2
+    assert roles_by_chance.drawn == (0,)
 
 
 def test_p_counts_the_observed_study_too() -> None:

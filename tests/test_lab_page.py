@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -57,6 +58,12 @@ def asked(**url: Any) -> PageSession:
 def visit(**url: Any) -> PageSession:
     """A visit by somebody who wants to see all numbers."""
     return asked(**{"numbers": "1", **url})
+
+
+def setting(page: PageSession, name: str) -> Any:
+    """The control of a setting; its key contains the settings of the URL."""
+    controls = [*page.at.number_input, *page.at.selectbox]
+    return next(control for control in controls if re.fullmatch(f"lab_[a-z]+_{name}(_.*)?", control.key or ""))
 
 
 def playing(page: PageSession) -> dict[str, Any]:
@@ -177,30 +184,31 @@ def test_another_experiment_is_a_step_of_the_address() -> None:
 
 def test_the_controls_follow_the_address() -> None:
     page = visit(experiment=COUNT, run="seed-4", step="0", arm="2")
-    assert page.at.number_input(key=f"lab_{COUNT}_seed").value == 4
-    page.at.number_input(key=f"lab_{COUNT}_seed").set_value(7).run()
-    assert page.at.number_input(key=f"lab_{COUNT}_seed").value == 7, "what is typed stays"
+    assert setting(page, "seed").value == 4
+    assert setting(page, "seed").proto.default == 4, "also in a browser that misses the first message about it"
+    setting(page, "seed").set_value(7).run()
+    assert setting(page, "seed").value == 7, "what is typed stays"
     page.at.query_params["run"] = "seed-5"  # as Back does
     del page.at.query_params["step"], page.at.query_params["arm"]
     page.at.run()
-    assert page.at.number_input(key=f"lab_{COUNT}_seed").value == 5
+    assert setting(page, "seed").value == 5
     assert step_in_view(page) == 0
     page.at.query_params["experiment"] = IDENTICAL
     page.at.run()
     page.check()
     assert page.at.pills(key="lab_experiment").value == IDENTICAL
-    assert page.at.number_input(key=f"lab_{IDENTICAL}_seed").value == 5
+    assert setting(page, "seed").value == 5
 
 
 @pytest.mark.parametrize(("typed", "asked"), [(1e-9, 0.0), (0.7999999999999999, 0.8), (-0.0, 0.0)])
 def test_a_weight_runs_as_its_link_says_it(runs: Runs, typed: float, asked: float) -> None:
     page = visit(experiment=PENALTY)
-    page.at.number_input(key=f"lab_{PENALTY}_weight").set_value(typed).run()
+    setting(page, "weight").set_value(typed).run()
     press(page, "lab_run")
     until(lambda: bool(runs.asked))
     assert runs.asked[0].weight == asked
     assert "--" not in page.url["run"]
-    assert page.at.number_input(key=f"lab_{PENALTY}_weight").value == asked
+    assert setting(page, "weight").value == asked
 
 
 def test_the_step_in_view_is_in_the_address() -> None:
@@ -260,36 +268,34 @@ def test_an_exception_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_bad_setting_is_answered_in_place(experiment: str, field: str, value: float | None, message: str) -> None:
     page = visit(experiment=experiment)
-    page.at.number_input(key=f"lab_{experiment}_{field}").set_value(value).run()
+    setting(page, field).set_value(value).run()
     page.check()
     assert message in page.said
     assert page.at.button(key="lab_run").disabled
     assert "Default run" in page.said
-    page.at.number_input(key=f"lab_{experiment}_{field}").set_value(
-        getattr(EXPERIMENTS[experiment].default, field)
-    ).run()
+    setting(page, field).set_value(getattr(EXPERIMENTS[experiment].default, field)).run()
     assert message not in page.said
     assert not page.at.button(key="lab_run").disabled
 
 
 def test_heads_are_a_choice_of_those_that_divide_the_width() -> None:
     page = visit(experiment=IDENTICAL)
-    heads, width = (page.at.selectbox(key=f"lab_identical_{name}") for name in ("heads", "d_model"))
+    heads, width = (setting(page, name) for name in ("heads", "d_model"))
     assert heads.options == ["2", "4", "8", "16"]
     assert width.options == ["16", "32", "48", "64"]
     width.set_value(48).run()
     page.check()
-    assert page.at.selectbox(key="lab_identical_heads").options == ["2", "3", "4", "6", "8", "12", "16"]
-    page.at.selectbox(key="lab_identical_heads").set_value(12).run()
-    page.at.selectbox(key="lab_identical_d_model").set_value(32).run()
+    assert setting(page, "heads").options == ["2", "3", "4", "6", "8", "12", "16"]
+    setting(page, "heads").set_value(12).run()
+    setting(page, "d_model").set_value(32).run()
     page.check()
-    assert page.at.selectbox(key="lab_identical_heads").value == 8, "the nearest to 12 that divides 32"
+    assert setting(page, "heads").value == 8, "the nearest to 12 that divides 32"
 
 
 def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() -> None:
     page = visit(experiment=IDENTICAL, run="heads-5")
     assert "5 heads cannot share 32 dimensions equally" in page.said
-    assert page.at.selectbox(key="lab_identical_heads").value == 4
+    assert setting(page, "heads").value == 4
     assert "<i>d</i><sub>model</sub> is 31." in visit(experiment=COUNT, run="d_model-31").said
 
 
@@ -311,8 +317,7 @@ def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reaso
     assert reason not in page.said
     for name in ("d_model", "heads", "steps", "weight"):  # typed, before it has run
         if getattr(settings, name) != getattr(EXPERIMENTS[experiment].default, name):
-            kind = page.at.selectbox if name in ("d_model", "heads") else page.at.number_input
-            kind(key=f"lab_{experiment}_{name}").set_value(getattr(settings, name)).run()
+            setting(page, name).set_value(getattr(settings, name)).run()
     page.check()
     assert reason in page.said
 
@@ -381,8 +386,8 @@ def test_a_link_carries_the_settings_of_a_run() -> None:
     for odd in ("seed-1.5", "weight-1", "_and_"):
         assert link.read(IDENTICAL, odd) == of_seed(0), odd
     page = visit(experiment=PENALTY, run="weight-0.7_and_seed-5")
-    assert page.at.number_input(key="lab_penalty_weight").value == 0.7
-    assert page.at.number_input(key="lab_penalty_seed").value == 5
+    assert setting(page, "weight").value == 0.7
+    assert setting(page, "seed").value == 5
     assert "This server has not run λ = 0.7, h = 4, <i>d</i><sub>model</sub> = 32, steps = 300, seed = 5." in page.said
 
 
@@ -394,7 +399,7 @@ def test_odd_settings_of_a_link_are_survived(odd: str) -> None:
     page = visit(experiment=IDENTICAL, run=odd)
     assert "Default run" in page.said
     assert ("The number of steps is 0." in page.said) == (odd == "steps-0")
-    assert page.at.number_input(key="lab_identical_seed").value == (2 if "seed-2" in odd else 0)
+    assert setting(page, "seed").value == (2 if "seed-2" in odd else 0)
 
 
 @pytest.mark.parametrize("kind", lanes.some(list(hostile.KINDS), "empty", "only nul", "closing script"))
@@ -454,7 +459,7 @@ def test_a_run_that_is_saved_is_not_trained_again(runs: Runs) -> None:
     press(page, "lab_run")
     assert page.url["run"] == "default"
     assert "Default run, saved with the app" in page.said
-    page.at.number_input(key="lab_identical_seed").set_value(1).run()
+    setting(page, "seed").set_value(1).run()
     assert "on this server." in page.said
     runs.end.set()
     press(page, "lab_run")
@@ -466,7 +471,7 @@ def test_a_run_that_is_saved_is_not_trained_again(runs: Runs) -> None:
 
 def test_progress_and_stop(runs: Runs) -> None:
     page = visit(experiment=IDENTICAL)
-    page.at.number_input(key="lab_identical_seed").set_value(1).run()
+    setting(page, "seed").set_value(1).run()
     press(page, "lab_run")
     assert "Until the training is done, the saved default run is shown below." in page.said
     training = trainings_module.under_way(of_seed(1))
@@ -539,7 +544,7 @@ def test_too_many_trainings_are_refused_in_words(runs: Runs) -> None:
     with pytest.raises(Busy):
         trainings_module.start(of_seed(1))
     page = visit(experiment=IDENTICAL)
-    page.at.number_input(key="lab_identical_seed").set_value(1).run()
+    setting(page, "seed").set_value(1).run()
     press(page, "lab_run")
     assert "Too many trainings are waiting on this server." in page.said
 
@@ -560,5 +565,5 @@ def test_faults_of_a_training_are_said_and_the_queue_lives_on(monkeypatch: pytes
 
 def test_a_forged_width_is_left_to_the_control(caplog: pytest.LogCaptureFixture) -> None:
     page = visit()
-    page.forge(page.at.selectbox(key="lab_identical_d_model").proto.id, bytes_value=b"48")
+    page.forge(setting(page, "d_model").proto.id, bytes_value=b"48")
     assert "unsupported operand" not in caplog.text

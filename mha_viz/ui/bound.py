@@ -36,7 +36,9 @@ def bound(
     control, by default ``name``. Returns the value of the control.
     """
     key = (key or name) + (f"_{value}" if keeps else "")
-    if not (keeps and key in st.session_state):
+    if keeps:  # not in the session's state, which would be told once: a browser that misses it shows an empty control
+        look["value"] = value
+    else:
         st.session_state[key] = value
 
     def write(chosen: Any) -> Changes:

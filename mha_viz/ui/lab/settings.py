@@ -34,17 +34,17 @@ OF_THIS_RUN = ("run", "step", "removed", "arm")
 def show_settings(experiment: str, linked_settings: Settings) -> None:
     """Show the settings with an error message beside each, and the button that runs them."""
     running = trainings.under_way(linked_settings)
-    asks = EXPERIMENTS[experiment].asks
-    _follow(experiment, linked_settings)
-    choices = _choices(experiment)
+    choices = _choices(linked_settings)
     with st.container(border=True, key="lab_settings"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            values: dict[str, Any] = {name: _control(experiment, name, choices) for name in asks}
+            values: dict[str, Any] = {
+                name: _control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].asks
+            }
             faults = _faults(experiment, values)
             if running is None:
                 st.button(
-                    "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start, args=(experiment,),
-                    help=None if faults else "Trains on this server.", width=92,
+                    "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start,
+                    args=(linked_settings,), help=None if faults else "Trains on this server.", width=92,
                 )  # fmt: skip
         for error in (_misfits(linked_settings) | faults).values():
             complain(error)
@@ -54,46 +54,35 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
             _progress(running)
 
 
-def _follow(experiment: str, linked_settings: Settings) -> None:
-    """Put the settings of the URL into the controls if the URL has changed; otherwise the controls keep their
-    values."""
-    stamp = (experiment, address.now().get("run"))
-    followed = st.session_state.get("lab_followed") == stamp
-    st.session_state["lab_followed"] = stamp
-    for name in EXPERIMENTS[experiment].asks:
-        key = _key(experiment, name)
-        if not followed or key not in st.session_state:
-            st.session_state[key] = getattr(linked_settings, name)
-
-
-def _choices(experiment: str) -> Mapping[Field, Sequence[int]]:
+def _choices(linked_settings: Settings) -> Mapping[Field, Sequence[int]]:
     """The values that d_model and the number of heads can have; a control with another value is set to the nearest
     one."""
-    widths = f"lab_{experiment}_d_model"
-    st.session_state[widths] = _nearest(WIDTHS, st.session_state[widths])
     choices: dict[Field, Sequence[int]] = {"d_model": WIDTHS}
-    if "heads" in EXPERIMENTS[experiment].asks:
-        heads = _key(experiment, "heads")
-        choices["heads"] = divisors(st.session_state[widths], 2, MOST_HEADS)
-        st.session_state[heads] = _nearest(choices["heads"], st.session_state[heads])
+    width = _set_nearest("d_model", linked_settings, WIDTHS)
+    if "heads" in EXPERIMENTS[linked_settings.experiment].asks:
+        choices["heads"] = divisors(width, 2, MOST_HEADS)
+        _set_nearest("heads", linked_settings, choices["heads"])
     return choices
 
 
-def _nearest(choices: Sequence[int], value: object) -> int:
+def _set_nearest(name: Field, linked_settings: Settings, choices: Sequence[int]) -> int:
+    key = _key(name, linked_settings)
+    value = st.session_state.get(key, getattr(linked_settings, name))
     number = int(value) if is_number(value) else 0  # a forged message can contain anything
-    return min(choices, key=lambda choice: abs(choice - number))
+    st.session_state[key] = min(choices, key=lambda choice: abs(choice - number))
+    return int(st.session_state[key])
 
 
-def _control(experiment: str, name: Field, choices: Mapping[Field, Sequence[int]]) -> float:
+def _control(name: Field, linked_settings: Settings, choices: Mapping[Field, Sequence[int]]) -> float:
     label, explanation = LABELS[name]
-    place: dict[str, Any] = {"key": _key(experiment, name), "help": formulas(explanation), "width": 92}
+    place: dict[str, Any] = {"key": _key(name, linked_settings), "help": formulas(explanation), "width": 92}
     if name in choices:
         chosen: int = st.selectbox(formulas(label), choices[name], **place)
         return chosen
     step: dict[str, Any] = (
         {"step": 0.1, "format": "%g"} if name == "weight" else {"step": 100 if name == "steps" else 1}
     )
-    entered: float = st.number_input(formulas(label), **place, **step)
+    entered: float = st.number_input(formulas(label), value=getattr(linked_settings, name), **place, **step)
     return entered
 
 
@@ -118,8 +107,10 @@ def _is_saved(settings: Settings) -> bool:
     return settings == EXPERIMENTS[settings.experiment].default or trainings.result(settings) is not None
 
 
-def _key(experiment: str, name: Field) -> str:
-    return f"lab_{experiment}_{name}"
+def _key(name: Field, linked_settings: Settings) -> str:
+    """The key of a control, which begins with the value in the URL and keeps what is entered until the URL changes."""
+    run = written(linked_settings)
+    return f"lab_{linked_settings.experiment}_{name}" + (f"_{run}" if run else "")
 
 
 def _faults(experiment: str, values: Mapping[str, Any]) -> dict[Field, SettingError]:
@@ -127,10 +118,10 @@ def _faults(experiment: str, values: Mapping[str, Any]) -> dict[Field, SettingEr
 
 
 @guarded()
-def _start(experiment: str) -> None:
+def _start(linked_settings: Settings) -> None:
     """Run the settings of the controls unless that run is saved, and write them into the URL."""
-    asks = EXPERIMENTS[experiment].asks
-    chosen = {name: st.session_state[_key(experiment, name)] for name in asks}
+    experiment = linked_settings.experiment
+    chosen = {name: st.session_state[_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
     settings = read(experiment, written(replace(EXPERIMENTS[experiment].default, **chosen)))  # rounded as in a link
     try:
         if _is_saved(settings):

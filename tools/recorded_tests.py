@@ -6,16 +6,20 @@ from __future__ import annotations
 import json
 import os
 import platform
-import resource
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGAN = time.monotonic()
+EVERY = 0.5  # seconds between two looks at the processes
+_spent: dict[psutil.Process, float] = {}  # processor seconds of each process at the last look
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,12 +27,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", type=Path, metavar="FILE", help="write numbers, date and commit there")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Look at the processes. What a process spent is not added to its parent's when that does not wait for its end, as
+    for those of a browser."""
+    if config.getoption("--record") is not None and not hasattr(config, "workerinput"):
+        threading.Thread(target=_look, daemon=True).start()
+
+
+def _look() -> None:
+    this = psutil.Process()
+    while True:
+        for process in (this, *this.children(recursive=True), *_spent):
+            with suppress(psutil.NoSuchProcess):
+                _spent[process] = sum(process.cpu_times()[:2])
+        time.sleep(EVERY)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
     """In the process that reports, not in its workers."""
     file: Path | None = config.getoption("--record")
     if file is None or hasattr(config, "workerinput"):
         return
-    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     record = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": _git("rev-parse", "--short", "HEAD"),
@@ -40,7 +59,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         **{kind: len(terminalreporter.stats.get(kind, ())) for kind in ("passed", "failed", "error", "skipped")},
         "failures": sorted(r.nodeid for kind in ("failed", "error") for r in terminalreporter.stats.get(kind, ())),
         "minutes": round((time.monotonic() - BEGAN) / 60, 1),
-        "processor minutes": round(sum(s.ru_utime + s.ru_stime for s in spent) / 60, 1),
+        "processor minutes": round(sum(list(_spent.values())) / 60, 1),
     }
     file.parent.mkdir(parents=True, exist_ok=True)
     appends = file.suffix == ".jsonl"

@@ -7,7 +7,7 @@ from mha_viz.ui.switch_off import controls, page
 
 frame.view()
 what = address.url()
-request.ask(what, explore.introduction(what))
+request.ask(what, explore.INTRODUCTION)
 two_stacks.controls(what.where)
 attention = skeleton.requested_reading(what)
 if attention is not None:

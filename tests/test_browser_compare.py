@@ -153,7 +153,7 @@ def a_word_pointed_at_is_shown_in_every_panel(page: Page) -> None:
 
 
 def all_compared_heads_are_downloaded(page: Page) -> None:
-    page.get_by_text("Download figure and numbers").click()
+    page.get_by_text("Download", exact=True).click()
     everything = page.get_by_role("button", name="All compared heads")
     everything.wait_for()
     settled(page)
@@ -235,7 +235,7 @@ def test_a_phone_shows_each_comparison_without_scrolling_sideways(newcomer: Call
 
 def test_a_figure_is_previewed_and_downloaded(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1", special="rescale")
-    page.get_by_text("Download figure and numbers").click()
+    page.get_by_text("Download", exact=True).click()
     the_preview_has_the_shape_of_the_file(page)
     described = Tree.fromstring(downloaded(page, "SVG")).findtext("{http://www.w3.org/2000/svg}desc")
     assert "L3H1 (4-2)" in (described or "")

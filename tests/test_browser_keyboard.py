@@ -106,7 +106,7 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
     assert (copied["head"], copied["pin"]) == (["L4H2"], ["q1"])
     go_to(page, "save one interactive HTML file")
     press("Enter")
-    stays_on(page, "Download figure and numbers")
+    stays_on(page, "Download")
     expect(page.get_by_role("button", name="HTML, interactive")).to_be_visible()
     go_to(page, "HTML, interactive")
     press("Escape")

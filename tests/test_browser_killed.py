@@ -53,7 +53,7 @@ def download(page: Page) -> None:
 
 
 def export(page: Page) -> None:
-    page.get_by_text("Download figure and numbers").click()
+    page.get_by_text("Download", exact=True).click()
     expect(page.get_by_role("button", name="PDF")).to_be_visible()
 
 

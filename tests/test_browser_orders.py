@@ -208,7 +208,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "head": _next_head,
             "compare": _press("+ Compare"),
             "links": _within("details.drawing", _choose("Links", "top k per word", "all")),
-            "take away": _unfold("Download figure and numbers"),
+            "take away": _unfold("Download"),
             "examples": _press("Examples"),
             "second sentence": lambda page, _: page.get_by_role("button", name="Second sentence").click(),
             "known roles": _toggle("Known roles"),
@@ -227,7 +227,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "tokens": _within("details.drawing", _segment("pieces", "words")),
             "special tokens": _within("details.drawing", _segment("hidden", "shown")),
             "compare": lambda page, _: page.locator(".panel button", has_text="Compare").first.click(),
-            "take away": _unfold("Download figure and numbers"),
+            "take away": _unfold("Download"),
         },
     ),
     "/roles": (

@@ -26,7 +26,7 @@ Everything = Callable[[Size, int], bytes]
 
 
 class Offers:
-    """The content of "Download figure and numbers", without the page around it."""
+    """The content of "Download", without the page around it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._made: list[tuple[Sequence[Offer], Everything | None]] = []

@@ -50,7 +50,7 @@ BANNED = (
     Banned(r"(?i)\bstored run\b", "say “default run”", "Stored run: seed 0", docs=False),
     Banned(r"(?i)\b(without|of the) gold\b(?! annotation)", "say “gold annotation”", "without gold", docs=False),
     Banned(r"\bgiven corpora\b", "say “published corpora”", "given corpora"),
-    Banned(r"Take this figure away", "the button is “Download figure and numbers”", "*Take this figure away*"),
+    Banned(r"Take this figure away", "the button is “Download”", "*Take this figure away*"),
     Banned(
         r"\b([Yy]our|the|link’s) tray\b|\bsets? (one|a head|this head|it) aside\b|\bset aside\b|\bPinned\b",
         "on screen they are “compared heads”",

@@ -72,7 +72,7 @@ def from_the_start(trace: Trace, query: int, key: int) -> list[int]:
 
 def vectors(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
     """x: one row per token, the input of every head."""
-    return _rows(trace, trace.x, f"the {trace.d_model} numbers of a token’s x", tokens, (query, key), theme)
+    return _rows(trace, trace.x, "numbers of x", tokens, (query, key), theme)
 
 
 def entered(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme) -> Chart:
@@ -80,7 +80,7 @@ def entered(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Th
     one."""
     if trace.entered is None:
         raise ValueError("what enters this layer is x")
-    title = f"the {trace.d_model} numbers of a token, before the norm"
+    title = "numbers of a token, before the norm"
     return _rows(trace, trace.entered, title, tokens, (query, key), theme)
 
 
@@ -89,7 +89,7 @@ def _rows(
 ) -> Chart:
     values = numbers[list(tokens)]
     cells = signed_cells(values, colour_limit(values), theme, with_scale=True, hover="number %{x}: %{z:.3f}")
-    plot = Plot(Axis(title=title), token_axis(trace, tokens, marked, is_reversed=True))
+    plot = Plot(Axis(title=title, at=(0, trace.d_model - 1)), token_axis(trace, tokens, marked, is_reversed=True))
     return chart_of(theme, [cells], [plot], 90 + 20 * len(tokens), left=95)
 
 

@@ -127,8 +127,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "with a similar attention pattern.",
             source="Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, *What Does BERT Look At?*, section 6, on "
             "heads of a layer that behave alike.",
-            prediction="Every weight starts at random. In the end …",
-            options={"alike": "two heads look nearly alike", "different": "no two heads look alike"},
+            prediction="All weights start random. In the end …",
+            options={"alike": "two heads look alike", "different": "no two heads look alike"},
             outcome=predictions.of_random,
             statements=statements.of_random,
         ),

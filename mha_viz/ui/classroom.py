@@ -33,7 +33,7 @@ def legible(chart: Chart) -> Any:
 
 
 @contextmanager
-def answer(label: str = "Show the answer") -> Iterator[None]:
+def answer(label: str = "Answer") -> Iterator[None]:
     """The block contains an answer, which is hidden in a class until somebody asks for it."""
     if address.in_class():
         with st.expander(label):

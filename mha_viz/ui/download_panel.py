@@ -203,9 +203,7 @@ def _settings(of: View | Size) -> dict[str, Any]:
 def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None = None) -> None:
     if address.in_class():
         return
-    with st.expander(
-        "Download figure and numbers", on_change="rerun", key="download_panel", icon=":material/download:"
-    ) as box:
+    with st.expander("Download", on_change="rerun", key="download_panel", icon=":material/download:") as box:
         if not box.open:
             return
         left, right = st.columns([2, 3], gap="large")

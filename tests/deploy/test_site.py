@@ -228,7 +228,7 @@ def download(page: Page) -> str:
     """The words of the SVG of the head in view, as the visitor gets it."""
     button = page.get_by_role("button", name="SVG", exact=True)
     if not button.is_visible():
-        page.get_by_text("Download figure and numbers").click()
+        page.get_by_text("Download", exact=True).click()
     with page.expect_download() as started:
         button.click()
     return " ".join(ElementTree.fromstring(Path(started.value.path()).read_bytes()).itertext())

@@ -76,7 +76,7 @@ function headsOf(group, data, send) {
   chips.style.setProperty("--in-a-row", String(Math.min(8, Math.ceil(buttons.length / (buttons.length > 8 ? 2 : 1)))));
   const inner = make("div", { class: "row" });
   group.steps.forEach((step, i) => inner.append(...(i ? [arrow()] : []), stepButton(step, data.step, send)));
-  const title = make("div", { class: "title" }, `in each of ${data.heads.length} heads`, chips);
+  const title = make("div", { class: "title" }, `${data.heads.length} heads`, chips);
   const box = make("div", { class: "head" }, title, inner);
   box.style.setProperty("--own", data.heads[data.head]);
   return box;

@@ -25,7 +25,8 @@ export class Overview {
   #hovered = make("b", { class: "hovered", hidden: true });
   #sheet = make("div", { class: "sheet" }, this.#grid, this.#recipes, this.#marks);
   #gridBox = make("div", { class: "grid", part: "grid" }, this.#sheet);
-  #count = make("span", { class: "soft" });
+  #count = make("h2");
+  #moves = make("span", { class: "soft" });
   #layout = /** @type {GridLayout | null} */ (null);
   #moved = ""; // what the bars of changes were drawn from
   #pictured = ""; // the data from which the pictures of the grid were drawn
@@ -41,7 +42,7 @@ export class Overview {
     this.#one = one;
     this.#preview = new Preview(stores, ask);
     this.#roles = new RoleSwitch(stores, () => this.draw());
-    const header = make("header", {}, make("h2", {}, "Every head"), this.#count, ...this.#roles.controls);
+    const header = make("header", {}, this.#count, this.#moves, ...this.#roles.controls);
     const parts = [header, this.#roles.kinds, this.#gridBox, this.#preview.box];
     this.box = make("section", { class: "overview" }, ...parts);
     this.#listen();
@@ -53,8 +54,8 @@ export class Overview {
     const { view } = stage;
     const { layers, heads: across } = gridOf(reading);
     const many = `${some(layers.length, reading.layers)} layers × ${some(across.length, reading.heads)} heads`;
-    const each = isOfLayers(reading) ? "one map per layer" : many;
-    this.#count.textContent = read.mode?.moved.some((share) => share) ? "orange: looks elsewhere now" : each;
+    this.#count.textContent = isOfLayers(reading) ? "one map per layer" : many;
+    this.#moves.textContent = read.mode?.moved.some((share) => share) ? "orange: looks elsewhere now" : "";
     const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));
     const walked = heads.cursor === view.head ? [] : [this.#mark(heads.cursor, "cursor")];
     const badges = this.#roles.draw((box, head) => this.#place(box, head));

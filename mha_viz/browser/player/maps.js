@@ -140,7 +140,7 @@ export function stripKey({ name, size, largest }, colours) {
     swatch.style.background = cssColour(colours[Math.round(128 + Math.sign(share) * Math.sqrt(Math.abs(share)) * 127)]);
     return make("span", {}, swatch, decimal(share * largest, 2));
   };
-  const what = make("span", { class: "what" }, "Strips: ", ...lettered(name), ` of each head, first ${size} numbers`);
+  const what = make("span", { class: "what" }, ...lettered(name), `, ${size} numbers`);
   return make("span", { class: "key" }, what, ...[-1, 0, 1].map(entry));
 }
 

@@ -104,7 +104,7 @@ function drawSentence(app, data) {
 /** @type {(app: SentenceApp, data: SentenceData) => void} */
 function drawLook({ part, send }, { look, answer, opens }) {
   const way = opens && [" ", quietButton({ onclick: () => send("example", opens.index) }, `Open ${opens.head}`)];
-  const hidden = answer && [make("details", {}, make("summary", {}, "Show the answer"), answer)];
+  const hidden = answer && [make("details", {}, make("summary", {}, "Answer"), answer)];
   part.look.replaceChildren(look, ...(way ?? []), ...(hidden || []));
   part.look.hidden = !look;
 }

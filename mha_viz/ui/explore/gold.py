@@ -189,7 +189,7 @@ def propose(attention: Attention) -> None:
     """For text without gold annotation: the arcs that the heads known for a relation suggest."""
     if address.in_class():
         return
-    with st.expander("Arcs that the best heads suggest", on_change="rerun", key="proposals") as box:
+    with st.expander("Suggested arcs", on_change="rerun", key="proposals") as box:
         if not box.open:
             return
         if attention.text.pair:

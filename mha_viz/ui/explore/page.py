@@ -50,18 +50,7 @@ from mha_viz.ui.parts import (
 from mha_viz.ui.request import hides_an_answer, opened_first
 
 DRAWN = "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
-
-
-def introduction(what: Url) -> str:
-    """What the page shows, for the model on screen."""
-    try:
-        name = inference.shown_model(what.where)
-        model = catalog.resolve(name) if name else catalog.default()
-    except MhaVizError:
-        model = catalog.default()
-    if not model.heads:
-        return "Each square shows where one attention head looks in your sentence."
-    return f"{model.layers * model.heads} heads: each square shows where one looks in your sentence."
+INTRODUCTION = "Each square shows where one attention head looks."
 
 
 class PageMode(Protocol):

@@ -89,7 +89,7 @@ def held(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], t
     ends = [escape(trace.text.tokens[token].text[:24]) for token in (query, key)]
     st.html(
         f'<p class="inside-held" aria-label="The held words">{words}'
-        f"<span>“{ends[0]}” gives “{ends[1]}” {weight} of its attention.</span></p>"
+        f"<span>“{ends[0]}” → “{ends[1]}”: {weight}</span></p>"
     )
 
 

@@ -202,7 +202,7 @@ def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
         st.session_state[f"inside_{name}"] = value
     st.selectbox("Layer", range(attention.layers), key="inside_layer", on_change=_on_head, width=76)
     st.selectbox("Head", range(attention.heads), key="inside_head", on_change=_on_head, width=76)
-    for name, label in {"q": "From: query", "k": "To: key"}.items():
+    for name, label in {"q": "Query", "k": "Key"}.items():
         st.selectbox(
             label,
             range(len(tokens)),

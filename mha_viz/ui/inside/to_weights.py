@@ -33,8 +33,7 @@ def vectors(o: OpenStep) -> Any:
     with text:
         st.markdown(
             f"""## Every head gets the same x
-A token enters the layer as {t.d_model} numbers.{normed} All {t.heads} heads get **this same x**, whole: no head
-gets only a part of the sentence or of the vector.
+A token is {t.d_model} numbers here.{normed} All {t.heads} heads get **all of them**.
 """
         )
         shapes(f"x {t.n} × {t.d_model}")

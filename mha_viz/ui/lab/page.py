@@ -18,9 +18,7 @@ from mha_viz.ui.lab import learning, questions, result, settings, small_tasks, s
 from mha_viz.ui.lab.link import read
 from mha_viz.ui.parts import complain, formulas, remark, say_complaint, theme
 
-LANGUAGE = (
-    "For each made-up word a tiny layer names two letters: ○ of the word before, □ of the word with the same mark."
-)
+LANGUAGE = "For each word a tiny layer names two letters: ○ of the word before, □ of the word with its mark."
 
 
 class Scene(NamedTuple):

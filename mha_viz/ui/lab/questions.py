@@ -34,7 +34,7 @@ def questions() -> tuple[QuizQuestion, ...]:
 
 def show_questions() -> None:
     """Show all questions, each closed until somebody asks."""
-    st.markdown("### More questions")
+    st.markdown("### More")
     for question in questions():
         with st.expander(formulas(question.question)):
             st.markdown(f"{formulas(question.answer)}  \n*{formulas(question.source)}*")

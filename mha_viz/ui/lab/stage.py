@@ -91,7 +91,7 @@ def play(
 
 def why(answer: str, source: str) -> None:
     """The answer of the papers, until somebody asks for it."""
-    with st.expander("Show the answer"):
+    with st.expander("Answer"):
         st.markdown(f"{formulas(answer)}  \n*{formulas(source)}*")
 
 

@@ -128,7 +128,7 @@ def _drawings_say_what_they_show(visitor: BrowserTab) -> None:
 
 def _the_page_says_what_it_is_and_how_to_begin(visitor: BrowserTab) -> None:
     page = visitor.page
-    expect(page.get_by_text("72 heads: each square shows")).to_be_visible()
+    expect(page.get_by_text("Each square shows where one attention head looks.")).to_be_visible()
 
 
 def _escape_closes_the_examples_and_then_lets_go(visitor: BrowserTab) -> None:

@@ -469,7 +469,7 @@ def test_x_is_normalised_where_the_layer_does_so_first(family: str, tiny_folder:
 def test_x_is_called_normalised_where_the_layer_does_so_first(family: str, tiny_folder: Callable[[str], Path]) -> None:
     folder, first = tiny_folder(family), family in NORMS
     page = visit(model=str(folder), step="x", head="L1H0", text="One dog barks.")
-    assert "enters the layer as 32 numbers" in page.said
+    assert "A token is 32 numbers here" in page.said
     assert ("**normalises first**" in page.said) is first
     page = visit(model=str(folder), step="output", head="L1H0", text="One dog barks.")
     assert "Then what entered the layer is added" in page.said

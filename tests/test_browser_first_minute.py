@@ -79,6 +79,17 @@ def test_a_first_visit(newcomer: Callable[..., BrowserTab]) -> None:
     _the_keys_can_be_given_up(visitor.page)
 
 
+def test_a_first_visit_of_the_roles(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(alone=True)
+    traffic = Traffic(visitor.page)
+    page = visitor.visit("/roles")
+    expect(page.locator(".st-key-roles_first")).to_be_visible()
+    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    page.wait_for_load_state("networkidle")
+    page.wait_for_function("() => document.fonts.status === 'loaded'")
+    assert 1e6 < traffic.bytes <= 4.5e6, (traffic.http, traffic.socket, visitor.requests)
+
+
 def _the_shape_of_the_page_is_shown_and_less_than_4_megabytes_come(visitor: BrowserTab) -> None:
     page = visitor.page
     traffic = Traffic(page)

@@ -47,7 +47,7 @@ def test_the_page_says_how_many_roles_are_used() -> None:
     shipped = mv.open_profile("minilm")
     used = int(shipped.tables["used"]["used"].astype(str).eq("True").sum())
     of = len(shipped.tables["used"])
-    assert f"**{used} of {of}** links between words are *used*." in headline._used(Evidence("", (shipped,)))
+    assert f"**{used} of {of}** links between words are **used**." in headline._used(Evidence("", (shipped,)))
     assert headline._used(Evidence("", (Profile(shipped.facts, {}),))) == ""
 
 

@@ -48,7 +48,7 @@ def _used(evidence: Evidence) -> str:
     """How many roles are used, of those that were tested by switching their heads off; empty if none were."""
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
     used = sum(int(table["used"].astype(str).eq("True").sum()) for table in tables)
-    return f" **{used} of {sum(map(len, tables))}** links between words are *used*." if tables else ""
+    return f" **{used} of {sum(map(len, tables))}** links between words are **used**." if tables else ""
 
 
 def corpus(evidence: Evidence) -> None:

@@ -12,7 +12,7 @@ from mha_viz.analysis.established import check
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import Profile
-from mha_viz.analysis.q_values import looked_at
+from mha_viz.analysis.q_values import ROLE, looked_at
 from mha_viz.analysis.replication import replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.analysis.syntax import DIRECTIONS
@@ -34,7 +34,6 @@ HEADING = (
 )
 NONE = "–"
 LEAST_Q = 0.001  # smaller ones are written as less than this
-ROLE = ["role", "detail", "layer", "head"]
 IN_MARKDOWN = {ord(sign): f"\\{sign}" for sign in "\\`*_{}[]<>|#!$~&"}
 IN_LATEX = {
     **{ord(sign): f"\\{sign}" for sign in "{}$&#%_"},
@@ -116,7 +115,7 @@ def report(profile: Profile, replicated: Profile | Iterable[Profile] = ()) -> Re
     findings = profile.findings()
     if not findings:
         raise CorpusError(f"The profile of {profile.corpus} has no roles.", "Take that of a treebank or of more text.")
-    tests = looked_at(profile)
+    tests = looked_at(profile.tables)
     q = dict(zip(tests[ROLE].itertuples(index=False, name=None), tests["q"], strict=True))
     elsewhere = _elsewhere(profile, findings, others)
     used = _used(profile)

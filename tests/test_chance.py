@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 import mha_viz as mv
+from mha_viz.analysis.chance import ChanceRoles, by_chance
 from mha_viz.corpus import grammar
 from mha_viz.corpus.permuted import permuted
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.study.chance import ChanceRoles
 
 
 def sentence(forms: str, heads: list[int | None]) -> Sentence:

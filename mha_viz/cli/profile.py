@@ -91,6 +91,8 @@ def run(args: argparse.Namespace) -> None:
     with cluster_for(args) as cluster, warnings_as_lines():
         corpora = [read_corpus(source, args.name, cluster) for source in args.corpus]
         other, second = _other(args, cluster)
+        if args.chance:
+            _check_trees(*corpora, *filter(None, [second]))
         models = [choose_model(name) for name in names]
         check_places([model.name for model in models], [corpus.name for corpus in corpora])
         make_folder(args.out)
@@ -132,6 +134,13 @@ def _other(args: argparse.Namespace, cluster: Any) -> tuple[Profile | None, Any]
         return None, None
     place = profile_folder(args.other)
     return (read_profile(place), None) if is_profile(place) else (None, read_corpus(str(args.other), None, cluster))
+
+
+def _check_trees(*corpora: Any) -> None:
+    from mha_viz.study.chance import treebank  # imports torch
+
+    for corpus in corpora:
+        treebank(corpus)
 
 
 def _with_chance(profile: Profile, place: Path, encoder: Any, corpus: Any, second: Any, args: Any) -> Profile:

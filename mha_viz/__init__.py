@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from mha_viz.study.chance import chance_roles
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
+    from mha_viz.study.paired import paired, paired_roles
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.recipes import recipes
     from mha_viz.study.replaced import replaced
@@ -88,6 +89,8 @@ __all__ = [
     "open_corpus",
     "open_profile",
     "open_recipes",
+    "paired",
+    "paired_roles",
     "patch",
     "profile",
     "profiles",
@@ -132,6 +135,8 @@ _HOMES = MappingProxyType(
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
         "open_recipes": "mha_viz.analysis.recipe_tables",
+        "paired": "mha_viz.study.paired",
+        "paired_roles": "mha_viz.study.paired",
         "patch": "mha_viz.models.patching",
         "profile": "mha_viz.study.profiling",
         "profiles": "mha_viz.study.several",

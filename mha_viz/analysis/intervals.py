@@ -64,9 +64,8 @@ def newcombe(both: int, one: int, other: int, neither: int) -> Interval:
     (low, high), (other_low, other_high) = (wilson(right, n) for right in rights)
     share, other_share = (right / n for right in rights)
     alike = both * neither - one * other
-    alike = max(alike - n / 2, 0) if alike > 0 else alike
     spread = math.sqrt(math.prod(right * (n - right) for right in rights))
-    phi = alike / spread if spread else 0.0
+    phi = (max(alike - n / 2, 0) if alike > 0 else alike) / spread if spread else 0.0
 
     def half(of_one: float, of_other: float) -> float:
         return math.sqrt(max(0.0, of_one**2 - 2 * phi * of_one * of_other + of_other**2))

@@ -28,7 +28,7 @@ from mha_viz.study.run import Progress
 Right = Mapping[int, Sequence[bool]]  # by sentence: whether the answer to each case is right
 
 
-class _Asked(NamedTuple):
+class _Question(NamedTuple):
     """A head and the relation and direction on which it is judged."""
 
     head: Head
@@ -66,7 +66,7 @@ def paired(
     encoder = one_stack(model, device)
     other = encoder if other_model is None else one_stack(other_model, device)
     heads = Head.among(head, *_shape(encoder)), Head.among(other_head, *_shape(other))
-    pair = tuple(_Asked(one, relation, direction) for one in heads)
+    pair = tuple(_Question(one, relation, direction) for one in heads)
     return _differences(treebank(corpus), encoder, other, [(pair[0], pair[1])], progress)
 
 
@@ -87,14 +87,11 @@ def paired_roles(
     the errors of :func:`paired`, and CorpusError for a profile without roles of syntax.
     """
     check_kind(profile, Profile, "a profile", "Give what mv.profile(…) or mv.open_profile(…) returned.")
-    roles = [(f.head, *f.detail.split(" ")) for f in profile.findings() if f.role == "syntax"]
+    roles = [_Question(f.head, *f.detail.split(" ")) for f in profile.findings() if f.role == "syntax"]
     if not roles:
         raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Take that of a treebank.")
     encoder, other = (one_stack(one, device) for one in (model or profile.model, other_model))
-    pairs = [
-        (_Asked(role_head, *of_role), _Asked(Head.among(head or role_head, *_shape(other)), *of_role))
-        for role_head, *of_role in roles
-    ]
+    pairs = [(role, role._replace(head=Head.among(head or role.head, *_shape(other)))) for role in roles]
     return _differences(treebank(corpus), encoder, other, pairs, progress)
 
 
@@ -106,12 +103,12 @@ def _differences(
     corpus: Corpus,
     encoder: Encoder,
     other: Encoder,
-    pairs: Sequence[tuple[_Asked, _Asked]],
+    pairs: Sequence[tuple[_Question, _Question]],
     progress: Callable[[Progress], None] | None,
 ) -> PairedDifferences:
     tell, total = progress or (lambda _: None), len(corpus.sentences)
     if other is encoder:
-        rights = [_rights(encoder, corpus, [asked for pair in pairs for asked in pair], 0, total, tell)] * 2
+        rights = [_rights(encoder, corpus, [question for pair in pairs for question in pair], 0, total, tell)] * 2
     else:
         both = enumerate((encoder, other))
         rights = [_rights(one, corpus, [pair[at] for pair in pairs], at * total, 2 * total, tell) for at, one in both]
@@ -132,17 +129,17 @@ def _differences(
 def _rights(
     encoder: Encoder,
     corpus: Corpus,
-    asked: Iterable[_Asked],
+    every: Iterable[_Question],
     before: int,
     total: int,
     tell: Callable[[Progress], None],
-) -> dict[_Asked, Right]:
+) -> Mapping[_Question, Right]:
     """For each question which cases are answered right, by sentence. ``before``: sentences that another model has
     read, of ``total``."""
-    questions = dict.fromkeys(asked)
+    questions = dict.fromkeys(every)
     heads = sorted({question.head for question in questions})
     flat = np.array([head.layer * encoder.heads + head.head for head in heads])
-    rights: dict[_Asked, dict[int, Sequence[bool]]] = defaultdict(dict)
+    rights: dict[_Question, dict[int, Sequence[bool]]] = defaultdict(dict)
     for done, (number, block) in enumerate(word_blocks(encoder, corpus), 1):
         pointed = pointers(block[flat])
         for question in questions:
@@ -152,6 +149,6 @@ def _rights(
     return rights
 
 
-def _answers(corpus: Corpus, number: int, pointed: Pointers, at: int, asked: _Asked) -> Sequence[bool]:
-    cases = arcs(corpus.sentences[number], pointed, at, asked.relation, asked.direction)
+def _answers(corpus: Corpus, number: int, pointed: Pointers, at: int, question: _Question) -> Sequence[bool]:
+    cases = arcs(corpus.sentences[number], pointed, at, question.relation, question.direction)
     return [case.right for case in cases]

@@ -103,9 +103,8 @@ def across(first: Weights, second: Weights) -> Matrix:
     if first.shape[1:] != second.shape[1:]:
         raise ShapeError(f"Heads with axes {first.shape[1:]} and {second.shape[1:]} have no common rows and columns.")
     flat, other = first.reshape(len(first), -1), second.reshape(len(second), -1)  # [head, query · key]
-    entropies, of_other = _entropies(flat), _entropies(other)
-    pairs = zip(flat, entropies, strict=True)
-    return np.stack([jensen_shannon(_entropies(other, rows), of_other, own) for rows, own in pairs])
+    entropies = _entropies(other)
+    return np.stack([jensen_shannon(_entropies(other, rows), entropies, entropy(rows)) for rows in flat])
 
 
 def _apart(flat: Weights, entropies: Sums, head: int, rows: int) -> Sums:

@@ -108,4 +108,5 @@ def in_runs(profiles: Sequence[Profile]) -> pd.DataFrame:
         (*role, sum(map(bool, of_runs)), len(profiles), "; ".join(", ".join(run) or "–" for run in of_runs))
         for role, of_runs in heads.items()
     ]
-    return pd.DataFrame(sorted(rows, key=lambda row: (-row[2], row[:2])), columns=list(IN_RUNS))
+    table = pd.DataFrame(rows, columns=list(IN_RUNS))
+    return table.sort_values(["runs", "role", "detail"], ascending=[False, True, True], ignore_index=True)

@@ -28,11 +28,11 @@ def options(replicate: Parser) -> None:
     profile_argument(replicate)
     corpus_option(replicate)
     name_option(replicate)
-    words = "compare each role of syntax with the same head of another model, such as another step of the training, in "
+    words = "compare each head with a role of syntax with the same head of another model, such as another step of the "
     words += (
-        "place of another corpus: a model, the folder of its profile, or a model and the one head to compare with, "
+        "training, on the same cases of CORPUS, which may be the profile's own: a model, the folder of its profile, "
     )
-    words += "as in minilm/L5H4; the corpus may be the one of the profile"
+    words += "or a model and the head to compare with, as in minilm/L5H4"
     replicate.add_argument("--beside", type=model_or_head, metavar="OTHER", help=words)
     output_options(replicate, TABLES, required=False)
     measuring_options(replicate)

@@ -54,7 +54,7 @@ def paired_lines(pairs: PairedDifferences, corpus: str) -> list[str]:
     table = [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
     over = _over({pair.documents for pair in pairs}, one_line(shortened(corpus, MOST_OF_NAME)))
     apart = sum(pair.interval.low > 0 or pair.interval.high < 0 for pair in pairs)
-    models = f"{pairs[0].one.model} beside {pairs[0].other.model}"
+    models = " beside ".join(dict.fromkeys((pairs[0].one.model, pairs[0].other.model)))
     return [*table, *over, f"{models}: the interval leaves out 0 for {apart:,} of {counted(len(pairs), 'role')}."]
 
 

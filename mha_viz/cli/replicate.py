@@ -73,7 +73,8 @@ def _measured(args: argparse.Namespace, there: Profile, sums: Path | None) -> Pr
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure the heads of a profile's roles on another corpus, and print whether each role holds there."""
+    """Measure the heads of a profile's roles on another corpus or beside another model, and print what became of each
+    role."""
     to = table_destination(args.out, args.format)
     there = read_profile(args.profile)
     findings = there.findings()

@@ -28,6 +28,7 @@ from mha_viz.version import __version__
 if TYPE_CHECKING:
     from mha_viz.analysis.described import unexplained
     from mha_viz.analysis.established import establish
+    from mha_viz.analysis.matching import in_runs
     from mha_viz.analysis.recipe_tables import Recipes, open_recipes
     from mha_viz.analysis.replication import replicate
     from mha_viz.attention.rollout import rollout
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from mha_viz.study.chance import chance_roles
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
+    from mha_viz.study.matching import match_heads
+    from mha_viz.study.paired import paired, paired_roles
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.recipes import recipes
     from mha_viz.study.replaced import replaced
@@ -81,13 +84,17 @@ __all__ = [
     "effect",
     "establish",
     "gradient_weighted",
+    "in_runs",
     "iterate",
     "load",
+    "match_heads",
     "norm_weighted",
     "open_attention",
     "open_corpus",
     "open_profile",
     "open_recipes",
+    "paired",
+    "paired_roles",
     "patch",
     "profile",
     "profiles",
@@ -125,13 +132,17 @@ _HOMES = MappingProxyType(
         "effect": "mha_viz.study.corpus_effects",
         "establish": "mha_viz.analysis.established",
         "gradient_weighted": "mha_viz.models.gradients",
+        "in_runs": "mha_viz.analysis.matching",
         "iterate": "mha_viz.corpus.sources",
         "load": "mha_viz.models.loading",
+        "match_heads": "mha_viz.study.matching",
         "norm_weighted": "mha_viz.models.norms",
         "open_attention": "mha_viz.exports",
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
         "open_recipes": "mha_viz.analysis.recipe_tables",
+        "paired": "mha_viz.study.paired",
+        "paired_roles": "mha_viz.study.paired",
         "patch": "mha_viz.models.patching",
         "profile": "mha_viz.study.profiling",
         "profiles": "mha_viz.study.several",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import mha_viz as mv
+from mha_viz.analysis.chance import ChanceRoles, by_chance
+from mha_viz.cli import main
 from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.permuted import permuted
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.study.chance import ChanceRoles
 
 
 def sentence(forms: str, heads: list[int | None]) -> Sentence:
@@ -75,3 +79,98 @@ def test_what_cannot_be_drawn_is_said() -> None:
         mv.chance_roles("grammar", "toy", draws=0)
     with pytest.raises(CorpusError, match="has no trees"):
         mv.chance_roles("repeats", "toy", draws=1)
+
+
+# ---- In a profile ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_stored_is_read_again_and_stated_in_the_report(tmp_path: Path) -> None:
+    toy = mv.open_profile("toy")
+    chance = ChanceRoles(7, (0, 1, 0), ("grammar",))
+    stored = mv.open_profile(chance.stored_in(toy).save(tmp_path / "toy"))
+    assert by_chance(stored) == chance
+    words = "By chance: 7 roles of syntax; with the trees of other sentences at most 1, in 3 permutations (p = 0.250)"
+    assert f"{words}, on grammar." in mv.report(stored).notes
+    assert [*stored.tables["chance"]["draw"]] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("chance", [ChanceRoles(7, (0,), ("other",)), ChanceRoles(6, (0,), ("grammar",))])
+def test_what_was_counted_of_other_roles_is_not_stated(chance: ChanceRoles) -> None:
+    toy = mv.open_profile("toy")
+    assert by_chance(chance.stored_in(toy)) is None
+    tables = {name: table for name, table in toy.tables.items() if name != "chance"}
+    assert by_chance(replace(toy, tables=tables)) is None
+    assert by_chance(replace(toy, tables={**toy.tables, "roles": toy.tables["roles"][:0]})) is None
+
+
+@pytest.mark.parametrize(("name", "roles", "corpora"), [("minilm", 27, 2), ("toy", 7, 1)])
+def test_chance_names_none_of_the_shipped_roles(name: str, roles: int, corpora: int) -> None:
+    chance = by_chance(mv.open_profile(name))
+    assert chance is not None
+    assert (chance.observed, chance.drawn, len(chance.corpora)) == (roles, (0,) * 20, corpora)
+    assert "with the trees of other sentences none, in 20 permutations (p = 0.048)" in mv.report(
+        mv.open_profile(name)
+    ).markdown().replace("\\", "")
+
+
+def test_progress_runs_once_over_all_draws_and_corpora() -> None:
+    shares: list[float] = []
+    one, other = grammar.corpus(30), grammar.corpus(30, seed=5)
+    mv.chance_roles(one, "toy", also=other, draws=1, progress=lambda so_far: shares.append(so_far.fraction))
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert {0.25, 0.5, 0.75} <= {*shares}
+
+
+# ---- The command -----------------------------------------------------------------------------------------------------
+
+
+def treebanks(folder: Path) -> tuple[str, str]:
+    """Two corpora of sentences as files."""
+    files = folder / "one.conllu", folder / "two.conllu"
+    for file, seed in zip(files, (0, 5), strict=True):
+        file.write_text(as_conllu(grammar.corpus(120, seed=seed).sentences), "utf-8")
+    return str(files[0]), str(files[1])
+
+
+def test_the_command_stores_what_chance_names_beside_the_roles_of_two_corpora(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = treebanks(tmp_path)
+    out = tmp_path / "out"
+    assert main(["profile", one, "--and", two, "--model", "toy", "--chance", "1", "--out", str(out)]) == 0
+    profile = mv.open_profile(out)
+    established = [role for role in profile.findings() if role.role == "syntax"]
+    assert {role.status for role in established} == {"established"}
+    chance = by_chance(profile)
+    assert chance == ChanceRoles(len(established), (0,), ("two.conllu", "one.conllu"))
+    assert "with the trees of other sentences none, in 1 permutation (p = 0.500)" in capsys.readouterr().out
+    by_call = mv.profile(one, "toy", also=two)
+    assert by_call.roles.equals(profile.roles)
+
+
+@pytest.mark.parametrize(
+    ("code", "more", "words"),
+    [
+        (2, ["--chance", "0"], "expected 1 to 10000"),
+        (2, ["--chance", "1", "--and", "toy"], "--chance needs the trees of both corpora"),
+        (2, ["--chance", "1", "--workers", "2"], "--chance is measured in this process"),
+        (5, ["--chance", "1", "--and", "grammar"], "the same corpus"),
+        (3, ["--and", "no/such"], "does not exist"),
+    ],
+)
+def test_what_the_command_refuses(
+    code: int, more: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["profile", "grammar", "--model", "toy", *more, "--out", str(tmp_path / "out")]) == code
+    assert words in capsys.readouterr().err
+    assert not list(tmp_path.glob("out/*.csv"))
+
+
+def test_a_corpus_without_trees_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["profile", "repeats", "--model", "repeater", "--chance", "1", "--out", str(tmp_path / "out")]
+    assert main(command) == 5
+    assert "has no trees" in capsys.readouterr().err
+    assert not list(tmp_path.glob("out/*.csv"))

@@ -10,7 +10,8 @@ import pytest
 
 from mha_viz.analysis.corpus_effects import CorpusEffect
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
+from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS, Interval
+from mha_viz.analysis.paired import HeadOf, PairedDifference, PairedDifferences
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.analysis.replication import HOLDS, Replication, RoleScore
 from mha_viz.attention import Head
@@ -52,7 +53,13 @@ def _replicate(documents: int) -> str:
     return "\n".join(outcomes.lines([Replication(FINDING, here, HOLDS)], there, other))
 
 
-@pytest.mark.parametrize("said", [_role, _effect, _used, _card, _replicate])
+def _paired(documents: int) -> str:
+    one, other = (HeadOf("toy", Head(1, head)) for head in (1, 2))
+    pair = PairedDifference("nsubj", "dep_to_head", one, other, 200, documents, 0.8, 0.5, Interval(0.2, 0.4))
+    return "\n".join(outcomes.paired_lines(PairedDifferences([pair]), "A"))
+
+
+@pytest.mark.parametrize("said", [_role, _effect, _used, _card, _replicate, _paired])
 def test_few_documents_are_marked_and_their_number_is_said(said: Callable[[int], str]) -> None:
     for documents in range(1, FEW):
         assert MARK in said(documents).lower()

@@ -3,6 +3,7 @@ number of used roles, and the corpus of mean outputs."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 import mha_viz as mv
+from mha_viz.analysis.chance import ChanceRoles
 from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.errors import CorpusMissing, TextError
@@ -47,8 +49,30 @@ def test_the_page_says_how_many_roles_are_used() -> None:
     shipped = mv.open_profile("minilm")
     used = int(shipped.tables["used"]["used"].astype(str).eq("True").sum())
     of = len(shipped.tables["used"])
-    assert f"**{used} of {of}** links between words are **used**." in headline._used(Evidence("", (shipped,)))
-    assert headline._used(Evidence("", (Profile(shipped.facts, {}),))) == ""
+    assert f"**{used} of {of}** word links are **used** (" in headline._links(Evidence("", (shipped,)))
+    assert headline._links(Evidence("", (Profile(shipped.facts, {}),))) == ""
+
+
+@pytest.mark.parametrize(
+    ("highest_q", "chance", "words"),
+    [
+        (0.0009, ChanceRoles(27, (0, 0, 0)), " (q < 0.001; chance: 0 in 3 draws)"),
+        (0.0571, ChanceRoles(27, (0, 2)), " (q ≤ 0.058; chance: up to 2 in 2 draws)"),
+        (0.0571, None, " (q ≤ 0.058)"),
+        (math.nan, ChanceRoles(27, (0,)), " (chance: 0 in 1 draws)"),
+        (math.nan, None, ""),
+    ],
+)
+def test_the_page_says_how_sure_roles_are_where_that_was_computed(
+    highest_q: float, chance: ChanceRoles | None, words: str
+) -> None:
+    assert headline._sure(highest_q, chance) == words
+
+
+def test_without_switching_off_the_page_says_how_many_roles_link_words() -> None:
+    shipped = mv.open_profile("toy")
+    without = {name: table for name, table in shipped.tables.items() if name not in ("used", "chance")}
+    assert headline._links(Evidence("", (Profile(shipped.facts, without),))) == " **8** roles link words (q < 0.001)."
 
 
 def test_the_command_takes_means_over_a_corpus_that_is_named(

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from mha_viz import files
-from mha_viz.analysis.findings import LATER, OTHER
+from mha_viz.analysis.findings import LATER, OTHER, Q
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, CorpusMissing, ExportError
@@ -30,7 +30,7 @@ PROMISED = {
     "distance": "head_a,head_b,js",
     "roles": "layer,head,role,detail,score,baseline,gain,n,ci_low,ci_high,"
     "upos_baseline,upos_rule,beats_upos,untrained,status,corpora,lowest_score,documents,"
-    "other_corpus,other_score,other_upos_baseline,other_upos_rule",
+    "other_corpus,other_score,other_upos_baseline,other_upos_rule,q",
 }
 FACTS = {"model": "tiny", "layers": 2, "heads": 1, "corpus": "née", "definitions": DEFINITIONS, "left_out": 0}
 
@@ -127,8 +127,11 @@ def test_an_empty_detail_is_read_as_an_empty_detail(tmp_path: Path) -> None:
 
 # ---- The roles alone -------------------------------------------------------------------------------------------------
 
-LINE = "1,0,broad,entropy,0.8,0.5,0.3,12,,,,,,0.6,established,EWT; GUM,0.7,,GUM,0.7,,\n"
-OBJ = "2,3,syntax,obj head_row,0.8,0.5,0.3,12,0.7,0.9,0.75,nearest VERB to the left,True,0.1,suggested,EWT,0.8,30,,,,\n"
+LINE = "1,0,broad,entropy,0.8,0.5,0.3,12,,,,,,0.6,established,EWT; GUM,0.7,,GUM,0.7,,,\n"
+OBJ = (
+    "2,3,syntax,obj head_row,0.8,0.5,0.3,12,0.7,0.9,0.75,nearest VERB to the left,True,0.1,"
+    "suggested,EWT,0.8,30,,,,,0.002\n"
+)
 
 
 def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
@@ -144,10 +147,12 @@ def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
     assert one.elsewhere is not None
     assert one.elsewhere[:2] == ("GUM", 0.7)
     assert other.elsewhere is None
+    assert other.q == 0.002
+    assert math.isnan(one.q)
     assert read_findings(tmp_path / "nowhere") == ()
 
 
-@pytest.mark.parametrize("later", [len(OTHER), len(LATER)])
+@pytest.mark.parametrize("later", [len((*OTHER, Q)), len(LATER)])
 def test_tables_of_older_versions_without_the_later_columns_are_read(tmp_path: Path, later: int) -> None:
     profile_of("roles").write(tmp_path)
     for path in tmp_path.glob("**/roles.csv"):
@@ -160,9 +165,10 @@ def test_tables_of_older_versions_without_the_later_columns_are_read(tmp_path: P
     both = (*read_profile(tmp_path).findings(), *read_findings(tmp_path))
     assert {finding.elsewhere for finding in both} == {None}
     assert ({finding.documents for finding in both} == {None}) == (later == len(LATER))
+    assert all(math.isnan(finding.q) for finding in both)
 
 
-PREVIOUS = "1,0,position,previous,0.8,0.1,0.7,120,,,,,,0.2,suggested,EWT,0.8,,,,,\n"
+PREVIOUS = "1,0,position,previous,0.8,0.1,0.7,120,,,,,,0.2,suggested,EWT,0.8,,,,,,\n"
 
 
 @pytest.mark.parametrize(("share", "says"), [("0.24", False), ("0.25", True), ("0.613", True), ("", False)])
@@ -209,7 +215,7 @@ def test_a_role_without_an_interval_is_found_before_it_is_written() -> None:
         "EWT",
         0.8,
         None,
-        *[None] * len(OTHER),
+        *[None] * len((*OTHER, Q)),
     ]
     roles = pd.DataFrame([cells], columns=[*HEADINGS["roles"]])
     (finding,) = Profile(FACTS, {"roles": roles}).findings()

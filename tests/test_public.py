@@ -41,7 +41,7 @@ PUBLIC = {
         ),
         *("Size", "Tap", "TextCutWarning", "View", "__version__", "compare", "difference", "iterate", "load"),
         *("establish", "norm_weighted", "open_attention", "open_corpus", "open_profile", "profile", "replicate"),
-        *("chance_roles", "report"),
+        *("chance_roles", "paired", "paired_roles", "report", "match_heads", "in_runs"),
         *("rollout", "search", "used_roles", "decoder_heads", "profiles", "side_by_side"),
         *("recipes", "open_recipes", "replaced", "unexplained"),
         *("effect", "gradient_weighted", "patch", "publish", "why", "why_over", "without"),

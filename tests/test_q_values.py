@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mha_viz.analysis.established import establish
 from mha_viz.analysis.intervals import wilson
 from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
 from mha_viz.analysis.q_values import at_least, looked_at, q_values
@@ -42,7 +43,7 @@ RULES = {"offset": 0, "pos": 20, "untrained": 30}
 
 
 def p_of(correct: int, n: int = 100, rule: int = 50, **more: float) -> float:
-    return float(looked_at(of_treebank({"head": 1, "n": n, "correct": correct, **more}, rule=rule))["p"].iloc[0])
+    return float(looked_at(of_treebank({"head": 1, "n": n, "correct": correct, **more}, rule=rule).tables)["p"].iloc[0])
 
 
 def test_four_p_values_by_hand() -> None:
@@ -113,7 +114,7 @@ def test_a_rule_that_is_never_right_counts_as_right_once() -> None:
 
 
 def test_no_case_is_no_test() -> None:
-    table = looked_at(of_treebank({"head": 0, "n": 0, "correct": 0}, {"head": 1, "n": 0, "correct": 0}, rule=0))
+    table = looked_at(of_treebank({"head": 0, "n": 0, "correct": 0}, {"head": 1, "n": 0, "correct": 0}, rule=0).tables)
     assert table["p"].isna().all()
     assert table["q"].isna().all()
 
@@ -125,13 +126,13 @@ def test_each_relation_is_tested_once_and_against_the_fixed_offset() -> None:
         {"level": "full", "relation": "nmod:poss"},
         {"level": "agg", "relation": "all"},
     ]
-    table = looked_at(of_treebank(*({**cell, "head": 1, "n": 100, "correct": 60} for cell in cells)))
+    table = looked_at(of_treebank(*({**cell, "head": 1, "n": 100, "correct": 60} for cell in cells)).tables)
     assert [*table["detail"]] == ["obj head_row", "nmod:poss head_row"]
     assert [*table["rule"]] == [50, 50]
 
 
 def test_a_relation_that_is_a_number_is_a_name() -> None:
-    assert [*looked_at(of_treebank({"relation": 7, "head": 1, "n": 10, "correct": 6}, rule=5))["detail"]] == [
+    assert [*looked_at(of_treebank({"relation": 7, "head": 1, "n": 10, "correct": 6}, rule=5).tables)["detail"]] == [
         "7 head_row"
     ]
 
@@ -139,15 +140,37 @@ def test_a_relation_that_is_a_number_is_a_name() -> None:
 @pytest.mark.parametrize("tables", [{}, {"syntax": HEADINGS["syntax"], "syntax_baselines": ()}])
 def test_a_corpus_without_annotation_tests_nothing(tables: dict[str, Any]) -> None:
     frames = {name: pd.DataFrame(columns=[*HEADINGS[name]]) for name in tables}
-    table = looked_at(Profile({"model": "m", "corpus": "c"}, frames))
+    table = looked_at(frames)
     assert len(table) == 0
     assert {"p", "q"} <= {*table.columns}
 
 
 def test_coreference_is_tested_against_the_better_rule_on_third_person_pronouns() -> None:
-    table = looked_at(read_profile(asset("profiles") / "toy" / "grammar"))
+    table = looked_at(read_profile(asset("profiles") / "toy" / "grammar").tables)
     pronouns = table[table["role"] == "coreference"]
     assert len(pronouns) == 8
     assert set(pronouns["n"]) == {416}
     assert set(pronouns["rule"]) == {203}  # 0.488 of them
     assert len(table) == 8 * (20 * 3 + 1)
+
+
+@pytest.mark.parametrize(("name", "most"), [("minilm/ewt", 6.1e-6), ("minilm/gum", 0.003), ("toy/grammar", 2.5e-9)])
+def test_a_profile_has_q_in_its_tables_of_roles(name: str, most: float) -> None:
+    profile = read_profile(asset("profiles") / name)
+    tests = looked_at(profile.tables).set_index(["role", "detail", "layer", "head"])["q"]
+    by_role = {(f.role, f.detail, *f.head): f.q for f in profile.findings()}
+    assert {key: q for key, q in by_role.items() if not math.isnan(q)} == pytest.approx(
+        {key: q for key, q in tests.items() if key in by_role}, rel=1e-8
+    )
+    assert 0 < max(q for q in by_role.values() if not math.isnan(q)) < most
+    assert profile.tables["candidates"]["q"].notna().sum() >= sum(not math.isnan(q) for q in by_role.values())
+
+
+def test_q_of_an_established_role_is_that_of_each_corpus() -> None:
+    one, other = (read_profile(asset("profiles") / "minilm" / name) for name in ("ewt", "gum"))
+    of_each = [
+        {(*f.head, f.detail): f.q for f in both.findings() if f.role == "syntax"} for both in establish(one, other)
+    ]
+    assert of_each[0].keys() == of_each[1].keys()
+    assert of_each[0] == {(*f.head, f.detail): f.q for f in one.findings() if f.role == "syntax"}
+    assert of_each[0] != of_each[1]

@@ -15,6 +15,8 @@ import pytest
 import mha_viz as mv
 from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.cli import main
+from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.report import HEADING, PRINTED, citation, report
 from mha_viz.files.assets import asset
@@ -185,7 +187,7 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
     )
     assert len(table) == 11
     assert [row for row in table if not re.fullmatch(form, row)] == []
-    starts = ["Looked at on", "q: false", "Position,", "Suggested", "Used:", "To cite:"]
+    starts = ["Looked at on", "q: false", "By chance", "Position,", "Suggested", "Used:", "To cite:"]
     notes = [row for row in rows if row and not row.startswith("|")]
     assert all(note.startswith(start) for note, start in zip(notes, starts, strict=True))
 
@@ -210,6 +212,17 @@ def test_the_suffix_of_a_file_is_its_format(tmp_path: Path, capsys: pytest.Captu
     assert math.isclose(pd.read_csv(io.StringIO(printed))["accuracy"][0], 0.720101781)
 
 
+def test_a_further_corpus_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "new.conllu"
+    file.write_text(as_conllu(grammar.corpus(120, seed=3).sentences), "utf-8")
+    assert main(["report", "toy", "--replicated", str(file), "--format", "csv"]) == 0
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert mv.profile(file, "toy", out=tmp_path / "new").corpus == "new.conllu"
+    assert set(table["replicates_on"]) >= {"new.conllu (holds)"}
+    assert main(["report", "toy", "--replicated", str(tmp_path / "new"), "--format", "csv"]) == 0
+    assert pd.read_csv(io.StringIO(capsys.readouterr().out)).equals(table)
+
+
 @pytest.mark.parametrize(
     ("code", "arguments", "words"),
     [
@@ -220,6 +233,7 @@ def test_the_suffix_of_a_file_is_its_format(tmp_path: Path, capsys: pytest.Captu
         (5, [str(asset("profiles") / "minilm" / "gap")], ["has no roles"]),
         (3, ["toy", "--replicated", "no/such"], ["does not exist"]),
         (5, ["toy", "--replicated", "toy"], ["the same corpus"]),
+        (5, ["toy", "--replicated", "grammar"], ["the same corpus"]),
         (5, ["toy", "--replicated", GUM], ["another model"]),
     ],
 )

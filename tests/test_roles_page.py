@@ -90,7 +90,8 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     texts = [element.value for element in page.at.main.markdown]
     first = next(number for number, value in enumerate(texts) if value.startswith("## What the 72 heads"))
     assert re.fullmatch(
-        r"\*\*\d+ of 72\*\* heads do something that has a name. Click one. \*\*2 of \d+\*\* links .* \*used\*\.",
+        r"\*\*\d+\*\* have a named role. Click one. \*\*2 of \d+\*\* word links are \*used\* "
+        r"\(q < 0\.001; chance: 0 in 20 draws\)\.",
         texts[first + 1],
     )
     assert not page.at.dataframe

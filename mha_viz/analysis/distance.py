@@ -97,6 +97,16 @@ def from_head(attention: Attention, head: Head) -> Sums:
     return _apart(flat, _entropies(flat), head.place(attention.heads), len(attention.queries))
 
 
+def across(first: Weights, second: Weights) -> Matrix:
+    """[head of the first, head of the second]: the divergence of their rows, added over rows, from weights [head,
+    query, key] of the same tokens. Raises ShapeError if their axes of tokens differ."""
+    if first.shape[1:] != second.shape[1:]:
+        raise ShapeError(f"Heads with axes {first.shape[1:]} and {second.shape[1:]} have no common rows and columns.")
+    flat, other = first.reshape(len(first), -1), second.reshape(len(second), -1)  # [head, query · key]
+    entropies = _entropies(other)
+    return np.stack([jensen_shannon(_entropies(other, rows), entropies, entropy(rows)) for rows in flat])
+
+
 def _apart(flat: Weights, entropies: Sums, head: int, rows: int) -> Sums:
     """[head]: the divergence of the heads in ``flat`` [head, query · key] from one of them; 0 from itself."""
     apart = jensen_shannon(_entropies(flat, flat[head]), entropies, entropies[head]) / rows

@@ -11,14 +11,15 @@ from mha_viz.attention import Head
 
 CORPORA = "; "  # between the names of corpora
 DOCUMENTS = "documents"  # how many the cases come from; not in tables of older versions
+Q = "q"  # of mha_viz.analysis.q_values; not in tables of older versions
 MEASURED = (
     *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
     *("upos_baseline", "upos_rule", "beats_upos", "untrained"),
 )
-CANDIDATE = (*MEASURED, DOCUMENTS)
+CANDIDATE = (*MEASURED, DOCUMENTS, Q)
 OTHER = ("other_corpus", "other_score", "other_upos_baseline", "other_upos_rule")  # the same; only of two corpora
-COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *OTHER)
-LATER = (DOCUMENTS, *OTHER)  # columns that tables of older versions lack
+COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *OTHER, Q)
+LATER = (DOCUMENTS, *OTHER, Q)  # columns that tables of older versions lack
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
 
 
@@ -40,7 +41,8 @@ class Finding(NamedTuple):
     untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the
     scores on them. ``within_words``, for position: the share of the head's attention to that token that stays within a
     word, from the table ``position``; NaN otherwise. ``documents``: how many the cases come from, None if unknown.
-    ``elsewhere``: the numbers on the other corpus; None if one corpus suggests the role.
+    ``elsewhere``: the numbers on the other corpus; None if one corpus suggests the role. ``q``: the false discovery
+    rate over all that the profile looked at, NaN for roles with a threshold and in tables of older versions.
     """
 
     head: Head
@@ -62,6 +64,7 @@ class Finding(NamedTuple):
     within_words: float = math.nan
     documents: int | None = None
     elsewhere: Elsewhere | None = None
+    q: float = math.nan
 
 
 def finding(*line: Any) -> Finding:
@@ -82,6 +85,7 @@ def finding(*line: Any) -> Finding:
         lowest=lowest,
         documents=whole_number(cells[DOCUMENTS]),
         elsewhere=_elsewhere(*(cells[name] for name in OTHER)),
+        q=_number(cells[Q]),
     )
 
 

@@ -2,7 +2,8 @@
 
 The cases of one document are not independent of each other, so whole documents are drawn with replacement. Such draws
 vary too little where there are few documents: below MANY documents with a case the interval is the widest of bootstrap,
-Wilson's and Student's t over documents; below FEW it is Wilson's, and speaks of these documents alone.
+Wilson's and Student's t over documents; below FEW it is Wilson's, and speaks of these documents alone. For the
+difference of two accuracies over the same cases, Newcombe's takes the place of Wilson's, from which it is made.
 """
 
 from __future__ import annotations
@@ -52,6 +53,30 @@ def wilson(correct: int, n: int) -> Interval:
     return Interval(max(0.0, centre - half), min(1.0, centre + half))
 
 
+def newcombe(both: int, one: int, other: int, neither: int) -> Interval:
+    """The 95 % interval of the difference of two shares of the same cases, ``one`` minus ``other`` (Newcombe 1998,
+    Statistics in Medicine 17, 2635–2650, method 10). In this many cases both, one alone, the other alone, or neither is
+    right; −1 to 1 if there is no case."""
+    n = both + one + other + neither
+    if n == 0:
+        return Interval(-1.0, 1.0)
+    rights = both + one, both + other
+    (low, high), (other_low, other_high) = (wilson(right, n) for right in rights)
+    share, other_share = (right / n for right in rights)
+    alike = both * neither - one * other
+    spread = math.sqrt(math.prod(right * (n - right) for right in rights))
+    phi = (max(alike - n / 2, 0) if alike > 0 else alike) / spread if spread else 0.0
+
+    def half(of_one: float, of_other: float) -> float:
+        return math.sqrt(max(0.0, of_one**2 - 2 * phi * of_one * of_other + of_other**2))
+
+    difference = share - other_share
+    return Interval(
+        difference - half(share - low, other_high - other_share),
+        difference + half(high - share, other_share - other_low),
+    )
+
+
 class Documents:
     """The documents of a corpus: ``numbers`` [sentence], from 0 in the order of the file, and their ``count``. If the
     corpus names no documents, there is one without a name."""
@@ -88,6 +113,19 @@ class Documents:
         if documents >= MANY:
             return self.drawn(correct, n)
         return np.clip(_widest(self.drawn(correct, n), wilsons, _student(correct, n)), 0, 1)
+
+    def of_difference(self, outcomes: Counts) -> Interval:
+        """The interval of the difference of two accuracies over the same cases, for which the same documents are drawn.
+        ``outcomes`` [document, outcome]: in how many cases both are right, the one alone, the other alone, neither."""
+        net, n = (outcomes[:, 1] - outcomes[:, 2])[:, None], outcomes.sum(axis=1)
+        as_cases = newcombe(*outcomes.sum(axis=0).tolist())
+        documents = with_cases(n)
+        if documents < FEW:
+            return as_cases
+        bounds = self.drawn(net, n)
+        if documents < MANY:
+            bounds = np.clip(_widest(bounds, np.array(as_cases)[:, None], _student(net, n)), -1, 1)
+        return Interval(*map(float, bounds[:, 0]))
 
     def of_means(self, sums: Sums, n: Counts | Sums) -> Bounds:
         """[low and high, column] for the means of values with these ``sums`` [document, column]; NaN if only one

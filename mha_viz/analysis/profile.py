@@ -85,6 +85,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("layer", "head", "role", "detail", "corpus", "measure", "method", "n"),
             *("effect", "ci_low", "ci_high", "more", "more_low", "more_high", "used", DOCUMENTS),
         ),
+        "chance": ("role", "corpora", "draw", "roles"),  # written by mha_viz.analysis.chance
     }
 )
 UNTRAINED = (

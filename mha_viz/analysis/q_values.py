@@ -10,14 +10,14 @@ like its own or lower are expected to be false (Benjamini & Hochberg 1995, J. R.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.findings import Q
 from mha_viz.analysis.intervals import wilson
-from mha_viz.analysis.profile import Profile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,8 @@ Numbers = npt.NDArray[np.float64]
 
 CELL = ["level", "relation", "direction"]
 COUNTS = ["n", "correct", "rule", "role_low", "role_high"]
-TESTED = ["role", "detail", "layer", "head", *COUNTS]
+ROLE = ["role", "detail", "layer", "head"]
+TESTED = [*ROLE, *COUNTS]
 REACH = 6  # square roots of n from the mean: the share of a binomial distribution beyond it is below 1e-31 (Hoeffding)
 ROUNDING = 6  # digits of a design effect: tables have nine
 
@@ -52,17 +53,25 @@ def at_least(correct: int, n: int, share: float, log_factorials: Numbers) -> flo
     return min(1.0, float(np.exp(ways + right * math.log(share) + (n - right) * math.log1p(-share)).sum()))
 
 
-def looked_at(profile: Profile) -> pd.DataFrame:
-    """One row for each head and each relation and direction by which a role could be named, and for each head on
-    third-person pronouns: TESTED (``rule``: how many cases the baseline gets right), ``p`` and ``q``, NaN where there
-    is no case. Empty if the corpus has neither trees nor chains."""
+def with_q(tables: Mapping[str, pd.DataFrame], *names: str) -> dict[str, pd.DataFrame]:
+    """The tables of roles with these ``names``, with the column q: NaN for what is not tested."""
+    tests = looked_at(tables)
+    q = dict(zip(tests[ROLE].itertuples(index=False, name=None), tests[Q], strict=True))
+    lines = {name: tables[name][ROLE].itertuples(index=False, name=None) for name in names}
+    return {name: tables[name].assign(**{Q: [q.get(line, math.nan) for line in lines[name]]}) for name in names}
+
+
+def looked_at(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """From the tables of a profile one row for each head and each relation and direction by which a role could be
+    named, and for each head on third-person pronouns: TESTED (``rule``: how many cases the baseline gets right), ``p``
+    and ``q``, NaN where there is no case. Empty if the corpus has neither trees nor chains."""
     import pandas as pd
 
-    parts = [part for part in (_syntax(profile), _coreference(profile)) if part is not None and len(part)]
+    parts = [part for part in (_syntax(tables), _coreference(tables)) if part is not None and len(part)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TESTED)
     log_factorials = np.concatenate([[0.0], np.log(np.arange(1, max(table["n"], default=0) + 1)).cumsum()])
     p = np.array([_p(line, log_factorials) for line in table[COUNTS].itertuples(index=False)], np.float64)
-    return table.assign(p=p, q=q_values(p))
+    return table.assign(**{"p": p, Q: q_values(p)})
 
 
 def _p(counts: Iterable[Any], log_factorials: Numbers) -> float:
@@ -76,11 +85,11 @@ def _p(counts: Iterable[Any], log_factorials: Numbers) -> float:
     return at_least(int(correct / effect), int(n / effect), max(rule, 1) / n, log_factorials)
 
 
-def _syntax(profile: Profile) -> pd.DataFrame | None:
+def _syntax(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
     """The tests of relations with a subtype, and of all without it; of those with the same name, one."""
-    if "syntax" not in profile.tables:
+    if "syntax" not in tables:
         return None
-    heads, rules = profile.tables["syntax"], profile.tables["syntax_baselines"]
+    heads, rules = tables["syntax"], tables["syntax_baselines"]
     named = heads[
         (heads["level"] == "base") | ((heads["level"] == "full") & heads["relation"].astype(str).str.contains(":"))
     ]
@@ -89,10 +98,10 @@ def _syntax(profile: Profile) -> pd.DataFrame | None:
     return both.assign(role="syntax", detail=both["relation"].astype(str) + " " + both["direction"])[TESTED]
 
 
-def _coreference(profile: Profile) -> pd.DataFrame | None:
-    if "coreference" not in profile.tables:
+def _coreference(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
+    if "coreference" not in tables:
         return None
-    heads, rules = (profile.tables[name] for name in ("coreference", "coreference_baselines"))
+    heads, rules = (tables[name] for name in ("coreference", "coreference_baselines"))
     heads, rules = (table[table["mention_type"] == "third_person"] for table in (heads, rules))
     better = rules[rules["baseline"] != "untrained"]["correct"].max()
     return heads.assign(role="coreference", detail="third_person", rule=better)[TESTED]

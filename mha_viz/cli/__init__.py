@@ -62,9 +62,11 @@ EXAMPLES = """examples:
   mha-viz publish "The cat sat because it was tired." --head L3H1 --live site
   mha-viz profile treebank.conllu --out profile/
   mha-viz profile other.conllu --and profile/ --out second/
+  mha-viz profile one.conllu --and two.conllu --chance 20 --out both/
   mha-viz replicate minilm treebank.conllu
   mha-viz replicate profile/ third.conllu --out outcomes.csv
   mha-viz replicate profile/ third.conllu --format csv | head
+  mha-viz replicate toy grammar --beside toy@100
   mha-viz report minilm
   mha-viz report profile/ --replicated third/ --out roles.tex
   mha-viz report profile/ --format csv > roles.csv

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mha_viz.analysis.intervals import FEW
+from mha_viz.analysis.paired import PairedDifferences
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import HOLDS, OUTCOMES, Replication, RoleScore
 from mha_viz.cli.terminal import one_line
 from mha_viz.figures.caption import both
+from mha_viz.figures.glosses import linked
 from mha_viz.figures.role_words import FEW_DOCUMENTS, linked_words
 from mha_viz.numerals import counted
 from mha_viz.quotes import shortened
@@ -40,9 +42,29 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
     return [*table, *legend, f"{there.model}: {_count(replications, *names)}"]
 
 
+def paired_lines(pairs: PairedDifferences, corpus: str) -> list[str]:
+    """Two heads on one relation in each line, with the difference and its interval in points."""
+    rows = [("head", "role", "cases", "score", "beside", "score", "points", "95% interval")]
+    for pair in pairs:
+        difference, low, high = (f"{100 * value:+.1f}" for value in (pair.difference, *pair.interval))
+        role = one_line(linked(f"{pair.relation} {pair.direction}"))
+        scores = f"{pair.n:,}", _share(pair.accuracy), both(pair.other.head), _share(pair.other_accuracy)
+        rows.append((both(pair.one.head), role, *scores, difference, f"{low} to {high}"))
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    table = [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    over = _over({pair.documents for pair in pairs}, one_line(shortened(corpus, MOST_OF_NAME)))
+    apart = sum(pair.interval.low > 0 or pair.interval.high < 0 for pair in pairs)
+    models = " beside ".join(dict.fromkeys((pairs[0].one.model, pairs[0].other.model)))
+    return [*table, *over, f"{models}: the interval leaves out 0 for {apart:,} of {counted(len(pairs), 'role')}."]
+
+
 def _over_documents(measured: Sequence[RoleScore | None], name: str) -> list[str]:
     """What the intervals that decide the outcomes are over."""
-    counts = sorted({one.documents for one in measured if one is not None and one.documents is not None})
+    return _over({one.documents for one in measured if one is not None and one.documents is not None}, name)
+
+
+def _over(documents: Iterable[int], name: str) -> list[str]:
+    counts = sorted(documents)
     if not counts:
         return []
     few = f"; {FEW_DOCUMENTS}" if counts[0] < FEW else ""

@@ -12,13 +12,14 @@ from typing import Any
 
 from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.places import check_places, folder_for
-from mha_viz.analysis.profile import Profile, read_profile
+from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
 from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import MODEL_HELP, Parser, batch, folder_name
+from mha_viz.cli.options import MODEL_HELP, Parser, batch, folder_name, whole
 from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
 from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS
 from mha_viz.errors import CorpusMissing, ExportError, SettingError
+from mha_viz.figures.role_words import by_chance_in_words
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
 from mha_viz.quotes import did_you_mean
@@ -27,6 +28,7 @@ CORPUS_HELP = (
     "a file (CoNLL-U, a GAP table, or text with one sentence per line; also .gz, .zst, and Parquet with a column of "
     f'text), a folder or a pattern of such files, or "{GRAMMAR}" or "{REPEATS}", built in'
 )
+DRAWS = whole(1, 10_000, "a number of permutations; expected 1 to 10000")
 
 
 def options(profile: Parser) -> None:
@@ -40,9 +42,9 @@ def options(profile: Parser) -> None:
         "--and",
         dest="other",
         type=folder_name,
-        metavar="DIR",
-        help="folder with the profile of the same model on a corpus of another origin: roles that both corpora show "
-        "are established, and are written to roles.csv in both folders",
+        metavar="OTHER",
+        help="a corpus of another origin, or the folder with the profile of the same model on one: roles that both "
+        "corpora show are established, and are written to roles.csv, in both folders if there are two",
     )
     profile.add_argument(
         "--out",
@@ -52,6 +54,9 @@ def options(profile: Parser) -> None:
         help="folder to write the tables to, with sentences for and against each role; those of an earlier profile are "
         "replaced. Several corpora or models each get a folder MODEL/CORPUS in it, and all scores go to profiles.csv",
     )
+    words = "also count how many roles of syntax chance would name, in N permutations of the sentences' trees (20 are "
+    words += "usual), and write that to chance.csv; --and then takes a corpus, not a profile"
+    profile.add_argument("--chance", type=DRAWS, default=0, metavar="N", help=words)
     measuring_options(profile)
     cluster_options(profile)
 
@@ -85,7 +90,9 @@ def run(args: argparse.Namespace) -> None:
     _check_several(args, several)
     with cluster_for(args) as cluster, warnings_as_lines():
         corpora = [read_corpus(source, args.name, cluster) for source in args.corpus]
-        other = read_profile(args.other) if args.other else None
+        other, second = _other(args, cluster)
+        if args.chance:
+            _check_trees(*corpora, *filter(None, [second]))
         models = [choose_model(name) for name in names]
         check_places([model.name for model in models], [corpus.name for corpus in corpora])
         make_folder(args.out)
@@ -94,8 +101,12 @@ def run(args: argparse.Namespace) -> None:
             encoder = load_model(model, args.device)
             for corpus in corpora:
                 place = args.out / folder_for(model.name, corpus.name) if several else args.out
+                if second is not None:
+                    check(_facts(encoder, corpus), _facts(encoder, second))
+                    other = measure(encoder, second, None, args.batch, cluster=cluster)
                 profile = measure(encoder, corpus, place, args.batch, other, cluster=cluster)
-                profiles.append(_written(profile, place, other, args.other))
+                profile = _written(profile, place, other, args.other if second is None else None)
+                profiles.append(_with_chance(profile, place, encoder, corpus, second, args) if args.chance else profile)
     if several:
         from mha_viz.study.several import write_together  # imports torch
 
@@ -106,12 +117,52 @@ def _check_several(args: argparse.Namespace, several: bool) -> None:
     for option, value in (("--name", args.name), ("--and", args.other)):
         if several and value:
             raise SettingError(f"{option} goes with one corpus and one model.", "Leave it out, or measure one by one.")
+    if args.chance and (args.cluster or args.workers):
+        raise SettingError("--chance is measured in this process.", "Leave out --cluster and --workers.")
+    if args.chance and args.other and is_profile(profile_folder(args.other)):
+        raise SettingError("--chance needs the trees of both corpora.", "Give --and the other corpus, not its profile.")
 
 
-def _written(profile: Profile, place: Path, other: Profile | None, other_place: Path) -> Profile:
+def is_profile(place: Path) -> bool:
+    """Whether a place is the folder of a profile, not a corpus."""
+    return (place / FACTS).is_file()
+
+
+def _other(args: argparse.Namespace, cluster: Any) -> tuple[Profile | None, Any]:
+    """What ``--and`` names: a profile, or a corpus to be measured, or neither."""
+    if args.other is None:
+        return None, None
+    place = profile_folder(args.other)
+    return (read_profile(place), None) if is_profile(place) else (None, read_corpus(str(args.other), None, cluster))
+
+
+def _check_trees(*corpora: Any) -> None:
+    from mha_viz.study.chance import treebank  # imports torch
+
+    for corpus in corpora:
+        treebank(corpus)
+
+
+def _with_chance(profile: Profile, place: Path, encoder: Any, corpus: Any, second: Any, args: Any) -> Profile:
+    """The profile with how many roles chance would name, written and printed."""
+    from mha_viz.study.chance import chance_roles
+    from mha_viz.study.plan import BATCH
+
+    with _bar("of the permutations") as progress:
+        chance = chance_roles(
+            corpus, encoder, also=second, draws=args.chance, batch=args.batch or BATCH, progress=progress
+        )
+    profile = chance.stored_in(profile)
+    profile.write(place)
+    print(f"{place}: {by_chance_in_words(chance)}")
+    return profile
+
+
+def _written(profile: Profile, place: Path, other: Profile | None, other_place: Path | None) -> Profile:
     """Write a profile, beside the ``other`` one if there is one, and print its contents."""
     if other is not None:
         other, profile = establish(other, profile)
+    if other is not None and other_place is not None:
         other.write(other_place)
     profile.write(place)
     counts = profile.facts["counts"].items()
@@ -143,8 +194,8 @@ def measure(
     from mha_viz.study.profiling import Here
 
     if other is not None:
-        check({"model": encoder.name, "revision": encoder.revision, "sha256": corpus.digest}, other.facts)
-    with progress_line() if cluster else _pieces_bar() as progress:
+        check(_facts(encoder, corpus), other.facts)
+    with progress_line() if cluster else _bar("of the text") as progress:
         try:
             engine = cluster or Here(most_pieces or BATCH)
             profile: Profile = engine.study(encoder, corpus, sums, control, progress)
@@ -156,9 +207,14 @@ def measure(
             raise ExportError(f"{sums} cannot be written: {error.strerror or error}.", "Choose another.") from error
 
 
+def _facts(encoder: Any, corpus: Any) -> dict[str, str]:
+    """What two profiles are compared by."""
+    return {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
+
+
 @contextmanager
-def _pieces_bar() -> Iterator[Callable[[Any], None]]:
-    with bar("of the text") as show:
+def _bar(unit: str) -> Iterator[Callable[[Any], None]]:
+    with bar(unit) as show:
         yield lambda so_far: show(so_far.done, so_far.total)
 
 

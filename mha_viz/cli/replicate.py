@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from mha_viz.analysis.established import check
 from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
 from mha_viz.analysis.replication import replicate
+from mha_viz.attention import Head
 from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside
-from mha_viz.cli.models import choose_model, load_model
+from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name, output_options
-from mha_viz.cli.outcomes import lines
-from mha_viz.cli.output import TABLES, table_destination
-from mha_viz.cli.profile import corpus_option, measure, measuring_options, name_option, read_corpus
-from mha_viz.cli.terminal import warnings_as_lines
-from mha_viz.errors import CorpusError
+from mha_viz.cli.outcomes import lines, paired_lines
+from mha_viz.cli.output import TABLES, Destination, table_destination
+from mha_viz.cli.profile import corpus_option, is_profile, measure, measuring_options, name_option, read_corpus
+from mha_viz.cli.search import model_and_head
+from mha_viz.cli.terminal import bar, warnings_as_lines
+from mha_viz.errors import CorpusError, SettingError
 from mha_viz.files import make_folder
 
 
@@ -25,9 +28,23 @@ def options(replicate: Parser) -> None:
     profile_argument(replicate)
     corpus_option(replicate)
     name_option(replicate)
+    words = "compare each head with a role of syntax with the same head of another model, such as another step of the "
+    words += (
+        "training, on the same cases of CORPUS, which may be the profile's own: a model, the folder of its profile, "
+    )
+    words += "or a model and the head to compare with, as in minilm/L5H4"
+    replicate.add_argument("--beside", type=model_or_head, metavar="OTHER", help=words)
     output_options(replicate, TABLES, required=False)
     measuring_options(replicate)
     cluster_options(replicate)
+
+
+def model_or_head(value: str) -> tuple[str, Head | None]:
+    """Parse "minilm/L3H1", or a model or the folder of its profile without a head."""
+    with suppress(argparse.ArgumentTypeError):
+        return model_and_head(value)
+    place = profile_name(value)
+    return (read_profile(place).model if is_profile(place) else value), None
 
 
 def profile_argument(command: Parser) -> None:
@@ -56,12 +73,15 @@ def _measured(args: argparse.Namespace, there: Profile, sums: Path | None) -> Pr
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure the heads of a profile's roles on another corpus, and print whether each role holds there."""
+    """Measure the heads of a profile's roles on another corpus or beside another model, and print what became of each
+    role."""
     to = table_destination(args.out, args.format)
     there = read_profile(args.profile)
     findings = there.findings()
     if not findings:
         raise CorpusError(f"The profile in {args.profile} has no roles.", "Name the profile of a treebank or of text.")
+    if args.beside:
+        return _beside(args, there, to)
     sums = folder_beside(to, "sums")
     if (Path(args.corpus) / FACTS).is_file():
         here = read_profile(Path(args.corpus))
@@ -75,3 +95,25 @@ def run(args: argparse.Namespace) -> None:
         shutil.rmtree(sums, ignore_errors=True)
     if to is None or to.path is not None:
         print("\n".join(lines(replications, there, here)))
+
+
+def _beside(args: argparse.Namespace, there: Profile, to: Destination | None) -> None:
+    """Print how much more often the heads of the roles are right than those that they are compared with."""
+    if args.cluster or args.workers:
+        raise SettingError("--beside is measured in this process.", "Leave out --cluster and --workers.")
+    name, head = args.beside
+    model, other = choose_model(there.model), choose_model(name)
+    check_heads(other, [head] if head else [])
+    corpus = read_corpus(args.corpus, args.name)
+    from mha_viz.study.paired import paired_roles  # imports torch
+
+    encoder = load_model(model, args.device)
+    beside = encoder if other.name == model.name else load_model(other, args.device)
+    with warnings_as_lines(), bar("of the sentences") as show:
+        pairs = paired_roles(
+            there, corpus, beside, head, model=encoder, progress=lambda so_far: show(so_far.done, so_far.total)
+        )
+    if to is not None:
+        to.write_table(pairs.table())
+    if to is None or to.path is not None:
+        print("\n".join(paired_lines(pairs, corpus.name)))

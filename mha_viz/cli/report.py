@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from mha_viz.analysis.profile import read_profile
+from mha_viz.analysis.profile import Profile, profile_folder, read_profile
+from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser
 from mha_viz.cli.output import STDOUT, destination
-from mha_viz.cli.replicate import profile_argument, profile_name
+from mha_viz.cli.profile import is_profile, measure, measuring_options, read_corpus
+from mha_viz.cli.replicate import profile_argument
+from mha_viz.cli.terminal import warnings_as_lines
 from mha_viz.figures.report import report
 
 FORMATS = {"markdown": ".md", "latex": ".tex", "csv": ".csv"}
@@ -16,18 +19,30 @@ FORMATS = {"markdown": ".md", "latex": ".tex", "csv": ".csv"}
 def options(command: Parser) -> None:
     """Add the options of the command."""
     profile_argument(command)
-    words = "a profile of the same model on a further corpus, to say whether each role holds there; may be repeated"
-    command.add_argument("--replicated", type=profile_name, action="append", default=[], metavar="OTHER", help=words)
+    words = "a further corpus, or the profile of the same model on one, to say whether each role holds there; may be "
+    words += "repeated"
+    command.add_argument("--replicated", action="append", default=[], metavar="OTHER", help=words)
     words = f'the file to write; its suffix sets the format: {", ".join(FORMATS.values())} (default: "-", stdout)'
     command.add_argument("--out", default=STDOUT, metavar="FILE", help=words)
     words = f"{', '.join(FORMATS)} (default: markdown, or that of the file)"
     command.add_argument("--format", choices=tuple(FORMATS), metavar="FORMAT", help=words)
+    measuring_options(command)
 
 
 def run(args: argparse.Namespace) -> None:
     """Print or write the roles of a profile as a table for a paper."""
     default = ".md" if args.out == STDOUT else None
     to = destination(args.out, FORMATS.get(args.format, default), FORMATS.values(), "a format of reports")
-    made = report(read_profile(args.profile), map(read_profile, args.replicated))
+    profile = read_profile(args.profile)
+    made = report(profile, [_elsewhere(other, profile, args) for other in args.replicated])
     written = {".md": made.markdown, ".tex": made.latex, ".csv": made.csv}[to.suffix]
     to.write(lambda: written().encode())
+
+
+def _elsewhere(other: str, profile: Profile, args: argparse.Namespace) -> Profile:
+    """The profile that ``other`` names, or that of the same model on the corpus that it names."""
+    if is_profile(profile_folder(other)):
+        return read_profile(profile_folder(other))
+    with warnings_as_lines():
+        corpus = read_corpus(other)
+        return measure(load_model(choose_model(profile.model), args.device), corpus, None, args.batch, profile, False)

@@ -8,18 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mha_viz.analysis.chance import by_chance
 from mha_viz.analysis.established import check
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import Profile
-from mha_viz.analysis.q_values import looked_at
+from mha_viz.analysis.q_values import ROLE, looked_at
 from mha_viz.analysis.replication import replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.errors import CorpusError, check_kind
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import rule_in_words
-from mha_viz.figures.role_words import best_baseline, linked_words, standing, standing_with_corpora
+from mha_viz.figures.role_words import best_baseline, by_chance_in_words, linked_words, standing, standing_with_corpora
 from mha_viz.files.assets import app_root
 from mha_viz.files.tables import as_csv
 from mha_viz.numerals import counted, percent
@@ -34,7 +35,6 @@ HEADING = (
 )
 NONE = "–"
 LEAST_Q = 0.001  # smaller ones are written as less than this
-ROLE = ["role", "detail", "layer", "head"]
 IN_MARKDOWN = {ord(sign): f"\\{sign}" for sign in "\\`*_{}[]<>|#!$~&"}
 IN_LATEX = {
     **{ord(sign): f"\\{sign}" for sign in "{}$&#%_"},
@@ -116,7 +116,7 @@ def report(profile: Profile, replicated: Profile | Iterable[Profile] = ()) -> Re
     findings = profile.findings()
     if not findings:
         raise CorpusError(f"The profile of {profile.corpus} has no roles.", "Take that of a treebank or of more text.")
-    tests = looked_at(profile)
+    tests = looked_at(profile.tables)
     q = dict(zip(tests[ROLE].itertuples(index=False, name=None), tests["q"], strict=True))
     elsewhere = _elsewhere(profile, findings, others)
     used = _used(profile)
@@ -174,6 +174,9 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame)
             + f" The highest q of the {counted(len(with_q), 'role')} with one is {_q(max(with_q, default=math.nan))}."
             * bool(with_q)
         )
+    chance = by_chance(profile)
+    if chance is not None:
+        yield f"By chance: {by_chance_in_words(chance)}, on {series(chance.corpora)}."
     findings = [role.finding for role in roles]
     if any(f.role not in ("syntax", "coreference") for f in findings):
         yield (

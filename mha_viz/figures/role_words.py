@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from mha_viz.analysis.chance import ChanceRoles
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import explained, gloss, labelled, link, linked, rule_in_words
-from mha_viz.numerals import percent
+from mha_viz.numerals import counted, percent
 
 WITHIN_WORDS = 0.25  # from this share on, a position role states how much of its attention stays within words
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # indices into a theme's heads
@@ -216,3 +217,11 @@ def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
     for finding in most_sought_first(findings):
         grouped.setdefault(finding.head, []).append(finding)
     return grouped
+
+
+def by_chance_in_words(chance: ChanceRoles) -> str:
+    """ "27 roles of syntax; with the trees of other sentences none, in 20 permutations (p = 0.048)"."""
+    most = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
+    draws = counted(len(chance.drawn), "permutation")
+    roles = counted(chance.observed, "role")
+    return f"{roles} of syntax; with the trees of other sentences {most}, in {draws} (p = {chance.p:.3f})"

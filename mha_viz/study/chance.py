@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 
+from mha_viz.analysis.chance import ChanceRoles
 from mha_viz.analysis.established import establish
+from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import ESTABLISHED
 from mha_viz.corpus.permuted import permuted
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.study.plan import BATCH
 from mha_viz.study.profiling import Here
 from mha_viz.study.run import Progress
 
-
-@dataclass(frozen=True)
-class ChanceRoles:
-    """How many roles of syntax a study names (``observed``), and how many with the trees of other sentences, for each
-    draw (``drawn``). ``p``: the share of all these draws, the observed one among them, that name as many as it or more
-    (Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9, art. 39)."""
-
-    observed: int
-    drawn: tuple[int, ...]
-
-    @property
-    def p(self) -> float:
-        """The share of draws, the observed one among them, with as many roles or more."""
-        return (1 + sum(count >= self.observed for count in self.drawn)) / (1 + len(self.drawn))
+PARTS = 1000  # of the progress of one corpus
 
 
 def chance_roles(
@@ -49,33 +37,44 @@ def chance_roles(
     tree of another with as many words, in ``draws`` such permutations.
 
     Words, text and weights stay, and so do the trees as a whole, so that the simple rules are as good as before; only
-    what a head knows of a sentence is lost. ``also``: a second treebank; roles are then those that both establish. The
-    other arguments and errors are those of ``profile``; a study takes as long as ``draws`` + 1 profiles without
-    untrained weights. Raises CorpusError for a corpus without trees, SettingError for less than one draw.
+    what a head knows of a sentence is lost. ``also``: a second treebank; roles are then those that both establish.
+    ``progress``: over all draws. The other arguments and errors are those of ``profile``; a study takes as long as
+    ``draws`` + 1 profiles without untrained weights. ``stored_in`` of the result puts it into a profile, whose report
+    states it. Raises CorpusError for a corpus without trees, SettingError for less than one draw.
 
     >>> mv.chance_roles("grammar", "toy", draws=2).observed
     7
     """
     if draws < 1:
         raise SettingError(f"draws is {draws}.", "Give 1 or more; 20 are usual.")
-    corpora = [_trees(source) for source in (also, corpus) if source is not None]
-    encoder, engine = one_stack(model, device), Here(batch)
-    show = progress or (lambda _: None)
-    drawn = ([permuted(one, seed + draw) for one in corpora] for draw in range(draws))
-    observed, *others = (_roles(engine, encoder, sources, show) for sources in (corpora, *drawn))
-    return ChanceRoles(observed, tuple(others))
+    corpora = [treebank(source) for source in (also, corpus) if source is not None]
+    encoder, engine, show = one_stack(model, device), Here(batch), progress or (lambda _: None)
+    studies = len(corpora) * (1 + draws)
+    counts: list[int] = []
+    for draw in range(1 + draws):
+        profiles: list[Profile] = []
+        for trees in [permuted(one, seed + draw - 1) for one in corpora] if draw else corpora:
+            tell = partial(_tell, show, len(corpora) * draw + len(profiles), studies)
+            profiles.append(engine.study(encoder, trees, control=False, progress=tell))
+        counts.append(_roles(profiles))
+    return ChanceRoles(counts[0], tuple(counts[1:]), tuple(one.name for one in corpora))
 
 
-def _trees(source: Source) -> Corpus:
+def treebank(source: Source) -> Corpus:
+    """The corpus of a source. Raises CorpusError if it has no trees."""
     corpus = open_corpus(source)
     if not isinstance(corpus, Corpus) or not corpus.has_trees:
         raise CorpusError(f"{corpus.name} has no trees.", "Give a treebank in CoNLL-U, or “grammar”.")
     return corpus
 
 
-def _roles(engine: Here, encoder: Encoder, corpora: Sequence[Corpus], show: Callable[[Progress], None]) -> int:
+def _tell(show: Callable[[Progress], None], before: int, studies: int, so_far: Progress) -> None:
+    """The progress over all studies, of one with this many ``before`` it."""
+    show(Progress(round(PARTS * (before + so_far.fraction)), PARTS * studies))
+
+
+def _roles(profiles: Sequence[Profile]) -> int:
     """The number of roles of syntax: established by two corpora, or suggested by one."""
-    profiles = [engine.study(encoder, corpus, control=False, progress=show) for corpus in corpora]
     named = establish(*profiles)[1] if len(profiles) > 1 else profiles[0]
     roles = [role for role in named.findings() if role.role == "syntax"]
     return sum(role.status == ESTABLISHED for role in roles) if len(profiles) > 1 else len(roles)

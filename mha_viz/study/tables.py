@@ -19,6 +19,7 @@ from mha_viz.analysis.findings import OTHER
 from mha_viz.analysis.intervals import Documents, wilson, with_cases
 from mha_viz.analysis.metrics import MEASURES
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile
+from mha_viz.analysis.q_values import with_q
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, best_offset, best_upos
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import Span
@@ -105,6 +106,7 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
         trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
         trained["coreference_chosen"] = _frame("coreference_chosen", _coreference_chosen(measured, heads))
     trained |= _role_tables(measured, measured.trained, syntax, heads, measured.untrained)
+    trained |= with_q(trained, "candidates", "roles")
     trained |= _evidence(measured.sums, trained, encoder.heads)
     if measured.untrained is None:
         return trained, {}
@@ -149,7 +151,7 @@ def _role_tables(
         "candidates": _frame("candidates", _roles(candidates, heads)),
         "roles": _frame(
             "roles",
-            ((*line[:-1], *standing, line[4], line[-1], *of_one_corpus) for line in _roles(suggested, heads)),
+            ((*line[:-2], *standing, line[4], line[-2], *of_one_corpus, line[-1]) for line in _roles(suggested, heads)),
         ),
     }
 
@@ -391,4 +393,5 @@ def _roles(heads_with_roles: list[roles.Role], heads: list[Head]) -> Rows:
             beaten,
             role.untrained,
             role.documents,
+            math.nan,  # q, of all roles together
         )

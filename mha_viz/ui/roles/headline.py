@@ -3,12 +3,15 @@ them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import streamlit as st
 
+from mha_viz.analysis.chance import ChanceRoles, by_chance
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
+from mha_viz.figures.report import LEAST_Q
 from mha_viz.figures.role_words import COLOURS, NO_BETTER, STANDINGS, standing
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
@@ -17,6 +20,7 @@ from mha_viz.ui.parts import plain, remark
 from mha_viz.ui.studies import READY, Evidence
 
 FEW = 1000  # pieces of text
+HALF = 0.0005  # so that q is rounded up
 RULE = (
     "A head is named after a relation if the lower end of its accuracy’s 95% interval, over documents, is at least ten "
     "points above the best fixed offset. A head is called coreferential if, on at least 100 third-person pronouns, its "
@@ -41,14 +45,31 @@ def _sentence(evidence: Evidence, heads: int) -> str:
     named = len({finding.head for finding in evidence.findings()})
     if not named:
         return f"None of the {heads} heads was found to do something that has a name."
-    return f"**{named} of {heads}** heads do something that has a name. Click one.{_used(evidence)}"
+    return f"**{named}** have a named role. Click one.{_links(evidence)}"
 
 
-def _used(evidence: Evidence) -> str:
-    """How many roles are used, of those that were tested by switching their heads off; empty if none were."""
+@lasting(READY)
+def _links(evidence: Evidence) -> str:
+    """How many roles link words, how many of them are used, if their heads were switched off, and how sure they are, if
+    that was computed."""
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
+    with_q = [finding.q for finding in evidence.profiles[0].findings() if not math.isnan(finding.q)]
+    sure = _sure(max(with_q, default=math.nan), by_chance(evidence.profiles[0]))
+    if not tables:
+        return f" **{len(with_q)}** roles link words{sure}." if with_q else ""
     used = sum(int(table["used"].astype(str).eq("True").sum()) for table in tables)
-    return f" **{used} of {sum(map(len, tables))}** links between words are **used**." if tables else ""
+    return f" **{used} of {sum(map(len, tables))}** word links are **used**{sure}."
+
+
+def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
+    """ " (q < 0.001; chance: 0 in 20 draws)": the highest q, and the most roles that a draw names, as far as known."""
+    parts = []
+    if not math.isnan(highest_q):
+        parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + HALF:.3f}")
+    if chance is not None:
+        most = max(chance.drawn)
+        parts.append(f"chance: {'up to ' * bool(most)}{most} in {len(chance.drawn)} draws")
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def corpus(evidence: Evidence) -> None:

@@ -1,0 +1,87 @@
+"""Which heads of two models do the same on the sentences of a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from mha_viz.analysis.distance import Matrix, across
+from mha_viz.analysis.matching import HeadMatches, matches
+from mha_viz.attention import Attention, Weights
+from mha_viz.corpus.sources import Source, open_sentences
+from mha_viz.errors import CorpusError, SettingError, ShapeError, check_kind
+from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.study.plan import plan
+from mha_viz.study.run import Progress
+from mha_viz.text import TokenizedText
+
+MOST = 100  # sentences that are read by default
+
+
+def match_heads(
+    one: str | AnyModel | Attention,
+    other: str | AnyModel | Attention,
+    corpus: Source = "grammar",
+    *,
+    most: int = MOST,
+    device: str = "cpu",
+    progress: Callable[[Progress], None] | None = None,
+) -> HeadMatches:
+    """Match each head of a model with one of another model, such as another seed or step of its training, so that the
+    divergences of their rows are the least in all (Hungarian method).
+
+    ``one`` and ``other`` are models as for :func:`mha_viz.profile` that cut text into the same pieces; ``corpus`` is as
+    there, and its first ``most`` sentences are read. Two readings of one text match the heads on that text alone. A
+    sentence that one of the models cannot read, or that they cut
+    differently, is left out. ``progress`` is called after each sentence.
+
+    Raises CorpusError if no sentence is left, ShapeError for readings of different texts, SettingError for less than
+    one sentence and for a reading beside a model, ModelError's family.
+
+    >>> mv.match_heads("toy", "toy", most=5)[mv.Head(1, 2)]
+    Head(layer=1, head=2)
+    """
+    if isinstance(one, Attention) or isinstance(other, Attention):
+        return _on_text(one, other)
+    if most < 1:
+        raise SettingError(f"most is {most}.", "Read 1 sentence or more; 100 are usual.")
+    encoders = one_stack(one, device), one_stack(other, device)
+    source = open_sentences(corpus)
+    source = replace(source, sentences=source.sentences[:most], has_chains=False)
+    texts = [plan(encoder, source).sentences for encoder in encoders]
+    same = [(a, b) for a, b in zip(*texts, strict=True) if a and b and (a.names, a.spans) == (b.names, b.spans)]
+    if not same:
+        problem = f"{encoders[0].name} and {encoders[1].name} cut no sentence of {source.name} into the same pieces."
+        raise CorpusError(problem, "Give models with the same tokenizer, or other text.")
+    sums = np.zeros(tuple(encoder.layers * encoder.heads for encoder in encoders))
+    for done, pieces in enumerate(same, 1):
+        weights = [encoder.batch([text]) for encoder, text in zip(encoders, pieces, strict=True)]
+        sums += _across(*(of_model[:, :, 0] for of_model in weights))
+        if progress is not None:
+            progress(Progress(done, len(same)))
+    rows = sum(len(text.ids) for text, _ in same)
+    return matches(encoders[0].name, encoders[1].name, sums, rows, *(encoder.heads for encoder in encoders))
+
+
+def _on_text(one: object, other: object) -> HeadMatches:
+    for reading in (one, other):
+        check_kind(reading, Attention, "a reading", "Give two readings of one text, or two models.")
+    assert isinstance(one, Attention)
+    assert isinstance(other, Attention)
+    texts, others = ([_texts(axis) for axis in (reading.queries, reading.keys)] for reading in (one, other))
+    if texts != others:
+        raise ShapeError("The readings are of different tokens.", "Give two readings of one text.")
+    sums = _across(one.weights, other.weights)
+    return matches(one.model, other.model, sums, len(one.queries), one.heads, other.heads)
+
+
+def _texts(axis: TokenizedText) -> list[str]:
+    return [token.text for token in axis.tokens]
+
+
+def _across(one: Weights, other: Weights) -> Matrix:
+    """[head, head of the other], from weights [layer, head, query, key]."""
+    first, second = (weights.reshape(-1, *weights.shape[2:]) for weights in (one, other))
+    return across(first, second)

@@ -1,0 +1,122 @@
+"""Heads of two runs: a permuted copy is matched with what it was made of, and roles are counted over runs."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import mha_viz as mv
+from mha_viz.analysis.distance import across, divergence
+from mha_viz.analysis.matching import IN_RUNS, MATCHED, matches
+from mha_viz.attention import Head
+from mha_viz.corpus.treebank import Word
+from mha_viz.errors import CorpusError, SettingError, ShapeError
+from mha_viz.files.assets import asset
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import load
+from mha_viz.study.run import Progress
+
+ORDER = ((2, 0, 3, 1), (3, 2, 0, 1))  # of each layer: the head of the toy that a head of the copy was
+HEADS, WIDTH = 4, 16
+
+
+@pytest.fixture(scope="module")
+def permuted(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    """The toy, with the heads of each layer in another order: it computes the same."""
+    folder = tmp_path_factory.mktemp("permuted") / "toy"
+    shutil.copytree(asset("toy"), folder)
+    (folder / "snapshots.safetensors").unlink()
+    state = load_file(folder / "model.safetensors")
+    for layer, order in enumerate(ORDER):
+        columns = np.concatenate([np.arange(WIDTH) + WIDTH * head for head in order])
+        name = f"bert.encoder.layer.{layer}.attention"
+        for part in ("query", "key", "value"):
+            for kind in ("weight", "bias"):
+                state[f"{name}.self.{part}.{kind}"] = state[f"{name}.self.{part}.{kind}"][columns].copy()
+        out = f"{name}.output.dense.weight"
+        state[out] = np.ascontiguousarray(state[out][:, columns])
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    return Encoder.from_folder(folder, name="permuted")
+
+
+def test_a_permuted_copy_is_matched_with_what_it_was_made_of(permuted: Encoder) -> None:
+    seen: list[Progress] = []
+    found = mv.match_heads(permuted, "toy", most=20, progress=seen.append)
+    for layer, order in enumerate(ORDER):
+        for head, was in enumerate(order):
+            assert found[Head(layer, head)] == Head(layer, was)
+    table = found.table()
+    assert [*table.columns] == [*MATCHED]
+    assert (table["js"] < 1e-6).all()
+    assert (table["next_js"] > 0.01).all()
+    assert (table["mean_js"] > table["js"]).all()
+    assert (found.one, found.other, len(seen)) == ("permuted", "toy", 20)
+    assert seen[-1].fraction == 1
+    assert "permuted with toy, 8 heads" in repr(found)
+
+
+def test_two_readings_match_on_one_text(permuted: Encoder) -> None:
+    text = "the dog saw the girl because she slept ."
+    found = mv.match_heads(permuted.encode(text), load("toy").encode(text))
+    assert [found[Head(0, head)] for head in range(HEADS)] == [Head(0, was) for was in ORDER[0]]
+    assert found.rows == len(load("toy").encode(text).queries)
+
+
+def test_divergences_are_those_of_each_two_heads() -> None:
+    weights = np.random.default_rng(1).dirichlet(np.ones(5), (2, 3, 5)).astype(np.float32)
+    expected = [[5 * divergence(a, b) for b in weights[1]] for a in weights[0]]
+    assert across(*weights) == pytest.approx(np.array(expected), abs=1e-5)
+    with pytest.raises(ShapeError, match="no common rows"):
+        across(weights[0], weights[1, :, :4])
+
+
+def test_the_sum_is_the_least_of_all_orders() -> None:
+    """Greedily, the first head would take what the second needs."""
+    sums = np.array([[1.0, 2.0, 9.0], [1.1, 9.0, 9.0], [3.0, 4.0, 5.0]])
+    found = matches("a", "b", sums, 1, 3, 3)
+    best = min(itertools.permutations(range(3)), key=lambda order: sum(sums[at, to] for at, to in enumerate(order)))
+    assert tuple(pair.other.head for pair in found.pairs) == best == (1, 0, 2)
+    assert found.pairs[0][2:] == (2.0, 1.0, 4.0)
+
+
+def test_heads_that_the_other_has_too_few_of_are_left_out() -> None:
+    found = matches("a", "b", np.array([[0.2], [0.1]]), 1, 2, 1)
+    assert [(pair.head, pair.other) for pair in found.pairs] == [(Head(0, 1), Head(0, 0))]
+    assert np.isnan(found.pairs[0].next_js)
+
+
+def test_what_cannot_be_matched_is_said() -> None:
+    toy = load("toy")
+    with pytest.raises(CorpusError, match="into the same pieces"):
+        mv.match_heads(toy, "minilm", mv.Corpus("one", (mv.Sentence((Word("undergraduates"),)),), ""))
+    with pytest.raises(SettingError, match="most is 0"):
+        mv.match_heads(toy, toy, most=0)
+    with pytest.raises(ShapeError, match="different tokens"):
+        mv.match_heads(toy.encode("the dog slept ."), toy.encode("the cat slept ."))
+    with pytest.raises(SettingError, match="not a reading"):
+        mv.match_heads(toy.encode("the dog slept ."), toy)
+
+
+# ---- Roles in several runs -------------------------------------------------------------------------------------------
+
+
+def test_roles_are_counted_over_runs(tmp_path: Path) -> None:
+    toy = mv.open_profile("toy")
+    subjects = toy.tables["roles"].query("detail == 'nsubj dep_to_head'")
+    other = replace(toy, tables={**toy.tables, "roles": subjects})
+    none = replace(toy, tables={**toy.tables, "roles": subjects[:0]})
+    table = mv.in_runs([toy, other, none])
+    assert [*table.columns] == [*IN_RUNS]
+    assert table.iloc[0].tolist() == ["syntax", "nsubj dep_to_head", 2, 3, "L0H0, L1H2; L0H0, L1H2; –"]
+    assert set(table["runs"][1:]) == {1}
+    assert len(table) == toy.roles[["role", "detail"]].drop_duplicates().shape[0]
+    with pytest.raises(SettingError, match="two profiles or more"):
+        mv.in_runs([toy])
+    with pytest.raises(SettingError, match="not a profile"):
+        mv.in_runs([toy, "toy"])  # type: ignore[list-item]

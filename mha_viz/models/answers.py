@@ -187,6 +187,7 @@ def _opened(encoder: Encoder) -> Any:
 @dataclass
 class _States(BaseModelOutputWithPastAndCrossAttentions):
     global_attentions: Any = None  # Longformer asks for them
+    router_logits: Any = None  # Mixtral and Qwen with experts do
 
 
 class _Given(nn.Module):

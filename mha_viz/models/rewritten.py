@@ -25,7 +25,7 @@ def rewrite(model: Any) -> Any:
     for layer in range(layers(model.config)):
         holder = family.holder.format(layer)
         model.set_submodule(holder, made(model.get_submodule(holder), model.config))
-        if family.parallel:
+        if made is _Falcon:
             block = model.get_submodule(holder.rpartition(".")[0])
             block.mlp.register_forward_hook(_as_many)
     if hasattr(model, "_pad_to_window_size"):  # Longformer: windows that are cut from one matrix need no padding
@@ -194,6 +194,36 @@ def _unpadded(
     return 0, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
 
 
+class _Calling:
+    """What GPT-J's and GPT-Neo's modules become besides themselves: the method that they call for their attention."""
+
+    scaling = 1.0
+    reach = -1  # how far back a query sees; everything if negative
+
+    def _attn(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attention_mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The outputs of the heads, [sentence, head, n, d_head], and their weights."""
+        mask: Any = attention_mask
+        if self.reach >= 0:
+            far = torch.ones(query.shape[-2:-1] * 2, dtype=torch.bool, device=query.device).tril(-self.reach - 1)
+            mask = mask.masked_fill(far, torch.finfo(mask.dtype).min)
+        module: Any = self
+        output, weights = capture.capture(module, query, key, value, mask, scaling=self.scaling)
+        return output.transpose(1, 2), weights
+
+
+def _calling(theirs: Any, config: Any) -> nn.Module:
+    """The same module, whose attention goes through the tap. GPT-J divides by √d_head; GPT-Neo does not, and sees a
+    window in its local layers."""
+    module: nn.Module = theirs
+    theirs.__class__ = type("Calling", (_Calling, type(theirs)), {"__module__": __name__})
+    theirs.scaling = 1 / getattr(theirs, "scale_attn", 1)
+    if getattr(theirs, "attention_type", "global") == "local":
+        theirs.reach = config.window_size - 1
+    return module
+
+
 _MADE: MappingProxyType[str, Callable[[Any, Any], nn.Module]] = MappingProxyType(
-    {"falcon": _Falcon, "longformer": _Longformer, "xlnet": _XLNet}
+    {"falcon": _Falcon, "gpt_neo": _calling, "gptj": _calling, "longformer": _Longformer, "xlnet": _XLNet}
 )

@@ -14,7 +14,7 @@ from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
-from mha_viz.cli.options import Parser, model_option, output_options, whole
+from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, output_options, whole
 from mha_viz.cli.output import TABLES, Destination, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.quantities import head_names, off_options
@@ -46,7 +46,8 @@ def options(effect: Parser) -> None:
         "--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)"
     )
     output_options(effect, TABLES, required=False)
-    effect.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    device_option(effect)
+    dtype_option(effect)
     cluster_options(effect)
 
 
@@ -105,7 +106,7 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | No
 
     method, means = args.method or METHODS[0], means_corpus(args, cluster)
     settings = EffectSettings(args.heads, method, args.relation, args.direction, args.same_role, args.most, means)
-    encoder = load_model(model, args.device)
+    encoder = load_model(model, args.device, args.dtype)
     if cluster is None:
         return Measurement(encoder, corpus, *settings)
     from mha_viz.study.cluster.effects import ClusterMeasurement

@@ -15,7 +15,7 @@ from mha_viz.analysis.places import check_places, folder_for
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import MODEL_HELP, Parser, batch, folder_name
+from mha_viz.cli.options import MODEL_HELP, Parser, batch, device_option, dtype_option, folder_name
 from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
 from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS
 from mha_viz.errors import CorpusMissing, ExportError, SettingError
@@ -53,6 +53,7 @@ def options(profile: Parser) -> None:
         "replaced. Several corpora or models each get a folder MODEL/CORPUS in it, and all scores go to profiles.csv",
     )
     measuring_options(profile)
+    dtype_option(profile)
     cluster_options(profile)
 
 
@@ -74,8 +75,7 @@ def measuring_options(command: Parser) -> None:
         metavar="N",
         help="maximum number of pieces that the model reads at once; affects memory and speed, not results",
     )
-    words = "where the model runs: cpu, or cuda for an NVIDIA GPU (default: cpu)"
-    command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), metavar="DEVICE", help=words)
+    device_option(command)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
         make_folder(args.out)
         profiles = []
         for model in models:
-            encoder = load_model(model, args.device)
+            encoder = load_model(model, args.device, args.dtype)
             for corpus in corpora:
                 place = args.out / folder_for(model.name, corpus.name) if several else args.out
                 profile = measure(encoder, corpus, place, args.batch, other, cluster=cluster)

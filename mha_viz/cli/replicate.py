@@ -18,6 +18,7 @@ from mha_viz.cli.profile import corpus_option, measure, measuring_options, name_
 from mha_viz.cli.terminal import warnings_as_lines
 from mha_viz.errors import CorpusError
 from mha_viz.files import make_folder
+from mha_viz.request import dtype_of
 
 
 def options(replicate: Parser) -> None:
@@ -49,7 +50,8 @@ def _measured(args: argparse.Namespace, there: Profile, sums: Path | None) -> Pr
     """The profile of the corpus, measured with the model of the other profile."""
     with cluster_for(args) as cluster, warnings_as_lines():
         corpus = read_corpus(args.corpus, args.name, cluster)
-        encoder = load_model(choose_model(there.model), args.device)
+        dtype = dtype_of(str(there.facts.get("revision", "")))
+        encoder = load_model(choose_model(there.model), args.device, dtype)
         if sums is not None:
             make_folder(sums)
         return measure(encoder, corpus, sums, args.batch, there, control=False, cluster=cluster)

@@ -43,7 +43,7 @@ def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> N
     assert isinstance(tap, _Outputs)
     head = answers.word_head(encoder)
     row = _unembedding(head).weight[question.piece].detach() * getattr(head, "logit_scale", 1)  # of Cohere
-    direction = _before_norm(norm, given[-1][0, question.place], row)  # [d_model]
+    direction = _before_norm(norm, given[-1][0, question.place].float(), row.float())  # [d_model]
     added = [
         _moved(output[0, question.place], encoder.w_o(layer)) @ direction for layer, output in enumerate(tap.outputs)
     ]

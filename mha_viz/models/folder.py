@@ -164,7 +164,7 @@ def stamps(folder: Path) -> Stamps:
 
 def _with_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
     _check_tokenizer(folder, who)
-    files = _weight_files(folder, who)
+    files = weight_files(folder, who)
     elements = sum(_count_elements(f, who) for f in files)
     described = _parameters(config)
     if described > _SHARING * elements + _SPARE_PARAMETERS:
@@ -273,7 +273,7 @@ def has_tokenizer(names: Collection[str]) -> bool:
     return any(needed <= set(names) for needed in TOKENIZERS)
 
 
-def _weight_files(folder: Path, who: str) -> list[Path]:
+def weight_files(folder: Path, who: str) -> list[Path]:
     """The safetensors files that transformers will read: one, or the shards that the index names."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]

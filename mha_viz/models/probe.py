@@ -50,6 +50,12 @@ class Opened:
     def __init__(self, model: Any, name: str, layer: int, layers: int, apart: bool = False) -> None:
         if not 0 <= layer < layers:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
+        if model.dtype != torch.float32:
+            raise ModelUnsupported(
+                f"The steps inside the heads of {quoted(name)} are computed again in float32, and it was loaded in "
+                f"{str(model.dtype).removeprefix('torch.')}.",
+                "Load it without dtype.",
+            )
         self._name, self._layer, self._model = name, layer, model
         self._family = FAMILIES[model.config.model_type]
         self._relative = RELATIVE.get(model.config.model_type) if apart else None

@@ -127,12 +127,12 @@ class _XLNet(nn.Module):
         x = h.transpose(0, 1)
         heads = self.config.num_attention_heads
         query, key, value = (_by_head(layer(x), heads) for layer in (self.q, self.k, self.v))
-        distances = _by_head(self.r(r[:, :1].transpose(0, 1)), heads)
+        distances = _by_head(self.r(r[:, :1].transpose(0, 1).to(x.dtype)), heads)
         added = _shifted((query + self.r_r_bias[:, None]) @ distances.transpose(2, 3))
         if seg_mat is not None:
             by_text = torch.einsum("bnid,snd->bnis", query + self.r_s_bias[:, None], self.seg_embed)
-            added = added + torch.einsum("ijbs,bnis->bnij", seg_mat, by_text)
-        added = added * self.scaling
+            added = added + torch.einsum("ijbs,bnis->bnij", seg_mat.to(x.dtype), by_text)
+        added = added.float() * self.scaling
         if attn_mask_h is not None:
             added = added - _NEVER * attn_mask_h.permute(2, 3, 0, 1)
         output = capture.capture(self, query + self.r_w_bias[:, None], key, value, added, scaling=self.scaling)[0]

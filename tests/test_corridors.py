@@ -20,22 +20,22 @@ LINES: Mapping[str, int] = {
     "analysis": 5_070,
     "attention": 2_120,
     "browser": 260,
-    "cli": 2_780,
+    "cli": 2_820,
     "corpus": 2_150,
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
     "figures": 6_600,
     "files": 340,
-    "models": 6_730,
+    "models": 6_850,
     "process": 670,
     "reader": 560,
     "serving": 1_450,
-    "study": 4_290,
+    "study": 4_300,
     "text": 530,
     "training": 2_190,
     "ui": 12_210,
-    "": 1_093,  # the modules that are in no folder
+    "": 1_107,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

@@ -76,8 +76,8 @@ def torch_dtype(dtype: str) -> torch.dtype:
     """PyTorch's name of one of DTYPES. Raises SettingError for another."""
     if dtype not in DTYPES:
         raise SettingError(f"dtype is {str(dtype)[:40]!r}.", f"Choose one of {', '.join(DTYPES)}.")
-    found: torch.dtype = getattr(torch, dtype)
-    return found
+    by_name: torch.dtype = getattr(torch, dtype)
+    return by_name
 
 
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}

@@ -78,16 +78,19 @@ def test_rows_are_float32_and_near_those_in_float32(family: str, dtype: str, tin
     assert 10 * EQUAL < np.abs(rounded.weights - exact.weights).max() <= FARTHEST[dtype]
 
 
-@pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("family", lanes.some(sorted(ENCODER_DECODERS), "bart"))
-def test_both_stacks_of_an_encoder_decoder(family: str, dtype: str, tmp_path: Path) -> None:
+def test_both_stacks_of_an_encoder_decoder(family: str, tmp_path: Path) -> None:
+    """On average: the tiny T5s, which do not divide scores, attend to hardly more than one token."""
     folder = tiny_encoder_decoders.build(family, tmp_path)
+    exact, *halves = (from_folder(folder, dtype=dtype) for dtype in DTYPES)
     for part in ("cross", "encoder", "decoder"):
         given = {"part": part} | ({} if part == "encoder" else {"target": "Das Tier."})
-        exact, rounded = (from_folder(folder, dtype=each).encode(TEXT, **given) for each in (DTYPES[0], dtype))
-        assert rounded.weights.dtype == np.float32
-        assert np.abs(rounded.weights.sum(axis=-1) - 1).max() <= EQUAL
-        assert np.abs(rounded.weights - exact.weights).max() <= (0.5 if family in ("mt5", "t5") else 0.06)
+        weights = exact.encode(TEXT, **given).weights
+        for model, bound in zip(halves, (0.005, 0.03), strict=True):
+            rounded = model.encode(TEXT, **given).weights
+            assert rounded.dtype == np.float32
+            assert np.abs(rounded.sum(axis=-1) - 1).max() <= EQUAL
+            assert 0 < np.abs(rounded - weights).mean() <= bound
 
 
 def _gpt2_shaped(size: int) -> Any:

@@ -22,6 +22,20 @@ METHODS = ("zero", "mean", "uniform", RECIPE)  # what replaces the output of a h
 ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # whose attention is read of two stacks
 MASK, NEXT, COSINE = ("mask", "next", "cosine")
 FIRST = -1  # the first masked token of a text
+DTYPES = ("float32", "float16", "bfloat16")  # the types in which weights can be read; the first by default
+
+
+def in_dtype(revision: str, dtype: str) -> str:
+    """The revision of a model whose weights were read in a type: "53aa", or "53aa, bfloat16". It tells readings,
+    results and what is stored of them from those in float32."""
+    exact = revision if dtype_of(revision) == DTYPES[0] else revision.rpartition(", ")[0]
+    return exact if dtype == DTYPES[0] else ", ".join(filter(None, (exact, dtype)))
+
+
+def dtype_of(revision: str) -> str:
+    """The type that a revision names."""
+    named = revision.rpartition(", ")[2]
+    return named if named in DTYPES else DTYPES[0]
 
 
 class Question(NamedTuple):

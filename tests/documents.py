@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,11 @@ SENTENCES, EXAMPLES = 60, 500  # of the built-in corpus, and to learn from; all 
 def are_light(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
     """Each model, and its untrained copy, is made once, built-in corpora are short, and there is little to learn."""
     load, untrained, sample = loading.load, Encoder.untrained, toy_model._sample_examples
-    once = cache(lambda name, device="cpu": minilm if name == "minilm" else load(name, device))
+
+    @cache
+    def once(name: str, device: str = "cpu", dtype: str = "float32") -> Any:
+        return minilm if (name, dtype) == ("minilm", "float32") else load(name, device, dtype=dtype)
+
     monkeypatch.setattr(loading, "load", once)
     monkeypatch.setattr(Encoder, "untrained", cache(lambda self, seed=0: untrained(self, seed)))
     for module in (grammar, repeats):

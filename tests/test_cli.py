@@ -162,8 +162,8 @@ def test_a_reading_on_stdout_is_the_file(suffix: str, tmp_path: Path, capfdbinar
     shown = capfdbinary.readouterr()
     assert shown.err == b""
     if suffix == "npz":  # a zip file in a pipe cannot state its sizes in advance
-        pairs = (np.load(io.BytesIO(shown.out)), np.load(tmp_path / "a.npz"))
-        assert all(np.array_equal(pairs[0][name], pairs[1][name]) for name in pairs[1])
+        with np.load(io.BytesIO(shown.out)) as piped, np.load(tmp_path / "a.npz") as saved:
+            assert all(np.array_equal(piped[name], saved[name]) for name in saved)
     elif suffix == "safetensors":  # the order of its metadata is not defined
         read = [load_safetensors(content) for content in (shown.out, (tmp_path / "a.safetensors").read_bytes())]
         assert all(np.array_equal(read[0][name], read[1][name]) for name in ("weights", "hidden"))

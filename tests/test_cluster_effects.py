@@ -197,7 +197,7 @@ def test_a_command_that_is_killed_is_resumed(
     def stopped(self: ClusterMeasurement) -> Iterator[Progress]:
         for report in all_sentences(self):
             yield report
-            if report.done:
+            if self.taken.cases:  # a part counts when those before it have come
                 raise KeyboardInterrupt
 
     monkeypatch.setattr(ClusterMeasurement, "sentences", stopped)

@@ -20,22 +20,22 @@ LINES: Mapping[str, int] = {
     "analysis": 5_400,
     "attention": 2_120,
     "browser": 260,
-    "cli": 2_920,
+    "cli": 2_960,
     "corpus": 2_150,
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
     "figures": 6_620,
     "files": 340,
-    "models": 6_660,
+    "models": 6_850,
     "process": 670,
     "reader": 560,
     "serving": 1_450,
-    "study": 4_540,
+    "study": 4_580,
     "text": 530,
     "training": 2_190,
     "ui": 12_220,
-    "": 1_106,  # the modules that are in no folder
+    "": 1_108,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

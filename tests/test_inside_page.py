@@ -213,7 +213,7 @@ FAMILIES_DRAWN = list({FAMILIES[name]: name for name in DRAWN_FAMILIES}.values()
 PAIRS = (
     *(("gpt2", "mask"), ("xlm-roberta", "mask"), ("opt", "x"), ("albert", "x"), ("distilbert", "linear")),
     *(("longformer", "products"), ("llama", "scale"), ("big_bird", "softmax"), ("modernbert", "values")),
-    *(("albert", "concat"), ("xlm-roberta", "output")),
+    *(("albert", "concat"), ("xlm-roberta", "output"), ("gpt_neo", "scale")),
 )
 
 
@@ -233,7 +233,7 @@ def test_pairs_have_every_family_and_every_step() -> None:
     assert {step for _, step in PAIRS} == set(STEPS)
 
 
-TURNED = ("falcon", "gemma3_text", "gpt_neox", "llama", "modernbert", "phi", "qwen3")
+TURNED = ("cohere", "falcon", "gemma3_text", "gpt_neox", "gptj", "llama", "modernbert", "phi", "qwen3")
 
 
 @pytest.mark.parametrize("family", lanes.some(TURNED, "gemma3_text", "gpt_neox", "llama", "modernbert"))
@@ -246,7 +246,9 @@ def test_places_turn_q_and_k_in_a_step_of_their_own(
     assert "Positions turn q and k" in page.said
     assert f"is **{decimal(trace.q[3, 7, 0], 3)}**" in page.said.replace("= **", "is **")
     assert f"with them it is **{decimal(trace.scores[3, 7, 3])}**" in page.said
-    assert ("Of the 8 numbers only the first" in page.said) is (family in ("gpt_neox", "phi") and trace.d_k == 8)
+    assert ("Of the 8 numbers only the first" in page.said) is (
+        family in ("gpt_neox", "gptj", "phi") and trace.d_k == 8
+    )
     assert formulas_stand_on_one_line(page)
     assert ("(RMSNorm)" in page.said) is (family in ("gemma3_text", "qwen3"))
     before, apart = charts(page)

@@ -99,6 +99,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     monkeypatch.setattr(trainings_module.apart, "run", recorded)
     yield recorded
     recorded.end.set()
+    until(lambda: not jobs.queue_of("training")._entries)  # one that waits would begin in the next test
 
 
 def of_seed(seed: int, experiment: str = IDENTICAL) -> Settings:

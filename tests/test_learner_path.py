@@ -99,7 +99,7 @@ def test_the_questions_of_learners_are_all_there() -> None:
     for words in (
         *("unique", "different part of the input", "same weights", "diverse", "redundant", "whole vector", "cost"),
         *("several heads", "made to differ", "kernel of a convolution", "ensemble", "h divide d_model", "meet again"),
-        *("layers work in parallel", "two layers work together"),
+        *("layers parallel", "two layers work together"),
     ):
         assert words in questions
 

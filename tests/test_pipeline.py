@@ -61,6 +61,9 @@ CLASSES = {
     "falcon": "GPT2Tokenizer",
     "llama": "LlamaTokenizer",
     "mistral": "LlamaTokenizer",
+    "mixtral": "LlamaTokenizer",
+    "olmo2": "GPT2Tokenizer",
+    "stablelm": "GPTNeoXTokenizer",
     "modernbert": "GPTNeoXTokenizer",
     "phi3": "LlamaTokenizer",
 }

@@ -27,11 +27,17 @@ REFUSED = {
     "gemma2": "bends large",
     "gemma3_text": "norm stands between",
     "mobilebert": "narrower vector",
+    "olmo2": "queries of all heads of a layer together",
+    "cohere of normed heads": "in a way of their own",
+    "stablelm of normed heads": "in a way of their own",
     "xlnet": "two streams",
     "falcon by distance": "depends on the distance",
 }
 APART = [name for name in (*tiny_models.FAMILIES, *tiny_models.OTHERS) if name not in REFUSED and "xlnet" not in name]
-ONE_OF_A_KIND = ("albert", "bert", "bloom", "deberta-v2", "electra", "gpt2", "llama", "modernbert", "mpnet", "qwen3")
+ONE_OF_A_KIND = (
+    *("albert", "bert", "bloom", "cohere", "deberta-v2", "electra", "gpt2", "gpt_neo", "gptj", "llama", "modernbert"),
+    *("mpnet", "qwen3", "stablelm"),
+)
 KINDS = [family for family in APART if lanes.everything or family in ONE_OF_A_KIND]
 PAIRS = [("", family) for family in KINDS] + [
     ("Is it?", family) for family in KINDS if family in tiny_models.WITH_PAIRS

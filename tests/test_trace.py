@@ -23,7 +23,7 @@ from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
 from mha_viz.models import capture, linear
 from mha_viz.models import encoder as encoder_module
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.families import FAMILIES, opaque
+from mha_viz.models.families import FAMILIES, OPAQUE_WHERE, opaque
 from mha_viz.models.probe import Opened, place
 from mha_viz.text import Token, TokenizedText
 from tests import lanes, tiny_models
@@ -33,10 +33,18 @@ Tiny = Callable[[str], Encoder]
 Folder = Callable[[str], Path]
 Traces = Callable[[str, int], Trace]
 families = pytest.mark.parametrize("family", tiny_models.TRACED)
-WIDTHS = {"qwen3": 16}  # d_k of the tiny models, where it is not 8
-WINDOWS = ("longformer", "mistral", "modernbert")  # those of layer 1; in Gemma 3 it sees the whole text
+WIDTHS = {"qwen3": 16, "qwen3_moe": 16}  # d_k of the tiny models, where it is not 8
+WINDOWS = (
+    "gpt_neo",
+    "longformer",
+    "mistral",
+    "mixtral",
+    "modernbert",
+)  # layer 1; Gemma 3's sees the whole text
+ADJACENT = {"cohere": 8, "gptj": 4}  # how many numbers of a query are turned, where 2i and 2i + 1 are turned together
 # Layer 1 of every family, and every layer where they differ: with and without a norm, a window or a turn of their own.
-DIFFERENT_LAYERS = ("albert", "bert", "falcon", "gemma3_text", "gpt2", "llama", "longformer", "modernbert")
+DIFFERENT_LAYERS = ("albert", "bert", "falcon", "gemma3_text", "gpt2", "gpt_neo", "llama", "longformer", "modernbert")
+OPAQUE_ALONE = ("falcon by distance", "cohere of normed heads", "stablelm of normed heads")  # unlike their families
 layers_of_families = pytest.mark.parametrize(
     ("family", "layer"),
     [
@@ -78,6 +86,9 @@ def test_every_step_equals_the_model_s_own(family: str, layer: int, tiny: Tiny, 
     trace = trace_of(family, layer)
     before = trace.scaling if family == "opt" else 1.0  # OPT scales its queries before the product
     seen = [np.repeat(vectors, trace.heads // len(vectors), axis=0) for vectors in tap.layers[layer]]
+    turned = ADJACENT.get(family, 0)
+    order = [*range(0, turned, 2), *range(1, turned, 2), *range(turned, trace.d_k)]
+    seen[:2] = (vectors[..., order] for vectors in seen[:2])
     for ours, theirs in zip((trace.q * before, trace.k, trace.v, trace.context), seen, strict=True):
         assert np.abs(ours - theirs).max() <= EQUAL * max(1.0, float(np.abs(theirs).max()))
     q, k = seen[:2]
@@ -124,7 +135,7 @@ def test_shapes_and_bytes(family: str, tiny: Tiny, trace_of: Traces) -> None:
     assert split(trace.parameters.w_k, g).shape == split(trace.parameters.w_v, g).shape == (g, d, d_k)
     assert trace.key_heads == g
     assert trace.pre_norm is (FAMILIES[family].pre_norm is not False)
-    assert trace.divides
+    assert trace.divides == (family != "gpt_neo")
     assert trace.causal == (family in tiny_models.CAUSAL)
     assert trace.windowed == (family in WINDOWS)
     assert trace.masked == (trace.causal or trace.windowed)
@@ -177,10 +188,10 @@ def test_a_layer_that_is_not_there_and_text_that_is_empty(tiny: Tiny) -> None:
 # ---- Families of other kinds -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", sorted({*FAMILIES, "falcon by distance"}.difference(tiny_models.TRACED)))
+@pytest.mark.parametrize("family", sorted({*FAMILIES, *OPAQUE_ALONE}.difference(tiny_models.TRACED)))
 def test_other_families_are_refused_with_the_reason(family: str, tiny: Tiny) -> None:
     why = opaque(tiny(family).config)
-    assert why in (FAMILIES[tiny(family).family].opaque, FAMILIES["bloom"].opaque)
+    assert why in (FAMILIES[tiny(family).family].opaque, *OPAQUE_WHERE.values())
     with pytest.raises(ModelUnsupported, match=why):
         tiny(family).trace(SENTENCE)
 
@@ -281,6 +292,7 @@ def test_queries_and_keys_are_normalised_where_the_model_does_so(trace_of: Trace
     assert {family for family, rotation in normed.items() if rotation and rotation.has_norms} == {
         "gemma3_text",
         "qwen3",
+        "qwen3_moe",
     }
     assert normed["qwen3"] is not None
     assert np.allclose(normed["qwen3"].norms, 1, atol=1e-5)  # in their initial state

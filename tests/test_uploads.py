@@ -18,6 +18,7 @@ from mha_viz.errors import CorpusError
 from mha_viz.process import apart
 from mha_viz.study.child import without_words
 from tests import hostile, lanes
+from tests.waiting import PATIENCE
 
 FILES: dict[str, tuple[str, bytes]] = {
     "grammar": ("toy.conllu", as_conllu(grammar.corpus(12, 3).sentences).encode()),
@@ -124,7 +125,7 @@ def test_a_file_that_takes_too_long_is_refused_in_words(monkeypatch: pytest.Monk
 
 
 def test_a_file_that_needs_too_much_memory_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(megabytes=100))
+    monkeypatch.setattr(uploads, "BOUNDS", uploads.BOUNDS._replace(megabytes=100, seconds=PATIENCE))
     with pytest.raises(CorpusError, match="This file needs more than 100 MB of memory"):
         uploads.read_apart(b"a b c d e f g h\n" * 200_000, "large.txt")
 

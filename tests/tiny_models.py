@@ -28,6 +28,9 @@ from transformers import (
     CamembertConfig,
     CamembertModel,
     CamembertTokenizer,
+    CohereConfig,
+    CohereModel,
+    CohereTokenizer,
     DebertaV2Config,
     DebertaV2Model,
     DebertaV2Tokenizer,
@@ -48,6 +51,10 @@ from transformers import (
     GPT2Config,
     GPT2Model,
     GPT2Tokenizer,
+    GPTJConfig,
+    GPTJModel,
+    GPTNeoConfig,
+    GPTNeoModel,
     GPTNeoXConfig,
     GPTNeoXModel,
     GPTNeoXTokenizer,
@@ -58,6 +65,8 @@ from transformers import (
     LongformerModel,
     MistralConfig,
     MistralModel,
+    MixtralConfig,
+    MixtralModel,
     MobileBertConfig,
     MobileBertModel,
     ModernBertConfig,
@@ -67,6 +76,8 @@ from transformers import (
     MPNetTokenizer,
     NomicBertConfig,
     NomicBertModel,
+    Olmo2Config,
+    Olmo2Model,
     OPTConfig,
     OPTModel,
     Phi3Config,
@@ -76,12 +87,18 @@ from transformers import (
     PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen2Model,
+    Qwen2MoeConfig,
+    Qwen2MoeModel,
     Qwen2Tokenizer,
     Qwen3Config,
     Qwen3Model,
+    Qwen3MoeConfig,
+    Qwen3MoeModel,
     RobertaConfig,
     RobertaModel,
     RobertaTokenizer,
+    StableLmConfig,
+    StableLmModel,
     XLMRobertaConfig,
     XLMRobertaModel,
     XLMRobertaTokenizer,
@@ -302,6 +319,53 @@ def _gpt_neox(**other: Any) -> tuple[Any, Any]:
     return GPTNeoXModel(_bert_like(GPTNeoXConfig, tokenizer, **other)), tokenizer
 
 
+def _gptj() -> tuple[Any, Any]:
+    tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    sizes = {"n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 64, "rotary_dim": 4}
+    return GPTJModel(_config(GPTJConfig, tokenizer, **sizes)), tokenizer
+
+
+def _gpt_neo() -> tuple[Any, Any]:
+    tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+    sizes = {"hidden_size": WIDTH, "num_layers": LAYERS, "num_heads": HEADS, "max_position_embeddings": 64}
+    window = {"window_size": 8, "attention_types": [[["global", "local", "global"], 1]]}
+    return GPTNeoModel(_config(GPTNeoConfig, tokenizer, **sizes, **window)), tokenizer
+
+
+def _cohere(**other: Any) -> tuple[Any, Any]:
+    tokenizer = byte_level(CohereTokenizer, ("<PAD>", "<UNK>", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"))
+    return _llama_like(CohereModel, CohereConfig, tokenizer, **other)
+
+
+def _olmo2() -> tuple[Any, Any]:
+    return _llama_like(Olmo2Model, Olmo2Config, byte_level(GPT2Tokenizer, ("<|endoftext|>",)))
+
+
+def _stablelm(**other: Any) -> tuple[Any, Any]:
+    return _llama_like(StableLmModel, StableLmConfig, byte_level(GPT2Tokenizer, ("<|endoftext|>",)), **other)
+
+
+def _mixtral() -> tuple[Any, Any]:
+    experts = {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 8}
+    return _llama_like(MixtralModel, MixtralConfig, _byte_fallback(LlamaTokenizer, _LLAMA), **experts)
+
+
+def _qwen_of_experts(model: Any, config: Any, **other: Any) -> tuple[Any, Any]:
+    """Every layer has four experts, of which each token asks two."""
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+    tokenizer = byte_level(Qwen2Tokenizer, ("<|endoftext|>",))
+    return _llama_like(model, config, tokenizer, **experts, **other)
+
+
+def _qwen2_moe() -> tuple[Any, Any]:
+    window = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 2}
+    return _qwen_of_experts(Qwen2MoeModel, Qwen2MoeConfig, shared_expert_intermediate_size=16, **window)
+
+
+def _qwen3_moe() -> tuple[Any, Any]:
+    return _qwen_of_experts(Qwen3MoeModel, Qwen3MoeConfig, head_dim=16)
+
+
 def _bloom() -> tuple[Any, Any]:
     tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
     tokenizer.model_max_length = 64  # the model itself has no limit
@@ -374,19 +438,27 @@ FAMILIES: MappingProxyType[str, Callable[[], tuple[Any, Any]]] = MappingProxyTyp
         "gemma2": _gemma2,
         "big_bird": _big_bird,
         "bloom": _bloom,
+        "cohere": _cohere,
         "deberta-v2": _deberta,
         "falcon": _falcon,
         "gemma": _gemma,
         "gemma3_text": _gemma3,
+        "gpt_neo": _gpt_neo,
         "gpt_neox": _gpt_neox,
+        "gptj": _gptj,
         "longformer": _longformer,
         "mistral": _mistral,
+        "mixtral": _mixtral,
         "mpnet": _mpnet,
         "nomic_bert": _nomic_bert,
+        "olmo2": _olmo2,
         "phi": _phi,
         "phi3": _phi3,
         "qwen2": _qwen2,
+        "qwen2_moe": _qwen2_moe,
         "qwen3": _qwen3,
+        "qwen3_moe": _qwen3_moe,
+        "stablelm": _stablelm,
         "xlnet": _xlnet,
     }
 )
@@ -408,6 +480,9 @@ OTHERS = MappingProxyType(
         "falcon in groups": partial(_falcon, new_decoder_architecture=True, num_kv_heads=2),
         "falcon of two norms": partial(_falcon, multi_query=False, parallel_attn=False, bias=True),
         "falcon by distance": partial(_falcon, multi_query=False, parallel_attn=False, bias=True, alibi=True),
+        "cohere of normed heads": partial(_cohere, use_qk_norm=True),
+        "stablelm in parallel": partial(_stablelm, use_parallel_residual=True, use_qkv_bias=True),
+        "stablelm of normed heads": partial(_stablelm, qk_layernorm=True),
         "xlnet to the left": partial(_xlnet, attn_type="uni"),
     }
 )

@@ -16,7 +16,8 @@ class Rotation(NamedTuple):
     """The rotation of the queries and keys of a layer on one text.
 
     The first r of a head's d_k numbers are rotated, the others stay unchanged. Numbers i and i + r/2 are a point in a
-    plane, which is rotated about 0; the paper pairs 2i and 2i + 1, which is the same up to the order of columns.
+    plane, which is rotated about 0; the paper, GPT-J and Cohere pair 2i and 2i + 1, which is the same up to the order
+    of columns: a trace of such a model has its columns in the order that is used here.
     """
 
     cos: Array  # [n, r]; some models for long texts multiply both by a factor

@@ -8,7 +8,7 @@ from mha_viz import exports
 from mha_viz.attention.steps import request_of
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
-from mha_viz.cli.options import Parser, output_options, text_options
+from mha_viz.cli.options import Parser, device_option, dtype_option, output_options, text_options
 from mha_viz.cli.output import destination
 from mha_viz.cli.terminal import text_of
 
@@ -16,6 +16,8 @@ from mha_viz.cli.terminal import text_of
 def options(attention: Parser) -> None:
     """Add the options of the command."""
     text_options(attention)
+    device_option(attention)
+    dtype_option(attention)
     quantities.options(attention)
     attention.add_argument("--words", action="store_true", help="one row and column per word instead of per piece")
     attention.add_argument(
@@ -32,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     request = quantities.request_of(args, args.model, text_of(args.text))
     model = choose_model(args.model)
     check_heads(model, args.without)
-    (attention,) = read_all(model, [request])
+    (attention,) = read_all(model, [request], args.device, args.dtype)
     attention = attention.by_words() if args.words else attention
     attention = attention.without_special() if args.without_special else attention
     to.write_attention(attention)

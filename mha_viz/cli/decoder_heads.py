@@ -6,7 +6,7 @@ import argparse
 
 from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads, DecoderRole, chance
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, count, output_options, whole
+from mha_viz.cli.options import Parser, count, device_option, dtype_option, output_options, whole
 from mha_viz.cli.output import TABLES, table_destination
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.figures.caption import both
@@ -26,7 +26,8 @@ def options(decoder: Parser) -> None:
     words = f"seed of the random numbers (default: {SEED})"
     decoder.add_argument("--seed", type=count, default=SEED, metavar="N", help=words)
     output_options(decoder, TABLES, required=False)
-    decoder.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    device_option(decoder)
+    dtype_option(decoder)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
     model = choose_model(args.model)
     from mha_viz.study.decoder_heads import decoder_heads  # imports torch
 
-    encoder = load_model(model, args.device)
+    encoder = load_model(model, args.device, args.dtype)
     with bar("of the sequences") as show:
         measured = decoder_heads(
             encoder,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
-from mha_viz.cli.options import Parser, model_option, output_options, whole
+from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, output_options, whole
 from mha_viz.cli.output import TABLES, Destination, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.quantities import head_names, off_options
@@ -46,7 +46,8 @@ def options(effect: Parser) -> None:
         "--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)"
     )
     output_options(effect, TABLES, required=False)
-    effect.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    device_option(effect)
+    dtype_option(effect)
     cluster_options(effect)
 
 
@@ -83,8 +84,11 @@ def run(args: argparse.Namespace) -> None:
                     progress(so_far)
         except KeyboardInterrupt:
             again = "; run the same command again to continue" if cluster and folder else ""
-            with suppress(CorpusError):  # nothing is measured yet
+            try:
                 result = measuring.result()
+            except CorpusError:
+                print(f"mha-viz: Stopped. Nothing has been measured yet{again}.", file=sys.stderr)
+            else:
                 print(f"mha-viz: Stopped; these are the results for the sentences read so far{again}.", file=sys.stderr)
                 _write(result, to)
             raise
@@ -105,7 +109,7 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | No
 
     method, means = args.method or METHODS[0], means_corpus(args, cluster)
     settings = EffectSettings(args.heads, method, args.relation, args.direction, args.same_role, args.most, means)
-    encoder = load_model(model, args.device)
+    encoder = load_model(model, args.device, args.dtype)
     if cluster is None:
         return Measurement(encoder, corpus, *settings)
     from mha_viz.study.cluster.effects import ClusterMeasurement

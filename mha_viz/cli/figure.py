@@ -12,7 +12,18 @@ from mha_viz import exports
 from mha_viz.attention import Attention
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
-from mha_viz.cli.options import Parser, columns, dpi, folder_name, head_name, number, output_options, text_options
+from mha_viz.cli.options import (
+    Parser,
+    columns,
+    device_option,
+    dpi,
+    dtype_option,
+    folder_name,
+    head_name,
+    number,
+    output_options,
+    text_options,
+)
 from mha_viz.cli.output import Destination, destination, format_suffix
 from mha_viz.cli.terminal import bar, one_line, text_of, warnings_as_lines
 from mha_viz.cli.usage import in_options
@@ -55,6 +66,8 @@ def options(figure: Parser, epilog: dict[str, str]) -> None:
         one = figure.command(kinds, kind, None, summary, epilog.get(kind, ""))
         one.set_defaults(kind=kind, head=[], others=[], as_=None, columns=None, all_heads=None)
         text_options(one)
+        device_option(one)
+        dtype_option(one)
         quantities.options(one)
         _head_options(one, kind)
         _view_options(one, kind)
@@ -160,7 +173,7 @@ def _draw(args: argparse.Namespace) -> None:
     settings = _settings(args, to.suffix)
     model = choose_model(args.model)
     check_heads(model, [*args.head, *args.without])
-    readings = read_all(model, requests)
+    readings = read_all(model, requests, args.device, args.dtype)
     if args.all_heads:
         _every_head(args, readings[0], to.suffix, settings)
         return

@@ -12,7 +12,7 @@ from mha_viz.cli.terminal import downloading, warnings_as_lines
 from mha_viz.errors import UnknownHead
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
-from mha_viz.request import Request
+from mha_viz.request import DTYPES, Request
 
 LISTED = "Choose one that `mha-viz models` lists"
 
@@ -26,14 +26,14 @@ def choose_model(name: str) -> Model:
         return catalog.resolve(f"./{name}" if is_folder else name)
 
 
-def load_model(model: Model, device: str = "cpu") -> Any:
+def load_model(model: Model, device: str = "cpu", dtype: str = DTYPES[0]) -> Any:
     """Load a model, downloading it first if necessary."""
     if hub.local_folder(model) is None:
         with catalog.suggesting(model.name, LISTED), downloading(model.name) as show:
             hub.fetch(model, progress=show)
     from mha_viz.models.loading import load  # imports torch: 2 s that `models` and `serve` need not wait
 
-    return load(model.name, device)
+    return load(model.name, device, dtype=dtype)
 
 
 def check_heads(model: Model, heads: Sequence[Head]) -> None:
@@ -48,9 +48,9 @@ def check_heads(model: Model, heads: Sequence[Head]) -> None:
             )
 
 
-def read_all(model: Model, requests: Sequence[Request]) -> list[Attention]:
+def read_all(model: Model, requests: Sequence[Request], device: str, dtype: str) -> list[Attention]:
     """What a model answers to each of several requests; a cut text is reported on stderr."""
-    return answers(load_model(model), requests)
+    return answers(load_model(model, device, dtype), requests)
 
 
 def answers(model: Any, requests: Sequence[Request]) -> list[Attention]:

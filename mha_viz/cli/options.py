@@ -22,6 +22,7 @@ from mha_viz.cli.usage import as_sentence
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.models import catalog
 from mha_viz.quotes import did_you_mean, quoted, series, shortened
+from mha_viz.request import DTYPES
 
 Command = Callable[[argparse.Namespace], None]
 MODEL_HELP = "a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder"
@@ -95,6 +96,26 @@ def model_option(command: Parser) -> None:
     """Add --model."""
     words = f"{MODEL_HELP} (default: {catalog.DEFAULT})"
     command.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help=words)
+
+
+def device_option(command: Parser) -> None:
+    """Add --device."""
+    words = "where the model runs: cpu, or cuda for an NVIDIA GPU, cuda:1 for the second (default: cpu)"
+    command.add_argument("--device", default="cpu", type=device_name, metavar="DEVICE", help=words)
+
+
+def dtype_option(command: Parser) -> None:
+    """Add --dtype."""
+    words = f"the type of the model's weights: {', '.join(DTYPES)}; the last two take half the memory and change "
+    words += f"numbers (default: {DTYPES[0]})"
+    command.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, metavar="TYPE", help=words)
+
+
+def device_name(value: str) -> str:
+    """Parse the name of a device, which may not be there."""
+    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", value):
+        raise argparse.ArgumentTypeError(f"{quoted(value)} is not a device; expected cpu, cuda or cuda:1")
+    return value
 
 
 def output_options(command: Parser, formats: Iterable[str], required: bool = True) -> None:

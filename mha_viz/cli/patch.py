@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mha_viz.attention import Head
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, model_option, output_options
+from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, output_options
 from mha_viz.cli.output import TABLES, table_destination
 from mha_viz.cli.terminal import one_line, text_of, warnings_as_lines
 from mha_viz.figures.caption import both
@@ -30,7 +30,8 @@ def options(patch: Parser) -> None:
     patch.add_argument("--foil", default="", metavar="WORD", help=words)
     model_option(patch)
     output_options(patch, TABLES, required=False)
-    patch.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    device_option(patch)
+    dtype_option(patch)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     from mha_viz.models.patching import patch  # imports torch
 
     with warnings_as_lines():
-        patched = patch(load_model(model, args.device), text, args.other, word=args.word, foil=args.foil)
+        patched = patch(load_model(model, args.device, args.dtype), text, args.other, word=args.word, foil=args.foil)
     if to is not None:
         to.write_table(patched.table().reset_index())
     if to is None or to.path is not None:

@@ -15,7 +15,7 @@ from mha_viz.analysis.places import check_places, folder_for
 from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
 from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import MODEL_HELP, Parser, batch, folder_name, whole
+from mha_viz.cli.options import MODEL_HELP, Parser, batch, device_option, dtype_option, folder_name, whole
 from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
 from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS
 from mha_viz.errors import CorpusMissing, ExportError, SettingError
@@ -58,6 +58,7 @@ def options(profile: Parser) -> None:
     words += "usual), and write that to chance.csv; --and then takes a corpus, not a profile"
     profile.add_argument("--chance", type=DRAWS, default=0, metavar="N", help=words)
     measuring_options(profile)
+    dtype_option(profile)
     cluster_options(profile)
 
 
@@ -79,8 +80,7 @@ def measuring_options(command: Parser) -> None:
         metavar="N",
         help="maximum number of pieces that the model reads at once; affects memory and speed, not results",
     )
-    words = "where the model runs: cpu, or cuda for an NVIDIA GPU (default: cpu)"
-    command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), metavar="DEVICE", help=words)
+    device_option(command)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
         make_folder(args.out)
         profiles = []
         for model in models:
-            encoder = load_model(model, args.device)
+            encoder = load_model(model, args.device, args.dtype)
             for corpus in corpora:
                 place = args.out / folder_for(model.name, corpus.name) if several else args.out
                 if second is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from mha_viz.analysis.described import HeadRecipe, described
 from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes, recipes_folder
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import MODEL_HELP, Parser, folder_name, whole
+from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, whole
 from mha_viz.cli.profile import CORPUS_HELP, read_corpus
 from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
@@ -35,7 +35,8 @@ def options(recipes: Parser) -> None:
     recipes.add_argument("--replace", action="store_true", help=words)
     words = "folder to write recipes.csv, explained.csv and recipes.json to"
     recipes.add_argument("--out", required=True, type=folder_name, metavar="DIR", help=words)
-    recipes.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    device_option(recipes)
+    dtype_option(recipes)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     from mha_viz.study.recipes import recipes  # imports torch
     from mha_viz.study.replaced import replaced
 
-    encoder = load_model(model, args.device)
+    encoder = load_model(model, args.device, args.dtype)
     with warnings_as_lines(), bar("of the text") as show:
         measured = recipes(
             corpus,

@@ -21,6 +21,7 @@ from mha_viz.cli.search import model_and_head
 from mha_viz.cli.terminal import bar, warnings_as_lines
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.files import make_folder
+from mha_viz.request import dtype_of
 
 
 def options(replicate: Parser) -> None:
@@ -66,7 +67,8 @@ def _measured(args: argparse.Namespace, there: Profile, sums: Path | None) -> Pr
     """The profile of the corpus, measured with the model of the other profile."""
     with cluster_for(args) as cluster, warnings_as_lines():
         corpus = read_corpus(args.corpus, args.name, cluster)
-        encoder = load_model(choose_model(there.model), args.device)
+        dtype = dtype_of(str(there.facts.get("revision", "")))
+        encoder = load_model(choose_model(there.model), args.device, dtype)
         if sums is not None:
             make_folder(sums)
         return measure(encoder, corpus, sums, args.batch, there, control=False, cluster=cluster)

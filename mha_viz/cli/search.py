@@ -8,7 +8,7 @@ import sys
 from mha_viz.analysis.links import Conditions, Link, Search
 from mha_viz.attention import Head
 from mha_viz.cli.models import check_heads, choose_model, load_model
-from mha_viz.cli.options import Parser, head_name, output_options, whole
+from mha_viz.cli.options import Parser, device_option, dtype_option, head_name, output_options, whole
 from mha_viz.cli.output import TABLES, Destination, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.terminal import bar, one_line
@@ -49,7 +49,8 @@ def options(search: Parser) -> None:
             search.add_argument(f"--{end}-relation", default="", metavar="NAME", help="its relation to its own head")
     search.add_argument("--most", type=MOST, default=20, metavar="N", help="number of sentences to list (default: 20)")
     output_options(search, TABLES, required=False)
-    search.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    device_option(search)
+    dtype_option(search)
 
 
 def model_and_head(value: str) -> tuple[str, Head]:
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
     result = None
     try:
         with bar("sentences") as show:
-            for result in searching(load_model(model, args.device), corpus, head, conditions, args.most):
+            for result in searching(load_model(model, args.device, args.dtype), corpus, head, conditions, args.most):
                 show(result.sentences_read, result.sentences)
     except KeyboardInterrupt:
         if result is None:

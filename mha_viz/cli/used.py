@@ -10,13 +10,13 @@ from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.attention import Head
 from mha_viz.cli.effect import MOST, means_corpus, means_option
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, folder_name
+from mha_viz.cli.options import Parser, device_option, folder_name
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import over
 from mha_viz.numerals import counted, decimal
-from mha_viz.request import METHODS
+from mha_viz.request import METHODS, dtype_of
 
 
 def options(used: Parser) -> None:
@@ -27,7 +27,7 @@ def options(used: Parser) -> None:
     used.add_argument("--method", default=METHODS[0], choices=METHODS, metavar="NAME", help=words)
     means_option(used)
     used.add_argument("--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)")
-    used.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    device_option(used)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
     corpus = read_corpus(args.corpus)
     from mha_viz.study.used_roles import used_roles  # imports torch
 
-    encoder = load_model(choose_model(profile.model), args.device)
+    encoder = load_model(choose_model(profile.model), args.device, dtype_of(str(profile.facts.get("revision", ""))))
     with bar("of the sentences") as show:
         measured = used_roles(
             profile,

@@ -9,7 +9,7 @@ from typing import Any
 from mha_viz.analysis.corpus_why import CorpusWhy
 from mha_viz.attention import Head
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, model_option, output_options
+from mha_viz.cli.options import Parser, device_option, model_option, output_options
 from mha_viz.cli.output import TABLES, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.recipes import MOST
@@ -30,7 +30,7 @@ def options(why: Parser) -> None:
     words = "write which earlier heads the scores of each head come from, in place of the shares of the groups"
     why.add_argument("--arrows", action="store_true", help=words)
     output_options(why, TABLES, required=False)
-    why.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (default: cpu)")
+    device_option(why)
 
 
 def run(args: argparse.Namespace) -> None:

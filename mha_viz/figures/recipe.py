@@ -13,7 +13,7 @@ from mha_viz.browser.quantities import QUANTITIES, WEIGHT, Quantity
 from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
-from mha_viz.request import COSINE, MASK, RECIPE, Question, Request
+from mha_viz.request import COSINE, DTYPES, MASK, RECIPE, Question, Request, dtype_of, in_dtype
 
 START = "import mha_viz as mv\n"
 STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # by their names
@@ -66,7 +66,7 @@ def _call(request: Request, revision: str) -> str:
     of = QUANTITIES[request.quantity]
     if "{call}" in of.code:
         return _of_call(of, _call(replace(request, quantity=WEIGHT), revision))
-    encoder = f"mv.load({request.model!r}){_untrained_call(revision)}"
+    encoder = _encoder(request.model, revision)
     text, pair, words = request.text, request.pair, list(request.words)
     typed = f"{text!r}, {pair!r}" if pair else repr(text)
     either = f"'', words={words!r}" if words else typed
@@ -101,10 +101,12 @@ def _of_call(quantity: Quantity, call: str) -> str:
     return quantity.code.format(call=call) if call else ""
 
 
-def _untrained_call(revision: str) -> str:
-    """The code that makes its model from the loaded one, if they differ."""
-    match = re.fullmatch(r"untrained, seed (\d+)", revision)
-    return f".untrained({match[1]})" if match else ""
+def _encoder(model: str, revision: str) -> str:
+    """The code that loads the model of a reading, or makes it from the loaded one."""
+    dtype = dtype_of(revision)
+    typed = "" if dtype == DTYPES[0] else f", dtype={dtype!r}"
+    match = re.fullmatch(r"untrained, seed (\d+)", in_dtype(revision, DTYPES[0]))
+    return f"mv.load({model!r}{typed})" + (f".untrained({match[1]})" if match else "")
 
 
 def _changed(settings: View | Size) -> dict[str, Any]:

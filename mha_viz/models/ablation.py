@@ -348,7 +348,7 @@ def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, tex
     def enter(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
         """Passes the variants to W_O in place of the single text. The passes of other threads are left alone."""
         is_here = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
-        return (taps[0].outputs.flatten(2), *inputs[1:]) if is_here else None
+        return (taps[0].outputs.flatten(2).to(inputs[0].dtype), *inputs[1:]) if is_here else None
 
     with encoder.before_w_o(layer, enter):
         if encoder.resumes:

@@ -24,7 +24,7 @@ from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.opening import reports_silenced, torch_device
+from mha_viz.models.opening import reports_silenced, torch_device, torch_dtype
 from mha_viz.models.tokenizer import panics_in_words
 from mha_viz.quotes import quoted
 from mha_viz.request import COSINE, FIRST, MASK, NEXT, Question
@@ -139,8 +139,8 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
 
 def logits_of(head: Any, states: torch.Tensor) -> torch.Tensor:
     """The logits of last states [variant, d_model]: [variant, piece]."""
-    logits: torch.Tensor = head(inputs_embeds=states[None]).logits
-    return logits[0]
+    logits: torch.Tensor = head(inputs_embeds=states[None].to(head.dtype)).logits
+    return logits[0].float()
 
 
 def word_head(encoder: Encoder) -> Any:
@@ -172,7 +172,7 @@ def _opened(encoder: Encoder) -> Any:
             encoder.folder,
             config=config,
             attn_implementation=capture.implementation(encoder.family),
-            dtype=torch.float32,
+            dtype=torch_dtype(encoder.dtype),
             use_safetensors=True,
             output_loading_info=True,
             **local,
@@ -187,6 +187,7 @@ def _opened(encoder: Encoder) -> Any:
 @dataclass
 class _States(BaseModelOutputWithPastAndCrossAttentions):
     global_attentions: Any = None  # Longformer asks for them
+    router_logits: Any = None  # Mixtral and Qwen with experts do
 
 
 class _Given(nn.Module):

@@ -87,7 +87,8 @@ class Tap:
     def layer(
         self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
     ) -> torch.Tensor:
-        """Called once per layer. query, key, value: [sentence, head, n, d_head]; output: [sentence, n, head, d_head].
+        """Called once per layer, in float32. query, key, value: [sentence, head, n, d_head]; output: [sentence, n,
+        head, d_head].
 
         If heads share keys and values, as in Llama, key and value have fewer heads. The returned array is passed to the
         output projection W_O in place of ``output``.
@@ -152,7 +153,9 @@ def capture(
     tap = _TAP.get()
     if tap is None:
         return _eager_attention(module, query, key, value, attention_mask, **options)
-    index = tap.seen
+    index, dtype = tap.seen, query.dtype
+    query, key, value = query.float(), key.float(), value.float()  # rows sum to 1 only in float32
+    attention_mask = attention_mask if attention_mask is None else attention_mask.float()
     if getattr(module.config, "model_type", None) in PLAIN and not tap.differentiable:
         tap.seen += 1
         weights = _plain(tap.slot(index), query, key, attention_mask, options["scaling"])
@@ -165,7 +168,7 @@ def capture(
         tap.take(weights)
     output = tap.layer(index, query, key, value, output)
     tap.end_if_last()
-    return output, weights
+    return output.to(dtype), weights
 
 
 def attended(tap: Tap, joined: torch.Tensor, size: int, scaling: float) -> torch.Tensor:

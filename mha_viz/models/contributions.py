@@ -15,6 +15,7 @@ from mha_viz.models import answers
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES, holds
+from mha_viz.models.probe import epsilon, is_centred
 from mha_viz.quotes import quoted
 from mha_viz.request import COSINE, Question
 
@@ -40,8 +41,9 @@ def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> N
     finally:
         hook.remove()
     assert isinstance(tap, _Outputs)
-    row = _unembedding(answers.word_head(encoder)).weight[question.piece].detach()
-    direction = _before_norm(norm, given[-1][0, question.place], row)  # [d_model]
+    head = answers.word_head(encoder)
+    row = _unembedding(head).weight[question.piece].detach() * getattr(head, "logit_scale", 1)  # of Cohere
+    direction = _before_norm(norm, given[-1][0, question.place].float(), row.float())  # [d_model]
     added = [
         _moved(output[0, question.place], encoder.w_o(layer)) @ direction for layer, output in enumerate(tap.outputs)
     ]
@@ -71,11 +73,10 @@ def _before_norm(norm: Any, state: torch.Tensor, row: torch.Tensor) -> torch.Ten
     """The direction of the residual stream, [d_model], whose product with a vector is its contribution to a row of the
     unembedding: the norm backwards, with its scale fixed. ``state``: the input of the norm. RMSNorm does not subtract
     the mean."""
-    is_centred = isinstance(norm, torch.nn.LayerNorm)
-    eps = norm.eps if is_centred else norm.variance_epsilon
-    centred = state - state.mean() if is_centred else state
-    direction: torch.Tensor = row * norm.weight.detach() / (centred.square().mean() + eps).sqrt()
-    return direction - direction.mean() if is_centred else direction
+    has_mean = is_centred(norm)
+    centred = state - state.mean() if has_mean else state
+    direction: torch.Tensor = row * norm.weight.detach() / (centred.square().mean() + epsilon(norm)).sqrt()
+    return direction - direction.mean() if has_mean else direction
 
 
 def _moved(output: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:

@@ -39,6 +39,7 @@ from mha_viz.models.straight import Straight, straight
 from mha_viz.models.stream import Stream
 from mha_viz.models.tokenizer import TextPieces
 from mha_viz.quotes import quoted
+from mha_viz.request import DTYPES
 from mha_viz.text import WordPieces
 
 __all__ = ["Encoder"]
@@ -68,8 +69,8 @@ class Encoder(LoadedModel):
         self._typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
 
     @classmethod
-    def _opened(cls, folder: Path, name: str, revision: str, device: str) -> Self:
-        return cls(*open_folder(folder, name), name, revision, device)
+    def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+        return cls(*open_folder(folder, name, dtype), name, revision, device)
 
     def __repr__(self) -> str:
         return f"Encoder({self.name}, {self.family}, {self.layers} layers × {self.heads} heads)"
@@ -239,8 +240,8 @@ class Encoder(LoadedModel):
         return module
 
     def w_o(self, layer: int) -> torch.Tensor:
-        """W_O of a layer, [head · d_head, d_model], with the heads one below the other."""
-        return matrix(place(self._model, layer).output)
+        """W_O of a layer, [head · d_head, d_model], float32, with the heads one below the other."""
+        return matrix(place(self._model, layer).output).float()
 
     # ---- sentences given as words -----------------------------------------------------------------------------------
 
@@ -270,7 +271,7 @@ class Encoder(LoadedModel):
         with _one_seed, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = AutoModel.from_config(  # type: ignore[no-untyped-call]
-                self._model.config, attn_implementation=capture.implementation(self.family)
+                self._model.config, attn_implementation=capture.implementation(self.family), dtype=self._model.dtype
             )
         revision = f"untrained, seed {seed}"
         encoder = Encoder(simplified(model.eval()), self.vocabulary, self.name, revision, self.device)
@@ -288,7 +289,7 @@ class Encoder(LoadedModel):
         return weights, tap
 
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
-        """The last states, [sentence, n, d_model]; without rows if the tap ended the pass earlier."""
+        """The last states, [sentence, n, d_model], float32; without rows if the tap ended the pass earlier."""
         with self._rows():
             states = self._forward(ids, types, tap)
         if tap.seen != self.layers:
@@ -306,12 +307,12 @@ class Encoder(LoadedModel):
         states: torch.Tensor = torch.empty(0)
         with _one_pass, torch.inference_mode(not tap.differentiable), capture.tapped(tap):
             states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
-        return states
+        return states.float()
 
     def _prepare(self) -> None:
         """Pack the weights and run once, so that a model that cannot be drawn is refused now and the first visitor does
         not wait."""
-        if self.device == "cpu":
+        if self.device == "cpu" and self.dtype == DTYPES[0]:
             self._straight = straight(self._model)
             linear.pack(self._model)
         listen(self._model)

@@ -55,8 +55,8 @@ class EncoderDecoder(LoadedModel):
         self._writing = writing_of(model)
 
     @classmethod
-    def _opened(cls, folder: Path, name: str, revision: str, device: str) -> Self:
-        model, *tokenizers = open_two_stacks(folder, name)
+    def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+        model, *tokenizers = open_two_stacks(folder, name, dtype)
         return cls(model, Tokenizers(*tokenizers), name, revision, device)
 
     def __repr__(self) -> str:

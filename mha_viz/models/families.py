@@ -63,7 +63,8 @@ class Family(NamedTuple):
     ``holder`` of the module that is given the weights before they average values; ``per_head``: the argument of such a
     holder that has a row for each head of each sentence. ``rewritten``: where there is no such module, either, this
     package computes the attention (:mod:`mha_viz.models.rewritten`), and the paths are those of its own modules.
-    ``wordless``: why a model with weights for words cannot be asked for one; empty where it can.
+    ``wordless``: why a model with weights for words cannot be asked for one; empty where it can. ``adjacent``: numbers
+    2i and 2i + 1 of queries and keys are turned together, not i and i + r/2.
     """
 
     holder: str
@@ -85,6 +86,7 @@ class Family(NamedTuple):
     rotary: Setting = False
     rewritten: bool = False
     wordless: str = ""
+    adjacent: bool = False
 
 
 _SEPARATE = ("query", "key", "value")
@@ -101,6 +103,12 @@ _BY_DISTANCE_AND_TEXT = (
 _NARROW = (
     "its queries and keys are made from a narrower vector than its values, so the heads of a layer have no common "
     "input x"
+)
+
+_NORMED_TOGETHER = "it normalises the queries of all heads of a layer together, and so their keys"
+_NORMED_APART = "it normalises the queries and keys of each head in a way of their own"
+OPAQUE_WHERE = MappingProxyType(  # by the entry of config.json that decides
+    {"alibi": _DISTANCE, "qk_layernorm": _NORMED_APART, "use_qk_norm": _NORMED_APART}
 )
 
 _BERT = Family(
@@ -148,6 +156,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             per_head="alibi",
         ),
         "camembert": _BERT,
+        "cohere": _LLAMA._replace(parallel=True, adjacent=True),
         "deberta-v2": _DROPPING_BERT._replace(
             inputs=("query_proj", "key_proj", "value_proj"), causal=False, opaque=_DISENTANGLED
         ),
@@ -187,6 +196,17 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             sizes=Sizes("n_layer", "n_head", "n_embd", "n_inner", "n_positions"),
             final_norm="ln_f",
         ),
+        "gpt_neo": Family(
+            "h.{0}.attn.attention",
+            _PROJECTED,
+            "h.{0}.attn.attention.out_proj",
+            plain=True,
+            pre_norm=True,
+            causal=True,
+            sizes=Sizes("num_layers", "num_heads"),
+            final_norm="ln_f",
+            rewritten=True,
+        ),
         "gpt_neox": Family(
             "layers.{0}.attention",
             ("query_key_value",),
@@ -198,9 +218,24 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             interleaved=True,
             rotary=True,
         ),
+        "gptj": Family(
+            "h.{0}.attn",
+            _PROJECTED,
+            "h.{0}.attn.out_proj",
+            plain=True,
+            pre_norm=True,
+            causal=True,
+            parallel=True,
+            sizes=Sizes("n_layer", "n_head", "n_embd", "n_inner", "n_positions"),
+            final_norm="ln_f",
+            rotary=True,
+            rewritten=True,
+            adjacent=True,
+        ),
         "llama": _LLAMA,
         "longformer": _BERT._replace(straight=False, causal=False, rewritten=True),
         "mistral": _LLAMA,
+        "mixtral": _LLAMA,
         "mobilebert": _BERT._replace(plain=False, straight=False, causal=False, opaque=_NARROW),
         "modernbert": Family("layers.{0}.attn", ("Wqkv",), "layers.{0}.attn.Wo", pre_norm=True, rotary=True),
         "mpnet": Family(
@@ -211,6 +246,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             probabilities="dropout",
         ),
         "nomic_bert": _LLAMA._replace(pre_norm=False, causal=False, final_norm=""),
+        "olmo2": _LLAMA._replace(pre_norm=False, final_norm="", opaque=_NORMED_TOGETHER),
         "opt": Family(
             "decoder.layers.{0}.self_attn",
             _PROJECTED,
@@ -223,8 +259,11 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
         "phi": _LLAMA._replace(output="layers.{0}.self_attn.dense", parallel=True, final_norm="final_layernorm"),
         "phi3": _LLAMA._replace(inputs=("qkv_proj",)),
         "qwen2": _LLAMA,
+        "qwen2_moe": _LLAMA,
         "qwen3": _LLAMA,
+        "qwen3_moe": _LLAMA,
         "roberta": _BERT,
+        "stablelm": _LLAMA._replace(parallel="use_parallel_residual"),
         "xlm-roberta": _BERT,
         "xlnet": Family(
             "layer.{0}.rel_attn",
@@ -273,7 +312,8 @@ def is_causal(config: Any) -> bool:
 
 def opaque(config: Any) -> str:
     """Why the steps inside a head of a model with this config cannot be shown; empty where they can."""
-    return FAMILIES[config.model_type].opaque or _DISTANCE * holds("alibi", config)
+    because = (why for setting, why in OPAQUE_WHERE.items() if holds(setting, config))
+    return FAMILIES[config.model_type].opaque or next(because, "")
 
 
 def key_heads(config: Any) -> int:

@@ -62,6 +62,9 @@ _LIMITS = MappingProxyType(
     | {"vocab_size": 2_000_000, "decoder_vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536}
     | {"head_dim": 1_024, "d_kv": 1_024, "d_head": 1_024, "relative_attention_num_buckets": 65_536}
     | {"num_hidden_groups": 4, "inner_group_num": 4, "num_feedforward_networks": 16}
+    | dict.fromkeys(("num_local_experts", "num_experts"), 1_024)
+    | dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size"), 131_072)
+    | {"rotary_dim": 1_024, "window_size": 1_000_000}
 )
 READABLE = (*FAMILIES, *ENCODER_DECODERS)
 # ALBERT stores one layer for twelve; no valid model has more layers than this many times the weights it contains.
@@ -161,7 +164,7 @@ def stamps(folder: Path) -> Stamps:
 
 def _with_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
     _check_tokenizer(folder, who)
-    files = _weight_files(folder, who)
+    files = weight_files(folder, who)
     elements = sum(_count_elements(f, who) for f in files)
     described = _parameters(config)
     if described > _SHARING * elements + _SPARE_PARAMETERS:
@@ -270,7 +273,7 @@ def has_tokenizer(names: Collection[str]) -> bool:
     return any(needed <= set(names) for needed in TOKENIZERS)
 
 
-def _weight_files(folder: Path, who: str) -> list[Path]:
+def weight_files(folder: Path, who: str) -> list[Path]:
     """The safetensors files that transformers will read: one, or the shards that the index names."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]

@@ -123,7 +123,8 @@ def pack(model: nn.Module) -> None:
     """Replace every linear layer inside ``model``; does nothing if oneDNN is missing."""
     if not available():
         return
-    for parent in list(model.modules()):
+    # Without the layers themselves, so that each is freed when its packed form has taken its place.
+    for parent in [module for module in model.modules() if type(module) not in (nn.Linear, Conv1D)]:
         fused = _fuse(parent)
         for name, child in list(parent.named_children()):
             packed = _packed(child, gelu=name in fused)

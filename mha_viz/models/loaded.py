@@ -17,9 +17,10 @@ from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWa
 from mha_viz.models import catalog
 from mha_viz.models.families import is_causal
 from mha_viz.models.folder import look_at
-from mha_viz.models.opening import piece_limit, reports_silenced, torch_device, weights_digest
+from mha_viz.models.opening import piece_limit, reports_silenced, torch_device, torch_dtype, weights_digest
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
 from mha_viz.quotes import MOST_QUOTED, quoted
+from mha_viz.request import DTYPES, in_dtype
 from mha_viz.text import TokenizedText
 
 __all__ = ["LoadedModel"]
@@ -37,7 +38,8 @@ class LoadedModel(ABC):
     ) -> None:
         self.config = config = model.config
         self.name = name
-        self.revision = revision
+        self.dtype = str(model.dtype).removeprefix("torch.")  # of its weights: "float32"
+        self.revision = in_dtype(revision, self.dtype)
         self.family: str = config.model_type
         self.layers, self.heads = shape
         self.d_model = int(config.hidden_size)
@@ -52,11 +54,13 @@ class LoadedModel(ABC):
         self._tokenizer = Tokenizer(vocabulary, name, self.limit, pairs=not self.parts)
 
     @classmethod
-    def from_folder(cls, folder: Path, *, name: str = "", revision: str = "", device: str = "cpu") -> Self:
-        """The model in ``folder``. Never touches the network.
+    def from_folder(
+        cls, folder: Path, *, name: str = "", revision: str = "", device: str = "cpu", dtype: str = DTYPES[0]
+    ) -> Self:
+        """The model in ``folder``, with weights in ``dtype``. Never touches the network.
 
-        Raises ModelBroken for damaged or contradictory files, ModelUnsupported if its attention cannot be drawn or it
-        has another number of stacks (:func:`mha_viz.models.loading.from_folder` opens both kinds).
+        Raises ModelBroken for damaged or contradictory files, ModelUnsupported if its attention cannot be drawn, not in
+        this type, or it has another number of stacks (:func:`mha_viz.models.loading.from_folder` opens both kinds).
         """
         name = name or folder.name
         if bool(look_at(folder).parts) != cls.parts:
@@ -64,7 +68,7 @@ class LoadedModel(ABC):
             raise ModelUnsupported(f"{quoted(name)} has {stacks} of layers.", "Load it with mha_viz.load.")
         try:
             with panics_in_words(name), reports_silenced():
-                model = cls._opened(folder, name, revision or weights_digest(folder), device)
+                model = cls._opened(folder, name, revision or weights_digest(folder), device, torch_dtype(dtype))
                 model._prepare()
                 model.folder = folder
         except MhaVizError:
@@ -78,7 +82,7 @@ class LoadedModel(ABC):
 
     @classmethod
     @abstractmethod
-    def _opened(cls, folder: Path, name: str, revision: str, device: str) -> Self:
+    def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
         """The model in ``folder``, before its first run."""
 
     @abstractmethod

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from mha_viz.errors import ModelUnreachable
+from mha_viz.errors import ModelUnreachable, SettingError
 from mha_viz.models import budget, catalog, hub
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, EncoderDecoder, in_one_stack
 from mha_viz.models.folder import look_at
+from mha_viz.models.opening import torch_device, torch_dtype
 from mha_viz.quotes import quoted
+from mha_viz.request import DTYPES, dtype_of
 
-__all__ = ["AnyModel", "from_folder", "load", "one_stack"]
+__all__ = ["AnyModel", "as_measured", "from_folder", "load", "one_stack"]
 
 
-def load(name: str, device: str = "cpu", *, download: bool = True) -> AnyModel:
-    """The model that ``name`` refers to, on "cpu" or "cuda". Raises ModelError's family.
+def load(name: str, device: str = "cpu", *, dtype: str = DTYPES[0], download: bool = True) -> AnyModel:
+    """The model that ``name`` refers to. Raises ModelError's family, and SettingError for a device or a type that does
+    not exist.
 
-    ``name``: one that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder. The model is
-    downloaded first if necessary; with ``download=False``, one that is not on this machine raises ModelUnreachable.
+    ``name``: one that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder. ``device``:
+    "cpu", "cuda" or one of several GPUs, "cuda:1". ``dtype``: the type of its weights and vectors, "float32", or
+    "float16" or "bfloat16", which take half the memory and change its numbers: readings name it with the revision.
+    Attention is computed in float32 in all of them. The model is downloaded first if necessary; with
+    ``download=False``, one that is not on this machine raises ModelUnreachable.
+
+    >>> half = mv.load("toy", dtype="bfloat16").encode("the dog saw the girl .")
+    >>> half.weights.dtype.name, half.revision.rpartition(" ")[2]
+    ('float32', 'bfloat16')
     """
+    torch_device(device)
+    torch_dtype(dtype)
     with catalog.suggesting(name, f"Choose one of {', '.join(catalog.CATALOG)}"):
-        return _load(catalog.resolve(name), device, download)
+        return _load(catalog.resolve(name), device, dtype, download)
 
 
-def _load(model: catalog.Model, device: str, download: bool) -> AnyModel:
+def _load(model: catalog.Model, device: str, dtype: str, download: bool) -> AnyModel:
     folder = hub.local_folder(model)
     if folder is None and not download:
         raise ModelUnreachable(
@@ -33,16 +47,31 @@ def _load(model: catalog.Model, device: str, download: bool) -> AnyModel:
     folder = folder or hub.fetch(model)
     revision = hub.BUNDLE_SHA256.get(model.path, "")[:12]
     budget.used(folder)
-    return from_folder(folder, name=model.name, revision=revision, device=device)
+    return from_folder(folder, name=model.name, revision=revision, device=device, dtype=dtype)
 
 
-def from_folder(folder: Path, *, name: str = "", revision: str = "", device: str = "cpu") -> AnyModel:
+def from_folder(
+    folder: Path, *, name: str = "", revision: str = "", device: str = "cpu", dtype: str = DTYPES[0]
+) -> AnyModel:
     """The model in ``folder``. Raises as :meth:`mha_viz.models.loaded.LoadedModel.from_folder`."""
     kind: type[AnyModel] = EncoderDecoder if look_at(folder).parts else Encoder
-    return kind.from_folder(folder, name=name, revision=revision, device=device)
+    return kind.from_folder(folder, name=name, revision=revision, device=device, dtype=dtype)
 
 
 def one_stack(model: str | AnyModel, device: str = "cpu") -> Encoder:
     """A model with one stack of layers, loaded if it is given by its name. Raises ModelUnsupported for an
     encoder–decoder, ModelError's family."""
     return in_one_stack(load(model, device) if isinstance(model, str) else model)
+
+
+def as_measured(facts: Mapping[str, Any], model: str | AnyModel | None = None, device: str = "cpu") -> Encoder:
+    """The model with which something was measured, loaded by its name in the same type unless ``model`` is given.
+    ``facts``: its "model" and "revision". Raises as :func:`one_stack`, and SettingError for a model in another type."""
+    named, dtype = facts["model"] if model is None else model, dtype_of(str(facts.get("revision", "")))
+    encoder = in_one_stack(load(named, device, dtype=dtype) if isinstance(named, str) else named)
+    if encoder.dtype != dtype:
+        raise SettingError(
+            f"{encoder.name} was loaded in {encoder.dtype}, and this was measured in {dtype}.",
+            f"Load it with dtype={dtype!r}.",
+        )
+    return encoder

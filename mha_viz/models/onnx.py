@@ -19,6 +19,7 @@ from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.opening import reports_silenced
 from mha_viz.models.tokenizer import Tokenizer
 from mha_viz.quotes import quoted, series
+from mha_viz.request import DTYPES
 
 FAMILIES = ("bert", "distilbert", "electra", "gpt2", "roberta")
 LARGEST = 2_000_000_000  # bytes of a graph in one file
@@ -52,6 +53,9 @@ def check(model: LoadedModel) -> Encoder:
     if not isinstance(model, Encoder) or model.family not in FAMILIES:
         problem = f"{who} is of the family {model.family}, with which a page cannot read by itself."
         raise ModelUnsupported(problem, f"These can: {series(FAMILIES)}.")
+    if model.dtype != DTYPES[0]:
+        problem = f"{who} was loaded in {model.dtype}, and a page reads in float32."
+        raise ModelUnsupported(problem, "Load it without dtype; half=True stores half as much.")
     if model.folder is None:
         raise ExportError(f"{who} was not read from a folder.", "Load it by its name or from its folder.")
     if 4 * sum(weight.numel() for weight in model.module("").parameters()) > LARGEST:

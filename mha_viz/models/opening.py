@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import json
 import math
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,15 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import MODEL_MAPPING, AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
 
 from mha_viz import process
 from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError
 from mha_viz.models import budget, capture, marian, pipeline
-from mha_viz.models.families import ENCODER_DECODERS
+from mha_viz.models.families import ENCODER_DECODERS, FAMILIES
+from mha_viz.models.folder import weight_files
 from mha_viz.models.rewritten import rewrite
+from mha_viz.models.shards import of_other_type
 from mha_viz.quotes import quoted
+from mha_viz.request import DTYPES
 
 MAX_PIECES = 1024  # more than this cannot be drawn
 BYTES = 4  # bytes of a weight
@@ -57,15 +61,29 @@ def reports_silenced() -> Iterator[None]:
 
 
 def torch_device(device: str) -> torch.device:
-    if device == "cuda" and not torch.cuda.is_available():
+    """PyTorch's name of "cpu", "cuda" or "cuda:1". Raises SettingError for another, and for one that is not there."""
+    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)):
+        raise SettingError(f"{quoted(str(device))} is not a device.", 'Use "cpu", "cuda" or "cuda:1".')
+    kind, _, number = device.partition(":")
+    if kind == "cuda" and not torch.cuda.is_available():
         raise SettingError("No GPU was found that this PyTorch can use.", 'Use "cpu".')
+    if number and int(number) >= torch.cuda.device_count():
+        raise SettingError(f"There is no GPU {number}: this PyTorch finds {torch.cuda.device_count()}.", 'Use "cuda".')
     return torch.device(device)
+
+
+def torch_dtype(dtype: str) -> torch.dtype:
+    """PyTorch's name of one of DTYPES. Raises SettingError for another."""
+    if dtype not in DTYPES:
+        raise SettingError(f"dtype is {str(dtype)[:40]!r}.", f"Choose one of {', '.join(DTYPES)}.")
+    by_name: torch.dtype = getattr(torch, dtype)
+    return by_name
 
 
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
-def open_folder(folder: Path, name: str) -> tuple[Any, Any]:
+def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
     """Model and tokenizer with one stack of layers, as transformers reads them from the folder."""
     config = AutoConfig.from_pretrained(folder, **_LOCAL)
     if config.is_encoder_decoder:
@@ -73,12 +91,18 @@ def open_folder(folder: Path, name: str) -> tuple[Any, Any]:
             f"{quoted(name)} is an encoder–decoder ({config.model_type}) of a family that cannot be drawn.",
             f"These can: {', '.join(ENCODER_DECODERS)}.",
         )
+    if FAMILIES[config.model_type].probabilities and dtype != torch.float32:
+        raise ModelUnsupported(
+            f"{quoted(name)} can be read in float32 only: transformers rounds the weights of its family "
+            f"({config.model_type}) before they can be recorded.",
+            "Leave dtype out, or choose another model.",
+        )
     tokenizer = _checked(AutoTokenizer.from_pretrained(folder, **_LOCAL), name)
-    model, _ = _model(AutoModel, folder, config, name)
+    model, _ = _model(MODEL_MAPPING[type(config)], folder, config, name, dtype)
     return simplified(model).eval(), tokenizer
 
 
-def open_two_stacks(folder: Path, name: str) -> tuple[Any, Any, Any, bool]:
+def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any, Any, bool]:
     """An encoder–decoder with its language-model head, the tokenizers of its source and of its target, and whether its
     files contain everything that generation needs."""
     config = AutoConfig.from_pretrained(folder, **_LOCAL)
@@ -88,7 +112,7 @@ def open_two_stacks(folder: Path, name: str) -> tuple[Any, Any, Any, bool]:
             "Choose another model.",
         )
     source, target = (_checked(tokenizer, name) for tokenizer in _two_tokenizers(folder, config, name))
-    model, missing = _model(AutoModelForSeq2SeqLM, folder, config, name)
+    model, missing = _model(AutoModelForSeq2SeqLM, folder, config, name, dtype)
     return model.eval(), source, target, not missing
 
 
@@ -115,14 +139,16 @@ def _checked(tokenizer: Any, name: str) -> Any:
     return tokenizer
 
 
-def _model(kind: Any, folder: Path, config: Any, name: str) -> tuple[Any, list[str]]:
+def _model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
     """A model, and which weights that attention does not need are missing."""
+    stored = {} if kind is AutoModelForSeq2SeqLM else of_other_type(weight_files(folder, quoted(name)), dtype)
+    source: dict[str, Any] = {"state_dict": stored} if stored else {"use_safetensors": True}
     model, report = kind.from_pretrained(
-        folder,
+        None if stored else folder,
         config=config,
         attn_implementation=capture.implementation(config.model_type),
-        dtype=torch.float32,
-        use_safetensors=True,
+        dtype=dtype,
+        **source,
         output_loading_info=True,
         **_LOCAL,
     )
@@ -140,6 +166,8 @@ def simplified(model: Any) -> Any:
         model.pooler = None
     if hasattr(model, "set_attention_type"):  # BigBird does this by itself up to its limit in piece_limit
         model.set_attention_type("original_full")
+    if model.dtype != model.config.dtype:  # transformers leaves some of XLNet's weights in float32
+        model.to(model.config.dtype)
     return rewrite(model)
 
 

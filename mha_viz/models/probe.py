@@ -36,7 +36,7 @@ class Place:
     holder: Any
     inputs: tuple[Any, ...]  # one module, or three
     output: Any
-    block: Any  # the module that contains it: in pre-norm families the layer
+    block: Any  # the layer
 
 
 class Opened:
@@ -50,6 +50,12 @@ class Opened:
     def __init__(self, model: Any, name: str, layer: int, layers: int, apart: bool = False) -> None:
         if not 0 <= layer < layers:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
+        if model.dtype != torch.float32:
+            raise ModelUnsupported(
+                f"The steps inside the heads of {quoted(name)} are computed again in float32, and it was loaded in "
+                f"{str(model.dtype).removeprefix('torch.')}.",
+                "Load it without dtype.",
+            )
         self._name, self._layer, self._model = name, layer, model
         self._family = FAMILIES[model.config.model_type]
         self._relative = RELATIVE.get(model.config.model_type) if apart else None
@@ -71,7 +77,7 @@ class Opened:
         if holds(self._family.pre_norm, self._model.config):
             self._hooks.append(self._hook_before(self._place.block, "entered", _first))
         if self._turns:
-            self._hooks.append(self._hook_before(self._place.holder, "turns", _turns))
+            self._hooks.append(self._hook_before(self._place.holder, "turns", self._turned))
         if self._relative is not None:
             self._hooks.append(self._hook_before(self._place.holder, "given", self._bound))
         return self
@@ -79,6 +85,15 @@ class Opened:
     def _bound(self, arguments: Any, named: dict[str, Any]) -> dict[str, Any]:
         """What the module of the layer's attention is given, by name."""
         return inspect.signature(self._place.holder.forward).bind(*arguments, **named).arguments
+
+    def _turned(self, _: Any, named: dict[str, Any]) -> _Turns:
+        """The rotations that the layer is given, or, in GPT-J, looks up by position."""
+        if "position_embeddings" in named:
+            cos, sin = named["position_embeddings"]
+        else:
+            rows = self._place.holder.embed_positions[named["position_ids"]]
+            sin, cos = rows.repeat_interleave(2, -1).chunk(2, -1)
+        return _Turns(cos, sin, named["attention_mask"])
 
     def _hook_before(self, module: Any, name: str, takes: Callable[[Any, Any], Any]) -> Any:
         return module.register_forward_pre_hook(self._hook(name, self._layer, takes), with_kwargs=True)
@@ -115,13 +130,17 @@ class Opened:
         config, n = self._model.config, len(text)
         x, entered = self.inputs(n)
         scaling, relative = self._distances(n)
+        rotation = _rotation(self._place.holder, self._heard["turns"]) if self._turns else None
+        parameters = _parameters(self._place, self._family, config)
+        if rotation is not None and self._family.adjacent:
+            rotation, parameters = _side_by_side(rotation, parameters, config.num_attention_heads)
         trace = traced(
-            *(self._name, revision, self._layer, text, x, _parameters(self._place, self._family, config)),
+            *(self._name, revision, self._layer, text, x, parameters),
             self._mask(n),
             heads=config.num_attention_heads,
             scaling=scaling,
             entered=entered,
-            rotation=_rotation(self._place.holder, self._heard["turns"]) if self._turns else None,
+            rotation=rotation,
             relative=relative,
             of_model=(weights[self._layer], array(self._heard["output"].reshape(n, -1))),
         )
@@ -156,8 +175,9 @@ class Opened:
         given = self._heard["turns"].mask if self._turns else None
         if given is None:
             causal = np.triu(np.full((n, n), holds(self._family.causal, self._model.config)), 1)
-            reach = getattr(self._place.holder, "reach", n)  # Longformer's
-            hidden: Mask = causal | (abs(np.arange(n)[:, None] - np.arange(n)) > reach)
+            reach = getattr(self._place.holder, "reach", -1)  # Longformer's and GPT-Neo's
+            far = abs(np.arange(n)[:, None] - np.arange(n)) > (reach if reach >= 0 else n)
+            hidden: Mask = causal | far
             return hidden
         return array(given).reshape(n, n) < MASKED
 
@@ -170,11 +190,6 @@ class _Turns(NamedTuple):
     mask: torch.Tensor | None  # [1, 1, n, n]
 
 
-def _turns(_: Any, named: dict[str, Any]) -> _Turns:
-    cos, sin = named["position_embeddings"]
-    return _Turns(cos, sin, named["attention_mask"])
-
-
 def _first(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Tensor:
     return (arguments[0] if arguments else named["hidden_states"]).clone()
 
@@ -184,8 +199,33 @@ def _rotation(holder: Any, turns: _Turns) -> Rotation:
     norms = [module for module in (getattr(holder, name, None) for name in ("q_norm", "k_norm")) if module is not None]
     if not norms:
         return Rotation(cos, sin, np.zeros((0, 0), np.float32))
-    eps = float(getattr(norms[0], "variance_epsilon", None) or norms[0].eps)
+    eps = epsilon(norms[0])
     return Rotation(cos, sin, np.stack([scale_of(norm, eps) for norm in norms]), eps)
+
+
+def _side_by_side(rotation: Rotation, p: Parameters, heads: int) -> tuple[Rotation, Parameters]:
+    """The same layer with the numbers of each query and key in another order, so that those turned together are i and
+    i + r/2, where the model has 2i and 2i + 1. Their products stay the same."""
+    r, d_k = rotation.turned, p.w_q.shape[1] // heads
+    order = np.array([*range(0, r, 2), *range(1, r, 2), *range(r, d_k)])
+
+    def ordered(columns: Array) -> Array:
+        split = columns.reshape(*columns.shape[:-1], -1, d_k)[..., order]
+        return np.ascontiguousarray(split.reshape(columns.shape))
+
+    cos, sin = (np.ascontiguousarray(numbers[:, order[:r]]) for numbers in (rotation.cos, rotation.sin))
+    moved = {name: ordered(getattr(p, name)) for name in ("w_q", "w_k", "b_q", "b_k")}
+    return rotation._replace(cos=cos, sin=sin), p._replace(**moved)
+
+
+def is_centred(norm: Any) -> bool:
+    """True if a norm subtracts the mean, as LayerNorm does and RMSNorm does not."""
+    return type(norm).__name__.endswith("LayerNorm")
+
+
+def epsilon(norm: Any) -> float:
+    """What a norm adds to the variance under its root."""
+    return float(getattr(norm, "variance_epsilon", None) or norm.eps)
 
 
 def scale_of(norm: Any, eps: float) -> Array:
@@ -213,7 +253,7 @@ def place(model: Any, layer: int) -> Place:
     numbers = family.numbers(model.config, layer)
     holder = model.get_submodule(family.holder.format(*numbers))
     inputs = tuple(holder.get_submodule(name) for name in family.inputs)
-    block = model.get_submodule(family.holder.rpartition(".")[0].format(*numbers))
+    block = model.get_submodule(family.holder[: family.holder.rindex("}") + 1].format(*numbers))
     return Place(holder, inputs, model.get_submodule(family.output.format(*numbers)), block)
 
 

@@ -25,7 +25,7 @@ def rewrite(model: Any) -> Any:
     for layer in range(layers(model.config)):
         holder = family.holder.format(layer)
         model.set_submodule(holder, made(model.get_submodule(holder), model.config))
-        if family.parallel:
+        if made is _Falcon:
             block = model.get_submodule(holder.rpartition(".")[0])
             block.mlp.register_forward_hook(_as_many)
     if hasattr(model, "_pad_to_window_size"):  # Longformer: windows that are cut from one matrix need no padding
@@ -127,12 +127,12 @@ class _XLNet(nn.Module):
         x = h.transpose(0, 1)
         heads = self.config.num_attention_heads
         query, key, value = (_by_head(layer(x), heads) for layer in (self.q, self.k, self.v))
-        distances = _by_head(self.r(r[:, :1].transpose(0, 1)), heads)
+        distances = _by_head(self.r(r[:, :1].transpose(0, 1).to(x.dtype)), heads)
         added = _shifted((query + self.r_r_bias[:, None]) @ distances.transpose(2, 3))
         if seg_mat is not None:
             by_text = torch.einsum("bnid,snd->bnis", query + self.r_s_bias[:, None], self.seg_embed)
-            added = added + torch.einsum("ijbs,bnis->bnij", seg_mat, by_text)
-        added = added * self.scaling
+            added = added + torch.einsum("ijbs,bnis->bnij", seg_mat.to(x.dtype), by_text)
+        added = added.float() * self.scaling
         if attn_mask_h is not None:
             added = added - _NEVER * attn_mask_h.permute(2, 3, 0, 1)
         output = capture.capture(self, query + self.r_w_bias[:, None], key, value, added, scaling=self.scaling)[0]
@@ -194,6 +194,36 @@ def _unpadded(
     return 0, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
 
 
+class _Calling:
+    """What GPT-J's and GPT-Neo's modules become besides themselves: the method that they call for their attention."""
+
+    scaling = 1.0
+    reach = -1  # how far back a query sees; everything if negative
+
+    def _attn(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attention_mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The outputs of the heads, [sentence, head, n, d_head], and their weights."""
+        mask: Any = attention_mask
+        if self.reach >= 0:
+            far = torch.ones(query.shape[-2:-1] * 2, dtype=torch.bool, device=query.device).tril(-self.reach - 1)
+            mask = mask.masked_fill(far, torch.finfo(mask.dtype).min)
+        module: Any = self
+        output, weights = capture.capture(module, query, key, value, mask, scaling=self.scaling)
+        return output.transpose(1, 2), weights
+
+
+def _calling(theirs: Any, config: Any) -> nn.Module:
+    """The same module, whose attention goes through the tap. GPT-J divides by √d_head; GPT-Neo does not, and sees a
+    window in its local layers."""
+    module: nn.Module = theirs
+    theirs.__class__ = type("Calling", (_Calling, type(theirs)), {"__module__": __name__})
+    theirs.scaling = 1 / getattr(theirs, "scale_attn", 1)
+    if getattr(theirs, "attention_type", "global") == "local":
+        theirs.reach = config.window_size - 1
+    return module
+
+
 _MADE: MappingProxyType[str, Callable[[Any, Any], nn.Module]] = MappingProxyType(
-    {"falcon": _Falcon, "longformer": _Longformer, "xlnet": _XLNet}
+    {"falcon": _Falcon, "gpt_neo": _calling, "gptj": _calling, "longformer": _Longformer, "xlnet": _XLNet}
 )

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
 
 from mha_viz.attention.parts import CONSTANTS, FEED_FORWARD, HEADS, POSITION, WORD, Parts
 from mha_viz.attention.trace import Array
@@ -23,7 +22,7 @@ from mha_viz.errors import ModelUnsupported
 from mha_viz.heads import Head
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import FAMILIES, holds
-from mha_viz.models.probe import TOLERANCE, Opened, array, bias_of, matrix, place, scale_of
+from mha_viz.models.probe import TOLERANCE, Opened, array, bias_of, epsilon, is_centred, matrix, place, scale_of
 from mha_viz.quotes import quoted
 
 SHIFTS, OUTPUT_BIASES = "shifts of norms", "output biases"
@@ -248,14 +247,13 @@ class _Summed:
     def pass_through(self, norm: _Norm) -> None:
         """Go through a norm, with the standard deviation of the pass."""
         module, given, x = norm.module, norm.given, self.x
-        is_centred = isinstance(module, nn.LayerNorm)
-        eps = float(getattr(module, "variance_epsilon", None) or module.eps)
-        centred = given - given.mean(axis=-1, keepdims=True) if is_centred else given
+        has_mean, eps = is_centred(module), epsilon(module)
+        centred = given - given.mean(axis=-1, keepdims=True) if has_mean else given
         size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
-        if is_centred:
+        if has_mean:
             width = x.shape[-1]
             x -= (x.reshape(-1, width) @ np.full(width, 1 / width, np.float32)).reshape(*x.shape[:-1], 1)
-        x *= (array(module.weight) if is_centred else scale_of(module, eps)) / size  # [n, d]
+        x *= (array(module.weight) if has_mean else scale_of(module, eps)) / size  # [n, d]
         shift = getattr(module, "bias", None)
         if shift is not None:
             x[0] += array(shift)
@@ -303,4 +301,4 @@ def _same(vectors: Array, others: Array) -> bool:
 
 
 def _is_norm(module: Any) -> bool:
-    return isinstance(module, nn.LayerNorm) or type(module).__name__.endswith("RMSNorm")
+    return type(module).__name__.endswith(("LayerNorm", "RMSNorm"))

@@ -89,11 +89,12 @@ def profile(
     """What each head of a model does over a corpus: the study that ``mha-viz profile`` runs, with the same numbers.
 
     ``corpus``: a path (CoNLL-U, a GAP table, or text with one sentence per line), a list of paths, "grammar" for the
-    built-in corpus, or a corpus from ``open_corpus``; ``name`` renames it. ``model``: as for ``load``, or an encoder.
+    built-in corpus, or a corpus from ``open_corpus``; ``name`` renames it. ``model``: as for ``load``, or an encoder,
+    as ``load`` returns it with a ``dtype``.
     ``also``: a second corpus of another origin, or the profile of the same model on one, as with ``--and``: the roles
     of the profile are then those that both corpora establish; :func:`establish` gives the profiles of both. ``out``: a
     folder for the tables, in which a study that was stopped continues. ``batch``: the most pieces per batch, which
-    affects speed and memory, not results. ``device``: "cpu" or "cuda". ``progress`` is called after each batch with
+    affects speed and memory, not results. ``device``: as for ``load``. ``progress`` is called after each batch with
     ``done`` and ``total`` pieces of a corpus and their ``fraction``; a second corpus comes first. ``client``: a Dask
     client, whose workers measure shards of the files; all of them must have access to the files and to ``out``.
 

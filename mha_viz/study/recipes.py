@@ -20,7 +20,7 @@ from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import Cancelled, CorpusError, SettingError, TextError
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import AnyModel, as_measured, one_stack
 from mha_viz.study.plan import batches
 from mha_viz.study.run import SEED, Progress
 
@@ -56,9 +56,10 @@ def recipes(
     """
     check_most(most)
     corpora = corpora_of(corpus, score)
-    of_recipes = corpus.facts["model"] if isinstance(corpus, Recipes) else catalog.DEFAULT
-    run = _Study(one_stack(of_recipes if model is None else model, device), corpora, most, progress, cancelled)
-    return run.scored(corpus) if isinstance(corpus, Recipes) else run.result()
+    if isinstance(corpus, Recipes):
+        return _Study(as_measured(corpus.facts, model, device), corpora, most, progress, cancelled).scored(corpus)
+    encoder = one_stack(catalog.DEFAULT if model is None else model, device)
+    return _Study(encoder, corpora, most, progress, cancelled).result()
 
 
 def check_most(most: int) -> None:

@@ -21,7 +21,7 @@ from mha_viz.errors import Cancelled
 from mha_viz.models import ablation
 from mha_viz.models.ablation import Substitute
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import AnyModel, as_measured
 from mha_viz.study.effects import Case, lost_each
 from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable
 from mha_viz.study.run import SEED, Progress
@@ -60,7 +60,7 @@ def replaced(
     """
     check_most(most)
     (source,), shares = corpora_of(recipes, corpus), shares_of(recipes)
-    encoder = one_stack(str(recipes.facts["model"]) if model is None else model)
+    encoder = as_measured(recipes.facts, model)
     check_shape(encoder, recipes)
     texts = readable(encoder, source, most)
     means = ablation.Means(encoder)

@@ -15,7 +15,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import AnyModel, as_measured
 from mha_viz.request import METHODS
 from mha_viz.study.corpus_effects import COREFERENCE, MOST, Averages, EffectSettings, Measurement, TokenChanges
 
@@ -51,7 +51,7 @@ def used_roles(
     """
     import pandas as pd
 
-    encoder = one_stack(model or profile.model, device)
+    encoder = as_measured(profile.facts, model, device)
     if encoder.name != profile.model:
         raise SettingError(
             f"The profile is of {profile.model}, not of {encoder.name}.", "Give the model of the profile."

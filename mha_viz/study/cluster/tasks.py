@@ -18,7 +18,7 @@ from mha_viz.corpus.excerpts import Span, excerpts
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ClusterError
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
+from mha_viz.models.loading import load, one_stack
 from mha_viz.study import sums
 from mha_viz.study.cluster.layout import Part, corpus_of
 from mha_viz.study.run import SEED, Run
@@ -37,12 +37,13 @@ class WorkerModel(NamedTuple):
     revision: str
     folder: str
     device: str
+    dtype: str
 
     @classmethod
     def opened_by(cls, encoder: Encoder) -> WorkerModel:
         """The model that an encoder has open."""
         folder = "" if encoder.folder is None else str(encoder.folder.resolve())
-        return cls(encoder.name, encoder.revision, folder, encoder.device)
+        return cls(encoder.name, encoder.revision, folder, encoder.device, encoder.dtype)
 
 
 class PartResult(Protocol):
@@ -142,9 +143,10 @@ def _opened(model: WorkerModel) -> tuple[Encoder, Encoder]:
     process.prepare()
     process.keep_memory()
     if model.folder and Path(model.folder).is_dir():
-        encoder = Encoder.from_folder(Path(model.folder), name=model.name, revision=model.revision, device=model.device)
+        facts = {"name": model.name, "revision": model.revision, "device": model.device, "dtype": model.dtype}
+        encoder = Encoder.from_folder(Path(model.folder), **facts)
     else:
-        encoder = one_stack(model.name, model.device)
+        encoder = one_stack(load(model.name, model.device, dtype=model.dtype))
     if encoder.revision != model.revision:
         raise ClusterError(
             f"A worker has revision {encoder.revision} of {model.name}, not {model.revision}.",

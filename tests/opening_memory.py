@@ -1,0 +1,30 @@
+"""How much memory this process takes to open a model: ``python -m tests.opening_memory FOLDER DTYPE SMALL`` prints the
+bytes by which its resident memory grows at most, and those of the weights. Linux only."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from mha_viz.models.loading import from_folder
+
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def resident(name: str) -> int:
+    """VmRSS, what is in memory now, or VmHWM, the most so far, in bytes."""
+    (line,) = (line for line in STATUS.read_text("ascii").splitlines() if line.startswith(name))
+    return int(line.split()[1]) * 1024
+
+
+def main(folder: Path, dtype: str, small: Path) -> None:
+    """Open a small model first, which imports everything, and then the model in ``folder``."""
+    from_folder(small, dtype=dtype)
+    CLEAR.write_text("5", "ascii")  # the most so far begins at what is in memory now
+    before = resident("VmRSS")
+    model = from_folder(folder, dtype=dtype)
+    print(resident("VmHWM") - before, model.bytes)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

@@ -72,7 +72,7 @@ def _looks_first(act: Act) -> Act:
 def _own_file_and_back(page: Page, _: int) -> None:
     """Without a file the page has no other control, so the published corpus is chosen again once everything has
     changed."""
-    for corpus, shown in (("your own file", "CoNLL-U allows all measures"), ("published corpora", "What the 72 heads")):
+    for corpus, shown in (("your file", "CoNLL-U allows all measures"), ("published", "What the 72 heads")):
         page.get_by_role("radio", name=corpus).click()
         page.get_by_text(shown).wait_for()
         _settled(page)

@@ -111,7 +111,7 @@ def a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor: Bro
 def a_click_after_a_link_works(visitor: BrowserTab) -> None:
     page, before = visitor.page, visitor.address
     expect(page.locator(MAP)).to_be_visible()
-    page.get_by_role("radio", name="built-in sentences").click()
+    page.get_by_role("radio", name="built-in").click()
     visitor.asked(corpus="grammar")
     expect(page.get_by_text(re.compile("ha(s|ve) not been measured yet|Measured on the built-in"))).to_be_visible()
     assert visitor.address == {**before, "corpus": "grammar"}

@@ -98,8 +98,8 @@ MOST = {
     "/inside_a_head": Calm(150, 44, 590),
     "/why_heads_differ": Calm(120, 29, 830),
     "/why_heads_differ?experiment=random&guess=apart": Calm(120, 29, 830),
-    "/roles": Calm(157, 29, 3890),
-    "/roles?head=L3H1": Calm(186, 26, 4760),
+    "/roles": Calm(153, 29, 3890),
+    "/roles?head=L3H1": Calm(183, 26, 4760),
     "/about": Calm(282, 13, 282),
 }
 

@@ -35,7 +35,7 @@ LINES: Mapping[str, int] = {
     "text": 530,
     "training": 2_190,
     "ui": 12_220,
-    "": 1_108,  # the modules that are in no folder
+    "": 1_118,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

@@ -90,7 +90,7 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     texts = [element.value for element in page.at.main.markdown]
     first = next(number for number, value in enumerate(texts) if value.startswith("## What the 72 heads"))
     assert re.fullmatch(
-        r"\*\*\d+\*\* have a named role. Click one. \*\*2 of \d+\*\* word links are \*used\* "
+        r"\*\*\d+\*\* have a named role. Click one. \*\*2 of \d+\*\* word links are \*\*used\*\* "
         r"\(q < 0\.001; chance: 0 in 20 draws\)\.",
         texts[first + 1],
     )
@@ -751,7 +751,7 @@ def test_a_model_is_compared_only_with_those_measured_on_the_same_corpus() -> No
     assert "No other model has been measured on this corpus yet" in seen().said
     toy = seen(model="toy")
     assert "No other model has been measured on this corpus yet" in toy.said
-    assert toy.at.segmented_control(key="roles_corpus").options == ["built-in sentences", "your own file"]
+    assert toy.at.segmented_control(key="roles_corpus").options == ["built-in", "your file"]
     assert "and how hard they are" in " ".join(box.label for box in toy.at.expander)
 
 

@@ -24,10 +24,10 @@ GOLD, GRAMMAR, UPLOAD = "gold", "grammar", "file"
 SOON = 0.1  # seconds between two polls while a file is read
 FILES = "roles_files"  # corpora measured during this visit: digest → name
 CORPORA = {
-    GOLD: "published corpora",
+    GOLD: "published",
     folder.CHOICE: "profiles of this server",
-    GRAMMAR: "built-in sentences",
-    UPLOAD: "your own file",
+    GRAMMAR: "built-in",
+    UPLOAD: "your file",
 }
 
 

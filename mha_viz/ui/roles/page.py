@@ -123,7 +123,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
         format_func=lambda name: next((m.label for m in catalog.offered() if m.name == name), name), width=250,
     )  # fmt: skip
     bound(
-        st.segmented_control, "Measured on", "corpus", chosen if chosen in offered else UPLOAD, offered,
+        st.segmented_control, "Corpus", "corpus", chosen if chosen in offered else UPLOAD, offered,
         go=go, key="roles_corpus", required=True, wrap=True, width="content",
         format_func=lambda name: CORPORA[GRAMMAR if grammar_shipped and name == GOLD else name],
     )  # fmt: skip

@@ -34,7 +34,7 @@ from mha_viz.ui.studies import Evidence
 KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
 NOT_SHIPPED = (
     "Its licence does not allow this app to pass them on. To read such sentences, measure a corpus of your own"
-    "{annotation}: choose *your own file* above, or run `mha-viz profile`."
+    "{annotation}: choose *your file* above, or run `mha-viz profile`."
 )
 COREFERENCE = " in which coreference is annotated (CoNLL-U with `Entity=`, as in GUM)"
 AROUND = 12  # words that are shown on each side of a link

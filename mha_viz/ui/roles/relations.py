@@ -216,7 +216,7 @@ def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
     with st.expander("Compare with another model"):
         if not measured:
             st.markdown(
-                "No other model has been measured on this corpus yet. Choose “built-in sentences” above, and another "
+                "No other model has been measured on this corpus yet. Choose “built-in” above, and another "
                 "model; then come back."
             )
             return

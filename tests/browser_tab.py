@@ -120,7 +120,7 @@ class BrowserTab:
 
     def unharmed(self) -> None:
         """Check that no error occurred in this tab, that no typed text was run, and that no other host was called."""
-        assert self.faults == []
+        assert not self.faults, self.faults
         assert self.page.locator(".stException").count() == 0
         assert self.page.evaluate("window.__xss") is None
         assert [url for url in self.requests if not url.startswith(LOOPBACK)] == []

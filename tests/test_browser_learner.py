@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from mha_viz.ui import tour
 from mha_viz.ui.lab.small_tasks import small_tasks
@@ -17,7 +19,7 @@ from tests.screenshots import changed, luminance, still
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator, Page, WebSocketRoute
 
     from tests.app_server import AppServer
 
@@ -229,6 +231,33 @@ def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab)
     the_heads_part_without_the_server(calm)
     assert max(pictures_of(moving)) > 1, "a map changes from frame to frame"
     assert set(pictures_of(calm)) == {1}, "without motion a map changes only with the step"
+
+
+def test_back_undoes_a_step_that_the_server_never_answered(visitor: BrowserTab) -> None:
+    visitor.is_altered = True
+    page, silent = visitor.page, threading.Event()
+
+    def between(browser: WebSocketRoute) -> None:
+        server = browser.connect_to_server()
+        server.on_message(lambda message: browser.send(message) if passes(message) else None)
+
+    def passes(message: str | bytes) -> bool:
+        """While the server is silent, the browser hears of the new address only."""
+        assert isinstance(message, bytes)
+        return not silent.is_set() or ForwardMsg.FromString(message).WhichOneof("type") == "page_info_changed"
+
+    page.route_web_socket("**/_stcore/stream", between)
+    visitor.visit("/why_heads_differ", experiment="output", step="19")
+    expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 19")
+    page.wait_for_selector(QUIET)
+    silent.set()
+    slider_of(page).focus()
+    page.keyboard.press("ArrowRight")
+    visitor.asked(step=shown_step(page))
+    assert shown_step(page) != "19"
+    page.go_back()
+    visitor.asked(step="19")
+    expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 19")
 
 
 def the_heads_part_without_the_server(frames: list[tuple[int, int, int, int]]) -> None:

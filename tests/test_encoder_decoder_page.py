@@ -65,7 +65,9 @@ def test_a_target_is_typed_and_stands_in_the_address(visit: Visit) -> None:
     assert "pin" not in page.url  # which counted tokens of another target
     assert _words(page.shown().header) == ["Das", "Tier", "war", "müde", "."]
     assert "written by the model" not in page.said
-    page.at.text_input(key=f"target_{TARGET}").set_value("").run()
+    field = page.at.text_input(key=f"target_{TARGET}")
+    assert field.proto.default == TARGET, "also in a browser that misses the first message about it"
+    field.set_value("").run()
     page.check()
     assert "target" not in page.url
 

@@ -106,7 +106,20 @@ export function player(root, send) {
     parts: null,
     ended: false,
   });
+  window.addEventListener("popstate", function onHistory() {
+    if (!root.isConnected) window.removeEventListener("popstate", onHistory);
+    else if (state.sent.size) takeBack(state);
+  });
   return { show: (data) => drawTraining(root, state, send, data) };
+}
+
+// Back before the server has answered to a step: the answer may never come, and its last one holds.
+/** @type {(state: PlayerState) => void} */
+function takeBack(state) {
+  stop(state);
+  state.sent.clear();
+  state.moment = state.data.at;
+  draw(state);
 }
 
 /** @type {(root: HTMLElement, state: PlayerState, send: Send, data: PlayerData) => void} */

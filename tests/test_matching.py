@@ -47,25 +47,25 @@ def permuted(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
 
 def test_a_permuted_copy_is_matched_with_what_it_was_made_of(permuted: Encoder) -> None:
     seen: list[Progress] = []
-    found = mv.match_heads(permuted, "toy", most=20, progress=seen.append)
+    matched = mv.match_heads(permuted, "toy", most=20, progress=seen.append)
     for layer, order in enumerate(ORDER):
         for head, was in enumerate(order):
-            assert found[Head(layer, head)] == Head(layer, was)
-    table = found.table()
+            assert matched[Head(layer, head)] == Head(layer, was)
+    table = matched.table()
     assert [*table.columns] == [*MATCHED]
     assert (table["js"] < 1e-6).all()
     assert (table["next_js"] > 0.01).all()
     assert (table["mean_js"] > table["js"]).all()
-    assert (found.one, found.other, len(seen)) == ("permuted", "toy", 20)
+    assert (matched.one, matched.other, len(seen)) == ("permuted", "toy", 20)
     assert seen[-1].fraction == 1
-    assert "permuted with toy, 8 heads" in repr(found)
+    assert "permuted with toy, 8 heads" in repr(matched)
 
 
 def test_two_readings_match_on_one_text(permuted: Encoder) -> None:
     text = "the dog saw the girl because she slept ."
-    found = mv.match_heads(permuted.encode(text), load("toy").encode(text))
-    assert [found[Head(0, head)] for head in range(HEADS)] == [Head(0, was) for was in ORDER[0]]
-    assert found.rows == len(load("toy").encode(text).queries)
+    matched = mv.match_heads(permuted.encode(text), load("toy").encode(text))
+    assert [matched[Head(0, head)] for head in range(HEADS)] == [Head(0, was) for was in ORDER[0]]
+    assert matched.rows == len(load("toy").encode(text).queries)
 
 
 def test_divergences_are_those_of_each_two_heads() -> None:
@@ -79,16 +79,16 @@ def test_divergences_are_those_of_each_two_heads() -> None:
 def test_the_sum_is_the_least_of_all_orders() -> None:
     """Greedily, the first head would take what the second needs."""
     sums = np.array([[1.0, 2.0, 9.0], [1.1, 9.0, 9.0], [3.0, 4.0, 5.0]])
-    found = matches("a", "b", sums, 1, 3, 3)
+    matched = matches("a", "b", sums, 1, 3, 3)
     best = min(itertools.permutations(range(3)), key=lambda order: sum(sums[at, to] for at, to in enumerate(order)))
-    assert tuple(pair.other.head for pair in found.pairs) == best == (1, 0, 2)
-    assert found.pairs[0][2:] == (2.0, 1.0, 4.0)
+    assert tuple(pair.other.head for pair in matched.pairs) == best == (1, 0, 2)
+    assert matched.pairs[0][2:] == (2.0, 1.0, 4.0)
 
 
 def test_heads_that_the_other_has_too_few_of_are_left_out() -> None:
-    found = matches("a", "b", np.array([[0.2], [0.1]]), 1, 2, 1)
-    assert [(pair.head, pair.other) for pair in found.pairs] == [(Head(0, 1), Head(0, 0))]
-    assert np.isnan(found.pairs[0].next_js)
+    matched = matches("a", "b", np.array([[0.2], [0.1]]), 1, 2, 1)
+    assert [(pair.head, pair.other) for pair in matched.pairs] == [(Head(0, 1), Head(0, 0))]
+    assert np.isnan(matched.pairs[0].next_js)
 
 
 def test_what_cannot_be_matched_is_said() -> None:

@@ -34,8 +34,8 @@ def match_heads(
 
     ``one`` and ``other`` are models as for :func:`mha_viz.profile` that cut text into the same pieces; ``corpus`` is as
     there, and its first ``most`` sentences are read. Two readings of one text match the heads on that text alone. A
-    sentence that one of the models cannot read, or that they cut
-    differently, is left out. ``progress`` is called after each sentence.
+    sentence that one of the models cannot read, or that they cut differently, is left out. ``progress`` is called after
+    each sentence.
 
     Raises CorpusError if no sentence is left, ShapeError for readings of different texts, SettingError for less than
     one sentence and for a reading beside a model, ModelError's family.

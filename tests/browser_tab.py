@@ -28,7 +28,7 @@ DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 # Other options belong to the whole profile.
 OF_A_TAB = ("new_tab", "viewport", "color_scheme", "reduced_motion", "forced_colors")
-USUAL_MEDIA = {"color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
+USUAL_MEDIA = {"color_scheme": "light", "reduced_motion": "reduce", "forced_colors": "none"}
 PAPER = {"light": "rgb(255, 254, 251)", "dark": "rgb(20, 23, 26)"}  # the background of a page
 IDLE = "/_stcore/health"  # the page of an unused tab
 LOOPBACK = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")
@@ -177,6 +177,12 @@ class BrowserTab:
         self.unfold()
         return page
 
+    def roles(self, **parameters: str) -> Page:
+        """Wait until the page's own script has come: before, a link to a head loads the page again."""
+        page = self.visit("/roles", **parameters)
+        expect(page.locator(".st-key-pages a[aria-current=page]")).to_have_text("Roles")
+        return page
+
     def drawn(self) -> None:
         """Wait until the script has run and an opened head is painted."""
         try:
@@ -189,6 +195,11 @@ class BrowserTab:
         self.field.press("Enter")
         self.asked(text=text)
         self.drawn()
+
+    def more(self, name: str) -> None:
+        """Choose from the menu *More*."""
+        self.page.get_by_role("button", name="More", exact=True).click()
+        self.page.get_by_role("button", name=name).click()
 
     def asked(self, **parameters: str | None) -> None:
         """Wait until the address bar has these parameters; None: it lacks the parameter."""

@@ -82,6 +82,11 @@ def button(name: str, exact: bool = True) -> Act:
     return lambda page: page.get_by_role("button", name=name, exact=exact).first.click()
 
 
+def more(name: str) -> Act:
+    """A choice of the menu *More*."""
+    return after(button("More"), button(name))
+
+
 def radio(name: str) -> Act:
     return lambda page: page.get_by_role("radio", name=name, exact=True).first.click()
 
@@ -181,7 +186,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "special tokens": drawing(segment("hidden")),
         "pieces": drawing(segment("pieces")),
         "colours": drawing(menu("Colour", "per row")),
-        "known roles": lambda page: page.get_by_label("Known roles", exact=True).first.click(),
+        "known roles": drawing(lambda page: page.get_by_label("Known roles", exact=True).first.click()),
         "another head of the layer": drawing(
             lambda page: page.locator(".heads button[aria-pressed=false]").first.click()
         ),
@@ -193,7 +198,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a search": finds("L3H1"),
         "a model": menu("Model", "Toy, trained on the built-in grammar"),
         "a second sentence": PAIR,
-        "for a class": button("Class"),
+        "for a class": more("Class view"),
         "out of the class": button("Leave the class view"),
     },
     "/compare": {
@@ -242,7 +247,6 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "the next step": button("× v →"),
         "a query": box("Query", "street"),
         "a key": box("Key", "cross"),
-        "a head": box("Head", "3"),
         "a head of the map": button("Head 5"),
         "a layer": box("Layer", "1"),
         "costs": types("tokens n", "65"),
@@ -270,7 +274,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "another task": radio("1"),
     },
     "/about": {
-        "for a class": button("Class"),
+        "for a class": more("Class view"),
         "a view of a lesson": ADDED,
         "no view of a lesson": DROPPED,
         "out of the class": button("Leave the class view"),

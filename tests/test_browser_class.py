@@ -17,7 +17,7 @@ def test_a_class_sees_one_view_and_walks_a_lesson_to_its_end(visitor: BrowserTab
     panel = page.locator(".st-key-classroom").bounding_box()
     assert panel
     assert panel["height"] < 100, "the page itself is what a class looks at"
-    for hidden in ("Copy link", "+ Compare"):
+    for hidden in ("More", "+ Compare"):
         expect(page.get_by_role("button", name=hidden)).to_be_hidden()
     the_code_is_the_link_to_this_view(visitor)
     larger_type_is_sharp_and_clicks_hit_their_targets(visitor)

@@ -44,6 +44,13 @@ COVERED = """canvas => {
     main.scrollTo(0, 0);
     return [step, covered];
 }"""
+# Count the pictures that fade away over drawings.
+COUNT_FADED = """drawings => {
+    drawings.faded = 0;
+    const count = (node) => { drawings.faded += node.matches("canvas.before"); };
+    const watch = new MutationObserver((changes) => changes.forEach(({ addedNodes }) => addedNodes.forEach(count)));
+    watch.observe(drawings, { childList: true });
+}"""
 # The lower edges of visible elements.
 LOWER_EDGES = """parts => parts.map((part) => part.getBoundingClientRect()).filter((box) => box.height).map((box) =>
     Math.round(box.bottom))"""
@@ -82,7 +89,7 @@ def test_a_first_visit(newcomer: Callable[..., BrowserTab]) -> None:
 def test_a_first_visit_of_the_roles(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(alone=True)
     traffic = Traffic(visitor.page)
-    page = visitor.visit("/roles")
+    page = visitor.roles()
     expect(page.locator(".st-key-roles_first")).to_be_visible()
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
     page.wait_for_load_state("networkidle")
@@ -156,6 +163,7 @@ def _escape_closes_the_examples_and_then_lets_go(visitor: BrowserTab) -> None:
 def _roles_wait_to_be_asked_for_and_are_remembered(visitor: BrowserTab) -> None:
     badges = visitor.page.locator(".marks .badges")
     expect(badges).to_have_count(0)
+    visitor.unfold()
     visitor.page.get_by_label("Known roles").check()
     expect(badges.nth(10)).to_be_attached()
     visitor.explore()  # the browser remembers
@@ -173,6 +181,7 @@ def _no_shape_is_left_on_the_next_page(visitor: BrowserTab) -> None:
 
 
 def _the_keys_can_be_given_up(page: Page) -> None:
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Keys").click()
     page.get_by_label("Use / and ? as keys on every page").uncheck()
     page.keyboard.press("Escape")
@@ -181,6 +190,20 @@ def _the_keys_can_be_given_up(page: Page) -> None:
     expect(search).to_be_visible()
     page.locator("body").press("/")
     expect(search).not_to_be_focused()
+
+
+def test_the_findings_of_a_first_visit_take_turns_until_somebody_acts(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(reduced_motion="no-preference", new_tab=True)
+    visitor.explore()
+    drawings = visitor.page.locator(".one > .panels")
+    drawings.evaluate(COUNT_FADED)
+    expect(visitor.title).to_have_text("L0H2 (1-3)")
+    visitor.page.keyboard.press("Shift")
+    stays = visitor.title.inner_text().split()[0]
+    visitor.asked(head=stays)
+    expect(visitor.page.locator("canvas.before")).to_have_count(0)
+    assert drawings.evaluate("drawings => drawings.faded") >= 2, "links and heatmap"
+    expect(visitor.title).to_contain_text(stays)
 
 
 def test_a_window_of_every_size_in_light_and_dark(newcomer: Callable[..., BrowserTab]) -> None:
@@ -202,7 +225,7 @@ def _nothing_lies_over_a_head_and_each_has_45_pixels(visitor: BrowserTab) -> Non
 
 def _controls_share_a_row_at_every_width_above_a_phone(visitor: BrowserTab) -> None:
     page = visitor.page
-    beside_search = page.locator(".st-key-search_box, .st-key-tour_way, .st-key-class_way")
+    beside_search = page.locator(".st-key-search_box, .st-key-tour_way, .mha-more")
     expect(beside_search.filter(visible=True)).to_have_count(3)
     for width in (1440, 1280, 1120, 1050, 720):
         visitor.resize({"width": width, "height": 900})

@@ -119,6 +119,7 @@ def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Enco
         expect(live.locator(".marks > .recipe")).to_have_count(len(recipes))
         line = next(recipe.words for recipe in recipes if str(recipe.head) == "L1H1")
         expect(live).to_contain_text(line)
+        live.locator("details.drawing > summary").click()
         page.get_by_label("Known roles").check()
         name = plain_name(by_head(given_roles("toy"))[Head(1, 1)][0])
         chip = live.locator(".chip:visible").filter(has_text=name)

@@ -211,7 +211,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "take away": _unfold("Download"),
             "examples": _press("Examples"),
             "second sentence": lambda page, _: page.get_by_role("button", name="Second sentence").click(),
-            "known roles": _toggle("Known roles"),
+            "known roles": _within("details.drawing", _toggle("Known roles")),
             "special tokens": _within("details.drawing", _segment("hidden", "shown")),
         },
     ),

@@ -26,7 +26,7 @@ def card(page: Page) -> Locator:
 
 
 def test_the_map_opens_cards_in_place_and_what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
-    visitor.visit("/roles", tray="[]", roles="on")
+    visitor.roles(tray="[]", roles="on")
     the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor)
     what_is_looked_for_is_in_the_address(visitor)
 
@@ -79,7 +79,7 @@ def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     visitor.asked(relation="mod", kinds="syntax")
     expect(page.get_by_role("link", name="L0H2 (1-3): no role")).to_be_visible()
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
-    page = visitor.visit("/roles", kinds="position", relation="mod")
+    page = visitor.roles(kinds="position", relation="mod")
     a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor)
     open_by_search(page, "L3H1")
     visitor.asked(head="L3H1", kinds="position", relation="mod")
@@ -91,7 +91,6 @@ def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
 
 def a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor: BrowserTab) -> None:
     page = visitor.page
-    expect(page.locator(".st-key-pages [aria-current=page]")).to_have_text("Roles")  # the script of the page runs
     page.wait_for_selector('[data-test-script-state="notRunning"]')  # no table comes below the last one any more
     page.evaluate("window.loaded = 1")
     link = page.locator("table.mha-rows a").last
@@ -123,7 +122,7 @@ def a_click_after_a_link_works(visitor: BrowserTab) -> None:
 def test_a_file_of_ones_own_is_measured_with_progress(visitor: BrowserTab, tmp_path: Path) -> None:
     path = tmp_path / "own.conllu"
     path.write_text(as_conllu(grammar.corpus(40, seed=77).sentences), "utf-8")
-    page = visitor.visit("/roles", corpus="file", model="toy")
+    page = visitor.roles(corpus="file", model="toy")
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Measure own.conllu").click()
     expect(page.get_by_text("Measured on own.conllu")).to_be_visible(timeout=LONG)
@@ -146,6 +145,7 @@ def test_roles_lead_from_the_grid_to_the_card_and_to_evidence(visitor: BrowserTa
 def heads_of_a_kind_are_shown_by_one_click(page: Page) -> None:
     button = page.get_by_role("button", name="coreference")
     expect(page.locator(".marks .badges")).to_have_count(0)  # not on a first visit
+    page.locator("details.drawing").evaluate("menu => { menu.open = true; }")
     page.get_by_label("Known roles").check()
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
@@ -202,7 +202,7 @@ def gold_is_laid_over_a_head(visitor: BrowserTab) -> None:
 
 def test_a_phone_shows_every_head_at_once_and_turns_from_dark_to_light(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(viewport=PHONE, color_scheme="dark")
-    page = visitor.visit("/roles")
+    page = visitor.roles()
     every_square_can_be_hit_on_the_first_screen(page)
     open_by_search(page, "L3H1")
     expect(card(page)).to_be_visible()

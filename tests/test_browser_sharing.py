@@ -41,7 +41,7 @@ def _copied(visitor: BrowserTab) -> dict[str, list[str]]:
 
 def _a_link_says_everything_and_who_can_open_it(visitor: BrowserTab) -> None:
     page = visitor.page
-    page.get_by_role("button", name="Copy link").click()
+    visitor.more("Copy link")
     expect(page.get_by_text("Copied. Only this computer can open the link.")).to_be_visible()
     assert _copied(visitor) == {"text": [FIRST], "model": ["minilm"], "head": ["L3H1"], "pin": ["q10"]}
     page.get_by_role("button", name="save one interactive HTML file").click()
@@ -54,7 +54,7 @@ def _a_link_holds_the_text_and_the_head(visitor: BrowserTab) -> None:
     visitor.click_head(2, 2)
     visitor.asked(head="L2H2")
     visitor.drawn()
-    page.get_by_role("button", name="Copy link").click()
+    visitor.more("Copy link")
     page.wait_for_function("() => navigator.clipboard.readText().then((link) => link.includes('colleague'))")
     assert _copied(visitor) == {"text": ["Send me to a colleague."], "head": ["L2H2"], "model": ["minilm"]}
 
@@ -63,12 +63,12 @@ def _the_note_on_a_copied_link_moves_nothing_and_can_be_closed(visitor: BrowserT
     page = visitor.page
     heading, note = (
         page.get_by_role("heading", name="What the pictures show, and what they do not"),
-        page.locator(".mha-share [role=status]"),
+        page.locator(".mha-more [role=status]"),
     )
     expect(heading).to_be_visible()
     expect(page.locator(".mha-sentence")).to_have_count(0)  # nothing of the page before is left
     for close in (lambda: page.keyboard.press("Escape"), lambda: heading.click()):
-        page.get_by_role("button", name="Copy link").click()
+        visitor.more("Copy link")
         expect(note).to_contain_text("Copied.")
         beside = heading.bounding_box()
         close()
@@ -78,10 +78,10 @@ def _the_note_on_a_copied_link_moves_nothing_and_can_be_closed(visitor: BrowserT
 
 def _escape_closes_the_note_on_a_copied_link_before_a_held_word(visitor: BrowserTab) -> None:
     page = visitor.page
-    note, held = page.locator(".mha-share [role=status]"), page.locator("article.panel canvas.over").first
+    note, held = page.locator(".mha-more [role=status]"), page.locator("article.panel canvas.over").first
     expect(page.locator("article.panel")).to_have_count(6)
     expect(held).to_be_visible()
-    page.get_by_role("button", name="Copy link").click()
+    visitor.more("Copy link")
     expect(note).to_contain_text("Copied.")
     page.keyboard.press("Escape")
     expect(note).to_be_empty()

@@ -28,7 +28,7 @@ def test_heads_are_switched_off_in_a_long_text_with_progress_and_an_estimate_unt
 
 
 def test_a_search_by_head_ends_with_a_click_on_stop(visitor: BrowserTab, server: AppServer) -> None:
-    page = visitor.visit("/roles", head="L3H1")
+    page = visitor.roles(head="L3H1")
     page.get_by_text("Numbers", exact=True).click()
     expect(page.get_by_text("In the built-in sentences it is right")).to_be_visible(timeout=LONG)
     page.get_by_text("Search this head’s links").click()

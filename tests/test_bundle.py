@@ -151,7 +151,7 @@ def test_each_component_is_one_module_that_node_can_read(tmp_path: Path) -> None
 
 
 def test_the_components_are_those_that_have_a_folder() -> None:
-    names = ("block", "compare", "explorer", "player", "pointed", "scheme", "search", "sentence", "share", "tour")
+    names = ("block", "compare", "explorer", "more", "player", "pointed", "scheme", "search", "sentence", "tour")
     assert names == bundle.COMPONENTS
 
 

@@ -22,7 +22,7 @@ OFTEN = (
     *("explore", "compare", "compare, published", "compare, the map", "roles", "roles, own file", "inside", "lab"),
     *("switch off, toy", "lab, the toy", "about"),
 )
-ALIKE = ("inside_head", "inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
+ALIKE = ("inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # After these actions a page or view without some of the others is open: another page, the view for a class, a model
 # that is not here, a form, another quantity.
 LEAVING = (

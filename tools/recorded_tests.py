@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BEGAN = time.monotonic()
 EVERY = 0.5  # seconds between two looks at the processes
 _spent: dict[psutil.Process, float] = {}  # processor seconds of each process at the last look
+_loops: list[float] = []  # seconds of the same loop before and after: how fast the machine was
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,7 +32,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Look at the processes. What a process spent is not added to its parent's when that does not wait for its end, as
     for those of a browser."""
     if config.getoption("--record") is not None and not hasattr(config, "workerinput"):
+        _loops.append(_loop())
         threading.Thread(target=_look, daemon=True).start()
+
+
+def _loop() -> float:
+    began = time.process_time()
+    for _ in range(10**7):
+        pass
+    return time.process_time() - began
 
 
 def _look() -> None:
@@ -60,6 +69,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         "failures": sorted(r.nodeid for kind in ("failed", "error") for r in terminalreporter.stats.get(kind, ())),
         "minutes": round((time.monotonic() - BEGAN) / 60, 1),
         "processor minutes": round(sum(list(_spent.values())) / 60, 1),
+        "seconds of ten million empty loops": [round(seconds, 2) for seconds in (*_loops, _loop())],
     }
     file.parent.mkdir(parents=True, exist_ok=True)
     appends = file.suffix == ".jsonl"

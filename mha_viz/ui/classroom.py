@@ -42,13 +42,6 @@ def answer(label: str = "Answer") -> Iterator[None]:
         yield
 
 
-def link() -> None:
-    """The link to the view for a class."""
-    if not address.in_class():
-        with st.container(key="class_way", width="content"):
-            st.button("Class", key="class_on", type="tertiary", on_click=address.go, kwargs={address.CLASS: "1"})
-
-
 def show_class_view(pages: Sequence[Any], here: Any) -> None:
     """The class's panel above the page: the lesson's remark and navigation, the QR code, and how to make a lesson."""
     url = address.now()
@@ -118,10 +111,10 @@ def _open(parameters: dict[str, str]) -> None:
 
 
 def _page(pages: Sequence[Any], name: str) -> Any:
-    return next(page for page in pages if _name(page) == name)
+    return next(page for page in pages if name_of(page) == name)
 
 
-def _name(page: Any) -> str:
+def name_of(page: Any) -> str:
     """A page's name in a lesson; the first page has no path in the URL."""
     return str(page.title.lower().replace(" ", "_"))
 
@@ -141,7 +134,7 @@ def _builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
             "A lesson is a list of views in one link. Go to a view, write what the class should notice, and add it."
         )
         st.text_input("Remark", key="lesson_remark", max_chars=lesson.MAX_REMARK)
-        st.button("Add this view", key="lesson_add", on_click=_add, args=(_name(here),))
+        st.button("Add this view", key="lesson_add", on_click=_add, args=(name_of(here),))
         for number, view in enumerate(views, 1):
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"{number}. {plain(_page(pages, view.page).title)}: {plain(view.remark)}", width="stretch")
@@ -180,7 +173,7 @@ def _code(here: Any) -> None:
     base = _base(here)
     if not base:
         return
-    seen = {**(_full() if _name(here) in WITH_A_TEXT else {}), **address.now()}
+    seen = {**(_full() if name_of(here) in WITH_A_TEXT else {}), **address.now()}
     picture = qr_code(f"{base}/{here.url_path}?{_query(seen)}")
     if picture is None:
         remark("This view's link is too long for a QR code; use a shorter sentence or lesson.")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from html import escape
-from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -21,13 +20,14 @@ from mha_viz.files.assets import app_root
 from mha_viz.models import catalog
 from mha_viz.ui import address, bound, classroom, comparison, navigation, request, search_field, style, tour
 from mha_viz.ui.components import scheme
-from mha_viz.ui.components.share import share
+from mha_viz.ui.components.more import more
 from mha_viz.ui.navigation import pages
 from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, message, remark, say_complaint
 
 _LOG = logging.getLogger(__name__)
-# The files that pages without a sentence field can save for others; the field has a "Copy link" button of its own.
-SAVED = {"compare": "html", "roles": "figures", "why_heads_differ": "figures", "about": ""}
+# The files that pages can save for others.
+SAVED = {"explore": "html", "compare": "html", "about": ""}
+MORE = "more_menu"
 _inside: ContextVar[bool] = ContextVar("inside_frame")
 
 OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names
@@ -123,8 +123,8 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
             with st.container(key="search_box"), guarded(complain):
                 search_field.show_search_field(name)
         tour.link(every_page, here)
-        classroom.link()
-        _share(here)
+        if not address.in_class():
+            more(_full(classroom.name_of(here)), SAVED.get(classroom.name_of(here), "figures"), MORE, _on_class)
         with st.container(key="about_way", width="content"):
             st.page_link(every_page[-1], query_params=parameters)
         scheme.watch([page.title for page in every_page].index(here.title), _on_linked)
@@ -139,12 +139,15 @@ def _on_linked() -> None:
         bound.go(kinds=str(wanted.get("kinds") or "") or None)
 
 
-def _share(here: Any) -> None:
-    """The “Copy link” button of a page without a sentence field."""
-    if here.url_path not in SAVED or address.in_class():
-        return
-    full = request.full(address.url()) if here.url_path in ("compare", "roles") else {}
-    share({"model": full["model"]} if here.url_path == "roles" else full, SAVED[here.url_path])
+def _full(name: str) -> dict[str, str]:
+    """The parameters that a link to the page of this name needs besides the URL to show the same elsewhere."""
+    full = request.full(address.url()) if name in (*classroom.WITH_A_TEXT, "roles") else {}
+    return {"model": full["model"]} if name == "roles" else full
+
+
+@guarded()
+def _on_class() -> None:
+    address.go(**{address.CLASS: "1"})
 
 
 def view() -> None:

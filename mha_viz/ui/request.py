@@ -28,8 +28,6 @@ def ask(what: Url, intro: str = "", hint: bool = True) -> None:
         "pair": what.where.pair,
         **_look(what, model, hint),
         "intro": intro,
-        "full": full(what),
-        "file": "html" if intro else "figures",
         "plain": in_class,
         "model": model,
         "label": _label(model),

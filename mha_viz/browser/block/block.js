@@ -48,12 +48,15 @@ function drawBlock(root, send, data) {
   const order = () => [...root.querySelectorAll("button")];
   const { activeElement } = /** @type {Document | ShadowRoot} */ (root.getRootNode());
   const at = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
-  const row = make("div", { class: "row block", role: "group", "aria-label": "Steps of multi-head attention" });
+  const name = "Steps of multi-head attention";
+  const row = make("div", { class: "row block", role: "toolbar", "aria-label": name, onkeydown: walkSteps });
   groups(data.steps).forEach((group, i) => {
     const drawn = group.inside ? headsOf(group, data, send) : stepButton(group.steps[0], data.step, send);
     row.append(...(i ? [arrow()] : []), drawn);
   });
   root.replaceChildren(row);
+  const steps = stepsIn(row);
+  (steps.find((step) => step.hasAttribute("aria-current")) ?? steps[0]).tabIndex = 0;
   if (at >= 0) order()[at]?.focus();
 }
 
@@ -61,12 +64,27 @@ function drawBlock(root, send, data) {
 function stepButton({ name, label, shape }, open, send) {
   const button = make(
     "button",
-    { type: "button", class: "step", onclick: () => send("step", name) },
+    { type: "button", class: "step", tabIndex: -1, onclick: () => send("step", name) },
     make("b", {}, ...formula(label)),
     make("span", {}, ...formula(shape)),
   );
   if (name === open) button.setAttribute("aria-current", "step");
   return button;
+}
+
+/** @type {(row: Element) => HTMLElement[]} */
+const stepsIn = (row) => [...row.querySelectorAll(/** @type {"button"} */ (".step"))];
+
+// The keyboard stops once at the steps; an arrow key goes to the next or the previous one.
+/** @type {(event: KeyboardEvent) => void} */
+function walkSteps(event) {
+  const here = /** @type {HTMLElement} */ (event.target).closest(/** @type {"button"} */ (".step"));
+  const steps = stepsIn(/** @type {Element} */ (event.currentTarget));
+  const next = here && neighbour(event, here, steps);
+  if (!next) return;
+  here.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
 }
 
 /** @type {(group: { steps: Step[] }, data: BlockData, send: Send) => HTMLElement} */
@@ -104,14 +122,21 @@ function headButton(number, colour, chosen, send) {
 // The keyboard stops once at the heads; an arrow key opens the next or the previous one.
 /** @type {(event: KeyboardEvent) => void} */
 function walk(event) {
-  const step = STEPS[event.key];
   const chip = /** @type {HTMLElement} */ (event.target).closest("button");
-  const chips = [...(chip?.parentElement?.children ?? [])];
-  const next = chip && chips.at((chips.indexOf(chip) + step) % chips.length);
-  if (!step || !next || event.altKey || event.ctrlKey || event.metaKey) return;
+  const chips = /** @type {HTMLElement[]} */ ([...(chip?.parentElement?.children ?? [])]);
+  const next = chip && neighbour(event, chip, chips);
+  next?.focus();
+  next?.click();
+}
+
+// Where an arrow key leads from `here`; undefined for other keys.
+/** @type {(event: KeyboardEvent, here: HTMLElement, all: HTMLElement[]) => HTMLElement | undefined} */
+function neighbour(event, here, all) {
+  const step = STEPS[event.key];
+  if (!step || event.altKey || event.ctrlKey || event.metaKey) return undefined;
   event.preventDefault();
-  /** @type {HTMLElement} */ (next).focus();
-  /** @type {HTMLElement} */ (next).click();
+  event.stopPropagation();
+  return all.at((all.indexOf(here) + step) % all.length);
 }
 
 /** @param {StreamlitComponent} component */

@@ -13,6 +13,7 @@ import { Overview } from "./overview.js";
 import { Ranks } from "./ranks.js";
 import { Read } from "./read.js";
 import { Shown } from "./shown.js";
+import { Turns } from "./turns.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { StreamlitComponent } from "../mount.js" */
 /** @import { Reading } from "../reading.js" */
@@ -48,6 +49,7 @@ class Explorer {
   #overview;
   #head;
   #ranks;
+  #turns;
 
   /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
   constructor(root, send, locate) {
@@ -70,8 +72,10 @@ class Explorer {
     };
     this.#findings = new Findings(this.#stores);
     this.#ranks = new Ranks(this.#stores);
+    this.#turns = new Turns(this.#stores);
     this.#head = new HeadView(this.#stores);
     this.#overview = new Overview(this.#stores, this.#head.box, this.#ranks.box);
+    this.#head.menu.append(this.#overview.roles.box);
     this.#box = make("div", { class: "explorer" }, this.#overview.box, this.#head.box, this.#announcement);
     root.replaceChildren(this.#findings.box, this.#box);
   }
@@ -105,9 +109,11 @@ class Explorer {
     if (!isSame || isLed) stage.adopt(undefined, isOfSameTokens && !isLed);
     if (isStep && stage.view.roles) rememberRoles(true); // the tour has explained them
     this.#draw();
+    this.#turns.begin();
   }
 
   stop() {
+    this.#turns.stop();
     this.#stores.stage.stop();
   }
 

@@ -5,6 +5,7 @@ import { DEFAULTS, firstView, isPair, linkRule } from "../geometry.js";
 import { drawHeatmap, labelStep } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks } from "../links.js";
+import { fadeOut } from "../motion.js";
 import { mapName, paperMapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
 import { pointOn, reveal } from "../stage.js";
@@ -42,6 +43,8 @@ const BEGUN = [
   "Show the strongest links only",
 ];
 
+const MOST_FADED = 128; // tokens
+
 /** @type {(label: string) => HTMLCanvasElement} */
 export const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
 /** @type {(left: string, ...right: Children) => HTMLElement} */
@@ -77,11 +80,12 @@ export class HeadView {
     make("summary", {}, "These weights as a table"),
     this.#tableBox,
   );
+  #scene = ""; // what is drawn of which reading, but for what is pointed at
   #layouts = /** @type {{ links: LinksLayout | null, heat: HeatmapLayout | null }} */ ({ links: null, heat: null });
   #stores;
   #off = make("button", { type: "button", class: "quiet off", title: "In the grid: key x" }, "Switch off");
   #usual = make("summary");
-  #menu;
+  menu; // of the drawing
   #controls;
   #chips;
   #bar;
@@ -103,8 +107,8 @@ export class HeadView {
     this.#off.hidden = isAlone;
     const top = make("header", {}, this.#title, compare, this.#off);
     const texts = [this.#begun, this.#readout, this.#panels, this.note];
-    this.#menu = make("details", { class: "drawing" }, this.#usual, this.#controls.box, this.#bar.box, this.#table);
-    this.box = make("section", { class: "one" }, top, this.#chips.box, this.#menu, ...texts);
+    this.menu = make("details", { class: "drawing" }, this.#usual, this.#controls.box, this.#bar.box, this.#table);
+    this.box = make("section", { class: "one" }, top, this.#chips.box, this.menu, ...texts);
     this.#listen();
   }
 
@@ -116,7 +120,8 @@ export class HeadView {
     this.#chips.draw(stage.view.head);
     this.#controls.set(stage.view, isPair(reading), !!read.recipes);
     const usual = defaultsFor(DEFAULTS, [reading]);
-    this.#usual.textContent = `Drawing: ${differing(stage.view, usual).join(", ")}`;
+    const roles = read.roles.ofHead.size && stage.view.roles ? ["known roles"] : [];
+    this.#usual.textContent = `Drawing: ${[...differing(stage.view, usual), ...roles].join(", ")}`;
     begin(this.#begun, firstView(reading), usual, stage.view, (settings) => stage.change(settings), BEGUN);
     this.#bar.draw();
   }
@@ -128,8 +133,21 @@ export class HeadView {
     this.#panels.classList.toggle("waiting", heads.length < wanted);
     const focus = stage.focused();
     if (!opened) return this.#drawNothing();
+    this.#fade(opened.head);
     this.#drawDrawings({ ...axes, heads, focus }, opened);
     this.#drawWords(focus, opened, axes);
+  }
+
+  // Another head, other units: the drawings fade into each other, if they are small.
+  /** @type {(opened: number) => void} */
+  #fade(opened) {
+    const { read, stage } = this.#stores;
+    const { key, n } = read.reading;
+    const { on, unit, special, side } = stage.view;
+    const [before, scene] = [this.#scene, JSON.stringify([key, opened, on, unit, special, side])];
+    this.#scene = scene;
+    if (before === scene || JSON.parse(before || "[]")[0] !== key || n > MOST_FADED) return;
+    for (const canvas of [this.#links, this.#heat]) fadeOut(canvas, this.#panels);
   }
 
   drawTable() {

@@ -2,6 +2,7 @@
 import { make } from "../dom.js";
 import { resolution } from "../ink.js";
 import { gridCellAt } from "../layouts.js";
+import { still } from "../motion.js";
 import { gridOf, gridPlace, mapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
@@ -33,7 +34,7 @@ export class Overview {
   #stores;
   #one;
   #preview;
-  #roles;
+  roles;
 
   // `one` is the opened head, beside the grid or below it; `ask` belongs to the numbers below the grid.
   /** @param {Stores} stores @param {HTMLElement} one @param {HTMLElement} ask */
@@ -41,9 +42,9 @@ export class Overview {
     this.#stores = stores;
     this.#one = one;
     this.#preview = new Preview(stores, ask);
-    this.#roles = new RoleSwitch(stores, () => this.draw());
-    const header = make("header", {}, this.#count, this.#moves, ...this.#roles.controls);
-    const parts = [header, this.#roles.kinds, this.#gridBox, this.#preview.box];
+    this.roles = new RoleSwitch(stores, () => this.draw());
+    const header = make("header", {}, this.#count, this.#moves, this.roles.unmeasured);
+    const parts = [header, this.roles.kinds, this.#gridBox, this.#preview.box];
     this.box = make("section", { class: "overview" }, ...parts);
     this.#listen();
   }
@@ -58,7 +59,7 @@ export class Overview {
     this.#moves.textContent = read.mode?.moved.some((share) => share) ? "orange: looks elsewhere now" : "";
     const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));
     const walked = heads.cursor === view.head ? [] : [this.#mark(heads.cursor, "cursor")];
-    const badges = this.#roles.draw((box, head) => this.#place(box, head));
+    const badges = this.roles.draw((box, head) => this.#place(box, head));
     this.#marks.replaceChildren(...this.#changes(), ...badges, ...marks, ...walked, this.#hovered);
     this.#drawPreview();
   }
@@ -219,6 +220,5 @@ const some = (count, all) => (count === all ? String(all) : `${count} of ${all}`
 
 /** @type {(element: HTMLElement) => void} */
 function bringIntoView(element) {
-  const isCalm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  element.scrollIntoView({ behavior: isCalm ? "auto" : "smooth", block: "start" });
+  element.scrollIntoView({ behavior: still() ? "auto" : "smooth", block: "start" });
 }

@@ -6,14 +6,13 @@ import { drawBadges, drawKinds } from "./roles.js";
 
 export class RoleSwitch {
   #shown = make("input", { type: "checkbox", onchange: () => this.#turn() });
-  #box = make(
+  box = make(
     "label",
     { class: "known", title: "What each head does over annotated corpora, as marks in the grid" },
     this.#shown,
     "Known roles",
   );
-  #unmeasured = make("span", { class: "known soft" }, "Roles not measured yet.");
-  controls = [this.#box, this.#unmeasured];
+  unmeasured = make("span", { class: "known soft" }, "Roles not measured yet.");
   kinds = make("div", { class: "kinds", role: "group", "aria-label": "Heads with a role" });
   #stores;
   #redraw;
@@ -23,7 +22,7 @@ export class RoleSwitch {
     this.#stores = stores;
     this.#redraw = redraw;
     const onclick = () => stores.stage.send("measure", {});
-    this.#unmeasured.append(make("button", { type: "button", class: "quiet", onclick }, "Measure them"));
+    this.unmeasured.append(make("button", { type: "button", class: "quiet", onclick }, "Measure them"));
   }
 
   #turn() {
@@ -36,10 +35,10 @@ export class RoleSwitch {
   draw(place) {
     const { read, stage, heads, look, isAlone } = this.#stores;
     const { reading, roles } = read;
-    this.#unmeasured.hidden = roles.measured || isAlone;
-    this.#box.hidden = !roles.ofHead.size;
+    this.unmeasured.hidden = roles.measured || isAlone;
+    this.box.hidden = !roles.ofHead.size;
     this.#shown.checked = stage.view.roles;
-    this.kinds.hidden = this.#box.hidden || !stage.view.roles;
+    this.kinds.hidden = this.box.hidden || !stage.view.roles;
     if (this.kinds.hidden) return [];
     drawKinds(this.kinds, roles, heads.sought, look.heads, (kind) => {
       heads.sought = heads.sought === kind ? null : kind;

@@ -1,6 +1,7 @@
 // A training, step by step: Play, Pause and a slider over recorded steps. Everything that moves, moves in the browser.
 import { make } from "../dom.js";
 import { palette } from "../ink.js";
+import { still } from "../motion.js";
 import { mounted } from "../mount.js";
 import { queued } from "../post.js";
 import { flowOf } from "./flow.js";
@@ -92,8 +93,6 @@ import { hideUntilSettled } from "./settled.js";
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
 
 const PACE = { moving: 450, still: 1100 }; // milliseconds from one recorded step to the next
-/** @type {() => boolean} */
-const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: PlayerData) => void }} */
 export function player(root, send) {

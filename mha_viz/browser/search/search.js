@@ -1,10 +1,9 @@
-// "Find a head that …", from anywhere on the page: "/" focuses the field, "?" opens the list of keys.
+// "Find a head that …", from anywhere on the page: "/" focuses the field.
 import { make } from "../dom.js";
-import { remembersShortcuts } from "../memory.js";
 import { mounted } from "../mount.js";
 import { post } from "../post.js";
+import { isShortcut } from "../shortcuts.js";
 import { answersOf, counted } from "./answers.js";
-import { keyList } from "./keys.js";
 /** @import { Parts } from "../dom.js" */
 /** @import { StreamlitComponent } from "../mount.js" */
 /** @import { Send } from "../post.js" */
@@ -18,8 +17,6 @@ import { keyList } from "./keys.js";
 /** @typedef {{ show: (data: SearchData) => void, stop: () => void }} SearchOnPage */
 
 const ASK_AFTER = 250; // milliseconds without typing before the server is asked
-const TYPED_INTO =
-  "textarea, select, [contenteditable], dialog, dialog *, input:not([type=checkbox], [type=radio], [type=range])";
 
 /** @type {(root: HTMLElement, send: Send) => SearchOnPage} */
 export function search(root, send) {
@@ -60,12 +57,8 @@ function page(app) {
   p.answers = make("div", { class: "answers", role: "region", "aria-label": "Heads that answer", hidden: true });
   p.answers.onkeydown = (/** @type {KeyboardEvent} */ event) => onAnswerKey(app, event);
   p.status = make("p", { class: "status", role: "status" });
-  p.keys = keyList();
-  p.ask = make("button", { type: "button", class: "ask", "aria-label": "Keys", title: "Keys (?)" }, "?");
-  p.ask.onclick = () => p.keys.showModal();
   const box = make("div", { class: "box" }, p.field, make("kbd", { "aria-hidden": "true" }, "/"));
-  const all = make("div", { class: "search", role: "search" }, box, p.ask, p.answers, p.status);
-  app.root.replaceChildren(all, p.keys);
+  app.root.replaceChildren(make("div", { class: "search", role: "search" }, box, p.answers, p.status));
 }
 
 /** @type {(app: SearchApp) => string} */
@@ -153,15 +146,10 @@ function onAnswerKey(app, event) {
   event.stopPropagation();
 }
 
-// "/" and "?" outside of text fields, unless the visitor has turned these keys off.
 /** @type {(app: SearchApp, event: KeyboardEvent) => void} */
 function onAnyKey({ part }, event) {
-  if (!["/", "?"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey || !remembersShortcuts())
-    return;
-  const target = /** @type {Element} */ (event.composedPath()[0]);
-  if (target.matches?.(TYPED_INTO)) return;
+  if (!isShortcut(event, "/")) return;
   event.preventDefault();
-  if (event.key === "?") return part.keys.showModal();
   part.field.focus();
   part.field.select();
 }

@@ -2,13 +2,12 @@
 import { make } from "../dom.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */
-/** @import { LinkData } from "../link.js" */
 /** @import { Typed } from "../memory.js" */
 
 /** @typedef {{ text: string, pair: string, look: string }} Example */
 
 /**
- * @typedef {object} SentenceDataFields
+ * @typedef {object} SentenceData
  * @property {string} text
  * @property {string} pair
  * @property {string} look
@@ -22,8 +21,6 @@ import { make } from "../dom.js";
  * @property {boolean} open
  * @property {Example[]} examples
  */
-/** @typedef {LinkData & SentenceDataFields} SentenceData */
-
 const READ = "Show attention ↵";
 
 /** @type {(on: Actions) => Parts} */
@@ -33,13 +30,11 @@ export function page(on) {
   examplesOf(p, on);
   historyOf(p, on);
   modelOf(p, on);
-  p.copy = quietButton({ onclick: on.copy }, "Copy link");
-  p.copied = make("p", { class: "soft", role: "status" });
   p.look = make("div", { class: "look", hidden: true });
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
   p.intro = make("p", { class: "intro", hidden: true });
   const space = make("span", { class: "space" });
-  const strip = [p.read, p.examples, p.history, p.addPair, space, p.copy, model, p.other];
+  const strip = [p.examples, p.history, p.addPair, p.read, space, model, p.other];
   p.all = make(
     "div",
     { class: "sentence" },
@@ -47,7 +42,6 @@ export function page(on) {
     make("div", { class: "field" }, p.text),
     p.pairRow,
     make("div", { class: "strip" }, ...strip),
-    p.copied,
     p.list,
     p.past,
     p.look,
@@ -65,7 +59,7 @@ function fieldsOf(p, on) {
   p.pair = field("Second sentence", "A second sentence, read after [SEP]", on);
   p.pair.className = "second";
   p.pairRow = make("div", { class: "pair field", hidden: true }, p.pair);
-  p.read = make("button", { type: "button", class: "read", onclick: on.read }, READ);
+  p.read = make("button", { type: "button", class: "read", hidden: true, onclick: on.read }, READ);
   p.addPair = quietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");
 }
 

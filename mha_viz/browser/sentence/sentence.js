@@ -1,6 +1,5 @@
 // The sentence component: the text in large type, its examples, its second sentence and the model that reads it.
 import { make } from "../dom.js";
-import { copiedLink } from "../link.js";
 import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
 import { mounted } from "../mount.js";
 import { queued } from "../post.js";
@@ -74,7 +73,6 @@ const actions = (app) => ({
   },
   choose: () => choose(app),
   model: (name) => app.send("model", name),
-  copy: () => copy(app),
 });
 
 // ---- Data from the server: what the user typed stays; a field changes only if the server's own value does ----
@@ -171,9 +169,13 @@ function reopen(app, { text, pair }) {
   read(app);
 }
 
+// The button to read is there as long as something is to be read.
 /** @type {(app: SentenceApp) => void} */
 function follow(app) {
-  app.part.read.classList.toggle("ready", hasChanged(app));
+  const { part } = app;
+  const isRead = !hasChanged(app);
+  if (isRead && part.read.matches(":focus")) part.examples.focus();
+  part.read.hidden = isRead;
 }
 
 /** @type {(app: SentenceApp) => void} */
@@ -181,11 +183,6 @@ function choose({ part, send }) {
   part.other.hidden = part.model.value !== "?";
   if (part.model.value === "?") part.other.focus();
   else send("model", part.model.value);
-}
-
-/** @type {(app: SentenceApp) => Promise<void>} */
-async function copy({ part, last }) {
-  part.copied.replaceChildren(...(await copiedLink(last)));
 }
 
 /** @param {StreamlitComponent} component */

@@ -1,4 +1,5 @@
 // A step of the tour: scrolls to what it points at, and keeps the keyboard focus on the button for the next step.
+import { still } from "../motion.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
 const LOOKS = 50; // how often the page is searched for the element of the step
@@ -47,6 +48,5 @@ const hasNoKeyboard = () =>
 function bring(element) {
   const { top } = element.getBoundingClientRect();
   if (top > 0 && top < window.innerHeight * 0.55) return;
-  const isCalm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  element.scrollIntoView({ behavior: isCalm ? "auto" : "smooth", block: "start" });
+  element.scrollIntoView({ behavior: still() ? "auto" : "smooth", block: "start" });
 }

@@ -194,14 +194,13 @@ def _divided() -> bool:
 
 
 def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
-    """The controls for layer, head, query and key. The URL is the state, so that Back and links move the controls
-    too."""
+    """The controls for layer, query and key. The URL is the state, so that Back and links move the controls too."""
     tokens = attention.text.tokens
     labels = [f"{i}  {token.text[:24]}" for i, token in enumerate(tokens)]
-    for name, value in {"layer": head.layer, "head": head.head, "q": query, "k": key}.items():
+    for name, value in {"layer": head.layer, "q": query, "k": key}.items():
         st.session_state[f"inside_{name}"] = value
-    st.selectbox("Layer", range(attention.layers), key="inside_layer", on_change=_on_head, width=76)
-    st.selectbox("Head", range(attention.heads), key="inside_head", on_change=_on_head, width=76)
+    layers = range(attention.layers)
+    st.selectbox("Layer", layers, key="inside_layer", on_change=_on_layer, args=(head.head,), width=76)
     for name, label in {"q": "Query", "k": "Key"}.items():
         st.selectbox(
             label,
@@ -214,8 +213,8 @@ def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
 
 
 @guarded()
-def _on_head() -> None:
-    _open(control_number("inside_layer"), control_number("inside_head"))
+def _on_layer(head: int) -> None:
+    _open(control_number("inside_layer"), head)
 
 
 @guarded()

@@ -159,7 +159,7 @@ def show_strongest(evidence: Evidence) -> None:
     strongest: dict[str, Finding] = {}
     for finding in strongest_first(evidence.findings()):
         strongest.setdefault(finding.role, finding)
-    st.markdown("**Strongest of each kind**")
+    st.markdown("**Strongest by kind**")
     lines(strongest[role] for role in COLOURS if role in strongest)
 
 

@@ -1,4 +1,4 @@
-"""The search for a head on every page, and the list of keyboard shortcuts."""
+"""The search for a head on every page."""
 
 from __future__ import annotations
 

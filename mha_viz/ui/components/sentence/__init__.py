@@ -19,9 +19,8 @@ def sentence(
 ) -> None:
     """Draw the input.
 
-    ``content``: text, pair, look, opens ({index, head} of an example, or None), intro, full (parameters of a link that
-    says everything), file (whether the page makes files), model, label (of the model), models [{name, label}], open,
-    examples [{text, pair, look}].
+    ``content``: text, pair, look, opens ({index, head} of an example, or None), intro, model, label (of the model),
+    models [{name, label}], open, examples [{text, pair, look}].
 
     In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or
     ``model`` (a name as chosen or typed).

@@ -1,0 +1,61 @@
+// A first visit: the findings take turns every three seconds, each with its head and word, until somebody acts.
+import { still } from "../motion.js";
+/** @import { ReadingView } from "../geometry.js" */
+/** @import { Stores } from "./explorer.js" */
+
+const EACH = 3000; // milliseconds
+const TOLD_AFTER = 600; // so that what is done next is told together with where the turns ended
+const ACTS = ["pointerdown", "pointermove", "keydown", "wheel", "touchstart"];
+
+export class Turns {
+  #timer = /** @type {ReturnType<typeof setInterval> | undefined} */ (undefined);
+  #first = /** @type {ReadingView | null} */ (null); // the view before the first turn
+  #turn = 0;
+  #begun = false;
+  #stores;
+
+  /** @param {Stores} stores */
+  constructor(stores) {
+    this.#stores = stores;
+  }
+
+  // Begin when there is something to show, if the address asks for nothing.
+  begin() {
+    const { stage, isAlone } = this.#stores;
+    if (this.#begun) return;
+    this.#begun = true;
+    if (isAlone || still() || stage.locate() !== "" || this.#findings.length < 2) return;
+    this.#first = stage.view;
+    this.#timer = setInterval(() => this.#show(), EACH);
+    ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
+    document.addEventListener("scroll", this.#end, { capture: true, passive: true });
+  }
+
+  stop() {
+    clearInterval(this.#timer);
+    [...ACTS, "scroll"].forEach((act) => document.removeEventListener(act, this.#end, { capture: true }));
+  }
+
+  // Those whose heads are here in full.
+  get #findings() {
+    const { unusual, reading } = this.#stores.read;
+    return unusual.filter(({ head }) => reading.matrices.has(head));
+  }
+
+  #show() {
+    const { stage } = this.#stores;
+    const all = this.#findings;
+    if (stage.locate() !== "" || all.length < 2) return this.stop();
+    this.#turn = (this.#turn + 1) % all.length;
+    const { head, pin } = all[this.#turn];
+    stage.view = { ...stage.view, head, on: [head], pin };
+    stage.drawing.draw();
+  }
+
+  // What is shown then stays, and is told to the server.
+  #end = () => {
+    this.stop();
+    const { stage } = this.#stores;
+    if (stage.view.head !== this.#first?.head) stage.change({}, TOLD_AFTER);
+  };
+}

@@ -1,0 +1,13 @@
+// Keys that work everywhere on a page.
+import { remembersShortcuts } from "./memory.js";
+
+const TYPED_INTO =
+  "textarea, select, [contenteditable], dialog, dialog *, input:not([type=checkbox], [type=radio], [type=range])";
+
+// Whether `key` was pressed outside of fields, by a visitor who has not turned these keys off.
+/** @type {(event: KeyboardEvent, key: string) => boolean} */
+export function isShortcut(event, key) {
+  if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey || !remembersShortcuts()) return false;
+  const target = /** @type {Element} */ (event.composedPath()[0]);
+  return !target.matches?.(TYPED_INTO);
+}

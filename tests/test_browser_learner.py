@@ -98,7 +98,7 @@ def points_at(page: Page, selectors: tuple[str, ...]) -> None:
 
 
 def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., BrowserTab]) -> None:
-    visitor = newcomer(reduced_motion="reduce")  # scrolls at once
+    visitor = newcomer()
     page = visitor.explore()
     expect(page.get_by_role("button", name="Tour")).to_be_visible()
     expect(visitor.title).to_have_text("L3H1 (4-2)")
@@ -128,7 +128,7 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
 
 @pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 720}], ids=["phone", "projector"])
 def test_what_a_step_points_at_is_on_the_first_screen(newcomer: Callable[..., BrowserTab], viewport: Any) -> None:
-    visitor = newcomer(viewport=viewport, reduced_motion="reduce")
+    visitor = newcomer(viewport=viewport)
     for at, step in enumerate(tour.steps(), start=1):
         path = "/" if step.page == "explore" else f"/{step.page.replace(' ', '_')}"
         page = visitor.visit(path, **step.parameters, tour=str(at))
@@ -210,6 +210,7 @@ def shown_step(page: Page) -> str:
 
 def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab) -> None:
     visitor.is_altered = True
+    visitor.page.emulate_media(reduced_motion="no-preference")
     page = visitor.visit("/why_heads_differ", experiment="output", step="19")  # maps now change much
     expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 19")
     page.wait_for_selector(QUIET)

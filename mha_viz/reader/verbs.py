@@ -167,7 +167,8 @@ def repeats(models: Models, model: str, first: int, end: int, untrained: bool) -
 def _case(models: Models, request: Request) -> Case:
     from mha_viz.study.effects import Case
 
-    return Case(*request.texts, request.method, models.means_of(request), request.question)
+    means = models.means_of(request)
+    return Case(*request.texts, request.method, means, request.question, source=request.source)
 
 
 VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(

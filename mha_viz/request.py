@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.errors import SettingError
 from mha_viz.heads import Head, in_link
+from mha_viz.quotes import quoted
 
 __all__ = ["METHODS", "OVER_CORPUS", "PARTS", "RECIPE", "RESAMPLE", "TEXT", "Question", "Request"]
 
@@ -140,6 +141,11 @@ class Request:
     def about(self, question: Question) -> Request:
         """The request for the gradient of a question, or for its answer without some heads."""
         return replace(self, place=None, word="", other="", off_in=BOTH, question=question)
+
+    @property
+    def manner(self) -> str:
+        """What replaces the output of heads that are off, in words: "zero", "text “A dog slept.”"."""
+        return f"{self.method} {quoted(self.source)}" if self.source else self.method
 
     @property
     def texts(self) -> tuple[str, str]:

@@ -15,9 +15,8 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.text import clean
-from mha_viz.ui import address, comparison
+from mha_viz.ui import address, comparison, minimal_pair
 from mha_viz.ui.address import LONG, MAX_ENCODED
-from mha_viz.ui.compare import page
 from mha_viz.ui.comparison import Pin
 from mha_viz.ui.model_service import model_service
 from tests import hostile, lanes
@@ -261,7 +260,7 @@ def test_another_sentence_opens_with_a_word_replaced(text: str, other: str) -> N
     here = visit(show="word", text=text)
     assert here.at.text_input(key="second").value == other
     assert len(heads(here)) == 2
-    assert page.replaced("?!") == "?!"
+    assert minimal_pair.replaced("?!") == "?!"
 
 
 SECOND = ["", "   ", *SOME]

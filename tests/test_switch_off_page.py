@@ -33,6 +33,7 @@ from mha_viz.ui.address import read
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.download_panel import Offer
 from mha_viz.ui.jobs import Job, queue_of
+from mha_viz.ui.minimal_pair import replaced
 from mha_viz.ui.model_service import ModelService, model_service
 from tests import lanes
 from tests.copies import readers_are_copies
@@ -139,7 +140,7 @@ def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
     assert page.at.segmented_control[0].value == way
     sentences = (" ".join(sentence.forms) for sentence in built_in().sentences)
     means = ablation.means_over(minilm, sentences) if way == "mean" else None
-    whole = study.effects(minilm, study.Case(TEXT, method=way, means=means))
+    whole = study.effects(minilm, study.Case(TEXT, method=way, means=means, source=replaced(TEXT)))
     assert cells(page, "effects")["L4H4"] == charts.in_thousandths(whole.sentence[4, 4])
 
 

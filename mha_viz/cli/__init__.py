@@ -72,6 +72,7 @@ EXAMPLES = """examples:
   mha-viz report profile/ --format csv > roles.csv
   mha-viz recipes treebank.conllu --score other.conllu --out recipes/
   mha-viz recipes sentences.txt --model gpt2 --out recipes/
+  mha-viz patch "The girl slept because [MASK] ran ." "The boy slept because [MASK] ran ." --model toy --to L1H1
   mha-viz recipes minilm --score other.conllu --out scored/
   mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
   mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv

@@ -18,7 +18,7 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.tokenizer import TextPieces
-from mha_viz.request import COSINE, SECOND_TEXT, Question
+from mha_viz.request import BOTH, COSINE, SECOND_TEXT, Question
 from mha_viz.text import WordPieces
 
 
@@ -31,6 +31,7 @@ def gradient_weighted(
     place: int | None = None,
     word: str = "",
     other: str = "",
+    off_in: str = BOTH,
 ) -> Attention:
     """A[i, j] · ∂s/∂A[i, j] for every head: [layer, head, query, key], signed; rows do not sum to 1. The score s is the
     log-probability of ``word`` at the masked token ``place`` or as the next token, or, with ``other``, the cosine of
@@ -42,7 +43,7 @@ def gradient_weighted(
     :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not finite.
     """
     encoder = in_one_stack(encoder)
-    question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other)
+    question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other, off_in=off_in)
     return of_score(encoder, question, text, pair, words)
 
 

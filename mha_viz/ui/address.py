@@ -22,6 +22,7 @@ import streamlit as st
 
 from mha_viz.analysis.removal import ORDERS
 from mha_viz.attention import Head
+from mha_viz.attention.patched import SIDES
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import CorpusError, UnknownHead
@@ -72,6 +73,7 @@ ANSWER = {  # about the answer of a model
     "seed": r"\d{1,4}",
     "part": "|".join(PARTS),
     "in": "|".join(OFF_IN),
+    "path": "|".join(SIDES),
 }
 MAX_WORD = 60  # characters of a followed word
 
@@ -97,9 +99,9 @@ class Address:
     sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.comparison` reads.
     ``quantity``: the quantity that is drawn (the parameter ``shown``). ``off``, ``how``: heads that are switched off,
     and how; ``source``: the text that their outputs are from (``from``); ``off_in``: in which of two compared texts
-    (``in``). ``target``, ``part``: the target of an encoder–decoder, empty if the model generates it, and the part
-    whose attention is shown. ``second``, ``second_model``: the sentence and the model that the page's own are compared
-    with.
+    (``in``). ``path``: the side of the head at which paths from earlier ones end. ``target``, ``part``: the target of
+    an encoder–decoder, empty if the model generates it, and the part whose attention is shown. ``second``,
+    ``second_model``: the sentence and the model that the page's own are compared with.
     ``place``, ``word``: the masked token and the word whose probability is followed there; ``want``: the word that is
     to become the answer. ``effect``: what an effect is measured on; ``order``, ``seed``: the order in which heads are
     removed one by one; ``more``: all numbers about heads that are off are shown. ``case``: the case of a role that is
@@ -126,6 +128,7 @@ class Address:
     how: str = METHODS[0]
     source: str = ""
     off_in: str = BOTH
+    path: str = ""
     case: CaseInLink | None = None
     place: int | None = None
     word: str = ""
@@ -253,6 +256,7 @@ def _address(parameters: Mapping[str, str]) -> Address:
         how=how if how in METHODS else METHODS[0],
         source=clean(parameters.get("from", "")),
         off_in=chosen.get("in", BOTH),
+        path=chosen.get("path", ""),
         case=case,
         place=int(chosen["place"]) if "place" in chosen else None,
         word=clean(parameters.get("word", ""))[:MAX_WORD],

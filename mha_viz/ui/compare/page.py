@@ -344,7 +344,7 @@ def _draw(
     ``is_patched``: whether heads of the first are taken from the text of the second."""
     component(model_service().panels(panels, places, diff, SPECIAL), "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
-        patched.show_patched(*(panel.attention for panel in panels))
+        charts = patched.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
     parameters = address.now()
     view, pin_of = shown_as(parameters, panels)
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))

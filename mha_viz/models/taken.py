@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import cycle
 from random import Random
 from typing import Any
@@ -36,7 +37,12 @@ def taken(
     built-in ones. Raises as :func:`of_text` and :func:`of_sentences`."""
     if method == TEXT:
         return of_text(encoder, read, source)
-    return of_sentences(encoder, read, sentences or [sentence.forms for sentence in grammar.corpus().sentences])
+    return of_sentences(encoder, read, sentences or _built_in())
+
+
+@cache
+def _built_in() -> Sentences:
+    return [sentence.forms for sentence in grammar.corpus().sentences]
 
 
 def of_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Weights:

@@ -376,6 +376,22 @@ def test_a_replaced_word_says_which_heads_carry_the_difference() -> None:
     here.unfolded("patched")
     assert "take one head from the second: **L1H1 (2-2)** brings 100% of the other answer back" in here.said
     assert "log p of “she” minus log p of “he”: 3.41 (0%) on the first text, −2.11 (100%) on the second" in here.said
+    assert "One backward pass estimates these numbers with a correlation of 1.00" in here.said
+    here.pick("patched_heads", {"customdata": "L1H1"})
+    assert here.url["head"] == "L1H1"
+    assert "L1H1 (2-2) of toy" in here.said
+
+
+def test_a_held_head_shows_the_paths_into_it() -> None:
+    """Those into the key of an induction head, from the head on the previous token."""
+    once = "reach sees animals horse them stands reach sees animals"
+    texts = {"text": once, "second": once.replace("animals horse", "horse animals")}
+    here = visit(model="repeater", show="word", head="L1H2", path="key", **texts).unfolded("patched")
+    paths = "one earlier head from the second text reach only the key of L1H2 (2-3): **L0H0 (1-1)** brings 27%"
+    assert paths in here.said
+    here.pick("patched_paths", {"customdata": "L0H0"})
+    assert here.url["head"] == "L0H0"
+    assert "reach only" not in here.said, "no head is earlier"
 
 
 def test_a_replaced_word_of_the_same_answer_says_so() -> None:

@@ -13,7 +13,15 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 import mha_viz as mv
 from mha_viz.cli import main
-from mha_viz.errors import EmptyText, MhaVizError, ModelUnsupported, NeedsOneStack, SettingError, TextError
+from mha_viz.errors import (
+    EmptyText,
+    MhaVizError,
+    ModelUnsupported,
+    NeedsOneStack,
+    ReadingFailed,
+    SettingError,
+    TextError,
+)
 from mha_viz.figures.effects import head_grid
 from mha_viz.figures.theme import DARK
 from mha_viz.files.assets import asset
@@ -162,6 +170,12 @@ def test_answers_that_cannot_be_compared_are_refused(toy: Any) -> None:
         mv.patch(toy, GIRL, "The [MASK] slept because he ran .")
     with pytest.raises(TextError, match="no \\[MASK\\]"):
         mv.patch(toy, GIRL, BOY.replace("[MASK]", "he"))
+
+
+def test_outputs_that_are_not_finite_are_refused(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taken, "of_text", lambda *_: np.full((2, 9, 4, 16), np.nan, np.float32))
+    with pytest.raises(ReadingFailed, match="log p of “she” minus log p of “he” is not a finite number"):
+        mv.patch(toy, GIRL, BOY)
 
 
 def test_a_model_without_words_says_so_if_words_are_asked_for(minilm: Encoder) -> None:

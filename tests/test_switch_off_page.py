@@ -22,8 +22,10 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import ablation
+from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
+from mha_viz.numerals import decimal
 from mha_viz.reader import Reader, verbs
 from mha_viz.reader import models as reader_models
 from mha_viz.request import METHODS, Request
@@ -366,3 +368,17 @@ def test_forged_heads_are_refused_in_one_sentence() -> None:
     page.forge(next(box.proto.id for box in page.at.multiselect if box.label == "Heads that are off"), bytes_value=b"4")
     assert "'52' is not a head." in page.said
     assert page.url["off"] == "none"
+
+
+def test_the_other_text_and_the_texts_that_heads_are_off_in_are_chosen(minilm: Encoder) -> None:
+    source, second = TEXT.replace("mat", "bed"), "The dog lay on the floor."
+    page = visit(off="L3H1", how="text", second=second, **{"in": "first"})
+    assert page.at.text_input(key="from").value == replaced(TEXT)
+    page.at.text_input(key="from").set_value(source).run()
+    assert page.url["from"] == source
+    question = question_about(minilm, TEXT, other=second, off_in="first")
+    expected = study.answer(minilm, [Head(3, 1)], study.Case(TEXT, method="text", source=source, question=question))
+    assert f"Without L3H1 (4-2) in the first text, **{decimal(float(expected.after[0]), 3)}**" in page.said
+    page.at.text_input(key="from").set_value("It is.").run()
+    page.check()
+    assert "tokens, and" in page.said

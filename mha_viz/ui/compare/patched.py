@@ -68,7 +68,7 @@ def _show(patched: Patched, held: Head) -> PageChart:
 def _side(held: Head, side: str) -> str:
     """The side of the held head at which paths end; a control, with none by default."""
     bound(
-        st.segmented_control, f"Paths from earlier heads into the … of {both(held)}", "path", side or None, SIDES,
+        st.segmented_control, f"Paths from earlier heads end at this side of {both(held)}", "path", side or None, SIDES,
         wrap=True,
     )  # fmt: skip
     return side
@@ -102,7 +102,7 @@ def _draw(patched: Patched, key: str, held: Head | None) -> PageChart:
 
 
 def _chart(shares: Numbers, held: Head | None, colours: Theme) -> Chart:
-    return head_grid(shares, "", (), colours, written=_written, held=held)
+    return head_grid(shares, "", (), colours, written=_written, held=held, top=1.0)
 
 
 def _written(share: float) -> str:

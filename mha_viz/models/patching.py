@@ -52,8 +52,8 @@ def patch(
     a family whose queries and keys cannot be replaced; NeedsOneStack for an encoder–decoder; and the errors of
     ``encode``.
 
-    >>> patched = mv.patch(mv.load("toy"), "The girl saw the dog because [MASK] slept .",
-    ...     "The boy saw the dog because [MASK] slept .")
+    >>> patched = mv.patch(mv.load("toy"), "The girl smiles because [MASK] sings .",
+    ...     "The boy smiles because [MASK] sings .")
     >>> patched.table()["share"].nlargest(3)
     """
     encoder = in_one_stack(encoder)

@@ -64,23 +64,24 @@ def patch(
     head = paths.ending(encoder, to, side)
     read = encoder.pieces(text)
     theirs = taken.of_text(encoder, read, other)
-    score, name = _score(encoder, text, other, word, foil)
-    before, after = ends = [float(_measured(encoder, score, encoder.states(each))[0]) for each in (text, other)]
+    states = ablation.whole(encoder, text).states, encoder.states(other)[0]
+    score, name = _score(encoder, text, other, word, foil, states)
+    before, after = ends = [float(_measured(encoder, score, each[None])[0]) for each in states]
     if not np.isfinite([*ends, theirs.sum()]).all():
         raise ReadingFailed(f"{name} is not a finite number.", "Choose other texts, or another model.")
     if abs(after - before) < SAME:
         raise SettingError(f"Both texts have the same answer: {name}.", "Choose texts with different answers.")
     at_once = max(1, AT_ONCE // len(read.ids))
 
-    def share(states: Weights) -> Numbers:
-        shares: Numbers = (_measured(encoder, score, states) - before) / (after - before)
+    def share(changed: Weights) -> Numbers:
+        shares: Numbers = (_measured(encoder, score, changed) - before) / (after - before)
         return shares
 
     of = encoder.name, text, other, name, before, after
     if head is not None:
         shares = np.full((encoder.layers, encoder.heads), np.nan)
-        for some, states in paths.states(encoder, read, theirs, head, side, at_once):
-            shares[*zip(*some, strict=True)] = share(states)
+        for some, changed in paths.states(encoder, read, theirs, head, side, at_once):
+            shares[*zip(*some, strict=True)] = share(changed)
         return Patched(*of, shares, np.full_like(shares, np.nan), head, side)
     shares = np.empty((encoder.layers, encoder.heads))
     by = ablation.substitute(encoder, TEXT, theirs)
@@ -115,10 +116,12 @@ def _predicts(encoder: Encoder, text: str) -> bool:
     return True
 
 
-def _score(encoder: Encoder, text: str, other: str, word: str, foil: str) -> tuple[ScoreOf, str]:
-    """The answer as a function of the last states, and in words."""
+def _score(
+    encoder: Encoder, text: str, other: str, word: str, foil: str, states: tuple[Weights, Weights]
+) -> tuple[ScoreOf, str]:
+    """The answer as a function of the last states, and in words; ``states``: those of both texts, [n, d_model]."""
     if not (word or foil or _predicts(encoder, text)):
-        first, second = (torch.as_tensor(encoder.states(each))[0].double().mean(0) for each in (text, other))
+        first, second = (torch.tensor(each).double().mean(0) for each in states)
         line = second - first
         length = line.square().sum().clamp_min(torch.finfo(torch.float64).tiny)
         return (

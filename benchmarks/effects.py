@@ -27,9 +27,8 @@ SHARES = {
 }  # of plain transformers
 LARGEST_DIFFERENCE = 1e-6  # largest deviation of an effect from that of the head alone
 SOME = (Head(0, 0), Head(2, 5), Head(5, 11))
-PATCHED = (
-    0.3  # × the time of a pass of our encoder, per head, at most: every head from another text, exact and estimated
-)
+# × the time of a pass of our encoder, at most, for a head from another text, exact and to first order, at n = 32
+PATCHED = 0.3
 NORMS = 2.0  # × the time of encode, at most
 
 

@@ -14,13 +14,17 @@ from typing import Any, NamedTuple
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.errors import SettingError
 from mha_viz.heads import Head, in_link
+from mha_viz.quotes import quoted
 
-__all__ = ["METHODS", "PARTS", "RECIPE", "Question", "Request"]
+__all__ = ["METHODS", "OVER_CORPUS", "PARTS", "RECIPE", "RESAMPLE", "TEXT", "Question", "Request"]
 
 RECIPE = "recipe"  # the output of the weights that a head's recipe predicts
-METHODS = ("zero", "mean", "uniform", RECIPE)  # what replaces the output of a head that is off; the first by default
+RESAMPLE, TEXT = "resample", "text"  # the output on random sentences of a corpus, or on one other text
+OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # those that need nothing but the sentences of a corpus
+METHODS = (*OVER_CORPUS, TEXT)  # what replaces the output of a head that is off; the first by default
 ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # whose attention is read of two stacks
 MASK, NEXT, COSINE = ("mask", "next", "cosine")
+BOTH, FIRST_TEXT, SECOND_TEXT = OFF_IN = ("both", "first", "second")  # in which of two compared texts heads are off
 FIRST = -1  # the first masked token of a text
 DTYPES = ("float32", "float16", "bfloat16")  # the types in which weights can be read; the first by default
 
@@ -44,7 +48,8 @@ class Question(NamedTuple):
     ``kind``: "mask", the word at the masked token ``place``; "next", the word that follows the last token, ``place``;
     "cosine", how similar the vectors of the text and of ``other`` are. ``word`` names a piece of the vocabulary, which
     is number ``piece`` there: its log-probability is the score; for "cosine", the score is the cosine. ``places``: all
-    masked tokens of the text.
+    masked tokens of the text. ``off_in``: for "cosine", in which of the two texts heads are off, and of which their
+    importance is: "both", "first" or "second".
     """
 
     kind: str
@@ -53,6 +58,7 @@ class Question(NamedTuple):
     piece: int = 0
     other: str = ""
     places: tuple[int, ...] = ()
+    off_in: str = BOTH
 
     @property
     def score(self) -> str:
@@ -61,11 +67,15 @@ class Question(NamedTuple):
             return f"the cosine with “{self.other}”"
         return f"log p of “{self.word}” {f'at token {self.place}' if self.kind == MASK else 'as the next token'}"
 
+    def is_off_in(self, place: int) -> bool:
+        """Whether heads are off in the text (0), or in the other one (1)."""
+        return self.off_in in (BOTH, (FIRST_TEXT, SECOND_TEXT)[place])
+
     @classmethod
     def parse(cls, values: Any) -> Question:
         """The question whose fields JSON holds, in order."""
-        kind, place, word, piece, other, places = values
-        return cls(kind, place, word, piece, other, tuple(places))
+        kind, place, word, piece, other, places, *off_in = values
+        return cls(kind, place, word, piece, other, tuple(places), *off_in)
 
 
 @dataclass(frozen=True)
@@ -74,9 +84,9 @@ class Request:
 
     ``pair`` is a second text that is read together with ``text``; ``words``, the sentence as words, take the place of
     both. ``part`` and ``target`` are for encoder–decoders; without a target the model generates one. ``off`` are the
-    heads that are switched off, and ``method`` is what replaces their output. ``place``, ``word`` and ``other`` say
-    whose gradient is taken, as in ``models.answers.question_about``; ``question`` is the same once the model has looked
-    the word up, and then takes their place.
+    heads that are switched off, and ``method`` is what replaces their output: for "text" that on ``source``. ``place``,
+    ``word``, ``other`` and ``off_in`` say whose gradient is taken, as in ``models.answers.question_about``;
+    ``question`` is the same once the model has looked the word up, and then takes their place.
     """
 
     model: str = ""
@@ -87,10 +97,12 @@ class Request:
     part: str = ""
     off: tuple[Head, ...] = ()
     method: str = METHODS[0]
+    source: str = ""
     quantity: str = WEIGHT
     place: int | None = None
     word: str = ""
     other: str = ""
+    off_in: str = BOTH
     question: Question | None = None
 
     def checked(self, called: Callable[[str], str] = str) -> Request:
@@ -115,16 +127,25 @@ class Request:
         of_part = [called(name) for name in ("target", "part") if getattr(self, name)]
         if of_part and (self.off or (row and row.with_all_heads)):
             yield f"{of_part[0]} does not go with {called('off') if self.off else quantity}.", one_of_them
+        if self.source and self.method != TEXT:
+            yield f"{called('source')} goes with {called('method')} {TEXT}.", f"Leave {called('source')} out."
+        if self.off and self.method == TEXT and not self.source.strip():
+            yield f"{called('method')} {TEXT} takes outputs from another text.", f"Give {called('source')}."
         if self.target and self.part == ENCODER:
             yield f"{called('part')} {ENCODER} reads no target.", f"Leave {called('target')} out."
-        for name, values in (("part", ("", *PARTS)), ("method", METHODS)):
+        for name, values in (("part", ("", *PARTS)), ("method", METHODS), ("off_in", OFF_IN)):
             if getattr(self, name) not in values:
                 choices = ", ".join(filter(None, values))
                 yield f"{called(name)} is {str(getattr(self, name))[:40]!r}.", f"Choose one of {choices}."
 
     def about(self, question: Question) -> Request:
         """The request for the gradient of a question, or for its answer without some heads."""
-        return replace(self, place=None, word="", other="", question=question)
+        return replace(self, place=None, word="", other="", off_in=BOTH, question=question)
+
+    @property
+    def manner(self) -> str:
+        """What replaces the output of heads that are off, in words: "zero", "text “A dog slept.”"."""
+        return f"{self.method} {quoted(self.source)}" if self.source else self.method
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -169,9 +190,11 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "part": Field("part", "--part"),
         "off": Field("off", "--without"),
         "method": Field("how", "--method"),
+        "source": Field("from", "--from"),
         "quantity": Field("shown", "--quantity"),
         "place": Field("place", "--place"),
         "word": Field("word", "--word"),
         "other": Field("second", "--other"),
+        "off_in": Field("in", ""),
     }
 )

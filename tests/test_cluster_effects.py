@@ -236,6 +236,14 @@ def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder
     pd.testing.assert_frame_equal(ours, theirs, rtol=1e-5, atol=1e-7)  # of sums in another order
 
 
+def test_random_sentences_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
+    settings = SENTENCES._replace(method="resample")
+    measured = ClusterMeasurement(OnCluster(client, size=SHARD), toy, corpus, settings, tmp_path)
+    assert max(report.done for report in measured.sentences()) == settings.most
+    assert measured.result().method == "resample over c.conllu"
+    assert_equal(measured.result(), of_one_process(toy, corpus, settings))
+
+
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
     layout = laid_out("a", [corpus], SHARD)
     part, model, cases = layout.parts[1], WorkerModel.opened_by(toy), Cases(WORDS, layout.corpus, False)
@@ -260,8 +268,9 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
                 "most": part.first + 1,
             }.items()
         ),
+        task._replace(measure=cases._replace(settings=WORDS._replace(means=Averages(sentences=(("A", "cat"),))))),
     ]
-    assert len({task.key, *(one.key for one in changed)}) == 12
+    assert len({task.key, *(one.key for one in changed)}) == 13
     assert task._replace(part=elsewhere, folder="/elsewhere").key == task.key
 
 

@@ -15,9 +15,8 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.text import clean
-from mha_viz.ui import address, comparison
+from mha_viz.ui import address, comparison, minimal_pair
 from mha_viz.ui.address import LONG, MAX_ENCODED
-from mha_viz.ui.compare import page
 from mha_viz.ui.comparison import Pin
 from mha_viz.ui.model_service import model_service
 from tests import hostile, lanes
@@ -261,7 +260,7 @@ def test_another_sentence_opens_with_a_word_replaced(text: str, other: str) -> N
     here = visit(show="word", text=text)
     assert here.at.text_input(key="second").value == other
     assert len(heads(here)) == 2
-    assert page.replaced("?!") == "?!"
+    assert minimal_pair.replaced("?!") == "?!"
 
 
 SECOND = ["", "   ", *SOME]
@@ -377,6 +376,21 @@ def test_a_replaced_word_says_which_heads_carry_the_difference() -> None:
     here.unfolded("patched")
     assert "take one head from the second: **L1H1 (2-2)** brings 100% of the other answer back" in here.said
     assert "log p of “she” minus log p of “he”: 3.41 (0%) on the first text, −2.11 (100%) on the second" in here.said
+    assert "One backward pass estimates these numbers with a correlation of 1.00" in here.said
+    here.pick("patched_heads", {"customdata": "L1H1"})
+    assert here.url["head"] == "L1H1"
+
+
+def test_a_held_head_shows_the_paths_into_it() -> None:
+    """Those into the key of an induction head, from the head on the previous token."""
+    once = "reach sees animals horse them stands reach sees animals"
+    texts = {"text": once, "second": once.replace("animals horse", "horse animals")}
+    here = visit(model="repeater", show="word", head="L1H2", path="key", **texts).unfolded("patched")
+    paths = "one earlier head from the second text reach only the key of L1H2 (2-3): **L0H0 (1-1)** brings 27%"
+    assert paths in here.said
+    here.pick("patched_paths", {"customdata": "L0H0"})
+    assert here.url["head"] == "L0H0"
+    assert "reach only" not in here.said, "no head is earlier"
 
 
 def test_a_replaced_word_of_the_same_answer_says_so() -> None:

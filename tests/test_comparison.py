@@ -100,6 +100,8 @@ def test_heads_that_are_off_belong_to_the_reading(off: list[Any]) -> None:
         (["", "", ".".join(f"L{n // 100}H{n % 100}" for n in range(MOST_IN_LINK + 1)), "zero"], 0),
         (["", "", ".".join(f"L{n // 12}H{n % 12}" for n in range(MOST_IN_LINK)), "zero"], 1),
         (["", "", "", "uniform"], 1),
+        (["", "", "L3H1", "text", "The dog sat."], 1),
+        (["", "", "L3H1", "text"], 0),
     ],
 )
 def test_a_compared_head_is_one_that_explore_can_open(reading: list[str], pins: int) -> None:

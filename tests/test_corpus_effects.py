@@ -161,7 +161,7 @@ def test_what_cannot_be_measured_is_said(trees: Corpus, tiny: Tiny, tmp_path: Pa
         ("is not a direction", SettingError, {"relation": "det", "direction": "up"}),
         ("is not a way to switch a head off", SettingError, {"method": "half"}),
         ("most is 0", SettingError, {"most": 0}),
-        ("means go with the method “mean”, not “zero”", SettingError, {"means": "grammar"}),
+        ("means go with the method mean or resample, not “zero”", SettingError, {"means": "grammar"}),
         ("mean outputs of this model’s heads are missing", SettingError, {"method": "mean", "means": np.zeros((9, 9))}),
     ):
         with pytest.raises(error, match=problem):

@@ -89,6 +89,10 @@ def readings(minilm: Encoder, tiny: Callable[[str], Encoder]) -> dict[str, Atten
         "without a head, uniform, given": mv.without(minilm, ["L3H1"], "", method="uniform", words=WORDS),
         "without a head, its mean": mv.without(minilm, ["L3H1"], TYPED, method="mean", means=means),
         "without a head, another mean": mv.without(minilm, ["L3H1"], TYPED, method="mean", means=means + 1),
+        "without a head, another text": mv.without(
+            minilm, ["L3H1"], TYPED, method="text", source=TYPED[::-1].capitalize()
+        ),
+        "without a head, random sentences": mv.without(minilm, ["L3H1"], TYPED, method="resample"),
         "norm-weighted": mv.norm_weighted(minilm, TYPED),
         "norm-weighted pair, words": mv.norm_weighted(minilm, TYPED, "He sat.").by_words(),
         "norm-weighted, given": mv.norm_weighted(minilm, "", words=WORDS),

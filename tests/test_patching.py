@@ -13,11 +13,19 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 import mha_viz as mv
 from mha_viz.cli import main
-from mha_viz.errors import EmptyText, MhaVizError, ModelUnsupported, NeedsOneStack, SettingError, TextError
+from mha_viz.errors import (
+    EmptyText,
+    MhaVizError,
+    ModelUnsupported,
+    NeedsOneStack,
+    ReadingFailed,
+    SettingError,
+    TextError,
+)
 from mha_viz.figures.effects import head_grid
 from mha_viz.figures.theme import DARK
 from mha_viz.files.assets import asset
-from mha_viz.models import patching
+from mha_viz.models import ablation, patching, taken
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
 from tests import oracles
@@ -119,13 +127,12 @@ def test_a_first_order_estimate_is_the_slope_of_the_exact_number(tiny: Callable[
     """Of a head whose output moves only a little of the way."""
     encoder, step = tiny("bert"), 1e-2
     patched = mv.patch(encoder, *ENDS)
-    mine, theirs = (patching.ablation.outputs(encoder, text) for text in ENDS)
-    near = [own + step * (other - own) for own, other in zip(mine, theirs, strict=True)]
+    mine, theirs = (taken.outputs(encoder, encoder.pieces(text)) for text in ENDS)
+    by = ablation.substitute(encoder, "text", mine + np.float32(step) * (theirs - mine))
     ends = [encoder.states(text)[0].astype(np.float64).mean(0) for text in ENDS]
     line = ends[1] - ends[0]
     for layer in range(encoder.layers):
-        variants = patching.ablation.each_alone(range(encoder.heads))
-        states = patching.ablation.forked(encoder, layer, variants, patching.ablation.given(near), ENDS[0]).states
+        states = ablation.forked(encoder, layer, ablation.each_alone(range(encoder.heads)), by, ENDS[0]).states
         moved = (states.astype(np.float64).mean(1) - ends[0]) @ line / (line @ line)
         assert np.abs(moved / step - patched.estimated[layer]).max() <= 0.02
 
@@ -133,7 +140,7 @@ def test_a_first_order_estimate_is_the_slope_of_the_exact_number(tiny: Callable[
 def test_words_of_other_pieces_are_aligned(minilm: Encoder) -> None:
     texts = [minilm.encode(text).text for text in ("She was tired.", "She was extraterrestrial.")]
     assert len(texts[0]) < len(texts[1])
-    aligned = patching._alignment(*texts)
+    aligned = taken._alignment(*texts)
     assert np.allclose(aligned.sum(axis=1), 1)
     assert [row.argmax() for row in aligned[:3]] == [0, 1, 2]
     pieces = len(texts[1]) - len(texts[0]) + 1
@@ -163,6 +170,12 @@ def test_answers_that_cannot_be_compared_are_refused(toy: Any) -> None:
         mv.patch(toy, GIRL, "The [MASK] slept because he ran .")
     with pytest.raises(TextError, match="no \\[MASK\\]"):
         mv.patch(toy, GIRL, BOY.replace("[MASK]", "he"))
+
+
+def test_outputs_that_are_not_finite_are_refused(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taken, "of_text", lambda *_: np.full((2, 9, 4, 16), np.nan, np.float32))
+    with pytest.raises(ReadingFailed, match="log p of “she” minus log p of “he” is not a finite number"):
+        mv.patch(toy, GIRL, BOY)
 
 
 def test_a_model_without_words_says_so_if_words_are_asked_for(minilm: Encoder) -> None:

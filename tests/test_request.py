@@ -9,7 +9,7 @@ import pytest
 
 from mha_viz.errors import SettingError
 from mha_viz.heads import Head
-from mha_viz.request import FIELDS, MASK, METHODS, Question, Request
+from mha_viz.request import COSINE, FIELDS, MASK, METHODS, Question, Request
 
 OFF = (Head(2, 4), Head(3, 1))
 QUESTION = Question(MASK, 3, "␣cat", 7, places=(3, 5))
@@ -23,6 +23,8 @@ POSSIBLE = (
     Request("m", "A [MASK].", quantity="gradient", place=3, word="cat"),
     Request("m", "A cat.", quantity="gradient", other="It slept."),
     Request("m", "A [MASK].", quantity="gradient").about(QUESTION),
+    Request("m", "A cat.", off=OFF, method="text", source="A dog."),
+    Request("m", "A cat.").about(Question(COSINE, other="A dog.", off_in="first")),
 )
 IMPOSSIBLE = {
     "word goes with quantity gradient": Request(word="cat"),
@@ -36,6 +38,9 @@ IMPOSSIBLE = {
     "part encoder reads no target": Request(part="encoder", target="a"),
     "part is 'both'. Choose one of encoder, decoder, cross": Request(part="both"),
     "method is 'softly'. Choose one of zero, mean, uniform": Request(method="softly"),
+    "method text takes outputs from another text. Give source": Request(off=OFF, method="text"),
+    "source goes with method text. Leave source out": Request(off=OFF, source="A dog."),
+    "off_in is 'third'. Choose one of both, first, second": Request(off_in="third"),
 }
 
 
@@ -61,6 +66,10 @@ def test_a_link_holds_what_differs_from_the_defaults() -> None:
     assert Request("m", "A cat.").in_link() == {"model": "m", "text": "A cat."}
     without = Request("m", "A cat.", off=OFF, method=METHODS[2])
     assert without.in_link() == {"model": "m", "text": "A cat.", "off": "L2H4.L3H1", "how": "uniform"}
+
+
+def test_a_question_from_before_texts_could_be_chosen_is_about_both() -> None:
+    assert Question.parse(["cosine", 0, "", 0, "A dog.", []]) == Question(COSINE, other="A dog.", off_in="both")
 
 
 def test_every_field_has_a_name_elsewhere_except_what_is_looked_up() -> None:

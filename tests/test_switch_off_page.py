@@ -22,8 +22,10 @@ from mha_viz.figures import effects as charts
 from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import ablation
+from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
+from mha_viz.numerals import decimal
 from mha_viz.reader import Reader, verbs
 from mha_viz.reader import models as reader_models
 from mha_viz.request import METHODS
@@ -33,6 +35,7 @@ from mha_viz.ui.address import read
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.download_panel import Offer
 from mha_viz.ui.jobs import Job, queue_of
+from mha_viz.ui.minimal_pair import replaced
 from mha_viz.ui.model_service import ModelService, model_service
 from tests import lanes
 from tests.copies import readers_are_copies
@@ -139,7 +142,7 @@ def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
     assert page.at.segmented_control[0].value == way
     sentences = (" ".join(sentence.forms) for sentence in built_in().sentences)
     means = ablation.means_over(minilm, sentences) if way == "mean" else None
-    whole = study.effects(minilm, study.Case(TEXT, method=way, means=means))
+    whole = study.effects(minilm, study.Case(TEXT, method=way, means=means, source=replaced(TEXT)))
     assert cells(page, "effects")["L4H4"] == charts.in_thousandths(whole.sentence[4, 4])
 
 
@@ -366,3 +369,17 @@ def test_forged_heads_are_refused_in_one_sentence() -> None:
     page.forge(next(box.proto.id for box in page.at.multiselect if box.label == "Heads that are off"), bytes_value=b"4")
     assert "'52' is not a head." in page.said
     assert page.url["off"] == "none"
+
+
+def test_the_other_text_and_the_texts_that_heads_are_off_in_are_chosen(minilm: Encoder) -> None:
+    source, second = TEXT.replace("mat", "bed"), "The dog lay on the floor."
+    page = visit(off="L3H1", how="text", second=second, **{"in": "first"})
+    assert page.at.text_input(key="from").value == replaced(TEXT)
+    page.at.text_input(key="from").set_value(source).run()
+    assert page.url["from"] == source
+    question = question_about(minilm, TEXT, other=second, off_in="first")
+    expected = study.answer(minilm, [Head(3, 1)], study.Case(TEXT, method="text", source=source, question=question))
+    assert f"Without L3H1 (4-2) in the first text, **{decimal(float(expected.after[0]), 3)}**" in page.said
+    page.at.text_input(key="from").set_value("It is.").run()
+    page.check()
+    assert "tokens, and" in page.said

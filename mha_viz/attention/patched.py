@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+SIDES = ("query", "key", "value")  # of a head, at which a path can end
+
+
 @dataclass(frozen=True)
 class Patched:
     """What comes back of the difference between the answers to two texts when one head alone gives its output on
@@ -22,6 +25,8 @@ class Patched:
     ``score``: the answer in words. ``before`` and ``after``: the score on ``text`` and on ``other``. ``shares``
     [layer, head], exact: 0 where nothing comes back, 1 where all of it does; less than 0 where the answer moves away.
     ``estimated`` [layer, head]: the same to first order, from one forward and one backward pass (attribution patching).
+    ``to``, ``side``: the head and its "query", "key" or "value" that alone the outputs reach; ``shares`` are then NaN
+    for heads that are not earlier, ``estimated`` for all.
     """
 
     model: str
@@ -32,20 +37,25 @@ class Patched:
     after: float
     shares: Numbers
     estimated: Numbers
+    to: Head | None = None
+    side: str = ""
 
     @property
     def correlation(self) -> float:
-        """Pearson's correlation of ``estimated`` and ``shares`` over heads; NaN if all numbers of one are equal."""
+        """Pearson's correlation of ``estimated`` and ``shares`` over heads; NaN if all numbers of one are equal,
+        and for paths."""
         one, other = self.shares.ravel(), self.estimated.ravel()
-        if not (np.ptp(one) and np.ptp(other)):
+        if np.isnan(other).any() or not (np.ptp(one) and np.ptp(other)):
             return float("nan")
         matrix: Numbers = np.array(np.corrcoef(one, other))
         return float(matrix[0, 1])
 
     def table(self) -> pd.DataFrame:
-        """A row for each head, ``L0H0`` first: ``share`` and ``estimated``."""
+        """A row for each head, ``L0H0`` first: ``share`` and ``estimated``; for paths, for each earlier head, without
+        ``estimated``."""
         import pandas as pd
 
         index = [str(Head(*at)) for at in np.ndindex(self.shares.shape)]
         columns = {"share": self.shares.ravel(), "estimated": self.estimated.ravel()}
-        return pd.DataFrame(columns, index=pd.Index(index, name="head"))
+        table = pd.DataFrame(columns, index=pd.Index(index, name="head"))
+        return table if self.to is None else table[["share"]].dropna()

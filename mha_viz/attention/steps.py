@@ -23,9 +23,9 @@ class Row(NamedTuple):
 
     "typed", "given words": how a model read the text. "part": of an encoder–decoder, ``part``; the decoder's attention
     to its target depends on the ``source`` too. "target generated": by the model. "without": ``heads`` are off, by a
-    ``method``, for "mean" and "recipe" with a digest of the ``means``. "norm-weighted". "gradient": of a ``question``.
-    "changed": ``by`` a tap. "rollout", "unexplained", "by words", "special hidden", "only": these ``heads``. Any other
-    name: a step of a reading that was made by hand.
+    ``method``, for "mean" and "recipe" with a digest of the ``means``, for "text" with the other text, ``source``.
+    "norm-weighted". "gradient": of a ``question``. "changed": ``by`` a tap. "rollout", "unexplained", "by words",
+    "special hidden", "only": these ``heads``. Any other name: a step of a reading that was made by hand.
     """
 
     name: str
@@ -44,7 +44,8 @@ def _wording(row: Row) -> str:
     if row.question is not None:
         return f"gradient × weight of {row.question.score}"
     if row.method:
-        return f"without {' '.join(map(str, row.heads))}: {row.method}{' ' * bool(row.means)}{row.means}"
+        of = row.means or ("" if row.source is None else f"“{row.source}”")
+        return f"without {' '.join(map(str, row.heads))}: {row.method}{' ' * bool(of)}{of}"
     if row.heads:
         return f"only {', '.join(map(str, row.heads))}"
     return f"changed by {row.by}" if row.by else row.name
@@ -97,7 +98,7 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "typed": {},
         "given words": {},
         "target generated": {"target": ""},
-        "without": {"off": row.heads, "method": row.method},
+        "without": {"off": row.heads, "method": row.method, "source": row.source or ""},
         **{of.step: {"quantity": of.name} for of in QUANTITIES.values() if of.step},
     }
     if row.name not in fields:

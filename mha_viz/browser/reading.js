@@ -32,8 +32,8 @@ import { isOfLayers } from "./view.js";
  * @typedef {object} ReadingFields
  * @property {TypedAxis} [keys]
  * @property {boolean} [coarse] levels of one byte
- * @property {Record<string, string>} [request] the texts given to an encoder–decoder; or the heads that are off, and
- *   how
+ * @property {Record<string, string>} [request] the texts given to an encoder–decoder; or the heads that are off,
+ *   how, and the text that their outputs are from
  * @property {string} [quantity]
  * @property {boolean} [signed]
  * @property {number[][]} [hidden]

@@ -72,13 +72,14 @@ EXAMPLES = """examples:
   mha-viz report profile/ --format csv > roles.csv
   mha-viz recipes treebank.conllu --score other.conllu --out recipes/
   mha-viz recipes sentences.txt --model gpt2 --out recipes/
+  mha-viz patch "The girl smiles because [MASK] sings ." "The boy smiles because [MASK] sings ." --model toy --to L1H1
   mha-viz recipes minilm --score other.conllu --out scored/
   mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
   mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
   mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
   mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
   mha-viz used profile/ treebank.conllu --most 200
-  mha-viz patch "The girl slept because [MASK] ran ." "The boy slept because [MASK] ran ." --model toy
+  mha-viz patch "The girl smiles because [MASK] sings ." "The boy smiles because [MASK] sings ." --model toy
   mha-viz why treebank.conllu --model bert-base-uncased --out why.csv
   mha-viz why repeats --model repeater --most 20 --arrows --out arrows.csv
   mha-viz decoder-heads gpt2

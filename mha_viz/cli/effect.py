@@ -24,7 +24,7 @@ from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
 from mha_viz.models.catalog import Model
 from mha_viz.numerals import counted, decimal
-from mha_viz.request import METHODS
+from mha_viz.request import METHODS, RESAMPLE
 
 LISTED = 12  # heads that are listed
 MOST = whole(1, 1_000_000, "a number of sentences; expected 1 to 1000000")
@@ -53,7 +53,7 @@ def options(effect: Parser) -> None:
 
 def means_option(command: Parser) -> None:
     """Add the option for the corpus of mean outputs."""
-    words = "with --method mean, the corpus that the means are over (default: the one that is measured)"
+    words = "with --method mean or resample, the corpus of the means, or of the sentences (default: the measured one)"
     command.add_argument("--means", metavar="CORPUS", help=words)
 
 
@@ -62,10 +62,10 @@ def means_corpus(args: argparse.Namespace, cluster: Any = None) -> Any:
     means are needed."""
     if args.means is None:
         return None
-    if args.method != "mean":
+    if args.method not in ("mean", RESAMPLE):
         raise SettingError(
             f"--means says what means are over, but the method is {args.method or METHODS[0]}.",
-            "Add --method mean, or leave --means out.",
+            "Add --method mean or resample, or leave --means out.",
         )
     return read_corpus(args.means, cluster=cluster)
 

@@ -6,11 +6,15 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mha_viz.attention import Head
-from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, output_options
+from mha_viz.attention.patched import SIDES
+from mha_viz.cli.models import check_heads, choose_model, load_model
+from mha_viz.cli.options import Parser, device_option, dtype_option, head_name, model_option, output_options
 from mha_viz.cli.output import TABLES, table_destination
 from mha_viz.cli.terminal import one_line, text_of, warnings_as_lines
+from mha_viz.errors import SettingError
 from mha_viz.figures.caption import both
 from mha_viz.numerals import decimal, percent
 
@@ -28,6 +32,10 @@ def options(patch: Parser) -> None:
     patch.add_argument("--word", default="", help=words)
     words = "the word whose log-probability is subtracted (default: the most probable for OTHER)"
     patch.add_argument("--foil", default="", metavar="WORD", help=words)
+    words = "a later head: each earlier head’s output reaches only one side of it (path patching), as L1H2"
+    patch.add_argument("--to", type=head_name, metavar="HEAD", help=words)
+    words = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
+    patch.add_argument("--side", choices=SIDES, metavar="SIDE", help=words)
     model_option(patch)
     output_options(patch, TABLES, required=False)
     device_option(patch)
@@ -38,10 +46,15 @@ def run(args: argparse.Namespace) -> None:
     """Take each head's output from another text, and print the heads that bring most of its answer back."""
     to, text = table_destination(args.out, args.format), text_of(args.text)
     model = choose_model(args.model)
+    if args.side and args.to is None:
+        raise SettingError("--side says at which side of a head paths end, but none is named.", "Add --to.")
+    check_heads(model, [args.to] if args.to else [])
+    path = {"to": args.to, "side": args.side or SIDES[1]} if args.to else {}
     from mha_viz.models.patching import patch  # imports torch
 
     with warnings_as_lines():
-        patched = patch(load_model(model, args.device, args.dtype), text, args.other, word=args.word, foil=args.foil)
+        encoder = load_model(model, args.device, args.dtype)
+        patched = patch(encoder, text, args.other, word=args.word, foil=args.foil, **path)
     if to is not None:
         to.write_table(patched.table().reset_index())
     if to is None or to.path is not None:
@@ -50,8 +63,14 @@ def run(args: argparse.Namespace) -> None:
 
 def _lines(patched: Patched) -> Iterator[str]:
     yield f"{patched.model}: {patched.score} is {decimal(patched.before)}, on the other text {decimal(patched.after)}"
-    yield "how much of that comes back when one head alone is taken from the other text:"
-    for name, row in patched.table().nlargest(LISTED, "share").iterrows():
-        yield f"{both(Head.of(name))}  {percent(row['share'])}, to first order {percent(row['estimated'])}"
-    if patched.shares.size > LISTED:
-        yield f"and {patched.shares.size - LISTED} more; correlation of both numbers {decimal(patched.correlation)}"
+    reaching = "" if patched.to is None else f" and reaches only the {patched.side} of {both(patched.to)}"
+    yield f"how much of that comes back when one head alone is taken from the other text{reaching}:"
+    table = patched.table()
+    for name, row in table.nlargest(LISTED, "share").iterrows():
+        estimate = f", to first order {percent(row['estimated'])}" if "estimated" in row else ""
+        yield f"{both(Head.of(name))}  {percent(row['share'])}{estimate}"
+    left = f"and {len(table) - LISTED} more" if len(table) > LISTED else ""
+    if np.isfinite(patched.correlation):
+        left += f"{'; ' if left else ''}correlation of both numbers {decimal(patched.correlation)}"
+    if left:
+        yield left

@@ -9,7 +9,7 @@ from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import scale_of
 from mha_viz.cli.options import Parser, head_name, whole
 from mha_viz.errors import SettingError
-from mha_viz.request import FIELDS, METHODS, PARTS, Request
+from mha_viz.request import FIELDS, METHODS, OVER_CORPUS, PARTS, Request
 
 ABOUT = "; ".join(quantity.brief for quantity in QUANTITIES.values())
 
@@ -26,6 +26,8 @@ def options(command: Parser) -> None:
     words = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
     command.add_argument("--other", default="", metavar="TEXT", help=words)
     off_options(command, "--without", "heads that are switched off, as L3H1,L2H4")
+    words = "with --method text: the other text, with as many tokens or words, on which the heads’ output is taken"
+    command.add_argument("--from", default="", metavar="TEXT", help=words)
     words = "with an encoder–decoder: the text given to the decoder (default: written by the model, up to 64 tokens)"
     command.add_argument("--target", default="", metavar="TEXT", help=words)
     words = "with an encoder–decoder: encoder, decoder or cross, from target to source (default: cross)"
@@ -34,10 +36,11 @@ def options(command: Parser) -> None:
 
 def off_options(command: Parser, name: str, words: str, required: bool = False) -> None:
     """Add an option for heads, and --method."""
-    over = "the sentences of the corpus" if required else "the built-in sentences"
+    over, methods = ("the corpus", OVER_CORPUS) if required else ("the built-in sentences", METHODS)
     command.add_argument(name, type=head_names, default=(), required=required, metavar="HEADS", help=words)
-    words = "output of a head that is switched off: zero, its mean over " + over + ", or uniform attention’s"
-    command.add_argument("--method", choices=METHODS, metavar="METHOD", help=f"{words} (default: {METHODS[0]})")
+    words = f"output of a head that is switched off: zero, its mean over {over}, uniform attention’s, its recipe’s, "
+    words += f"resample, on random sentences of {over}" + ("" if required else ", or text, on the text of --from")
+    command.add_argument("--method", choices=methods, metavar="METHOD", help=f"{words} (default: {METHODS[0]})")
 
 
 def head_names(value: str) -> tuple[Head, ...]:

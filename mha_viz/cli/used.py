@@ -16,15 +16,15 @@ from mha_viz.cli.terminal import bar, one_line
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import over
 from mha_viz.numerals import counted, decimal
-from mha_viz.request import METHODS, dtype_of
+from mha_viz.request import METHODS, OVER_CORPUS, dtype_of
 
 
 def options(used: Parser) -> None:
     """Add the options of the command."""
     used.add_argument("profile", type=folder_name, metavar="PROFILE", help="folder that `mha-viz profile` has written")
     corpus_option(used)
-    words = f"output of a head that is switched off: {', '.join(METHODS)} (default: {METHODS[0]})"
-    used.add_argument("--method", default=METHODS[0], choices=METHODS, metavar="NAME", help=words)
+    words = f"output of a head that is switched off: {', '.join(OVER_CORPUS)} (default: {METHODS[0]})"
+    used.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="NAME", help=words)
     means_option(used)
     used.add_argument("--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)")
     device_option(used)

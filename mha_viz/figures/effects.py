@@ -38,12 +38,15 @@ def head_grid(
     off: Collection[Head],
     theme: Theme,
     written: Callable[[float], str] | None = None,
+    held: Head | None = None,
+    top: float = 0.0,
 ) -> Chart:
     """One number for each head, ``values`` [layer, head], as it is ``written`` (in thousandths by default); the larger,
-    the stronger its colour. Cells with NaN are empty. Heads that are off are framed. The label of a cell is the head's
-    name; ``unit`` appears in its hover text: a number of thousandths where they are written so."""
+    the stronger its colour, which is strongest at the largest, or at ``top`` if that is larger. Cells with NaN are
+    empty. Heads that are off, and the one that is ``held``, are framed. The label of a cell is the head's name;
+    ``unit`` appears in its hover text: a number of thousandths where they are written so."""
     layers, heads = values.shape
-    top = float(np.nanmax(values, initial=0.0)) or 1.0
+    top = max(top, float(np.nanmax(values, initial=0.0))) or 1.0
     width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # pixels of a square
     numbers = _numbers(values, top, unit, off, theme, written or in_thousandths)
     return Chart(
@@ -53,7 +56,7 @@ def head_grid(
         width=LEFT + width * heads + RIGHT,
         height=TOP + height * layers + BELOW,
         margin=Margin(LEFT, RIGHT, TOP, BELOW),
-        frames=[frame_of(head, (0.47, 0.45), theme.accent, 2.5) for head in sorted(off)],
+        frames=[frame_of(head, (0.47, 0.45), theme.accent, 2.5) for head in sorted({*off, *([held] if held else [])})],
         label_letters=11,
         has_faint_labels=True,
     )

@@ -311,7 +311,8 @@ def requested(attention: Attention) -> dict[str, object]:
     if request is not None and request.part:
         return {"request": {"text": request.text, "target": request.target, "part": request.part}}
     if request is not None and request.off:
-        return {"request": {"off": in_link(request.off), "how": request.method}}
+        source = {"from": request.source} if request.source else {}
+        return {"request": {"off": in_link(request.off), "how": request.method} | source}
     return {}
 
 

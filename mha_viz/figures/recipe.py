@@ -74,7 +74,8 @@ def _call(request: Request, revision: str) -> str:
         given_target = {"target": request.target} if request.target else {}
         return f"{encoder}.encode({text!r}, {_arguments(given_target | {'part': request.part})})"
     if request.off:
-        without = f"mv.without({encoder}, {[*map(str, request.off)]!r}, {either}, method={request.method!r})"
+        source = f", source={request.source!r}" if request.source else ""
+        without = f"mv.without({encoder}, {[*map(str, request.off)]!r}, {either}, method={request.method!r}{source})"
         return "" if request.method in ("mean", RECIPE) else without
     if of.code:
         question = "" if request.question is None else _arguments(_question(request.question))

@@ -21,10 +21,12 @@ import torch
 from mha_viz.attention import AnyHead, Attention, Head, Weights
 from mha_viz.attention.steps import Row, Step, read_as
 from mha_viz.errors import EmptyText, SettingError, check_kind
+from mha_viz.models import taken
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
-from mha_viz.request import METHODS, RECIPE
+from mha_viz.quotes import quoted
+from mha_viz.request import METHODS, RECIPE, RESAMPLE, TEXT
 
 Sums = npt.NDArray[np.float64]
 # Takes a layer's number, its weights [head, query, key] or [head, sentence, query, key], its values [sentence, head, n,
@@ -37,8 +39,10 @@ Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
     """The output of a head that is off: "zero"; its "mean" over a corpus, given as ``means`` [layer, head, d_head]
-    (:func:`means_over`); "uniform", its output with equal weights on all keys that are not masked; or "recipe", its
-    output with the weights that its recipe predicts of the text, given as ``means`` [layer, head, query, key].
+    (:func:`means_over`); "uniform", its output with equal weights on all keys that are not masked; "recipe", its output
+    with the weights that its recipe predicts of the text, given as ``means`` [layer, head, query, key]; or its output
+    on another "text", or on random sentences ("resample"), given as ``means`` [layer, n, head, d_head]
+    (:mod:`mha_viz.models.taken`).
 
     Raises SettingError for another method, and if ``means`` are missing or not those of this model.
     """
@@ -46,50 +50,31 @@ def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> S
         return lambda _, __, ___, outputs: torch.zeros_like(outputs)
     if method == "uniform":
         return _uniform
-    if method not in ("mean", RECIPE):
+    if method not in METHODS:
         raise SettingError(
-            f"“{method[:40]}” is not a way to switch a head off.", f"Choose one of {', '.join(METHODS)}."
+            f"{quoted(method)} is not a way to switch a head off.", f"Choose one of {', '.join(METHODS)}."
         )
-    if means is None or means.shape[:2] != (encoder.layers, encoder.heads):
+    axis = 1 if method == RECIPE else -2
+    if means is None or (means.shape[0], means.shape[axis]) != (encoder.layers, encoder.heads):
         missing, remedy = _MISSING[method]
         raise SettingError(f"{missing} of this model’s heads are missing.", remedy)
     if method == RECIPE:
         return attending(means)
-    return lambda layer, _weights, _values, outputs: (
-        torch.from_numpy(means[layer]).to(outputs.device).expand_as(outputs)
-    )
+    return lambda layer, _weights, _values, outputs: torch.from_numpy(means[layer]).to(outputs).expand_as(outputs)
 
 
+def unchanged(_layer: int, _weights: torch.Tensor, _values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+    """The outputs as they are: of heads in a text in which they are not off."""
+    return outputs
+
+
+_TAKEN = ("The outputs on other texts", "Take them with mha_viz.models.taken.")
 _MISSING = {
     "mean": ("The mean outputs", "Compute them with means_over."),
     RECIPE: ("The predicted weights", "Give means = reading.weights - mv.unexplained(reading).weights."),
+    TEXT: _TAKEN,
+    RESAMPLE: _TAKEN,
 }
-
-
-def given(outputs: Sequence[torch.Tensor]) -> Substitute:
-    """The outputs of heads that are given for every layer, [1, n, head, d_head], in place of their own."""
-    return lambda layer, _weights, _values, replaced: outputs[layer].to(replaced).expand_as(replaced)
-
-
-def outputs(encoder: Encoder, text: str) -> list[torch.Tensor]:
-    """The outputs of every layer's heads on a text, [1, n, head, d_head]. Raises the errors of ``encode``."""
-    _, tap = encoder.last_states(encoder.pieces(text), _OutputsOfLayers)
-    assert isinstance(tap, _OutputsOfLayers)
-    return tap.outputs
-
-
-class _OutputsOfLayers(Tap):
-    """Keeps each layer's outputs."""
-
-    changes = False
-
-    def __init__(self, weights: torch.Tensor) -> None:
-        super().__init__(weights)
-        self.outputs: list[torch.Tensor] = []
-
-    def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
-        self.outputs.append(output.clone())
-        return output
 
 
 def attending(rows: Weights) -> Substitute:
@@ -176,16 +161,21 @@ def without(
     method: str = "zero",
     means: Weights | None = None,
     words: Sequence[str] = (),
+    *,
+    source: str = "",
 ) -> Attention:
     """The attention of every head while all of ``heads`` are off. Their own weights are still computed, but have no
-    effect. ``words``: the sentence as words, in place of ``text``. Raises the errors of ``encode`` and
-    :func:`substitute`, and UnknownHead."""
+    effect. ``words``: the sentence as words, in place of ``text``. ``source``: by the method "text", the other text on
+    which the heads' outputs are taken; by "resample", they are taken on random ones of the built-in sentences. Raises
+    the errors of ``encode``, :func:`substitute` and :mod:`mha_viz.models.taken`, and UnknownHead."""
     encoder = in_one_stack(encoder)
     off = existing(encoder, heads)
+    if method in (TEXT, RESAMPLE):
+        means = taken.taken(encoder, method, encoder.pieces(text, pair, words), source)
     reading = encoder.through(text, pair, _replacing([off], substitute(encoder, method, means)), words)[0]
     used = means if method in ("mean", RECIPE) else None
     which = "" if used is None else hashlib.blake2b(used.tobytes(), digest_size=12).hexdigest()
-    step = [Step(Row("without", off, method, which))] if off else []
+    step = [Step(Row("without", off, method, which, source=source or None))] if off else []
     return replace(reading, made=read_as(words, *step))
 
 

@@ -27,7 +27,7 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.opening import reports_silenced, torch_device, torch_dtype
 from mha_viz.models.tokenizer import panics_in_words
 from mha_viz.quotes import quoted
-from mha_viz.request import COSINE, FIRST, MASK, NEXT, Question
+from mha_viz.request import BOTH, COSINE, FIRST, MASK, NEXT, OFF_IN, Question
 
 MOST_WORD = 60  # the most characters of a word that is looked up
 BLANK = "␣"  # stands for the space that a piece begins with
@@ -45,22 +45,28 @@ def question_about(
     place: int | None = None,
     word: str = "",
     other: str = "",
+    off_in: str = BOTH,
 ) -> Question:
     """The question to a model about a text: with ``other``, a second text, how similar the two are; otherwise the next
     token of a causal model, or the word at a mask.
+
+    ``off_in``: with ``other``, in which of the two texts heads are off where this question is asked without them, and
+    over whose tokens importance is a mean: "both", "first" (``text``) or "second" (``other``).
 
     ``place``: the masked token, if there are several; FIRST means the first one. ``word``: the piece whose
     log-probability is the score, by default the most probable one; a space before it may be omitted.
 
     Raises ModelUnsupported for a model that has no weights for words; TextError where the text has no masked token, or
-    several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked;
-    EmptyText, and as :meth:`Encoder.encode`.
+    several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked, and
+    for an unknown ``off_in``; EmptyText, and as :meth:`Encoder.encode`.
     """
     encoder = in_one_stack(encoder)
     check_kind(word, str, "a word", "Give it as text.")
     if other:
+        if off_in not in OFF_IN:
+            raise SettingError(f"{quoted(str(off_in))} is none of two texts.", f"Choose one of {', '.join(OFF_IN)}.")
         encoder.pieces(other)
-        return Question(COSINE, other=other)
+        return Question(COSINE, other=other, off_in=off_in)
     ids = encoder.pieces(text, pair, words).ids
     word_head(encoder)
     masks = () if encoder.causal else tuple(at for at, piece in enumerate(ids) if piece == encoder.mask)

@@ -35,6 +35,9 @@ def implementation(family: str) -> str:
     return "eager" if family in FAMILIES and FAMILIES[family].rewritten else NAME
 
 
+Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # queries, keys and values, [sentence, head, n, d_head] each
+
+
 class LastLayerSeen(Exception):  # a signal, not an error
     """Ends a forward pass once the last layer's attention is known, because nothing after it is shown."""
 
@@ -83,6 +86,11 @@ class Tap:
     def slot(self, index: int) -> torch.Tensor:
         """The memory for a layer's weights: [head, query, key], or [head, sentence, query, key]."""
         return self.weights[index]
+
+    def attends(self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Triple:
+        """Called before :meth:`layer`, in families whose attention function is replaced, with what the layer's heads
+        are about to attend with; what it returns takes their place."""
+        return query, key, value
 
     def layer(
         self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
@@ -154,7 +162,7 @@ def capture(
     if tap is None:
         return _eager_attention(module, query, key, value, attention_mask, **options)
     index, dtype = tap.seen, query.dtype
-    query, key, value = query.float(), key.float(), value.float()  # rows sum to 1 only in float32
+    query, key, value = tap.attends(index, query.float(), key.float(), value.float())  # rows sum to 1 only in float32
     attention_mask = attention_mask if attention_mask is None else attention_mask.float()
     if getattr(module.config, "model_type", None) in PLAIN and not tap.differentiable:
         tap.seen += 1

@@ -12,13 +12,13 @@ import torch
 from mha_viz.attention import Attention
 from mha_viz.attention.answers import Numbers
 from mha_viz.attention.steps import Row, Step, read_as
-from mha_viz.errors import ReadingFailed
+from mha_viz.errors import ReadingFailed, SettingError
 from mha_viz.models import answers, cores
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.tokenizer import TextPieces
-from mha_viz.request import COSINE, Question
+from mha_viz.request import BOTH, COSINE, SECOND_TEXT, Question
 from mha_viz.text import WordPieces
 
 
@@ -31,22 +31,29 @@ def gradient_weighted(
     place: int | None = None,
     word: str = "",
     other: str = "",
+    off_in: str = BOTH,
 ) -> Attention:
     """A[i, j] · ∂s/∂A[i, j] for every head: [layer, head, query, key], signed; rows do not sum to 1. The score s is the
     log-probability of ``word`` at the masked token ``place`` or as the next token, or, with ``other``, the cosine of
     the vectors of the two texts (:func:`mha_viz.models.answers.question_about`).
 
     It says, to first order, by how much s would rise if the weight grew by its own size. A weight may matter although
-    its gradient is near 0, if s is flat there. ``words``: the sentence as words, in place of ``text``. Raises as
+    its gradient is near 0, if s is flat there. The weights are those of ``text``; those of ``other`` stay as they are.
+    ``words``: the sentence as words, in place of ``text``. Raises as
     :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not finite.
     """
     encoder = in_one_stack(encoder)
-    question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other)
+    question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other, off_in=off_in)
     return of_score(encoder, question, text, pair, words)
 
 
 def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
-    """As :func:`gradient_weighted`, for a given question."""
+    """As :func:`gradient_weighted`, for a given question. Raises SettingError for one whose heads are off in its other
+    text alone."""
+    if question.off_in == SECOND_TEXT:
+        raise SettingError(
+            "Heads are off in the second text alone, and the gradient is drawn on the first.", "Swap the two texts."
+        )
     read = encoder.pieces(text, pair, words)
     tap, gradients = _backwards(encoder, partial(_score, encoder, question), read)
     products = [
@@ -65,15 +72,16 @@ def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", wo
 
 def importance(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
     """[layer, head]: |Att_h(x)ᵀ ∂L/∂Att_h(x)|, mean over the tokens of a text, ℓ2-normalised within each layer (Michel
-    et al. 2019, equation 2). Att_h is the output of the head, the loss L is minus the score of the question. Raises the
-    errors of ``encode``."""
-    tap, gradients = _backwards(encoder, partial(_score, encoder, question), encoder.pieces(text, pair))
-    sizes = torch.stack(
-        [
-            (gradient[0] * output[0]).sum(-1).abs().mean(0)
-            for gradient, output in zip(gradients, tap.outputs, strict=True)
-        ]
-    )  # [layer, head]
+    et al. 2019, equation 2). Att_h is the output of the head, the loss L is minus the score of the question. The tokens
+    are those of the text or, where two are compared, of those that the question's heads are off in. Raises the errors
+    of ``encode``."""
+    texts = [(text, pair), (question.other, "")] if question.kind == COSINE else [(text, pair)]
+    products = []
+    for place in (place for place in range(len(texts)) if question.is_off_in(place)):
+        score = partial(_score, encoder, question, other=texts[1 - place] if question.other else ("", ""))
+        tap, gradients = _backwards(encoder, score, encoder.pieces(*texts[place]))
+        products.append((torch.cat(gradients) * torch.cat(tap.outputs)).sum(-1))  # [layer, n, head]
+    sizes = torch.cat(products, dim=1).abs().mean(1)  # [layer, head]
     lengths = sizes.norm(dim=1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
     normalised: Numbers = (sizes / lengths).detach().cpu().numpy().astype(np.float64)
     return normalised
@@ -101,11 +109,15 @@ def _backwards(
     return tap, gradients
 
 
-def _score(encoder: Encoder, question: Question, states: torch.Tensor) -> torch.Tensor:
-    """The score, from the last states [n, d_model]."""
+def _score(
+    encoder: Encoder, question: Question, states: torch.Tensor, other: tuple[str, str] = ("", "")
+) -> torch.Tensor:
+    """The score, from the last states [n, d_model]. ``other``: the text that a cosine is with, by default that of the
+    question."""
     if question.kind == COSINE:
-        other = torch.as_tensor(encoder.states(question.other)).to(states)
-        return torch.cosine_similarity(states.mean(0), other[0].mean(0), dim=0)
+        texts = other if other[0] else (question.other, "")
+        compared = torch.as_tensor(encoder.states(*texts)).to(states)
+        return torch.cosine_similarity(states.mean(0), compared[0].mean(0), dim=0)
     logits = answers.logits_of(answers.word_head(encoder), states[question.place][None])
     return logits[0].log_softmax(-1)[question.piece]
 

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import torch
 
-from mha_viz.attention import Weights
+from mha_viz.attention import AnyHead, Weights
 from mha_viz.attention.answers import Numbers
 from mha_viz.attention.patched import Patched
 from mha_viz.errors import ModelUnsupported, ReadingFailed, SettingError, check_kind
-from mha_viz.models import ablation, answers, gradients
+from mha_viz.models import ablation, answers, gradients, paths, taken
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.tokenizer import TextPieces
 from mha_viz.process.steps import ranges
 from mha_viz.quotes import quoted
-from mha_viz.text import TokenizedText
+from mha_viz.request import TEXT
+from mha_viz.text import WordPieces
 
 AT_ONCE = 512  # tokens of all variants in one batch
 SAME = 1e-6  # a smaller difference of two answers is rounding
 ScoreOf = Callable[[torch.Tensor], torch.Tensor]  # of last states [variant, n, d_model]: [variant]
 
 
-def patch(encoder: AnyModel, text: str, other: str, *, word: str = "", foil: str = "") -> Patched:
+def patch(
+    encoder: AnyModel, text: str, other: str, *, word: str = "", foil: str = "", to: AnyHead = "", side: str = ""
+) -> Patched:
     """Take each head's output from another text, one head at a time, while the model reads ``text``: how much of the
     difference between the two answers comes back (activation patching; Vig et al. 2020, Meng et al. 2022; with a
     difference of log-probabilities, as Zhang & Nanda 2024, section 3, recommend).
@@ -34,14 +39,21 @@ def patch(encoder: AnyModel, text: str, other: str, *, word: str = "", foil: str
     of a head is that before W_O, at every token. Texts of equally many tokens are patched token by token; otherwise
     words by words, if there are equally many: a word in other pieces takes the mean over those of its counterpart.
 
+    With ``to``, a later head, and ``side``, one of SIDES, the output of each earlier head is taken from ``other`` only
+    on its way to the "query", "key" or "value" of that head (path patching; Wang et al. 2023, Goldowsky-Dill et al.
+    2023): it reaches it through the residual stream, norms and feed-forward parts, while all other heads keep their
+    output on ``text``; everything after ``to`` is computed anew. These shares have no first-order estimate.
+
     What comes back shows what a head carries here, not that no other head could: others may carry the same.
 
-    Raises SettingError for the same text twice, for texts that cannot be aligned, and where both texts have the same
-    answer; ReadingFailed where it is not finite; as :func:`mha_viz.models.answers.question_about` for words;
-    NeedsOneStack for an encoder–decoder; and the errors of ``encode``.
+    Raises SettingError for the same text twice, for texts that cannot be aligned, where both texts have the same
+    answer, and for a ``side`` that does not exist or a ``to`` without earlier layers; ReadingFailed where a number is
+    not finite; as :func:`mha_viz.models.answers.question_about` for words; UnknownHead; ModelUnsupported for a path in
+    a family whose queries and keys cannot be replaced; NeedsOneStack for an encoder–decoder; and the errors of
+    ``encode``.
 
-    >>> patched = mv.patch(mv.load("toy"), "The girl saw the dog because [MASK] slept .",
-    ...     "The boy saw the dog because [MASK] slept .")
+    >>> patched = mv.patch(mv.load("toy"), "The girl smiles because [MASK] sings .",
+    ...     "The boy smiles because [MASK] sings .")
     >>> patched.table()["share"].nlargest(3)
     """
     encoder = in_one_stack(encoder)
@@ -49,27 +61,41 @@ def patch(encoder: AnyModel, text: str, other: str, *, word: str = "", foil: str
         check_kind(each, str, "a text", "Give the sentence as text.")
     if text.split() == other.split():
         raise SettingError("Both texts are the same.", "Change a word in one of them.")
+    head = paths.ending(encoder, to, side)
     read = encoder.pieces(text)
-    taken = _aligned(encoder, text, other)
-    score, name = _score(encoder, text, other, word, foil)
-    before, after = ends = [float(_measured(encoder, score, encoder.states(each))[0]) for each in (text, other)]
-    if not np.isfinite(ends).all():
+    theirs = taken.of_text(encoder, read, other)
+    states = ablation.whole(encoder, text).states, encoder.states(other)[0]
+    score, name = _score(encoder, text, other, word, foil, states)
+    before, after = ends = [float(_measured(encoder, score, each[None])[0]) for each in states]
+    if not np.isfinite([*ends, theirs.sum()]).all():
         raise ReadingFailed(f"{name} is not a finite number.", "Choose other texts, or another model.")
     if abs(after - before) < SAME:
         raise SettingError(f"Both texts have the same answer: {name}.", "Choose texts with different answers.")
-    shares = np.zeros((encoder.layers, encoder.heads))
-    for layer in range(encoder.layers):
-        for heads in ranges(0, encoder.heads, max(1, AT_ONCE // len(read.ids))):
-            variants = ablation.each_alone(list(heads))
-            states = ablation.forked(encoder, layer, variants, ablation.given(taken), text).states
-            shares[layer, heads] = _measured(encoder, score, states)
+    at_once = max(1, AT_ONCE // len(read.ids))
+
+    def share(changed: Weights) -> Numbers:
+        shares: Numbers = (_measured(encoder, score, changed) - before) / (after - before)
+        return shares
+
+    of = encoder.name, text, other, name, before, after
+    if head is not None:
+        shares = np.full((encoder.layers, encoder.heads), np.nan)
+        for some, changed in paths.states(encoder, read, theirs, head, side, at_once):
+            shares[*zip(*some, strict=True)] = share(changed)
+        return Patched(*of, shares, np.full_like(shares, np.nan), head, side)
+    shares = np.empty((encoder.layers, encoder.heads))
+    by = ablation.substitute(encoder, TEXT, theirs)
+    for layer, heads in product(range(encoder.layers), ranges(0, encoder.heads, at_once)):
+        shares[layer, heads] = share(ablation.forked(encoder, layer, ablation.each_alone(heads), by, text).states)
+    return Patched(*of, shares, _estimated(encoder, read, theirs, score) / (after - before))
+
+
+def _estimated(encoder: Encoder, read: TextPieces | WordPieces, theirs: Weights, score: ScoreOf) -> Numbers:
+    """[layer, head]: to first order, how much the score changes with each head's output on the other text."""
     outputs, slopes = gradients.outputs_and_slopes(encoder, read, lambda states: score(states[None])[0])
-    estimated = [
-        ((theirs - mine) * slope)[0].sum((0, 2)) for theirs, mine, slope in zip(taken, outputs, slopes, strict=True)
-    ]
-    change = after - before
-    first_order: Numbers = torch.stack(estimated).detach().double().cpu().numpy() / change
-    return Patched(encoder.name, text, other, name, before, after, (shares - before) / change, first_order)
+    moved = torch.from_numpy(theirs).to(outputs[0]) - torch.cat(outputs)
+    changes: Numbers = (moved * torch.cat(slopes)).sum((1, 3)).detach().double().cpu().numpy()
+    return changes
 
 
 def _measured(encoder: Encoder, score: ScoreOf, states: Weights) -> Numbers:
@@ -77,35 +103,6 @@ def _measured(encoder: Encoder, score: ScoreOf, states: Weights) -> Numbers:
     with torch.inference_mode():
         measured: Numbers = score(torch.tensor(states, device=encoder.device)).double().cpu().numpy()
     return measured
-
-
-def _aligned(encoder: Encoder, text: str, other: str) -> list[torch.Tensor]:
-    """The outputs of every layer's heads on ``other``, [1, n, head, d_head], at the tokens of ``text``."""
-    mine, theirs = encoder.pieces(text).tokenized(), encoder.pieces(other).tokenized()
-    at = torch.from_numpy(_alignment(mine, theirs))
-    return [torch.einsum("nm,bmhd->bnhd", at.to(output), output) for output in ablation.outputs(encoder, other)]
-
-
-def _alignment(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
-    """[token of the first text, token of the second]: rows sum to 1. Raises SettingError."""
-    if len(mine) == len(theirs):
-        return np.eye(len(mine))
-    groups = mine.groups, theirs.groups
-    kinds = [
-        [text.tokens[group[0]].special for group in each] for text, each in zip((mine, theirs), groups, strict=True)
-    ]
-    if kinds[0] != kinds[1]:
-        raise SettingError(
-            f"The texts have {len(mine)} and {len(theirs)} tokens, and {len(groups[0])} and {len(groups[1])} words.",
-            "Replace words in one of them, so that both have equally many words.",
-        )
-    aligned = np.zeros((len(mine), len(theirs)))
-    for pieces, others in zip(*groups, strict=True):
-        if len(pieces) == len(others):
-            aligned[pieces, others] = 1
-        else:
-            aligned[np.ix_(pieces, others)] = 1 / len(others)
-    return aligned
 
 
 def _predicts(encoder: Encoder, text: str) -> bool:
@@ -119,10 +116,12 @@ def _predicts(encoder: Encoder, text: str) -> bool:
     return True
 
 
-def _score(encoder: Encoder, text: str, other: str, word: str, foil: str) -> tuple[ScoreOf, str]:
-    """The answer as a function of the last states, and in words."""
+def _score(
+    encoder: Encoder, text: str, other: str, word: str, foil: str, states: tuple[Weights, Weights]
+) -> tuple[ScoreOf, str]:
+    """The answer as a function of the last states, and in words; ``states``: those of both texts, [n, d_model]."""
     if not (word or foil or _predicts(encoder, text)):
-        first, second = (torch.as_tensor(encoder.states(each))[0].double().mean(0) for each in (text, other))
+        first, second = (torch.tensor(each).double().mean(0) for each in states)
         line = second - first
         length = line.square().sum().clamp_min(torch.finfo(torch.float64).tiny)
         return (

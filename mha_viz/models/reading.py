@@ -43,7 +43,13 @@ def read(
 def question_of(model: AnyModel, request: Request) -> Question:
     """The question of a request, with its word looked up. Raises as :func:`mha_viz.models.answers.question_about`."""
     return request.question or answers.question_about(
-        model, *request.texts, request.words, place=request.place, word=request.word, other=request.other
+        model,
+        *request.texts,
+        request.words,
+        place=request.place,
+        word=request.word,
+        other=request.other,
+        off_in=request.off_in,
     )
 
 
@@ -52,7 +58,8 @@ def _weights(model: AnyModel, request: Request, means: Weights | None) -> Attent
         if request.method == "mean" and means is None:
             sentences = grammar.corpus().sentences
             means = ablation.means_over(in_one_stack(model), (" ".join(sentence.forms) for sentence in sentences))
-        return ablation.without(model, request.off, *request.texts, request.method, means, request.words)
+        texts, method, words, source = request.texts, request.method, request.words, request.source
+        return ablation.without(model, request.off, *texts, method, means, words, source=source)
     if request.words and not request.part:
         return in_one_stack(model).encode_words(request.words)
     text = " ".join(request.words) or request.text  # an encoder–decoder reads given words as one text

@@ -74,11 +74,12 @@ def score_parts(models: Models, request: Request, head: Head, query: int, key: i
     return models[request.model].score_parts(text, head, query, key, pair=pair, words=request.words)
 
 
-def patched(models: Models, model: str, text: str, other: str) -> Patched:
-    """What comes back of the answer to another text with each head's output on it (``models.patching``)."""
+def patched(models: Models, model: str, text: str, other: str, to: str = "", side: str = "") -> Patched:
+    """What comes back of the answer to another text with each head's output on it, or by the paths to one side of a
+    head (``models.patching``)."""
     from mha_viz.models.patching import patch
 
-    return patch(models[model], text, other)
+    return patch(models[model], text, other, to=to, side=side)
 
 
 def question(models: Models, request: Request) -> Question:
@@ -167,7 +168,8 @@ def repeats(models: Models, model: str, first: int, end: int, untrained: bool) -
 def _case(models: Models, request: Request) -> Case:
     from mha_viz.study.effects import Case
 
-    return Case(*request.texts, request.method, models.means_of(request), request.question)
+    means = models.means_of(request)
+    return Case(*request.texts, request.method, means, request.question, source=request.source)
 
 
 VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(

@@ -21,7 +21,8 @@ from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextErro
 from mha_viz.models import ablation, answers, catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
-from mha_viz.request import MASK, METHODS, Question
+from mha_viz.quotes import quoted
+from mha_viz.request import MASK, METHODS, RESAMPLE, TEXT, Question
 from mha_viz.study.effects import Case, lost_each, values_without
 from mha_viz.study.pronouns import anaphoric
 from mha_viz.study.run import Progress
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 MOST = 400  # sentences that are read by default
 MOST_READ = 1_000_000
+DRAWN_FROM = 400  # sentences at most that others are drawn from
+FROM_CORPUS = ("mean", RESAMPLE)  # the methods that take something from a corpus
 SEED = 0  # draws, with the number of a sentence, the word that is masked in it
 COREFERENCE = "coreference"  # in place of a relation
 WORD, LOSS, VECTOR = (
@@ -67,10 +70,11 @@ def effect(
     is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: other heads
     with the role, which are not controls.
 
-    ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", "uniform", or "recipe".
-    ``means``: what the means are over, another corpus in place of this one, or the mean outputs themselves
-    [layer, head, d_head]. ``most``: how many sentences are read, of each corpus. ``progress`` is called after each
-    sentence. ``client``: a Dask client, whose workers read the files, as for ``profile``.
+    ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", "uniform", "recipe", or "resample":
+    the output on random sentences of the corpus. ``means``: what the means are over, or random sentences are from,
+    another corpus in place of this one, or the mean outputs themselves [layer, head, d_head]. ``most``: how many
+    sentences are read, of each corpus. ``progress`` is called after each sentence. ``client``: a Dask client, whose
+    workers read the files, as for ``profile``.
 
     Raises CorpusError, also if the corpus lacks the relation; SettingError; UnknownHead; ModelError's family;
     ClusterError.
@@ -94,10 +98,12 @@ def effect(
 
 
 class Averages(NamedTuple):
-    """Mean outputs of heads [layer, head, d_head], and the name of what they are over, if it has one."""
+    """What heads that are off take from a corpus: mean outputs [layer, head, d_head], or the sentences to draw from;
+    and the name of the corpus, if it has one."""
 
     values: Weights | None = None
     over: str = ""
+    sentences: tuple[tuple[str, ...], ...] = ()
 
 
 class EffectSettings(NamedTuple):
@@ -155,15 +161,22 @@ class Measurement:
 
     def _to_average(self, method: str, means: Source | Weights | Averages | None) -> Corpus | None:
         """What mean outputs are still to be taken over, None if they are known or not needed."""
-        if method != "mean":
+        if method == TEXT:
+            raise SettingError("Over a corpus, one other text cannot take every sentence’s place.", "Choose resample.")
+        if method not in FROM_CORPUS:
             if means is not None:
-                raise SettingError(f"means go with the method “mean”, not “{method[:40]}”.", "Leave one of them out.")
+                which = " or ".join(FROM_CORPUS)
+                raise SettingError(f"means go with the method {which}, not {quoted(method)}.", "Leave one of them out.")
             self._case.check(self._encoder)
             return None
         if isinstance(means, Averages | np.ndarray):
             self.take(means if isinstance(means, Averages) else Averages(means))
             return None
-        return self._corpus if means is None else open_sentences(means)
+        over = self._corpus if means is None else open_sentences(means)
+        if method == RESAMPLE and over.sentences:  # those of a cluster's corpus come from its workers
+            self.take(Averages(over=over.name, sentences=forms_of(over, self._most)))
+            return None
+        return over
 
     def sentences(self) -> Iterator[Progress]:
         """Read one sentence after the other."""
@@ -185,8 +198,8 @@ class Measurement:
 
     def take(self, averages: Averages) -> None:
         """Replace the outputs of heads that are off by these. Raises SettingError if they are not of this model."""
-        self._averaged = None
-        self._case, self.averages = replace(self._case, means=averages.values), averages
+        self._averaged, self.averages = None, averages
+        self._case = replace(self._case, means=averages.values, sentences=averages.sentences)
         self._case.check(self._encoder)
 
     @property
@@ -241,7 +254,7 @@ class Measurement:
             yield values[0] - values[1:]
 
     def _values(self, words: Sequence[str], question: Question) -> Numbers:
-        case = Case("", method=self._case.method, means=self._case.means, question=question, words=words)
+        case = replace(self._case, question=question, words=words)
         return values_without(self._encoder, [(), *self._off], case)
 
     def _losses(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers]:
@@ -265,7 +278,7 @@ class Measurement:
 
     def _vectors(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers]:
         encoder, forms = self._encoder, sentence.forms
-        case = Case("", method=self._case.method, means=self._case.means, words=forms)
+        case = replace(self._case, words=forms)
         if words is None:
             yield lost_each(encoder, self._off, case).sentence
         if not words:
@@ -304,6 +317,11 @@ def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
         if word.head is not None and relation in (word.relation, word.base)
     ]
     return sorted({edge.dependent if direction == "dep_to_head" else edge.head for edge in edges})
+
+
+def forms_of(corpus: Corpus, most: int) -> tuple[tuple[str, ...], ...]:
+    """The sentences, as words, that the method "resample" draws from: the first of a corpus."""
+    return tuple(sentence.forms for sentence in corpus.sentences[: min(most, DRAWN_FROM)])
 
 
 def add_sentence(means: ablation.Means, sentence: Sentence) -> None:

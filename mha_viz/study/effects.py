@@ -14,11 +14,11 @@ from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
 from mha_viz.attention import Head, Weights
 from mha_viz.attention.answers import Answer
-from mha_viz.models import ablation, answers
+from mha_viz.models import ablation, answers, taken
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.process.steps import completed
-from mha_viz.request import COSINE, RECIPE, Question, Request
+from mha_viz.request import COSINE, RECIPE, RESAMPLE, TEXT, Question, Request
 
 SEED = 0  # draws of random directions
 
@@ -27,8 +27,10 @@ SEED = 0  # draws of random directions
 class Case:
     """A text, optionally with a second one, and how heads are switched off: ``method`` and ``means`` as in
     :func:`mha_viz.models.ablation.substitute`. ``question``: the question to the model
-    (:func:`mha_viz.models.answers.question_about`), if any. ``words``: the sentence as words, in place of ``text``;
-    only for several heads at once."""
+    (:func:`mha_viz.models.answers.question_about`), if any; heads are off in those of its texts that it says.
+    ``words``: the sentence as words, in place of ``text``; only for several heads at once. ``source``: the text that
+    outputs are taken from by the method "text"; ``sentences``: those that the method "resample" draws from, by default
+    the built-in ones."""
 
     text: str
     pair: str = ""
@@ -36,6 +38,8 @@ class Case:
     means: Weights | None = None
     question: Question | None = None
     words: Sequence[str] = ()
+    source: str = ""
+    sentences: Sequence[Sequence[str]] = ()
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -48,22 +52,26 @@ class Case:
         other = self.question.other if self.question else ""
         return [self.texts, (other, "")] if other else [self.texts]
 
-    def substitute(self, encoder: Encoder, texts: tuple[str, str] | None = None) -> ablation.Substitute:
-        """The output of the heads while they are off, in ``texts``, one of ``passes``; by default in the first."""
-        texts = self.texts if texts is None else texts
-        means = self.means if self.method != RECIPE else self._predicted(encoder, *texts)
+    def substitute(self, encoder: Encoder, place: int = 0) -> ablation.Substitute:
+        """The output of the heads while they are off, in one of ``passes``. Raises the errors of
+        :mod:`mha_viz.models.taken` and :func:`mha_viz.analysis.described.predicted`."""
+        texts, words, means = self.passes[place], () if place else self.words, self.means
+        if self.question is not None and not self.question.is_off_in(place):
+            return ablation.unchanged
+        if place and self.method == TEXT and texts[0] == self.source:  # its heads have these outputs already
+            return ablation.unchanged
+        if self.method in (TEXT, RESAMPLE):
+            read = encoder.pieces(*texts, words)
+            means = taken.taken(encoder, self.method, read, self.source, self.sentences)
+        elif self.method == RECIPE:
+            means = predicted(encoder.encode_words(words) if words else encoder.encode(*texts))
         return ablation.substitute(encoder, self.method, means)
-
-    def _predicted(self, encoder: Encoder, text: str, pair: str) -> Weights:
-        """The weights that the recipes of the model predict. Raises as :func:`mha_viz.analysis.described.predicted`."""
-        words = self.words if (text, pair) == self.texts else ()
-        return predicted(encoder.encode_words(words) if words else encoder.encode(text, pair))
 
     def check(self, encoder: Encoder) -> None:
         """Raise SettingError for an unknown method, and where what it needs of this model is missing."""
         if self.method == RECIPE:
             of_model(encoder.name, encoder.revision)
-        else:
+        elif self.method not in (TEXT, RESAMPLE):
             self.substitute(encoder)
 
 
@@ -72,7 +80,8 @@ def predicted_for(model: AnyModel, request: Request) -> Weights | None:
     for another request."""
     if not request.off or request.method != RECIPE:
         return None
-    return Case(*request.texts, words=request.words)._predicted(in_one_stack(model), *request.texts)
+    encoder = in_one_stack(model)
+    return predicted(encoder.encode_words(request.words) if request.words else encoder.encode(*request.texts))
 
 
 def part(
@@ -85,7 +94,10 @@ def part(
     text; raises as :func:`mha_viz.models.ablation.forked`."""
     alone = ablation.each_alone(heads)
     wholes = [ablation.whole(encoder, *texts) for texts in case.passes]
-    forks = [ablation.forked(encoder, layer, alone, case.substitute(encoder, texts), *texts) for texts in case.passes]
+    forks = [
+        ablation.forked(encoder, layer, alone, case.substitute(encoder, place), *texts)
+        for place, texts in enumerate(case.passes)
+    ]
     attention = np.zeros((len(heads), encoder.layers, encoder.heads))
     for later, weights in enumerate(forks[0].weights, layer + 1):
         attention[:, later] = _divergences(wholes[0].weights[later], weights).T / weights.shape[-1]
@@ -159,10 +171,10 @@ def lost_at_random(
         np.concatenate(
             [
                 ablation.whole(encoder, *texts).states[None],
-                ablation.states_at_random(encoder, off, case.substitute(encoder, texts), draws, *texts, SEED),
+                ablation.states_at_random(encoder, off, case.substitute(encoder, place), draws, *texts, SEED),
             ]
         )
-        for texts in case.passes
+        for place, texts in enumerate(case.passes)
     ]
     changes = _changes(encoder, case, states)
     return np.stack([changes.sentence, changes.answer])
@@ -195,10 +207,10 @@ def _states(encoder: Encoder, variants: Sequence[Collection[Head]], case: Case) 
     """The last states [variant, n, d_model] of each text. The whole model runs separately, so that its numbers do not
     change if no head is off."""
     states = []
-    for text, pair in case.passes:
-        words = case.words if (text, pair) == case.texts else ()
+    for place, (text, pair) in enumerate(case.passes):
+        words = () if place else case.words
         off = [heads for heads in variants if heads]
-        by = case.substitute(encoder, (text, pair))
+        by = case.substitute(encoder, place)
         changed = iter(ablation.states_without(encoder, off, by, text, pair, words) if off else ())
         whole = encoder.states(text, pair, words=words) if len(off) < len(variants) else np.zeros(1, np.float32)
         states.append(np.stack([next(changed) if heads else whole[0] for heads in variants]))

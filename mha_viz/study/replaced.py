@@ -82,9 +82,9 @@ def replaced(
 class _Replaced(Case):
     by: Substitute | None = None
 
-    def substitute(self, encoder: Encoder, texts: tuple[str, str] | None = None) -> Substitute:
+    def substitute(self, encoder: Encoder, place: int = 0) -> Substitute:
         """What replaces the outputs of the heads."""
-        return self.by or super().substitute(encoder, texts)
+        return self.by or super().substitute(encoder, place)
 
 
 def _best_first(recipes: Recipes, heads: int) -> list[Head]:

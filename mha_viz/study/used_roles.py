@@ -17,7 +17,15 @@ from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models.loading import AnyModel, as_measured
 from mha_viz.request import METHODS
-from mha_viz.study.corpus_effects import COREFERENCE, MOST, Averages, EffectSettings, Measurement, TokenChanges
+from mha_viz.study.corpus_effects import (
+    COREFERENCE,
+    FROM_CORPUS,
+    MOST,
+    Averages,
+    EffectSettings,
+    Measurement,
+    TokenChanges,
+)
 
 
 class _Role(NamedTuple):
@@ -65,7 +73,7 @@ def used_roles(
         run = Measurement(encoder, opened, *of_role, states=states)
         for done in run.sentences():
             progress((number + done.done / done.total) / len(roles))
-        averages = run.averages if method == "mean" else None
+        averages = run.averages if method in FROM_CORPUS else None
         rows += _rows(role, run)
     if not rows:
         raise CorpusError(

@@ -15,27 +15,29 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate, islice
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import quote
 
 import streamlit as st
 
 from mha_viz.analysis.removal import ORDERS
 from mha_viz.attention import Head
+from mha_viz.attention.patched import SIDES
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import CorpusError, UnknownHead
 from mha_viz.files.assets import asset
 from mha_viz.heads import from_link
-from mha_viz.request import CROSS, METHODS, PARTS
+from mha_viz.request import BOTH, CROSS, METHODS, OFF_IN, PARTS, TEXT
 from mha_viz.text import clean
 from mha_viz.ui import comparison, lesson
 from mha_viz.ui.annotated import Annotated, annotated, bare, words_of
+from mha_viz.ui.minimal_pair import replaced
 
 # The most bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8
 # kB.
 MAX_ENCODED = 7_000
-LONG = ("text", "pair", "second", "target", "lesson", "tray")
+LONG = ("text", "pair", "second", "target", "from", "lesson", "tray")
 CLASS = "class"  # the parameter of the view for a class
 MAX_OTHER = 900  # the most characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page uses
@@ -58,6 +60,8 @@ OF_THIS_TEXT = (
     "case",
     "second",
     "target",
+    "from",
+    "in",
     *OF_THIS_ANSWER,
 )  # a new text has other tokens and another second text
 # A new model has other tokens and other heads.
@@ -68,6 +72,8 @@ ANSWER = {  # about the answer of a model
     "order": "|".join(ORDERS),
     "seed": r"\d{1,4}",
     "part": "|".join(PARTS),
+    "in": "|".join(OFF_IN),
+    "path": "|".join(SIDES),
 }
 MAX_WORD = 60  # characters of a followed word
 
@@ -92,8 +98,10 @@ class Address:
     ``before``: the model whose picture stays while ``model`` is unavailable. ``typed``: how many characters of the two
     sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.comparison` reads.
     ``quantity``: the quantity that is drawn (the parameter ``shown``). ``off``, ``how``: heads that are switched off,
-    and how. ``target``, ``part``: the target of an encoder–decoder, empty if the model generates it, and the part whose
-    attention is shown. ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
+    and how; ``source``: the text that their outputs are from (``from``); ``off_in``: in which of two compared texts
+    (``in``). ``path``: the side of the head at which paths from earlier ones end. ``target``, ``part``: the target of
+    an encoder–decoder, empty if the model generates it, and the part whose attention is shown. ``second``,
+    ``second_model``: the sentence and the model that the page's own are compared with.
     ``place``, ``word``: the masked token and the word whose probability is followed there; ``want``: the word that is
     to become the answer. ``effect``: what an effect is measured on; ``order``, ``seed``: the order in which heads are
     removed one by one; ``more``: all numbers about heads that are off are shown. ``case``: the case of a role that is
@@ -118,6 +126,9 @@ class Address:
     quantity: str = DEFAULTS["shown"]
     off: tuple[Head, ...] = ()
     how: str = METHODS[0]
+    source: str = ""
+    off_in: str = BOTH
+    path: str = ""
     case: CaseInLink | None = None
     place: int | None = None
     word: str = ""
@@ -127,6 +138,13 @@ class Address:
     seed: int = 0
     more: bool = False
     complaints: tuple[str, ...] = field(default=())
+
+    def way(self, text: str) -> dict[str, Any]:
+        """The fields of a request that say how heads are switched off in a text; what they take from another text is,
+        unless the URL names one, from the same with a word replaced."""
+        return {"method": self.how} | (
+            {"source": self.source if self.source.strip() else replaced(text)} if self.how == TEXT else {}
+        )
 
 
 @cache
@@ -236,6 +254,9 @@ def _address(parameters: Mapping[str, str]) -> Address:
         quantity=good.get("shown", DEFAULTS["shown"]),
         off=off or (),
         how=how if how in METHODS else METHODS[0],
+        source=clean(parameters.get("from", "")),
+        off_in=chosen.get("in", BOTH),
+        path=chosen.get("path", ""),
         case=case,
         place=int(chosen["place"]) if "place" in chosen else None,
         word=clean(parameters.get("word", ""))[:MAX_WORD],
@@ -248,11 +269,11 @@ def _address(parameters: Mapping[str, str]) -> Address:
     )
 
 
-def off_in_message(message: Mapping[str, object]) -> tuple[tuple[Head, ...], str]:
-    """The heads that are off in the reading that a browser's message is about, and how; none if the message names none
-    or cannot be read."""
-    where = read({name: str(message[name]) for name in ("off", "how") if message.get(name)})
-    return where.off, where.how
+def off_in_message(message: Mapping[str, object]) -> dict[str, Any]:
+    """The fields of the request for the reading that a browser's message is about: the heads that are off, and how;
+    none if the message names none or cannot be read."""
+    where = read({name: str(message[name]) for name in ("off", "how", "from") if message.get(name)})
+    return {"off": where.off, "method": where.how, "source": where.source}
 
 
 def scale_of(quantity: str | None) -> str | None:

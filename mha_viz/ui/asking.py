@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -74,10 +75,17 @@ def _word(typed: str) -> Changes:
     return {"word": clean(typed)[:MAX_WORD].strip() or None}
 
 
-def second_text(typed: str) -> Changes:
-    """What a second text sets in the URL. Raises TextError if it does not fit into a link."""
-    second = clean(typed)
-    if len(quote(second)) > address.room_for("second"):
-        remedy = "Shorten one of them, or remove a compared head with a long text."
-        raise TextError("This sentence and the first are together too long for the page’s link.", remedy)
-    return {"second": second}
+def other_text(name: str) -> Callable[[str], Changes]:
+    """What another text sets in the URL, as the parameter ``name``. Raises TextError if it does not fit into a link."""
+
+    def change(typed: str) -> Changes:
+        other = clean(typed)
+        if len(quote(other)) > address.room_for(name):
+            remedy = "Shorten one of them, or remove a compared head with a long text."
+            raise TextError("This sentence and the first are together too long for the page’s link.", remedy)
+        return {name: other}
+
+    return change
+
+
+second_text = other_text("second")

@@ -3,7 +3,8 @@ link.
 
 The parameter ``tray`` is JSON: ``{"of": [[text, pair, model], …], "heads": [["L3H1", 0, "name"], …]}``; a head names
 its reading by position, so that the sentence of eight heads is stored once. A reading by an encoder–decoder is [text,
-pair, model, target, part], one with heads off [text, pair, model, "", "", "L2H4.L3H1", "zero"].
+pair, model, target, part], one with heads off [text, pair, model, "", "", "L2H4.L3H1", "zero"], and after "text" the
+text that outputs are from.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ def _pin(entry: Any, readings: Any) -> Pin | None:
         if number < 0:
             return None
         text, pair, model, *more = readings[number]
-        target, part, off, how = more + ["", "", "", METHODS[0]][len(more) :]
-        given = (head, name, text, pair, model, target, off)
+        target, part, off, how, source = more + ["", "", "", METHODS[0], ""][len(more) :]
+        given = (head, name, text, pair, model, target, off, source)
         heads = from_link(off) if all(isinstance(one, str) for one in given) else None
         if heads is not None:
-            way = {"off": heads, "method": how} if heads or how not in METHODS else {}
+            way = {"off": heads, "method": how, "source": clean(source)} if heads or how not in METHODS else {}
             request = Request(clean(model)[:300], clean(text), clean(pair), target=clean(target), part=part, **way)
             return Pin(request.checked(), Head.parse(head), clean(name)[:MAX_NAME])
     return None
@@ -87,7 +88,8 @@ def _listed(request: Request) -> list[str]:
     """A request as the URL holds it, which :func:`_pin` reads."""
     texts = [request.text, request.pair, request.model]
     parts = [request.target, request.part] if request.part or request.off else []
-    return texts + parts + ([in_link(request.off), request.method] if request.off else [])
+    off = [in_link(request.off), request.method, request.source] if request.off else []
+    return texts + parts + (off if request.source else off[:2])
 
 
 def add(pins: Comparison, pin: Pin) -> Comparison:

@@ -82,9 +82,9 @@ def _shown(request: Request, where: Address) -> Attention:
     if request.off:
         pronoun = "it" if len(request.off) == 1 else "them"
         with st.container(horizontal=True, vertical_alignment="center"):
-            off = f"{listed(request.off)} switched off ({request.method})"
+            off = f"{listed(request.off)} switched off ({request.manner})"
             remark(f"{off}: later layers see the text without {pronoun}.")
-            st.button("Switch on", key="switch_on", on_click=address.go, kwargs={"off": None, "how": None})
+            st.button("Switch on", key="switch_on", on_click=address.go, kwargs=dict.fromkeys(("off", "how", "from")))
     elif where.off:
         say_all_on(where)
     return attention
@@ -99,7 +99,7 @@ def requested(model: catalog.Model, text: str, where: Address) -> Request:
     """The request in the URL to a model about a text. Raises the errors of :func:`as_shown`."""
     request = Request(model.name, text, where.pair)
     if where.off:
-        return as_shown(replace(request, off=where.off, method=where.how), where)
+        return as_shown(replace(request, off=where.off, **where.way(text)), where)
     return as_shown(two_stacks.of_part(request, where), where)
 
 
@@ -118,7 +118,7 @@ def question_about(request: Request, where: Address) -> Question:
     names one. Raises the errors of ``models.answers.question_about``."""
     place = FIRST if where.place is None else where.place
     other = where.second if where.second and where.second.strip() and where.second != request.text else ""
-    of_words = Request(request.model, *request.texts, place=place, word=where.word, other=other)
+    of_words = Request(request.model, *request.texts, place=place, word=where.word, other=other, off_in=where.off_in)
     return wait(model_service().cached(verbs.question, of_words), "Asking the model…")
 
 

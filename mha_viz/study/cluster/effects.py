@@ -18,11 +18,21 @@ from mha_viz.corpus.sources import Source
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
+from mha_viz.request import RESAMPLE
 from mha_viz.study.cluster import tasks
 from mha_viz.study.cluster.engine import OnCluster, warn_unsaved
 from mha_viz.study.cluster.layout import Layout, Part, corpus_of
 from mha_viz.study.cluster.progress import Reporter
-from mha_viz.study.corpus_effects import WORD, Averages, EffectSettings, Measurement, add_sentence
+from mha_viz.study.corpus_effects import (
+    DRAWN_FROM,
+    FROM_CORPUS,
+    WORD,
+    Averages,
+    EffectSettings,
+    Measurement,
+    add_sentence,
+    forms_of,
+)
 from mha_viz.study.run import Progress
 from mha_viz.study.taken import Taken, read_taken
 
@@ -45,7 +55,9 @@ class Cases(NamedTuple):
     def depends_on(self, part: Part) -> list[object]:
         """Only where words are drawn, on the sentences before the part."""
         means = self.settings.means
-        of = tasks.digest(means.values.tolist()) if isinstance(means, Averages) and means.values is not None else ""
+        of = ""
+        if isinstance(means, Averages):
+            of = tasks.digest(means.sentences if means.values is None else means.values.tolist())
         settings = self.settings._replace(means=of, most=self.sentences(part))
         return [FORMAT, part.shard.digest, part.kind, settings, part.first if self.drawn else None]
 
@@ -87,7 +99,7 @@ class ClusterMeasurement(Measurement):
     ) -> None:
         self._layout = source if isinstance(source, Layout) else cluster.open(source)
         over = settings.means
-        if settings.method == "mean" and not isinstance(over, Averages | np.ndarray):
+        if settings.method in FROM_CORPUS and not isinstance(over, Averages | np.ndarray):
             self._over = over if isinstance(over, Layout) else cluster.open(over) if over is not None else self._layout
             over = self._over.corpus
         super().__init__(encoder, self._layout.corpus, *settings._replace(means=over))
@@ -100,7 +112,7 @@ class ClusterMeasurement(Measurement):
         """Add one part after the other, once the mean outputs that heads are replaced by are known."""
         if self._averaged is not None:
             yield from self._average()
-        settings = self._settings._replace(means=self.averages if self.averages.values is not None else None)
+        settings = self._settings._replace(means=self.averages if self._settings.method in FROM_CORPUS else None)
         drawn = self.measure == WORD and not settings.relation
         cases = Cases(settings, self._layout.corpus, drawn)
         parts = [part for part in self._layout.parts if cases.sentences(part) > 0]
@@ -113,7 +125,10 @@ class ClusterMeasurement(Measurement):
         warn_unsaved(self.taken.unsaved)
 
     def _average(self) -> Iterator[Progress]:
-        """Take the means that the workers sum."""
+        """Take the means that the workers sum, or the sentences that they read."""
+        if self._settings.method == RESAMPLE:
+            yield from self._draw_from()
+            return
         means, model = ablation.Means(self._encoder), tasks.WorkerModel.opened_by(self._encoder)
         parts = [(part, min(part.sentences, self._settings.most - part.first)) for part in self._over.parts]
         calls = [(part, most, model) for part, most in parts if most > 0]
@@ -123,6 +138,22 @@ class ClusterMeasurement(Measurement):
                 means.add_sums(outputs, tokens)
             yield self._cluster.reported(reporter, arrival.future, calls[arrival.place][1])
         self.take(Averages(means.values(), self._over.name))
+
+    def _draw_from(self) -> Iterator[Progress]:
+        """Take the sentences that others are drawn from."""
+        most, sentences = min(self._settings.most, DRAWN_FROM), list[tuple[str, ...]]()
+        calls = [(part, most - part.first) for part in self._over.parts if part.first < most]
+        reporter = Reporter(sum(min(part.sentences, left) for part, left in calls))
+        for arrival in self._cluster.arrivals(forms_in, calls):
+            sentences += [forms for of_part in arrival.due for forms in of_part]
+            part, left = calls[arrival.place]
+            yield self._cluster.reported(reporter, arrival.future, min(part.sentences, left))
+        self.take(Averages(over=self._over.name, sentences=tuple(sentences)))
+
+
+def forms_in(part: Part, most: int) -> tuple[tuple[str, ...], ...]:
+    """The words of the first sentences of a part."""
+    return forms_of(corpus_of(part), most)
 
 
 def sum_outputs(part: Part, most: int, model: tasks.WorkerModel) -> tuple[ablation.Sums, int]:

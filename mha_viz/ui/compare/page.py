@@ -29,6 +29,7 @@ from mha_viz.ui.compare import head_map, patched, publish, quantity
 from mha_viz.ui.comparison import Comparison, Pin
 from mha_viz.ui.components.compare import compare as component
 from mha_viz.ui.download_panel import PageChart
+from mha_viz.ui.minimal_pair import replaced
 from mha_viz.ui.model_service import model_service, ready
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
 
@@ -45,8 +46,6 @@ SIMILAR = 5
 SPECIAL = "hide"  # of special tokens, unless the URL says otherwise
 OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # comparisons of two panels that open with their difference
 OF_WEIGHTS = ("similar", "map", "models", "off")  # need divergences of rows, or the whole model
-MINIMAL_PAIR = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
-PRONOUNS = {"it": "she", "he": "she", "she": "he", "they": "it", "him": "her", "her": "him", "his": "her"}
 
 
 def show_comparison(what: Url) -> None:
@@ -196,9 +195,8 @@ def _pin(event: dict[str, object]) -> Pin:
     text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
     if part in PARTS:
         return Pin(Request(model, text, pair, target=target, part=part), Head.parse(head))
-    off, how = address.off_in_message(event)
     text = address.url().to_pin(text)
-    return Pin(Request(model, text, pair, off=off, method=how), Head.parse(head))
+    return Pin(replace(Request(model, text, pair), **address.off_in_message(event)), Head.parse(head))
 
 
 def _kept_on_explore() -> dict[str, str]:
@@ -282,19 +280,6 @@ def _word(attention: Attention, head: Head, what: Url) -> list[Panel]:
     return panels
 
 
-def replaced(text: str) -> str:
-    """A text with one word replaced: in the first example “tired”, which decides what “it” is; in others the first
-    pronoun or, without one, the last word by a pronoun."""
-    if text == MINIMAL_PAIR[0]:
-        return text.replace(*MINIMAL_PAIR[1:])
-    words = list(re.finditer(r"\w+", text))
-    chosen = next((word for word in words if word[0].lower() in PRONOUNS), words[-1] if words else None)
-    if chosen is None:
-        return text
-    other = PRONOUNS.get(chosen[0].lower(), "it")
-    return text[: chosen.start()] + (other.capitalize() if chosen[0].istitle() else other) + text[chosen.end() :]
-
-
 def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
     """The head in the whole model, and with the heads of the URL switched off."""
     if two_stacks.is_part(attention):
@@ -311,8 +296,9 @@ def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
             )
         return [Panel(attention, head)]
     text = attention.text
-    st.markdown(f"{inference.listed(off)} switched off ({what.where.how}) in the second panel.")
-    without = inference.read(Request(attention.model, text.text, text.pair, off=off, method=what.where.how))
+    request = Request(attention.model, text.text, text.pair, off=off, **what.where.way(text.text))
+    st.markdown(f"{inference.listed(off)} switched off ({plain(request.manner)}) in the second panel.")
+    without = inference.read(request)
     return [Panel(attention, head), Panel(without, head, "without")]
 
 
@@ -358,7 +344,7 @@ def _draw(
     ``is_patched``: whether heads of the first are taken from the text of the second."""
     component(model_service().panels(panels, places, diff, SPECIAL), "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
-        patched.show_patched(*(panel.attention for panel in panels))
+        charts = patched.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
     parameters = address.now()
     view, pin_of = shown_as(parameters, panels)
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))

@@ -1,45 +1,123 @@
-"""Which heads carry the difference of two texts: what comes back when one of them is taken from the other text."""
+"""Which heads carry the difference of two texts: what comes back when one of them is taken from the other text, or when
+it reaches only one side of a later head."""
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.patched import Patched
+from mha_viz.attention.answers import Numbers
+from mha_viz.attention.patched import SIDES, Patched
+from mha_viz.drawing.table import Table
 from mha_viz.figures.caption import both
+from mha_viz.figures.chart import Chart
 from mha_viz.figures.effects import head_grid
+from mha_viz.figures.recipe import START
+from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
-from mha_viz.ui import inference
-from mha_viz.ui.classroom import legible
+from mha_viz.ui import address, inference
+from mha_viz.ui import head_grid as grid
+from mha_viz.ui.bound import bound
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.model_service import model_service
-from mha_viz.ui.parts import complain, guarded, plain, remark, theme
+from mha_viz.ui.parts import complain, guarded, picked_head, plain, remark, theme
 
 NAMED = 3  # heads in the sentence
 LEAST = 0.05  # the smallest share that is named
+WAITING = "Every head is taken from the other text…"
 
 
-def show_patched(first: Attention, second: Attention) -> None:
-    """Unfold to the share of the second text's answer that each head alone brings into the first."""
+def show_patched(first: Attention, second: Attention, held: Head) -> list[PageChart]:
+    """Unfold to the share of the second text's answer that each head alone brings into the first, and that the paths to
+    the ``held`` head bring. Returns the charts."""
+    drawn: list[PageChart] = []
     with st.expander("Which heads carry the difference?", on_change="rerun", key="patched") as box:
         if not box.open:
-            return
+            return drawn
+        model, texts = catalog.resolve(first.model).name, (first.text.text, second.text.text)
         with guarded(complain):
-            model = catalog.resolve(first.model)
-            future = model_service().cached(verbs.patched, model.name, first.text.text, second.text.text)
-            _show(inference.wait(future, "Every head is taken from the other text…"))
+            patched = inference.wait(model_service().cached(verbs.patched, model, *texts), WAITING)
+            drawn.append(_show(patched, held))
+        side = address.url().where.path
+        if not drawn or not held.layer or not _side(held, side):
+            return drawn
+        with guarded(complain):
+            paths = model_service().cached(verbs.patched, model, *texts, str(held), side)
+            drawn.append(_show_paths(inference.wait(paths, WAITING)))
+    return drawn
 
 
-def _show(patched: Patched) -> None:
-    shares = patched.table()["share"].nlargest(NAMED)
-    named = [f"**{both(Head.of(name))}** brings {percent(share, 0)}" for name, share in shares[shares >= LEAST].items()]
-    words = f"{', '.join(named)} of the other answer back" if named else "none brings even 5% of the other answer back"
-    st.markdown(f"Read the first text, but take one head from the second: {words}.")
-    chart = head_grid(patched.shares, "", (), theme(), written=lambda share: percent(share, 0))
-    alt = "How much of the other text’s answer each head alone brings back"
-    st.plotly_chart(legible(chart), key="patched_heads", theme=None, config={"displayModeBar": False}, alt=alt)
+def _show(patched: Patched, held: Head) -> PageChart:
+    words = f"{_named(patched)} of the other answer back" if _named(patched) else "none brings even 5% of it back"
+    st.markdown(f"Read the first text, but take one head from the second: {words}. Click a head to hold it.")
+    chart = _draw(patched, "patched_heads", held)
+    agreeing = decimal(patched.correlation)
     remark(
         f"The answer is {plain(patched.score)}: {decimal(patched.before)} (0%) on the first text, "
-        f"{decimal(patched.after)} (100%) on the second. Another head may carry the same."
+        f"{decimal(patched.after)} (100%) on the second. Another head may carry the same. One backward pass estimates "
+        f"these numbers with a correlation of {agreeing}."
     )
+    return chart
+
+
+def _side(held: Head, side: str) -> str:
+    """The side of the held head at which paths end; a control, with none by default."""
+    bound(
+        st.segmented_control, f"Paths from earlier heads end at this side of {both(held)}", "path", side or None, SIDES,
+        wrap=True,
+    )  # fmt: skip
+    return side
+
+
+def _show_paths(paths: Patched) -> PageChart:
+    """The shares of single paths. All other heads keep what they put out on the first text."""
+    end = f"the {paths.side} of {both(paths.to or Head(0, 0))}"
+    words = f"{_named(paths)} of the other answer back" if _named(paths) else "no path brings even 5% of it back"
+    st.markdown(f"Let one earlier head from the second text reach only {end}: {words}.")
+    return _draw(paths, "patched_paths", paths.to)
+
+
+def _named(patched: Patched) -> str:
+    """The heads with the largest shares; empty if all are small."""
+    shares = patched.table()["share"].nlargest(NAMED)
+    return ", ".join(
+        f"**{both(Head.of(name))}** brings {percent(share, 0)}" for name, share in shares[shares >= LEAST].items()
+    )
+
+
+def _draw(patched: Patched, key: str, held: Head | None) -> PageChart:
+    to = f" through the {patched.side} of {patched.to}" if patched.to else ""
+    label = f"How much of the other text’s answer each head alone brings back{to}"
+    draw = partial(_chart, patched.shares, held)
+    grid.head_grid(draw(theme()), key, f"{label}.", partial(_on_square, key))
+    about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {patched.model}."
+    path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
+    code = f"{START}\nmv.patch(mv.load({patched.model!r}), {patched.text!r}, {patched.other!r}{path}).table()\n"
+    return PageChart(label, key, draw, about, lambda: _table(patched, about), code)
+
+
+def _chart(shares: Numbers, held: Head | None, colours: Theme) -> Chart:
+    return head_grid(shares, "", (), colours, written=_written, held=held, top=1.0)
+
+
+def _written(share: float) -> str:
+    return "" if np.isnan(share) else percent(share, 0)
+
+
+def _table(patched: Patched, about: str) -> Table:
+    """A row for each head."""
+    table = patched.table().reset_index()
+    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
+
+
+@guarded()
+def _on_square(key: str) -> None:
+    """For a click on a square: holds its head, in the panels too."""
+    head = picked_head(st.session_state.get(key))
+    if head is not None:
+        address.go(head=str(head))

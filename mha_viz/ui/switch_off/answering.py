@@ -19,7 +19,7 @@ from mha_viz.figures.caption import both, reading
 from mha_viz.numerals import decimal, percent
 from mha_viz.process.steps import Steps
 from mha_viz.reader import verbs
-from mha_viz.request import COSINE, MASK, Question, Request
+from mha_viz.request import BOTH, COSINE, MASK, Question, Request
 from mha_viz.ui import inference
 from mha_viz.ui.asking import WAITING
 from mha_viz.ui.bound import bound
@@ -78,7 +78,7 @@ def measured(
 
 def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:
     before, after = answer.followed
-    without = f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads"
+    without = f"Without {both(off[0]) if len(off) == 1 else f'{len(off)} heads'}{in_which(answer.question)}"
     if answer.question.kind == COSINE:
         change = f" {without}, **{decimal(after, 3)}**." if off else ""
         return f"The vectors of the two texts have a cosine of **{decimal(before, 3)}**.{change}"
@@ -90,6 +90,11 @@ def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:
     followed = plain(answer.question.word)
     stays = f"{without} the answer stays **{then}**" if first == then else f"{without} the answer is **{then}**"
     return f"{sentence} {stays}; the probability of **{followed}** goes from {percent(before)} to {percent(after)}."
+
+
+def in_which(question: Question | None) -> str:
+    """In which of two texts heads are off, as the end of a sentence; empty if in all that are read."""
+    return "" if question is None or question.off_in == BOTH else f" in the {question.off_in} text"
 
 
 def _slide(answer: Answer) -> None:

@@ -12,22 +12,33 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import both
 from mha_viz.heads import MOST_IN_LINK, NONE, in_link
-from mha_viz.request import METHODS, RECIPE
-from mha_viz.ui import address
+from mha_viz.request import BOTH, COSINE, METHODS, OFF_IN, RECIPE, RESAMPLE, TEXT, Request
+from mha_viz.ui import address, asking
 from mha_viz.ui.bound import bound
 from mha_viz.ui.parts import guarded, picked_head, sent
 
-BY = {"zero": "nothing", "mean": "its average", "uniform": "even attention", RECIPE: "its recipe"}
+BY = {
+    "zero": "nothing",
+    "mean": "its average",
+    "uniform": "even attention",
+    RECIPE: "its recipe",
+    RESAMPLE: "random sentences",
+    TEXT: "another text",
+}
+IN = {BOTH: "both texts", "first": "the first", "second": "the second"}
 ABOUT = {
     "zero": "*nothing*: the output of a head that is off is zero.",
     "mean": "*its average*: it is the head’s mean output over the built-in sentences, whatever the text.",
     "uniform": "*even attention*: it is the output of equal weights on all tokens that the head may see.",
     RECIPE: "*its recipe*: it is the output of the weights that its rules predict of this text.",
+    RESAMPLE: "*random sentences*: it is the head’s output on sentences drawn from the built-in ones.",
+    TEXT: "*another text*: it is the head’s output on a text that you type, with as many tokens or words.",
 }
 
 
-def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
-    """Show the controls for which heads are off, and how."""
+def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None:
+    """Show the controls for which heads are off, and how, as in the request for ``each`` head alone."""
+    how = each.method
     names = [str(head) for head in off]
     key = f"off_{'.'.join(names)}"  # with the URL's value in its key
     _heads(attention, names, key)
@@ -37,6 +48,16 @@ def controls(attention: Attention, off: tuple[Head, ...], how: str) -> None:
         st.segmented_control, "Replace it by", "how", how, methods, default=METHODS[0], format_func=BY.__getitem__,
         help=" ".join(ABOUT.values()), required=True, wrap=True,
     )  # fmt: skip
+    if how == TEXT:
+        bound(
+            st.text_input, "The other text, then Enter", "from", each.source, change=asking.other_text("from"),
+            max_chars=2_000,
+        )  # fmt: skip
+    if each.question is not None and each.question.kind == COSINE:
+        bound(
+            st.segmented_control, "Off in", "in", each.question.off_in, OFF_IN, default=BOTH,
+            format_func=IN.__getitem__, required=True, wrap=True,
+        )  # fmt: skip
     with st.container(horizontal=True):
         _layer(attention, f"layer_{key}")
         count = len(off) or 1

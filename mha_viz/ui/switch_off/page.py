@@ -37,6 +37,7 @@ from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, remark, theme
 from mha_viz.ui.switch_off import answering, ranked, removal
+from mha_viz.ui.switch_off.answering import in_which
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square
 
 CAUTION = (
@@ -44,7 +45,7 @@ CAUTION = (
     "measure of change."
 )
 GUESSED = {"model": "toy", "text": "the dog [MASK] the girl ."}  # a word that a model on every server can guess
-ENDED = dict.fromkeys(("off", "how", "more"))
+ENDED = dict.fromkeys(("off", "how", "from", "in", "more"))
 OF_ANOTHER_TEXT = dict.fromkeys(("head", "on", "pair", *address.OF_THIS_TEXT))
 
 
@@ -65,7 +66,8 @@ class SwitchedOff:
         self.off = _existing(whole, where)
         self.effects: Effects | None = None  # until they are said
         self.question = _question(whole, where)
-        each = Request(whole.model, whole.text.text, whole.text.pair, method=where.how, question=self.question)
+        text = whole.text
+        each = Request(whole.model, text.text, text.pair, question=self.question, **where.way(text.text))
         self.each, self.request = each, replace(each, off=self.off)
 
     @property
@@ -120,7 +122,7 @@ class SwitchedOff:
             return []
         left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
         with right:
-            controls(self.whole, self.off, self.where.how)
+            controls(self.whole, self.off, self.each)
             if not QUANTITIES[self.where.quantity].of_answer:  # whose question is asked above
                 asking.panel(catalog.resolve(self.whole.model), self.whole, self.where)
         drawn: list[PageChart] = []
@@ -150,7 +152,7 @@ class SwitchedOff:
     def _about(self, off: tuple[Head, ...]) -> str:
         """What the charts show, for their captions."""
         which = f"Without {', '.join(map(both, off))}" if off else "Each head alone is off"
-        return f"{which} ({self.where.how}); {reading(self.whole)}."
+        return f"{which} ({self.each.manner}{in_which(self.question)}); {reading(self.whole)}."
 
 
 @guarded()
@@ -180,7 +182,7 @@ def _removed(attention: Attention, request: Request, effects: Effects, where: Ad
 
 def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
     """The heads in the URL that the model has, with a remark on the others and on what cannot be read."""
-    names = ("off", "how", *address.ANSWER)
+    names = ("off", "how", "from", *address.ANSWER)
     odd = [one for one in where.complaints if one.partition("=")[0] in names]
     every = set(attention.every_head())
     odd += [str(head) for head in where.off if head not in every]

@@ -25,7 +25,7 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import plain, theme
-from mha_viz.ui.switch_off.answering import answer_of, measured, unit
+from mha_viz.ui.switch_off.answering import answer_of, in_which, measured, unit
 
 LABELS = {"least": "least effect first", "most": "most effect first", "random": "at random"}
 
@@ -49,7 +49,7 @@ def show_removal(attention: Attention, request: Request, effects: Effects, where
     curve = _curve(attention, request, order)
     st.markdown(_sentence(curve, question))
     draw = partial(charts.removal_curve, curve, effect, unit(question, effect))
-    about = f"Heads are off one after the other ({where.how}); {reading(attention)}."
+    about = f"Heads are off one after the other ({request.manner}{in_which(question)}); {reading(attention)}."
     alt = "Effect while heads are removed one by one"
     st.plotly_chart(legible(draw(theme())), key="removal", theme=None, config=CONFIG, alt=f"{alt}.")
     return [PageChart(f"{alt}, {LABELS[where.order]}", "removal", draw, about, lambda: _table(curve, about))]

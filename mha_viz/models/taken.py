@@ -1,0 +1,140 @@
+"""The outputs of heads on other texts, at the tokens of a text: of one other text, or of random sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import cycle
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from mha_viz.attention import Weights
+from mha_viz.attention.answers import Numbers
+from mha_viz.corpus import grammar
+from mha_viz.errors import SettingError, TextError, check_kind
+from mha_viz.models.capture import Tap
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.tokenizer import TextPieces
+from mha_viz.request import TEXT
+from mha_viz.text import TokenizedText, WordPieces
+
+SEED = 0  # with a text, of the sentences that are drawn for it
+Sentences = Sequence[Sequence[str]]  # given as words
+
+
+def taken(
+    encoder: Encoder,
+    method: str,
+    read: TextPieces | WordPieces,
+    source: str = "",
+    sentences: Sentences = (),
+) -> Weights:
+    """The outputs of every head that take the place of its own on a text that was ``read``, [layer, n, head, d_head]:
+    by the method "text" those on ``source``, by "resample" those on random ones of ``sentences``, by default of the
+    built-in ones. Raises as :func:`of_text` and :func:`of_sentences`."""
+    if method == TEXT:
+        return of_text(encoder, read, source)
+    return of_sentences(encoder, read, sentences or _built_in())
+
+
+@cache
+def _built_in() -> Sentences:
+    return [sentence.forms for sentence in grammar.corpus().sentences]
+
+
+def of_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Weights:
+    """The outputs of every head on ``source`` at the tokens of a text, [layer, n, head, d_head]: token by token if both
+    have equally many; otherwise word by word, where a word in other pieces takes the mean over those of its
+    counterpart. Raises SettingError for no ``source``, for the text itself, and for one that cannot be aligned; and the
+    errors of ``encode``."""
+    check_kind(source, str, "a text", "Give the sentence as text.")
+    if not source.strip():
+        raise SettingError("There is no text to take outputs from.", "Name one (source=, --from).")
+    mine, other = read.tokenized(), encoder.pieces(source)
+    if tuple(read.ids) == tuple(other.ids):
+        raise SettingError("Both texts are the same.", "Change a word in one of them.")
+    aligned: Weights = np.einsum("nm,lmhd->lnhd", _alignment(mine, other.tokenized()), outputs(encoder, other))
+    return aligned.astype(np.float32)
+
+
+def of_sentences(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sentences) -> Weights:
+    """The outputs of every head on random sentences at the tokens of a text, [layer, n, head, d_head] (resampling, as
+    Chan et al. 2022, "Causal scrubbing"): its words take, in order, the outputs at the tokens of one sentence and, if
+    that is too short, of the next; special tokens take those of the first. Which sentences these are depends on the
+    text and a fixed seed; the text itself is not among them. Raises SettingError if none of them can be read."""
+    mine, running, ends = np.array(read.tokenized().special), list[Weights](), list[Weights]()
+    for drawn in _drawn(encoder, read, sentences):
+        theirs, special = outputs(encoder, drawn), np.array(drawn.tokenized().special)
+        running.append(theirs[:, ~special])
+        ends.append(theirs[:, special])
+        if sum(each.shape[1] for each in running) >= (~mine).sum():
+            break
+    else:
+        raise SettingError("There is no other sentence to take outputs from.", "Name a corpus with more sentences.")
+    values = np.empty((encoder.layers, len(mine), *running[0].shape[2:]), np.float32)
+    values[:, ~mine] = np.concatenate(running, axis=1)[:, : (~mine).sum()]
+    values[:, mine] = ends[0][:, np.minimum(np.arange(mine.sum()), ends[0].shape[1] - 1)]
+    return values
+
+
+def _drawn(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sentences) -> Iterator[WordPieces]:
+    """The sentences in random order, and again from the first on, without the text itself and those that the model
+    cannot read; none if no sentence is left."""
+    ids = tuple(read.ids)
+    order = Random(f"{SEED} {ids}").sample(range(len(sentences)), len(sentences))
+    usable = False
+    for count, number in enumerate(cycle(order)):
+        if count == len(order) and not usable:
+            return
+        try:
+            drawn = encoder.read_words(sentences[number])
+        except TextError:
+            continue
+        if tuple(drawn.ids) != ids and drawn.forms:
+            usable = True
+            yield drawn
+
+
+def outputs(encoder: Encoder, read: TextPieces | WordPieces) -> Weights:
+    """The outputs of every layer's heads on a text, [layer, n, head, d_head]."""
+    _, tap = encoder.last_states(read, _Outputs)
+    assert isinstance(tap, _Outputs)
+    values: Weights = torch.cat(tap.outputs).cpu().numpy()
+    return values
+
+
+class _Outputs(Tap):
+    """Keeps each layer's outputs."""
+
+    changes = False
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.outputs: list[torch.Tensor] = []
+
+    def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
+        self.outputs.append(output.clone())
+        return output
+
+
+def _alignment(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
+    """[token of the first text, token of the second]: rows sum to 1. Raises SettingError."""
+    if len(mine) == len(theirs):
+        return np.eye(len(mine))
+    groups = mine.groups, theirs.groups
+    kinds = [[text.special[group[0]] for group in each] for text, each in zip((mine, theirs), groups, strict=True)]
+    if kinds[0] != kinds[1]:
+        raise SettingError(
+            f"The texts have {len(mine)} and {len(theirs)} tokens, and {len(groups[0])} and {len(groups[1])} words.",
+            "Replace words in one of them, so that both have equally many words.",
+        )
+    aligned = np.zeros((len(mine), len(theirs)))
+    for pieces, others in zip(*groups, strict=True):
+        if len(pieces) == len(others):
+            aligned[pieces, others] = 1
+        else:
+            aligned[np.ix_(pieces, others)] = 1 / len(others)
+    return aligned

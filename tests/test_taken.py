@@ -1,0 +1,173 @@
+"""Outputs of heads on other texts and on random sentences, in place of their own, and in which of two texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.attention import Head, Weights
+from mha_viz.corpus import grammar
+from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.figures import recipe
+from mha_viz.models import taken
+from mha_viz.models.answers import question_about
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.gradients import gradient_weighted, importance
+from mha_viz.models.probe import place
+from mha_viz.study import effects
+from mha_viz.study.effects import Case
+from tests import oracles
+
+Tiny = Callable[[str], Encoder]
+TEXT, SOURCE, LONGER = "A cat is a dog.", "A dog is a cat.", "The fox was quick and it is a cat."
+FORMS = (("The", "animal", "jumps"), ("The", "fox", "was", "quick"), ("It", "is"))
+HEAD = Head(1, 2)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+def test_another_text_is_that_of_hooks(family: str, tiny: Tiny, tiny_folder: Callable[[str], Path]) -> None:
+    model, tokenizer = oracles.plain(tiny_folder(family))
+    inputs = [tokenizer(text, return_tensors="pt") for text in (TEXT, SOURCE)]
+    size, kept = model.config.hidden_size // model.config.num_attention_heads, list[torch.Tensor]()
+
+    def replaces(_: Any, given: Any) -> Any:
+        joined = given[0].clone()
+        if kept:
+            joined[..., HEAD.head * size :][..., :size] = kept[0][..., HEAD.head * size :][..., :size]
+        else:
+            kept.append(joined)
+        return (joined,)
+
+    hook = place(model, HEAD.layer).output.register_forward_pre_hook(replaces)
+    with torch.no_grad():
+        model(**inputs[1])
+        weights = oracles.attentions(model, model(**inputs[0], output_attentions=True))
+    hook.remove()
+    ours = mv.without(tiny(family), [HEAD], TEXT, method="text", source=SOURCE)
+    assert np.abs(ours.weights - torch.cat(weights).numpy()).max() <= 1e-5
+    assert np.abs(ours.weights[2] - tiny(family).encode(TEXT).weights[2]).max() > 1e-3
+    assert ours.made[1:] == (f"without L1H2: text “{SOURCE}”",)
+
+
+def by_hand(encoder: Encoder, text: str) -> Weights:
+    """Outputs on random ones of FORMS, token by token."""
+    ids, special = tuple(encoder.pieces(text).ids), encoder.encode(text).text.special
+    order = Random(f"0 {ids}").sample(range(len(FORMS)), len(FORMS))
+    drawn = (encoder.read_words(FORMS[number]) for number in cycle(order))
+    outputs = ((taken.outputs(encoder, read), read.words) for read in drawn)
+    first, words = next(outputs)
+    tokens, running = [], [first[:, at] for at, word in enumerate(words) if word is not None]
+    ends = [first[:, at] for at, word in enumerate(words) if word is None]
+    for is_special in special:
+        if not is_special and not running:
+            more, words = next(outputs)
+            running = [more[:, at] for at, word in enumerate(words) if word is not None]
+        tokens.append((ends if is_special else running).pop(0))
+    return np.stack(tokens, axis=1)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_random_sentences_follow_each_other_and_depend_on_the_text(family: str, tiny: Tiny) -> None:
+    encoder = tiny(family)
+    for text in (TEXT, LONGER):
+        values = taken.of_sentences(encoder, encoder.pieces(text), FORMS)
+        assert np.array_equal(values, by_hand(encoder, text))
+    case = Case(TEXT, method="resample", sentences=FORMS)
+    built_in = Case(TEXT, method="resample")
+    one, again, other = (effects.lost(encoder, [HEAD], each).sentence for each in (case, case, built_in))
+    assert one == again != other
+
+
+def test_a_text_is_not_drawn_for_itself(tiny: Tiny) -> None:
+    read = tiny("bert").read_words(FORMS[0])
+    others = taken.of_sentences(tiny("bert"), read, [FORMS[0], FORMS[2]])
+    assert np.array_equal(others, taken.of_sentences(tiny("bert"), read, [FORMS[2]]))
+    with pytest.raises(SettingError, match="no other sentence"):
+        taken.of_sentences(tiny("bert"), read, [FORMS[0], ("word",) * 999])
+
+
+def test_a_corpus_is_resampled_sentence_by_sentence(minilm: Encoder) -> None:
+    corpus, encoder = grammar.corpus(4), minilm
+    forms = [sentence.forms for sentence in corpus.sentences]
+    measured = mv.effect(corpus, [HEAD], encoder, method="resample")
+    each = [Case("", words=words, method="resample", sentences=forms) for words in forms]
+    expected = np.mean([effects.lost(encoder, [HEAD], case).sentence[0] for case in each])
+    assert measured.rows[0].effect == pytest.approx(expected, abs=1e-12)
+    assert measured.method == "resample over grammar"
+    others = mv.effect(corpus, [HEAD], encoder, method="resample", means=grammar.corpus(4, seed=1))
+    assert others.rows[0].effect != measured.rows[0].effect
+    with pytest.raises(SettingError, match="cannot take every sentence’s place"):
+        mv.effect(corpus, [HEAD], encoder, method="text")
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (TEXT, "Both texts are the same"),
+        ("", "no text to take outputs from"),
+        ("It is.", "have 8 and 5 tokens, and 8 and 5 words"),
+        (7, "is int, not a text"),
+    ],
+)
+def test_what_outputs_cannot_be_taken_from_is_said(source: Any, says: str, minilm: Encoder) -> None:
+    with pytest.raises(MhaVizError, match=says):
+        mv.without(minilm, [HEAD], TEXT, method="text", source=source)
+
+
+def test_the_line_that_makes_a_reading_again_names_the_text(minilm: Encoder) -> None:
+    reading = mv.without(minilm, [HEAD], TEXT, method="text", source=SOURCE)
+    names: dict[str, Any] = {"mv": mv}
+    exec(recipe._reading("a", reading), names)
+    assert names["a"].key == reading.key
+
+
+# ---- In which of two texts --------------------------------------------------------------------------------------
+
+
+def cosine(one: Weights, other: Weights) -> float:
+    first, second = (states.astype(np.float64).mean(0) for states in (one, other))
+    return float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
+
+
+def test_heads_are_off_in_the_texts_that_the_question_says(minilm: Encoder) -> None:
+    whole = [minilm.states(text)[0] for text in (TEXT, LONGER)]
+    zero = [effects._states(minilm, [[HEAD]], Case(text))[0][0] for text in (TEXT, LONGER)]
+    for off_in, ends in {"both": zero, "first": (zero[0], whole[1]), "second": (whole[0], zero[1])}.items():
+        case = Case(TEXT, question=question_about(minilm, TEXT, other=LONGER, off_in=off_in))
+        expected = cosine(*ends) - cosine(*whole)
+        assert effects.lost(minilm, [HEAD], case).score[0] == pytest.approx(expected, abs=1e-6)
+        assert effects.part(minilm, HEAD.layer, [HEAD.head], case).score[0, 0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_importance_is_a_mean_over_the_tokens_of_those_texts(minilm: Encoder) -> None:
+    values = {
+        off_in: importance(minilm, question_about(minilm, TEXT, other=LONGER, off_in=off_in), TEXT)
+        for off_in in ("both", "first", "second")
+    }
+    swapped = importance(minilm, question_about(minilm, LONGER, other=TEXT, off_in="first"), LONGER)
+    assert np.allclose(values["second"], swapped, atol=1e-6)
+    between = sorted([values["first"], values["second"]], key=lambda each: each[0, 0])
+    assert between[0][0, 0] < values["both"][0, 0] < between[1][0, 0]
+
+
+def test_a_gradient_is_drawn_on_the_first_text(minilm: Encoder) -> None:
+    assert gradient_weighted(minilm, TEXT, other=SOURCE).quantity == "gradient"
+    with pytest.raises(SettingError, match="Swap the two texts"):
+        mv.gradient_weighted(minilm, TEXT, other=SOURCE, off_in="second")
+    with pytest.raises(SettingError, match="“third” is none of two texts"):
+        question_about(minilm, TEXT, other=SOURCE, off_in="third")
+
+
+def test_heads_from_the_second_text_change_nothing_in_it(minilm: Encoder) -> None:
+    questions = (question_about(minilm, TEXT, other=SOURCE, off_in=off_in) for off_in in ("both", "first"))
+    cases = [Case(TEXT, method="text", source=SOURCE, question=question) for question in questions]
+    both, first = (effects.lost(minilm, [HEAD], case).score for case in cases)
+    assert both == first != 0

@@ -23,6 +23,7 @@ import { isShare } from "./view.js";
 /** @typedef {Axes & { heads: ShownHead[], focus: Span | null }} LinkScene */
 
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
+const SEEN = 16; // pixels of a line between its number and the word that it reaches
 const LEVELS = 24; // the number of line strengths; all lines of one strength are one stroke
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
@@ -137,7 +138,7 @@ function weightAt({ part, mask, shade }, isQuery, i, focus) {
   return { weight: spanWeight(part, link), shown };
 }
 
-// Exact weights beside the linked tokens, on a chip inside the end of the lines: one number per head, three at most.
+// Exact weights beside the linked tokens, on a chip near the end of the lines: one number per head, three at most.
 /**
  * @type {(context: CanvasRenderingContext2D, scene: LinkScene & { focus: Span }, isQuery: boolean, i: number, y:
  *   number, layout: LinksLayout, look: Look) => void}
@@ -149,7 +150,7 @@ function weights(context, scene, isQuery, i, y, layout, look) {
   scene.heads.slice(0, 3).forEach((head, slot) => {
     const { weight, shown } = weightAt(head, isQuery, i, scene.focus);
     if (!shown) return;
-    const x = isQuery ? layout.left + 2 + slot * wide : layout.right - 2 - (slot + 1) * wide;
+    const x = isQuery ? layout.left + SEEN + slot * wide : layout.right - SEEN - (slot + 1) * wide;
     context.fillStyle = look.paper; // opaque, so that no line shows through the number
     context.fillRect(x - 2, y - size * 0.7, wide + 4, size * 1.4);
     context.fillStyle = scene.heads.length > 1 ? head.colour : look.ink;

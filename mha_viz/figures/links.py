@@ -39,6 +39,7 @@ from mha_viz.figures.view import (
 
 LEVELS = 24  # number of different line strengths
 KEY_LINE, SWATCH = 16, 34  # in the key of heads: the height of a row, the length of a sample line, pixels
+SEEN = 16  # pixels of a line between its number and the token that it reaches
 BESIDE = 4  # pixels between the lines of two heads that link the same tokens
 TOP = 20  # room above the first tokens for the names of the columns, pixels
 NARROWEST, GAP = 250, 28  # the least width of a column of a long text, and of the gap to the next, pixels
@@ -262,7 +263,7 @@ def _at(strand: Strand, is_query: bool, i: int, other: int | None) -> tuple[floa
 def _weights(
     strands: Sequence[Strand], is_query: bool, i: int, other: int | None, y: float, layout: LinksLayout, theme: Theme
 ) -> list[Mark]:
-    """Exact weights on a chip inside the end of the lines: one number per head."""
+    """Exact weights on a chip near the end of the lines: one number per head."""
     size = max(9, min(12, layout.row_height - 6))
     wide = size * (3.2 if strands[0].part.is_share else 7.2)
     marks: list[Mark] = []
@@ -270,7 +271,7 @@ def _weights(
         weight, shown = _at(strand, is_query, i, other)
         if not shown:
             continue
-        x = layout.left + 2 + slot * wide if is_query else layout.right - 2 - (slot + 1) * wide
+        x = layout.left + SEEN + slot * wide if is_query else layout.right - SEEN - (slot + 1) * wide
         colour = strand.colour if len(strands) > 1 else theme.ink
         marks.append(Rect(x - 2, y - size * 0.7, wide + 4, size * 1.4, fill=theme.paper))
         marks.append(

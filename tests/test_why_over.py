@@ -140,7 +140,7 @@ def test_it_says_how_far_it_is_and_stops(repeater: Encoder) -> None:
 def test_the_command_prints_shares_and_arrows(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "repeats", "--model", "repeater", "--most", "4"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("repeater on repeats: by what heads find their keys, 4 sentences of 4 documents, 0 left out")
+    assert lines[0].startswith("repeater on repeats: by what heads find their keys, 4 sentences of 4 documents, 0 left")
     assert lines[1].startswith("Few documents: the intervals speak of these alone")
     assert lines[2].startswith("L0H0 (1-1) position ")
     assert lines[6].startswith("L1H0 (2-1) earlier heads ")

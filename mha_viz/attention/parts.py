@@ -154,7 +154,7 @@ def _projected(trace: Trace, parts: Parts, at: int, which: int, tokens: slice | 
     """[part and biases, token, d_k]: the parts of the queries (``which`` 0) or keys (1) of a head, before the
     rotation."""
     matrix, bias = _of_head(trace, at, which)
-    of_parts = parts.x[:, tokens] @ matrix
+    of_parts = parts.x[:, tokens] @ np.ascontiguousarray(matrix)
     whole = np.concatenate([of_parts, np.broadcast_to(bias, (1, *of_parts.shape[1:]))]).astype(np.float64)
     if trace.rotation is not None and trace.rotation.has_norms:
         whole *= factors(trace, which)[at, tokens]

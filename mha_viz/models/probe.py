@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +22,17 @@ from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
 from mha_viz.models.distances import RELATIVE
 from mha_viz.models.families import FAMILIES, Family, holds, key_heads, opaque
+from mha_viz.models.linear import PackedLinear
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
 MASKED = -1e30  # what is added to the scores of masked positions is less
 T = TypeVar("T", bound=Tap)
 TOLERANCE = 1e-3  # families that do anything else differ by much more
+KEPT = 1_000_000  # bytes of a matrix of weights that is kept, since its conversion takes longer than its use
+
+_kept: WeakKeyDictionary[Any, tuple[int, npt.NDArray[np.float32]]] = WeakKeyDictionary()
+_places: WeakKeyDictionary[Any, dict[int, Place]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -249,6 +255,13 @@ def _left(_: Sequence[torch.Tensor], result: torch.Tensor) -> torch.Tensor:
 
 def place(model: Any, layer: int) -> Place:
     """The modules of a layer's attention in a transformers model of a known family."""
+    places = _places.setdefault(model, {})
+    if layer not in places:
+        places[layer] = _place(model, layer)
+    return places[layer]
+
+
+def _place(model: Any, layer: int) -> Place:
     family = FAMILIES[model.config.model_type]
     numbers = family.numbers(model.config, layer)
     holder = model.get_submodule(family.holder.format(*numbers))
@@ -265,9 +278,9 @@ def _unsupported(name: str, why: str) -> ModelUnsupported:
 
 
 def _parameters(place: Place, family: Family, config: Any) -> Parameters:
-    matrices = [array(matrix(module)) for module in place.inputs]
+    matrices = [weights_of(module) for module in place.inputs]
     biases = [bias_of(module, weight.shape[1]) for module, weight in zip(place.inputs, matrices, strict=True)]
-    w_o = array(matrix(place.output))
+    w_o = weights_of(place.output)
     if len(matrices) == 1:
         cut = partial(_cut, heads=config.num_attention_heads, keys=key_heads(config), interleaved=family.interleaved)
         matrices, biases = cut(matrices[0], wide=len(w_o)), cut(biases[0], wide=len(w_o))
@@ -290,6 +303,18 @@ def matrix(module: Any) -> torch.Tensor:
     """The weight of a linear layer as [in, out], whichever way it is stored."""
     weight: torch.Tensor = module.weight if isinstance(module, Conv1D) else module.weight.T
     return weight.detach()
+
+
+def weights_of(module: Any) -> Array:
+    """:func:`matrix` in CPU memory, not to be changed. It is kept for the version of the weights that it was made of,
+    unless it is large."""
+    version = 0 if isinstance(module, PackedLinear) else module.weight._version  # packed ones never change
+    if module in _kept and _kept[module][0] == version:
+        return _kept[module][1]
+    weights = array(matrix(module))
+    if weights.nbytes <= KEPT:
+        _kept[module] = version, weights
+    return weights
 
 
 def bias_of(module: Any, width: int) -> Array:

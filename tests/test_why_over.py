@@ -11,6 +11,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.analysis import corpus_why, intervals
 from mha_viz.analysis.corpus_why import CorpusWhy, Gathered
+from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
 from mha_viz.cli import main
 from mha_viz.errors import Cancelled, CorpusError, SettingError
@@ -153,3 +154,13 @@ def test_the_command_writes_a_table(option: list[str], columns: tuple[str, ...],
     out = tmp_path / "why.csv"
     assert main(["why", "repeats", "--model", "repeater", "--most", "4", "--out", str(out), *option]) == 0
     assert tuple(pd.read_csv(out).columns) == columns
+
+
+def test_shares_are_stored_in_the_profile_of_the_same_model_alone(measured: CorpusWhy, tmp_path: Path) -> None:
+    folder = mv.open_profile("toy").save(tmp_path / "toy")
+    assert main(["why", "grammar", "--model", "toy", "--most", "2", "--profile", str(folder)]) == 0
+    profile = mv.open_profile(folder)
+    assert set(profile.tables["why"]["sentences"]) == {2}
+    assert corpus_why.found_by(profile.head("L0H3")["why"])[Head(0, 3)].largest == "position"
+    with pytest.raises(SettingError, match="shares are of repeater"):
+        measured.stored_in(profile)

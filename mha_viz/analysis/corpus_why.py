@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.intervals import Documents
+from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.reduce import Running
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS, HEADS, KEY, QUERY
 from mha_viz.attention.shares import LEAST, Variation
+from mha_viz.errors import SettingError
+from mha_viz.numerals import percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +25,37 @@ Sums = npt.NDArray[np.float64]
 
 HEADING = ("layer", "head", "group", "share", "low", "high", "documents")
 ARROWS = ("from", "to", "side", "share", "low", "high", "documents")
+
+
+WHY = "why"  # the table in a profile
+
+
+class FoundBy(NamedTuple):
+    """By what a head finds its keys: the share of each of GROUPS in its scores."""
+
+    head: Head
+    shares: Mapping[str, float]
+
+    @property
+    def largest(self) -> str:
+        """The group with the largest share."""
+        return max(self.shares, key=lambda group: self.shares[group])
+
+    @property
+    def words(self) -> str:
+        """ "43% feed-forward · 32% earlier heads": the shares of at least LEAST, the largest first."""
+        listed = sorted(self.shares.items(), key=lambda each: -each[1])
+        return " · ".join(f"{percent(share, 0)} {group}" for group, share in listed if share >= LEAST)
+
+
+def found_by(table: pd.DataFrame | None) -> dict[Head, FoundBy]:
+    """The heads in the table WHY of a profile whose scores vary; none without one."""
+    shares: dict[Head, dict[str, float]] = {}
+    columns = ["layer", "head", "group", "share"]
+    rows = () if table is None else table[columns].dropna().itertuples(index=False, name=None)
+    for layer, head, group, share in rows:
+        shares.setdefault(Head(int(layer), int(head)), {})[str(group)] = float(share)
+    return {head: FoundBy(head, of_head) for head, of_head in shares.items()}
 
 
 class Share(NamedTuple):
@@ -40,6 +74,7 @@ class CorpusWhy:
     could not be read."""
 
     model: str
+    revision: str
     corpus: str
     sentences: int
     documents: int
@@ -53,6 +88,15 @@ class CorpusWhy:
 
         rows = [(*head, group, *share, self.documents) for head, group, share in self.rows]
         return pd.DataFrame(rows, columns=list(HEADING))
+
+    def stored_in(self, profile: Profile) -> Profile:
+        """The profile of the same model with :meth:`table` among its tables. Raises SettingError for another model."""
+        theirs = profile.model, profile.facts.get("revision")
+        if theirs != (self.model, self.revision):
+            problem = f"The shares are of {self.model} ({self.revision}), the profile of {theirs[0]} ({theirs[1]})."
+            raise SettingError(problem, "Give the profile of the same model.")
+        table = self.table().assign(corpus=self.corpus, sentences=self.sentences)[list(HEADINGS[WHY])]
+        return replace(profile, tables={**profile.tables, WHY: table})
 
     def by_head(self) -> Iterator[tuple[Head, pd.DataFrame]]:
         """Each head with its rows of the table."""

@@ -11,13 +11,14 @@ from typing import Any
 
 from mha_viz.analysis.corpus_why import CorpusWhy
 from mha_viz.analysis.intervals import FEW
+from mha_viz.analysis.profile import profile_folder, read_profile
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line
 from mha_viz.cli.effect import few_documents
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, model_option, output_options
+from mha_viz.cli.options import Parser, device_option, folder_name, model_option, output_options
 from mha_viz.cli.output import TABLES, table_destination
-from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.profile import corpus_option, name_option, read_corpus
 from mha_viz.cli.recipes import MOST
 from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
@@ -37,6 +38,9 @@ def options(why: Parser) -> None:
     words = "write which earlier heads the scores of each head come from, in place of the shares of the groups"
     why.add_argument("--arrows", action="store_true", help=words)
     output_options(why, TABLES, required=False)
+    words = "also store the shares in the profile of the same model in this folder, as why.csv, which Roles shows"
+    why.add_argument("--profile", type=folder_name, metavar="DIR", help=words)
+    name_option(why)
     device_option(why)
     cluster_options(why)
 
@@ -45,8 +49,9 @@ def run(args: argparse.Namespace) -> None:
     """Measure by what each head finds its keys over a corpus, and print a line for each head and the largest arrows."""
     to = table_destination(args.out, args.format)
     model, folder = choose_model(args.model), folder_beside(to, "parts")
+    profile = None if args.profile is None else read_profile(profile_folder(args.profile))
     with cluster_for(args) as cluster, warnings_as_lines():
-        corpus = read_corpus(args.corpus, cluster=cluster)
+        corpus = read_corpus(args.corpus, args.name, cluster)
         from mha_viz.study.why import on_cluster, why_over  # imports torch
 
         encoder = load_model(model, args.device)
@@ -57,6 +62,8 @@ def run(args: argparse.Namespace) -> None:
                 measured = on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:
                 measured = why_over(corpus, encoder, most=args.most, resume=folder, progress=progress)
+    if profile is not None:
+        measured.stored_in(profile).write(profile_folder(args.profile))
     if to is not None:
         to.write_table(measured.arrows() if args.arrows else measured.table())
     if to is None or to.path is not None:

@@ -141,6 +141,5 @@ def _result(encoder: Encoder, name: str, documents: Sequence[str], sums: Sums) -
     gathered = Gathered(len(sums.documents), encoder.layers, encoder.heads, sums.of(f"{PASSES[0]}/{NAME}"))
     counted = sums.counted
     count, left_out = len({*documents}), counted["left_out"]
-    return CorpusWhy(
-        encoder.name, name, counted["sentences"], count, left_out, tuple(gathered.rows()), tuple(gathered.composed())
-    )
+    rows, composed = tuple(gathered.rows()), tuple(gathered.composed())
+    return CorpusWhy(encoder.name, encoder.revision, name, counted["sentences"], count, left_out, rows, composed)

@@ -74,6 +74,14 @@ def score_parts(models: Models, request: Request, head: Head, query: int, key: i
     return models[request.model].score_parts(text, head, query, key, pair=pair, words=request.words)
 
 
+def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str, float], ...]:
+    """Which earlier heads the scores of each head come from, the largest shares first: from, to, side, share
+    (``models.why``)."""
+    from mha_viz.models.why import why
+
+    return why(models[request.model], *request.texts, request.words).composed()
+
+
 def patched(models: Models, model: str, text: str, other: str) -> Patched:
     """What comes back of the answer to another text with each head's output on it (``models.patching``)."""
     from mha_viz.models.patching import patch
@@ -174,7 +182,7 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         verb.__name__: verb
         for verb in (
-            *(load, rest, read, trace, score_parts, patched, question, direct, importance, answer),
+            *(load, rest, read, trace, score_parts, composition, patched, question, direct, importance, answer),
             *(effects_of, lost_each, lost_at_random, margins, measure_means, point, repeats),
         )
     }

@@ -5,6 +5,7 @@ import { gridCellAt } from "../layouts.js";
 import { gridOf, gridPlace, mapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
+import { Arrows } from "./arrows.js";
 import { drawGrid } from "./grid.js";
 import { surface } from "./head.js";
 import { headColour } from "./heads.js";
@@ -34,6 +35,7 @@ export class Overview {
   #one;
   #preview;
   #roles;
+  #arrows;
 
   // `one` is the opened head, beside the grid or below it; `ask` belongs to the numbers below the grid.
   /** @param {Stores} stores @param {HTMLElement} one @param {HTMLElement} ask */
@@ -43,7 +45,8 @@ export class Overview {
     this.#preview = new Preview(stores, ask);
     this.#roles = new RoleSwitch(stores, () => this.draw());
     const header = make("header", {}, this.#count, this.#moves, ...this.#roles.controls);
-    const parts = [header, this.#roles.kinds, this.#gridBox, this.#preview.box];
+    this.#arrows = new Arrows(stores, this.#sheet);
+    const parts = [header, this.#roles.kinds, this.#gridBox, this.#arrows.box, this.#preview.box];
     this.box = make("section", { class: "overview" }, ...parts);
     this.#listen();
   }
@@ -150,6 +153,7 @@ export class Overview {
     this.#hovered.hidden = heads.hovered === null;
     this.#hovered.dataset.name = mapName(read.reading, head);
     this.#preview.draw(head);
+    this.#arrows.draw(this.#layout);
   }
 
   // True if the opened head is beside the grid and not below it.

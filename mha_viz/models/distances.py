@@ -31,6 +31,13 @@ def _bloom(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float
     return scaling, _numbers(given["alibi"], n)
 
 
+def _t5(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+    """The first layer computes the numbers, and gives them to the others."""
+    added = given.get("position_bias")
+    with torch.inference_mode():
+        return scaling, _numbers((holder.compute_bias(n, n) if added is None else added)[0], n)
+
+
 def _deberta(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
     """The products of content with position and of position with content (He et al. 2021, equation 4), all divided by
     the root of d_k times their number."""
@@ -59,5 +66,5 @@ def _rows(holder: Any, given: dict[str, Any], kind: str, name: str) -> Array:
 
 
 RELATIVE: MappingProxyType[str, Distances] = MappingProxyType(
-    {"bloom": _bloom, "deberta-v2": _deberta, "mpnet": _mpnet}
+    {"bloom": _bloom, "deberta-v2": _deberta, "mpnet": _mpnet, "mt5": _t5, "t5": _t5}
 )

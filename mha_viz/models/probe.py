@@ -21,7 +21,7 @@ from mha_viz.attention.trace import Array, Mask, Parameters, Relative, Trace, tr
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
 from mha_viz.models.distances import RELATIVE
-from mha_viz.models.families import FAMILIES, Family, holds, key_heads, opaque
+from mha_viz.models.families import Family, family_of, holds, key_heads, opaque
 from mha_viz.models.linear import PackedLinear
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
@@ -63,7 +63,7 @@ class Opened:
                 "Load it without dtype.",
             )
         self._name, self._layer, self._model = name, layer, model
-        self._family = FAMILIES[model.config.model_type]
+        self._family = family_of(model.config)
         self._relative = RELATIVE.get(model.config.model_type) if apart else None
         if opaque(model.config) and self._relative is None:
             raise _unsupported(name, opaque(model.config))
@@ -225,8 +225,9 @@ def _side_by_side(rotation: Rotation, p: Parameters, heads: int) -> tuple[Rotati
 
 
 def is_centred(norm: Any) -> bool:
-    """True if a norm subtracts the mean, as LayerNorm does and RMSNorm does not."""
-    return type(norm).__name__.endswith("LayerNorm")
+    """True if a norm subtracts the mean, as LayerNorm does and RMSNorm does not, nor that of T5."""
+    name = type(norm).__name__
+    return name.endswith("LayerNorm") and not name.endswith("T5LayerNorm")
 
 
 def epsilon(norm: Any) -> float:
@@ -262,7 +263,7 @@ def place(model: Any, layer: int) -> Place:
 
 
 def _place(model: Any, layer: int) -> Place:
-    family = FAMILIES[model.config.model_type]
+    family = family_of(model.config)
     numbers = family.numbers(model.config, layer)
     holder = model.get_submodule(family.holder.format(*numbers))
     inputs = tuple(holder.get_submodule(name) for name in family.inputs)

@@ -22,7 +22,7 @@ from mha_viz.attention.trace import Array
 from mha_viz.errors import ModelUnsupported
 from mha_viz.heads import Head
 from mha_viz.models.capture import Tap
-from mha_viz.models.families import FAMILIES, holds
+from mha_viz.models.families import family_of, holds
 from mha_viz.models.probe import (
     TOLERANCE,
     Opened,
@@ -136,7 +136,7 @@ class Stream:
         """For each of ``layers``, in order: what its attention is given, in parts. ``is_typed``: the model is given the
         types of the pieces."""
         n = len(read.ids)
-        is_pre = holds(FAMILIES[self._model.config.model_type].pre_norm, self._model.config)
+        is_pre = holds(family_of(self._model.config).pre_norm, self._model.config)
         streams = [each.inputs(n) for each in self._opened]
         summed = self._embedded(read, is_typed, _stream(*streams[0]))
         for layer, ((x, entered), opened) in enumerate(zip(streams, self._opened, strict=True)):

@@ -1,4 +1,5 @@
-// Composition: arrows over the grid from each head to later heads whose scores it has a part in, and the same as a list.
+// Composition: arrows over the grid from each head to later heads in whose scores it has a part, and the same as a
+// list.
 import { make } from "../dom.js";
 import { percent } from "../numerals.js";
 import { gridPlace, mapName } from "../reading.js";

@@ -8,6 +8,7 @@ q_i · k_j is a sum over pairs of parts (Elhage et al. 2021, "A Mathematical Fra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -108,15 +109,16 @@ class ScoreParts:
         return pd.DataFrame(named | {name: values[rows, columns] for name, values in numbers.items()})
 
 
-def score_parts(trace: Trace, parts: Parts, head: Head, query: int, key: int) -> ScoreParts:
-    """The score of ``query`` with ``key``, numbers of tokens from 0, in a head of the layer of ``trace``, whose input
-    is the sum of ``parts``.
+def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequence[int]) -> tuple[ScoreParts, ...]:
+    """The scores of ``query`` with each of ``keys``, numbers of tokens from 0, in a head of the layer of ``trace``,
+    whose input is the sum of ``parts``.
 
     Raises UnknownHead for a head of another layer, SettingError for tokens that do not exist and for a key that the
     query does not see.
     """
     at = trace.number(head)
-    _check(trace, query, key)
+    for key in keys:
+        _check(trace, query, key)
     rows, columns = _projected(trace, parts, at, 0, [query])[:, 0], _projected(trace, parts, at, 1, slice(None))
     values = _products(rows, columns) * trace.scaling  # [part, part, key]
     names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
@@ -131,9 +133,12 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, key: int) ->
         values = _with_distances(trace, at, query, values, rows, columns)
         names, groups = (*names, DISTANCE), (*groups, POSITION)
     means = values[:, :, ~trace.mask[query]].mean(axis=-1)
-    score = float(trace.scaled[at, query, key])
-    whole = None if turned is None else turned[:, :, key]
-    return ScoreParts(head, query, key, trace.text, names, groups, values[:, :, key], means, score, whole)
+    scores = trace.scaled[at, query].tolist()
+    whole = [None if turned is None else turned[:, :, key] for key in keys]
+    return tuple(
+        ScoreParts(head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], of_key)
+        for key, of_key in zip(keys, whole, strict=True)
+    )
 
 
 def _check(trace: Trace, query: int, key: int) -> None:

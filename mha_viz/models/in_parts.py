@@ -52,9 +52,15 @@ class InParts:
         >>> print(parts.table()[["query_part", "key_part"]].iloc[0].tolist())
         ['position', 'position']
         """
+        return self.score_parts_of(text, head, query, [key], pair=pair, words=words)[0]
+
+    def score_parts_of(
+        self, text: str, head: AnyHead, query: int, keys: Sequence[int], *, pair: str = "", words: Sequence[str] = ()
+    ) -> tuple[ScoreParts, ...]:
+        """:meth:`score_parts` for each of several keys, in one pass."""
         one = Head.among(head, self.layers, self.heads, self.name)
         ((trace, parts),) = self.in_parts(self.pieces(text, pair, words), [one.layer])
-        return score_parts(trace, parts, one, query, key)
+        return score_parts(trace, parts, one, query, keys)
 
     def in_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
         """The trace of each of ``layers``, and the parts of what its attention is given, in one pass. Raises as

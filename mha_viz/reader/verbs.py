@@ -68,10 +68,12 @@ def trace(models: Models, request: Request, layer: int) -> Trace:
     return models[request.model].trace(*request.texts, layer, request.words)
 
 
-def score_parts(models: Models, request: Request, head: Head, query: int, key: int) -> ScoreParts:
-    """The parts of the score of two tokens in a head (``models.encoder``)."""
+def score_parts(
+    models: Models, request: Request, head: Head, query: int, keys: Sequence[int]
+) -> tuple[ScoreParts, ...]:
+    """The parts of the scores of a token with each of some others in a head (``models.in_parts``)."""
     text, pair = request.texts
-    return models[request.model].score_parts(text, head, query, key, pair=pair, words=request.words)
+    return models[request.model].score_parts_of(text, head, query, keys, pair=pair, words=request.words)
 
 
 def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str, float], ...]:

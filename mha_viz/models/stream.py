@@ -2,7 +2,8 @@
 feed-forward parts, and constants, carried forward through the norms of one pass.
 
 A norm divides by a standard deviation, which is that of the real pass for every part; the rest of it is linear
-(Kobayashi et al. 2021). What a feed-forward part adds is what enters the next norm, or the next layer, minus all that
+(Kobayashi et al. 2021, equation 3; for norms without a mean Zhang & Sennrich 2019, "Root Mean Square Layer
+Normalization", equation 4). What a feed-forward part adds is what enters the next norm, or the next layer, minus all that
 is known of it.
 """
 

@@ -17,24 +17,24 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_400,
-    "attention": 2_120,
+    "analysis": 5_450,
+    "attention": 2_130,
     "browser": 260,
-    "cli": 2_960,
+    "cli": 3_010,
     "corpus": 2_150,
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
     "figures": 6_620,
     "files": 340,
-    "models": 6_850,
+    "models": 7_030,
     "process": 670,
-    "reader": 560,
+    "reader": 570,
     "serving": 1_450,
-    "study": 4_580,
+    "study": 4_720,
     "text": 530,
     "training": 2_190,
-    "ui": 12_220,
+    "ui": 12_330,
     "": 1_118,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -51,9 +51,10 @@ class ScoreParts:
     the same numbers averaged over all keys that the query sees, and ``above_mean`` is the difference.
 
     Two parts belong to a pair of tokens and stand on both sides. "rotation": what the rotation of queries and keys by
-    their positions adds (Su et al. 2021, "RoFormer", equation 16), the difference between the parts in ``turned``, which are rotated, and those in ``values``,
-    which are not. "distance": what a model adds for the distance between the two tokens; where it compares the query or
-    the key with a vector of the distance, as DeBERTa does, that product is in the column or row "distance".
+    their positions adds (Su et al. 2021, "RoFormer", equation 16), the difference between the parts in ``turned``,
+    which are rotated, and those in ``values``, which are not. "distance": what a model adds for the distance between
+    the two tokens; where it compares the query or the key with a vector of the distance, as DeBERTa does, that product
+    is in the column or row "distance".
     """
 
     head: Head

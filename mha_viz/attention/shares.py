@@ -41,7 +41,7 @@ class Variation(NamedTuple):
     query, or of the key, over the keys that a query sees, summed over queries. Each side sums to ``variance``, [head],
     the sum of the scores' variances. So a share is one divided by the other, and over several texts the quotient of
     their sums: with s = Σ_g s_g, Var(s) = Σ_g Cov(s_g, s), the natural decomposition of a variance (Shorrocks 1982,
-    "Inequality Decomposition by Factor Components", Econometrica 50, 193-211, equation 8).
+    "Inequality Decomposition by Factor Components", Econometrica 50, 193-211).
     """
 
     names: tuple[str, ...]

@@ -29,9 +29,9 @@ from mha_viz.text import TokenizedText
 MASKED = -1e30  # what is added to the scores of masked positions is less
 T = TypeVar("T", bound=Tap)
 TOLERANCE = 1e-3  # families that do anything else differ by much more
-KEPT = 1_000_000  # bytes of a matrix of weights that is kept, since its conversion takes longer than its use
+STORED_BYTES = 1_000_000  # bytes of a matrix of weights that is kept, since its conversion takes longer than its use
 
-_kept: WeakKeyDictionary[Any, tuple[int, npt.NDArray[np.float32]]] = WeakKeyDictionary()
+_matrices: WeakKeyDictionary[Any, tuple[int, npt.NDArray[np.float32]]] = WeakKeyDictionary()
 _places: WeakKeyDictionary[Any, dict[int, Place]] = WeakKeyDictionary()
 
 
@@ -310,11 +310,11 @@ def weights_of(module: Any) -> Array:
     """:func:`matrix` in CPU memory, not to be changed. It is kept for the version of the weights that it was made of,
     unless it is large."""
     version = 0 if isinstance(module, PackedLinear) else module.weight._version  # packed ones never change
-    if module in _kept and _kept[module][0] == version:
-        return _kept[module][1]
+    if module in _matrices and _matrices[module][0] == version:
+        return _matrices[module][1]
     weights = array(matrix(module))
-    if weights.nbytes <= KEPT:
-        _kept[module] = version, weights
+    if weights.nbytes <= STORED_BYTES:
+        _matrices[module] = version, weights
     return weights
 
 

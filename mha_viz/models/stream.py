@@ -3,8 +3,8 @@ feed-forward parts, and constants, carried forward through the norms of one pass
 
 A norm divides by a standard deviation, which is that of the real pass for every part; the rest of it is linear
 (Kobayashi et al. 2021, equation 3; for norms without a mean Zhang & Sennrich 2019, "Root Mean Square Layer
-Normalization", equation 4). What a feed-forward part adds is what enters the next norm, or the next layer, minus all that
-is known of it.
+Normalization", equation 4). What a feed-forward part adds is what enters the next norm, or the next layer, minus all
+that is known of it.
 """
 
 from __future__ import annotations
@@ -69,22 +69,22 @@ class _Outputs(Tap):
         return output
 
 
-class _Known(NamedTuple):
+class _Modules(NamedTuple):
     """What is found among the modules of a model: its norms, and whether it has vectors for positions."""
 
     norms: tuple[Any, ...]
     has_tables: bool
 
 
-_found: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+_modules: WeakKeyDictionary[Any, _Modules] = WeakKeyDictionary()
 
 
-def _known(model: Any) -> _Known:
-    if model not in _found:
+def _modules_of(model: Any) -> _Modules:
+    if model not in _modules:
         named = [*model.named_modules()]
         norms = tuple(module for _, module in named if _is_norm(module))
-        _found[model] = _Known(norms, any(name.rpartition(".")[2] in _TABLES for name, _ in named))
-    return _found[model]
+        _modules[model] = _Modules(norms, any(name.rpartition(".")[2] in _TABLES for name, _ in named))
+    return _modules[model]
 
 
 class Stream:
@@ -126,7 +126,7 @@ class Stream:
             if threading.get_ident() == thread and tap is not None and given.dim() == 3 and len(given) == 1:
                 self._norms.append(_Norm(tap.seen, module, array(given[0]), array(put_out[0])))
 
-        handles = [m.register_forward_hook(hook) for m in _known(self._model).norms]
+        handles = [m.register_forward_hook(hook) for m in _modules_of(self._model).norms]
         try:
             yield
         finally:
@@ -195,7 +195,7 @@ class Stream:
         if types is not None:
             of_types = array(types.weight)[list(read.types) if is_typed else [0] * len(whole)]
         words = whole - of_types
-        if _known(self._model).has_tables:
+        if _modules_of(self._model).has_tables:
             words = self._words(read.ids)
         return [
             ("word", WORD, words),

@@ -62,7 +62,7 @@ class Texts(NamedTuple):
     add: Callable[[Encoder, ReadShard, Sequence[int], Sums, str], None]  # adds a batch to the sums of a pass
 
 
-class Kind(Protocol):
+class SumKind(Protocol):
     """What is summed over a corpus."""
 
     @property

@@ -29,7 +29,7 @@ from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.models.cores import MOST, pass_lock
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.measures import PROFILE, Kind, Texts, counts
+from mha_viz.study.measures import PROFILE, SumKind, Texts, counts
 from mha_viz.study.plan import BATCH
 from mha_viz.study.sums import LEFT_OUT, PASSES, Array, Line, Sums, first_sentences, read
 from mha_viz.study.tables import profile_of_sums
@@ -94,7 +94,7 @@ def study(
 def sums_of(
     encoder: Encoder,
     corpus: Corpus,
-    kind: Kind,
+    kind: SumKind,
     *,
     resume: Path | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
@@ -140,7 +140,7 @@ class Run:
         cancelled: Callable[[], bool] = lambda: False,
         first: int = 0,
         number: int = 0,
-        kind: Kind = PROFILE,
+        kind: SumKind = PROFILE,
     ) -> None:
         """``number``: the place of the shard in the corpus; ``kind``: what is summed."""
         self.models, self.corpus, self.file, self.size = dict(zip(PASSES, models, strict=False)), corpus, file, size

@@ -217,15 +217,15 @@ def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
 # ---- By what it finds its keys by -----------------------------------------------------------------------
 
 
-def by_key(typed: str, found: Sequence[FoundBy]) -> Group | None:
+def by_key(typed: str, heads: Sequence[FoundBy]) -> Group | None:
     """The heads in whose scores the part that the typed words name has the largest shares: "position", "content"; None
     if they name none. The baseline is the mean of all heads."""
     named = " ".join(typed.casefold().split())
     group = next((group for group, names in FOUND_BY.items() if named in (group, *names)), None)
-    if group is None or not found:
+    if group is None or not heads:
         return None
-    mean = percent(sum(each.shares[group] for each in found) / len(found))
-    first = sorted(found, key=lambda each: -each.shares[group])[:LISTED]
+    mean = percent(sum(each.shares[group] for each in heads) / len(heads))
+    first = sorted(heads, key=lambda each: -each.shares[group])[:LISTED]
     does = f"finds its keys by {group}"
     answers = [HeadAnswer(e.head, does, percent(e.shares[group]), mean, "mean of all heads", SCORES) for e in first]
     return Group(f"{does[:1].upper()}{does[1:]}", tuple(answers))

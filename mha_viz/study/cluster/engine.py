@@ -27,7 +27,7 @@ from mha_viz.numerals import counted as counted_in_words
 from mha_viz.study.cluster import connection, tasks
 from mha_viz.study.cluster.layout import Layout, Part, lay_out, survey
 from mha_viz.study.cluster.progress import Reporter, Workers
-from mha_viz.study.measures import PROFILE, Kind
+from mha_viz.study.measures import PROFILE, SumKind
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import SEED, Progress
 from mha_viz.study.sums import PASSES, Sums, merged
@@ -84,7 +84,7 @@ class OnCluster:
         layout: Layout,
         folder: Path | None,
         passes: tuple[str, ...],
-        kind: Kind,
+        kind: SumKind,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> Sums:
         """The sums over the sentences of a corpus that ``kind`` reads. Raises CorpusError if there are none."""

@@ -19,7 +19,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import load, one_stack
 from mha_viz.study import sums
 from mha_viz.study.cluster.layout import Part, corpus_of
-from mha_viz.study.measures import PROFILE, Kind
+from mha_viz.study.measures import PROFILE, SumKind
 from mha_viz.study.run import SEED, Run
 from mha_viz.study.sums import Sums
 from mha_viz.version import __version__
@@ -100,7 +100,7 @@ class Summing(NamedTuple):
 
     passes: tuple[str, ...]
     batch: int
-    kind: Kind = PROFILE
+    kind: SumKind = PROFILE
 
     def depends_on(self, part: Part) -> list[object]:
         """Not on the rest of the corpus, except for what comes before the part."""

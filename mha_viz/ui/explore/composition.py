@@ -27,8 +27,8 @@ def arrows(what: Url, attention: Attention) -> tuple[Arrow, ...] | None:
     with guarded(complain):
         future = model_service().cached(verbs.composition, Request(model.name, what.text, what.where.pair))
         try:
-            found: tuple[Arrow, ...] = inference.wait(future, f"{model.label} is being opened…")
-            return found
+            composed: tuple[Arrow, ...] = inference.wait(future, f"{model.label} is being opened…")
+            return composed
         except ModelUnsupported as error:
             remark(error.problem)
     return None

@@ -50,11 +50,11 @@ def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) ->
     roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
     recipes = {of.head: of for of in of_heads(profile.model, str(profile.facts.get("revision", "")))}
     layers, heads = profile.shape
-    found = found_by(evidence.table(WHY))
+    by_keys = found_by(evidence.table(WHY))
     stop = chosen or next(iter(roles), Head(0, 0))  # where the keyboard arrives
     rows = "".join(
         f'<tr><th scope="row">L{layer}</th>'
-        + "".join(_square(Head(layer, head), roles, recipes, found, chosen, stop) for head in range(heads))
+        + "".join(_square(Head(layer, head), roles, recipes, by_keys, chosen, stop) for head in range(heads))
         + "</tr>"
         for layer in range(layers)
     )
@@ -68,11 +68,11 @@ def _square(
     head: Head,
     roles: dict[Head, list[Finding]],
     recipes: dict[Head, HeadRecipe],
-    found: dict[Head, FoundBy],
+    by_keys: dict[Head, FoundBy],
     chosen: Head | None,
     stop: Head,
 ) -> str:
-    findings, recipe, keys = roles.get(head, []), recipes.get(head), found.get(head)
+    findings, recipe, keys = roles.get(head, []), recipes.get(head), by_keys.get(head)
     without = "no role was found" + (f"; {recipe.words}" if recipe else "")
     does = "; ".join(map(at_a_glance, findings)) or without
     says = f"{both(head)}: {does}" + (f"; finds keys by {keys.words}" if keys else "")
@@ -99,22 +99,22 @@ def _bar(recipe: HeadRecipe | None) -> str:
     return f"<em>{''.join(_part(kind, share, KIND_COLOURS.get(kind)) for kind, share in parts)}</em>"
 
 
-def _keys(found: FoundBy | None) -> str:
+def _keys(keys: FoundBy | None) -> str:
     """By what a head finds its keys, on the left edge of its square."""
-    return "" if found is None else f"<s>{_parts_of(found)}</s>"
+    return "" if keys is None else f"<s>{_parts_of(keys)}</s>"
 
 
 def show_found_by(evidence: Evidence, head: Head) -> None:
     """Show by what a head finds its keys, as a bar; the shares stand in its tip."""
-    found = found_by(evidence.table(WHY)).get(head)
-    if found is not None:
-        says = escape(f"Finds its keys by {found.words}")
-        bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(found)}</s>'
-        st.html(f'<p class="mha-keys">finds keys by {found.largest}{bar}</p>')
+    keys = found_by(evidence.table(WHY)).get(head)
+    if keys is not None:
+        says = escape(f"Finds its keys by {keys.words}")
+        bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(keys)}</s>'
+        st.html(f'<p class="mha-keys">finds keys by {keys.largest}{bar}</p>')
 
 
-def _parts_of(found: FoundBy) -> str:
-    parts = ((group, share) for group, share in found.shares.items() if share > 0)
+def _parts_of(keys: FoundBy) -> str:
+    parts = ((group, share) for group, share in keys.shares.items() if share > 0)
     return "".join(_part(group.replace(" ", "-"), share, GROUP_COLOURS.get(group)) for group, share in parts)
 
 

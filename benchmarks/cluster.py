@@ -186,7 +186,7 @@ def _task(encoder: Encoder, path: Path) -> tasks.PartTask:
 
     one = cut(str(path), 10**9)
     layout = lay_out(path.name, [one], [[survey(shard, one.kind) for shard in one.shards]])
-    return tasks.PartTask(layout.parts[0], tasks.WorkerModel.opened_by(encoder), tasks.Profiling(PASSES, BATCH), "")
+    return tasks.PartTask(layout.parts[0], tasks.WorkerModel.opened_by(encoder), tasks.Summing(PASSES, BATCH), "")
 
 
 def _moved(sums: Sums, number: int) -> Sums:

@@ -1,6 +1,6 @@
 """The time for the effects of all heads, per head, compared with one pass per head: of plain transformers with a hook
-that zeroes the head, and of our own encoder; the same for heads whose output is from another text; and norm-weighted
-attention compared with ``encode``."""
+that zeroes the head, and of our own encoder; the same for heads whose output is from another text; norm-weighted
+attention compared with ``encode``; and scores in parts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mha_viz.attention import Head
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.norms import norm_weighted
 from mha_viz.models.patching import patch
+from mha_viz.models.why import why
 from mha_viz.study.effects import Case, effects, lost
 
 SHARES = {
@@ -30,6 +31,8 @@ SOME = (Head(0, 0), Head(2, 5), Head(5, 11))
 # × the time of a pass of our encoder, at most, for a head from another text, exact and to first order, at n = 32
 PATCHED = 0.3
 NORMS = 2.0  # × the time of encode, at most
+SHARES_OF_HEAD = 5.0  # likewise, for the shares of a head
+PARTS = {("MiniLM", 32): 20.0}  # milliseconds for the parts of a score in the last layer, at most
 
 
 def main(results: Path, quick: bool = False) -> None:
@@ -39,6 +42,7 @@ def main(results: Path, quick: bool = False) -> None:
         encoder, model = pair()
         for n, share in SHARES[name].items():
             rows += _compared(f"{name}, n = {n}", encoder, model, text(n), share, 2 if quick else 5)
+            rows += _in_parts(f"{name}, n = {n}", encoder, text(n), PARTS.get((name, n)), 3 if quick else 10)
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
     write(results, "effects", "Effects of all heads", "one pass per head", rows, machine)
 
@@ -53,7 +57,7 @@ def _compared(what: str, encoder: Encoder, model: Any, typed: str, share: float,
     other = f"{typed.rpartition(' ')[0]} that"
     patched, alone = _in_turns(repetitions, lambda: patch(encoder, typed, other), lambda: encoder.states(typed))
     each = Sample(tuple(value / heads for value in patched.values))
-    asked = Target("share", PATCHED) if len(encoder.tokenize(typed)) == 32 else None
+    goal = Target("share", PATCHED) if len(encoder.tokenize(typed)) == 32 else None
     norms, reading = _in_turns(repetitions, lambda: norm_weighted(encoder, typed), lambda: encoder.encode(typed))
     return [
         Row(f"{what}: per head, against plain transformers", per_head, "ms", plain, Target("share", share)),
@@ -64,8 +68,24 @@ def _compared(what: str, encoder: Encoder, model: Any, typed: str, share: float,
             "× 10⁻⁶",
             target=Target("below", LARGEST_DIFFERENCE * 1e6),
         ),
-        Row(f"{what}: a head from another text, against a pass", each, "ms", alone, asked),
+        Row(f"{what}: a head from another text, against a pass", each, "ms", alone, goal),
         Row(f"{what}: norm-weighted, against encode", norms, "ms", reading, Target("share", NORMS)),
+    ]
+
+
+def _in_parts(what: str, encoder: Encoder, typed: str, most: float | None, repetitions: int) -> list[Row]:
+    """The parts of one score in the last layer, and by what a head there finds its keys."""
+    head = Head(encoder.layers - 1, 0)
+    parts, shares, reading = _in_turns(
+        repetitions,
+        lambda: encoder.score_parts(typed, head, 10, 2),
+        lambda: why(encoder, typed, head=head),
+        lambda: encoder.encode(typed),
+    )
+    below = None if most is None else Target("below", most)
+    return [
+        Row(f"{what}: the parts of a score", parts, "ms", target=below),
+        Row(f"{what}: a head’s shares, against encode", shares, "ms", reading, Target("share", SHARES_OF_HEAD)),
     ]
 
 

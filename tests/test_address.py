@@ -35,6 +35,7 @@ GOOD = {
     "side": ["all", "aa", "ab", "ba", "bb"],
     "shown": ["weight", "norm", "rollout"],
     "roles": ["on", "off"],
+    "arrows": ["on"],
 }
 BAD = {
     "head": ["", "3-1", "L1", "L1000H0", "L-1H0", "L٣H١", " L1H1", "L1H1\n", "H1L1"],
@@ -48,6 +49,7 @@ BAD = {
     "side": ["", "?", "AB", "ac"],
     "shown": ["", "saliency", "NORM", "norm "],
     "roles": ["", "yes", "ON", "on "],
+    "arrows": ["", "off", "ON"],
 }
 
 
@@ -211,7 +213,7 @@ def test_a_drawing_sets_only_what_it_may() -> None:
     view = {"head": "L1H2", "pin": None, "text": "other", "model": "x", "unit": "words", "scale": "<script>", "on": 3}
     assert accepted(view) == {
         "head": "L1H2", "pin": None, "unit": "words", "link": None, "special": None, "links": None, "side": None,
-        "roles": None, "shown": None,
+        "roles": None, "arrows": None, "shown": None,
     }  # fmt: skip
 
 
@@ -225,7 +227,7 @@ def test_what_a_drawing_sets_is_understood_again(view: dict[str, Any]) -> None:
 
 def test_python_and_javascript_accept_the_same_values_heads_and_tokens() -> None:
     raw = packet(reading(24, 16, (1,) * 8, (1,) * 3), [Head(0, 0)])
-    tried = [(n, v) for n in VIEW if n not in ("on", "roles") for v in [*GOOD[n], *BAD[n]]]
+    tried = [(n, v) for n in VIEW if n not in ("on", "roles", "arrows") for v in [*GOOD[n], *BAD[n]]]
     queries = ["", *(f"{name}={quote(value)}" for name, value in tried)]
     default, *views = ask_packet(*[{"packet": raw, "ask": "view", "query": query} for query in queries])
     for (name, value), view in zip(tried, views, strict=True):

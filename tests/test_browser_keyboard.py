@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -149,3 +150,17 @@ def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) ->
     press("Enter")
     visitor.asked(off="none", how="uniform")
     expect(page.get_by_text("No head is off")).to_be_visible()
+
+
+def test_arrows_between_heads_are_a_list_for_the_keyboard(visitor: BrowserTab) -> None:
+    page, words = visitor.page, "dog+river+anna+green+king+cat"
+    page.goto(f"{visitor.url}/?model=repeater&text={words}+{words}")
+    page.locator("summary", has_text="Drawing").click()
+    page.get_by_label("Composition", exact=True).press("Space")
+    first = page.get_by_label("Composition: arrows between heads").get_by_role("button").first
+    expect(first).to_have_accessible_name(re.compile(r"^L0H0 has [5-9].*% of the scores of L1H\d, by its key"))
+    assert parse_qs(urlsplit(page.url).query)["arrows"] == ["on"]
+    first.focus()
+    expect(page.locator(".arrows .near")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("Head L1H"))).to_be_visible()

@@ -97,7 +97,7 @@ class Calm(NamedTuple):
 MOST = {
     "/": Calm(84, 22, 570),
     "/?off=L3H1": Calm(115, 22, 620),
-    "/compare": Calm(118, 20, 1400),
+    "/compare": Calm(118, 20, 1440),
     "/inside_a_head": Calm(144, 20, 590),
     "/why_heads_differ": Calm(117, 26, 830),
     "/why_heads_differ?experiment=random&guess=apart": Calm(118, 26, 830),

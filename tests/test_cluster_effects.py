@@ -299,3 +299,10 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     assert together.units == whole.taken.units
     assert len(together.units) > 10
     np.testing.assert_allclose(together.cases, whole.taken.cases, atol=1e-6)
+
+
+def test_shares_over_a_corpus_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path) -> None:
+    ours, theirs = (mv.why_over(corpus, toy, most=12, client=one) for one in (client, None))
+    assert (ours.sentences, ours.documents) == (theirs.sentences, theirs.documents) == (12, 3)
+    pd.testing.assert_frame_equal(ours.table(), theirs.table())
+    pd.testing.assert_frame_equal(ours.arrows(), theirs.arrows())

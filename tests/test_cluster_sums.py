@@ -18,10 +18,10 @@ from mha_viz.corpus.sources import open_corpus
 from mha_viz.errors import ClusterError
 from mha_viz.files import remove_left
 from mha_viz.models.encoder import Encoder
-from mha_viz.study import sums
+from mha_viz.study import measures, sums
 from mha_viz.study.cluster import tasks
 from mha_viz.study.cluster.layout import Layout
-from mha_viz.study.cluster.tasks import PartTask, Profiling
+from mha_viz.study.cluster.tasks import PartTask, Summing
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import Run
 from mha_viz.study.sums import PASSES, Sums, merged
@@ -47,7 +47,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def tasks_of(encoder: Encoder, layout: Layout, folder: str = "") -> list[PartTask]:
-    model, profiling = tasks.WorkerModel.opened_by(encoder), Profiling(PASSES, BATCH)
+    model, profiling = tasks.WorkerModel.opened_by(encoder), Summing(PASSES, BATCH)
     return [PartTask(part, model, profiling, folder) for part in layout.parts]
 
 
@@ -119,7 +119,7 @@ def test_sums_on_disk_are_read_and_not_measured_again(
     layout = laid_out("a", files[:1], 2500)
     first = [measure(task) for task in tasks_of(toy, layout, str(tmp_path))]
     assert len(list(tmp_path.glob("*.npz"))) == len(layout.parts)
-    monkeypatch.setattr(Profiling, "measured", pytest.fail)
+    monkeypatch.setattr(Summing, "measured", pytest.fail)
     for one, other in zip(first, [measure(task) for task in tasks_of(toy, layout, str(tmp_path))], strict=True):
         assert_equal(one, other)
         assert one.left_out == other.left_out
@@ -182,8 +182,8 @@ def test_sums_by_other_definitions_are_measured_again(
 ) -> None:
     task = tasks_of(toy, laid_out("b", files[1:2], 10**6), str(tmp_path))[0]
     measure(task)
-    monkeypatch.setattr(tasks, name, 1000)
-    monkeypatch.setattr(Profiling, "measured", lambda *_: 1 / 0)
+    monkeypatch.setattr(measures if name == "DEFINITIONS" else tasks, name, 1000)
+    monkeypatch.setattr(Summing, "measured", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         measure(task)
 
@@ -192,7 +192,7 @@ def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list
     task = tasks_of(toy, laid_out("a", files[:1], 10**6))[0]
     part, model = task.part, task.model
     changed = [
-        task._replace(measure=Profiling(PASSES[:1], BATCH)),
+        task._replace(measure=Summing(PASSES[:1], BATCH)),
         task._replace(model=model._replace(revision="other")),
         task._replace(part=part._replace(first=1)),
         task._replace(part=part._replace(start=part.start._replace(lines=1))),
@@ -200,7 +200,7 @@ def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list
         task._replace(part=part._replace(documents=(("all", part.sentences),))),
     ]
     assert len({task.key, *(one.key for one in changed)}) == 7
-    assert task._replace(measure=Profiling(PASSES, 7), folder="/elsewhere").key == task.key
+    assert task._replace(measure=Summing(PASSES, 7), folder="/elsewhere").key == task.key
     several = tasks_of(toy, laid_out("ab", files, 10**6))[0]  # lines that are left out name their file
     path = part.shard._replace(path=str(Path(part.shard.path).with_name("other.conllu")))
     assert task._replace(part=part._replace(shard=path)).key == task.key

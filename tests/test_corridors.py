@@ -17,24 +17,24 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_400,
-    "attention": 2_130,
+    "analysis": 5_450,
+    "attention": 2_140,
     "browser": 260,
-    "cli": 2_980,
+    "cli": 3_030,
     "corpus": 2_150,
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
     "figures": 6_620,
     "files": 340,
-    "models": 7_110,
+    "models": 7_290,
     "process": 670,
-    "reader": 560,
+    "reader": 570,
     "serving": 1_450,
-    "study": 4_610,
+    "study": 4_790,
     "text": 530,
     "training": 2_190,
-    "ui": 12_350,
+    "ui": 12_460,
     "": 1_141,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

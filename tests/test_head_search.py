@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from mha_viz.analysis.corpus_why import found_by
 from mha_viz.analysis.described import HeadRecipe, RecipePart
 from mha_viz.analysis.findings import Elsewhere, Finding
 from mha_viz.analysis.profile import read_findings
@@ -284,3 +285,17 @@ def test_a_head_without_a_role_is_answered_with_its_recipe() -> None:
 
 def test_every_further_word_for_a_rule_belongs_to_one() -> None:
     assert set(RULE_WORDS) <= set(RULE_NAMES)
+
+
+@pytest.mark.parametrize("typed", ["position", "Positions", "content", "composition"])
+def test_heads_are_found_by_what_they_find_their_keys_by(typed: str) -> None:
+    shares = {"position": (0.9, 0.2), "word": (0.1, 0.3), "earlier heads": (0.0, 0.5)}
+    rows = [(0, head, group, both[head]) for group, both in shares.items() for head in (0, 1)]
+    found = [*found_by(pd.DataFrame(rows, columns=["layer", "head", "group", "share"])).values()]
+    group = head_search.by_key(typed, found)
+    assert group is not None
+    first, second = group.answers
+    assert first.head == Head(0, int("osition" not in typed or typed == "composition"))
+    assert first.does.startswith("finds its keys by ")
+    assert float(first.score.rstrip("%")) > float(first.baseline.rstrip("%")) > float(second.score.rstrip("%"))
+    assert head_search.by_key("subject", found) is head_search.by_key(typed, ()) is None

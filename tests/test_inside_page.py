@@ -183,9 +183,14 @@ def test_the_scores_say_why_the_query_looks_at_the_key(minilm: Encoder) -> None:
     parts = minilm.score_parts(SENTENCE, "L1H8", 12, 13)
     (why,) = [e.proto.body for e in page.at.get("html") if 'class="inside-why"' in e.proto.body]
     assert "“<bdi>too</bdi>” → “<bdi>tired</bdi>”" in why
-    assert "because position of “<bdi>too</bdi>” meets position of “<bdi>tired</bdi>” (<b>+" in why
-    assert f"The score is {decimal(parts.score)}, +{decimal(float(parts.above_mean.sum()))} from its mean" in why
-    link = dict(parse_qsl(unescape(re.search(r'href="\?([^"]*)"[^>]*>L0H2 \(1-3\)', why)[1])))  # type: ignore[index]
+    place = parts.names.index("position")
+    first = f"(<b>{decimal(parts.values[place, place])}</b>, mean {decimal(parts.means[place, place])})"
+    assert f"because position of “<bdi>too</bdi>” meets position of “<bdi>tired</bdi>” {first}" in why
+    mean = decimal(parts.score - float(parts.above_mean.sum()))
+    assert f"The score is <b>{decimal(parts.score)}</b>, mean {mean}." in why
+    (held,) = re.findall(r'<p class="inside-why" data-key="13" data-held>.*?</p>', why)
+    assert why.count(" hidden>") == len(parts.text) - 1, "a sentence for each other key, which the pointer shows"
+    link = dict(parse_qsl(unescape(re.search(r'href="\?([^"]*)"[^>]*>L0H2 \(1-3\)', held)[1])))  # type: ignore[index]
     assert link == {"text": SENTENCE, "head": "L0H2", "q": "12", "k": "13", "step": "scale"}
     assert [one.label for one in page.at.expander].count("Part by part") == 1
 

@@ -14,8 +14,9 @@ import pytest
 import mha_viz as mv
 from mha_viz.attention.parts import GROUPS, HEADS, ScoreParts
 from mha_viz.attention.shares import Why
-from mha_viz.errors import ModelUnsupported, NeedsOneStack, SettingError, UnknownHead
+from mha_viz.errors import ModelUnsupported, NeedsOneStack, SettingError, TextError, UnknownHead
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder_decoder import EncoderDecoder
 from mha_viz.models.loading import from_folder, one_stack
 from tests import lanes, tiny_encoder_decoders, tiny_models
 from tests.oracles import SECOND, SENTENCE, plain
@@ -235,11 +236,32 @@ def test_scaled_vectors_of_words_are_not_taken_for_positions(tiny_folder: Folder
 
 
 def test_models_of_two_stacks_are_refused(tmp_path: Path) -> None:
-    model = from_folder(tiny_encoder_decoders.build("t5", tmp_path))
+    model = from_folder(tiny_encoder_decoders.build("bart", tmp_path))
     with pytest.raises(NeedsOneStack):
         mv.why(model, SENTENCE)
     with pytest.raises(NeedsOneStack):
         model.score_parts(SENTENCE, (0, 0), 1, 1)
+
+
+@pytest.mark.parametrize("family", ["t5", "mt5"])
+def test_the_encoder_of_t5_is_taken_apart_with_what_distances_add(family: str, tmp_path: Path) -> None:
+    model = from_folder(tiny_encoder_decoders.build(family, tmp_path))
+    assert isinstance(model, EncoderDecoder)
+    weights = model.encode(TEXT, part="encoder").weights
+    for layer, head, query in ((0, 1, 3), (1, 0, 2)):
+        made = [model.score_parts(TEXT, (layer, head), query, key) for key in range(weights.shape[-1])]
+        sums, scores = (np.array([number(each) for each in made]) for number in (_sum, _score))
+        assert np.abs(sums - scores).max() <= CLOSE * np.abs(scores).max()
+        rows = np.exp(scores - scores.max())
+        assert np.abs(rows / rows.sum() - weights[layer, head, query]).max() <= 1e-5
+        bias = model.score_parts(TEXT, (layer, head), query, 0).by_group().loc["position", "position"]
+        assert bias != 0
+        assert "position" not in made[0].names, "nothing but distances says where a token is"
+    shares = mv.why(model, SENTENCE).table()[list(GROUPS)]
+    assert np.allclose(shares.sum(axis=1), 1, atol=CLOSE)
+    assert (shares[HEADS].iloc[-1] != 0).all()
+    with pytest.raises(TextError):
+        model.score_parts(TEXT, (0, 0), 1, 1, pair="Is it?")
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,20 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis import corpus_why
-from mha_viz.analysis.corpus_why import CorpusWhy
+from mha_viz.analysis import corpus_why, intervals
+from mha_viz.analysis.corpus_why import CorpusWhy, Gathered
+from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
 from mha_viz.cli import main
 from mha_viz.errors import Cancelled, CorpusError, SettingError
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
+from mha_viz.study.cluster.tasks import PartTask, Summing, WorkerModel, measure
+from mha_viz.study.plan import BATCH
 from mha_viz.study.run import Progress
+from mha_viz.study.sums import PASSES, Sums, merged
+from mha_viz.study.why import OfWhy
+from tests.shards import laid_out
 
 SENTENCES = 6
 
@@ -57,13 +63,51 @@ def test_the_head_for_the_token_before_is_the_largest_arrow(measured: CorpusWhy)
     assert len(measured.arrows(least=0.3)) < len(measured.arrows())
 
 
-def test_of_many_sentences_neighbours_are_drawn_together(
+def test_of_many_sentences_some_are_drawn_together(
     measured: CorpusWhy, repeater: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_why, "MOST_UNITS", 3)
+    monkeypatch.setattr(intervals, "FEWEST_BLOCKS", 4)
+    monkeypatch.setattr(intervals, "CELLS", 1)
     fewer = mv.why_over("repeats", repeater, most=SENTENCES).table()
     assert np.allclose(fewer["share"], measured.table()["share"])
     assert not np.allclose(fewer["low"], measured.table()["low"])
+
+
+def test_it_is_the_same_from_any_shards(repeater: Encoder, tmp_path: Path) -> None:
+    lines = ["dog river dog river", "anna king anna king green anna", "cat dog cat", "red bridge red bridge red"]
+    file = tmp_path / "some.txt"
+    file.write_text("".join(f"{line}\n" for line in lines * 3), "utf-8")
+    whole = mv.why_over(file, repeater, most=10)
+    kind, parts = OfWhy(10, by_sentence=True, bits=None), laid_out("some", [file], 40).parts
+    assert len(parts) > 3
+    model, folder = WorkerModel.opened_by(repeater), str(tmp_path / "sums")
+    todo = [PartTask(part, model, Summing(PASSES[:1], BATCH, kind), folder) for part in parts if part.first < 10]
+    sums = merged([part for part in map(measure, todo[::-1]) if isinstance(part, Sums)])
+    gathered = Gathered(len(sums.documents), repeater.layers, repeater.heads, sums.of("trained/why"))
+    assert sums.counted["sentences"] == whole.sentences == 10
+    ours, theirs = (np.array([each for *_, each in rows]) for rows in (gathered.rows(), whole.rows))
+    assert np.allclose(ours, theirs)
+
+
+def test_it_continues_where_it_was_stopped(
+    measured: CorpusWhy, repeater: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Progress] = []
+    with pytest.raises(Cancelled):
+        mv.why_over(
+            "repeats",
+            repeater,
+            most=SENTENCES,
+            resume=tmp_path,
+            progress=steps.append,
+            cancelled=lambda: len(steps) == 4,
+        )
+    assert [*tmp_path.iterdir()]
+    again: list[Progress] = []
+    continued = mv.why_over("repeats", repeater, most=SENTENCES, resume=tmp_path, progress=again.append)
+    assert again[0].done >= steps[-1].done
+    assert np.allclose(continued.table()[["share", "low"]], measured.table()[["share", "low"]])
+    assert not [*tmp_path.iterdir()], "intermediate sums are deleted"
 
 
 def test_one_sentence_has_no_interval(repeater: Encoder, tmp_path: Path) -> None:
@@ -91,16 +135,17 @@ def test_it_says_how_far_it_is_and_stops(repeater: Encoder) -> None:
     steps: list[Progress] = []
     with pytest.raises(Cancelled):
         mv.why_over("repeats", repeater, most=5, progress=steps.append, cancelled=lambda: len(steps) == 2)
-    assert steps == [Progress(1, 5), Progress(2, 5)]
+    assert 0 == steps[0].done < steps[1].done < steps[1].total
 
 
 def test_the_command_prints_shares_and_arrows(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "repeats", "--model", "repeater", "--most", "4"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("repeater on repeats: by what heads find their keys, 4 sentences, 0 left out")
-    assert lines[1].startswith("L0H0 (1-1) position ")
-    assert lines[5].startswith("L1H0 (2-1) earlier heads ")
-    assert lines[10].startswith("L0H0 (1-1) → L1H")
+    assert lines[0].startswith("repeater on repeats: by what heads find their keys, 4 sentences of 4 documents, 0 left")
+    assert lines[1].startswith("Few documents: the intervals speak of these alone")
+    assert lines[2].startswith("L0H0 (1-1) position ")
+    assert lines[6].startswith("L1H0 (2-1) earlier heads ")
+    assert lines[11].startswith("L0H0 (1-1) → L1H")
     assert lines[-1].endswith("more")
 
 
@@ -109,3 +154,13 @@ def test_the_command_writes_a_table(option: list[str], columns: tuple[str, ...],
     out = tmp_path / "why.csv"
     assert main(["why", "repeats", "--model", "repeater", "--most", "4", "--out", str(out), *option]) == 0
     assert tuple(pd.read_csv(out).columns) == columns
+
+
+def test_shares_are_stored_in_the_profile_of_the_same_model_alone(measured: CorpusWhy, tmp_path: Path) -> None:
+    folder = mv.open_profile("toy").save(tmp_path / "toy")
+    assert main(["why", "grammar", "--model", "toy", "--most", "2", "--profile", str(folder)]) == 0
+    profile = mv.open_profile(folder)
+    assert set(profile.tables["why"]["sentences"]) == {2}
+    assert corpus_why.found_by(profile.head("L0H3")["why"])[Head(0, 3)].largest == "position"
+    with pytest.raises(SettingError, match="shares are of repeater"):
+        measured.stored_in(profile)

@@ -85,6 +85,9 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("layer", "head", "role", "detail", "corpus", "measure", "method", "n"),
             *("effect", "ci_low", "ci_high", "more", "more_low", "more_high", "used", DOCUMENTS),
         ),
+        "why": (  # written by mha_viz.analysis.corpus_why
+            *("layer", "head", "group", "corpus", "sentences", "share", "low", "high", DOCUMENTS),
+        ),
         "chance": ("role", "corpora", "draw", "roles"),  # written by mha_viz.analysis.chance
     }
 )

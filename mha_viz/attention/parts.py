@@ -8,6 +8,7 @@ q_i · k_j is a sum over pairs of parts (Elhage et al. 2021, "A Mathematical Fra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,9 +51,10 @@ class ScoreParts:
     the same numbers averaged over all keys that the query sees, and ``above_mean`` is the difference.
 
     Two parts belong to a pair of tokens and stand on both sides. "rotation": what the rotation of queries and keys by
-    their positions adds, the difference between the parts in ``turned``, which are rotated, and those in ``values``,
-    which are not. "distance": what a model adds for the distance between the two tokens; where it compares the query or
-    the key with a vector of the distance, as DeBERTa does, that product is in the column or row "distance".
+    their positions adds (Su et al. 2021, "RoFormer", equation 16), the difference between the parts in ``turned``,
+    which are rotated, and those in ``values``, which are not. "distance": what a model adds for the distance between
+    the two tokens; where it compares the query or the key with a vector of the distance, as DeBERTa does, that product
+    is in the column or row "distance".
     """
 
     head: Head
@@ -108,15 +110,16 @@ class ScoreParts:
         return pd.DataFrame(named | {name: values[rows, columns] for name, values in numbers.items()})
 
 
-def score_parts(trace: Trace, parts: Parts, head: Head, query: int, key: int) -> ScoreParts:
-    """The score of ``query`` with ``key``, numbers of tokens from 0, in a head of the layer of ``trace``, whose input
-    is the sum of ``parts``.
+def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequence[int]) -> tuple[ScoreParts, ...]:
+    """The scores of ``query`` with each of ``keys``, numbers of tokens from 0, in a head of the layer of ``trace``,
+    whose input is the sum of ``parts``.
 
     Raises UnknownHead for a head of another layer, SettingError for tokens that do not exist and for a key that the
     query does not see.
     """
     at = trace.number(head)
-    _check(trace, query, key)
+    for key in keys:
+        _check(trace, query, key)
     rows, columns = _projected(trace, parts, at, 0, [query])[:, 0], _projected(trace, parts, at, 1, slice(None))
     values = _products(rows, columns) * trace.scaling  # [part, part, key]
     names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
@@ -131,9 +134,12 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, key: int) ->
         values = _with_distances(trace, at, query, values, rows, columns)
         names, groups = (*names, DISTANCE), (*groups, POSITION)
     means = values[:, :, ~trace.mask[query]].mean(axis=-1)
-    score = float(trace.scaled[at, query, key])
-    whole = None if turned is None else turned[:, :, key]
-    return ScoreParts(head, query, key, trace.text, names, groups, values[:, :, key], means, score, whole)
+    scores = trace.scaled[at, query].tolist()
+    whole = [None if turned is None else turned[:, :, key] for key in keys]
+    return tuple(
+        ScoreParts(head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], of_key)
+        for key, of_key in zip(keys, whole, strict=True)
+    )
 
 
 def _check(trace: Trace, query: int, key: int) -> None:
@@ -154,7 +160,7 @@ def _projected(trace: Trace, parts: Parts, at: int, which: int, tokens: slice | 
     """[part and biases, token, d_k]: the parts of the queries (``which`` 0) or keys (1) of a head, before the
     rotation."""
     matrix, bias = _of_head(trace, at, which)
-    of_parts = parts.x[:, tokens] @ matrix
+    of_parts = parts.x[:, tokens] @ np.ascontiguousarray(matrix)
     whole = np.concatenate([of_parts, np.broadcast_to(bias, (1, *of_parts.shape[1:]))]).astype(np.float64)
     if trace.rotation is not None and trace.rotation.has_norms:
         whole *= factors(trace, which)[at, tokens]

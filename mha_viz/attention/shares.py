@@ -40,7 +40,8 @@ class Variation(NamedTuple):
     ``query`` and ``key``, [head, part]: the covariance of the score with what the part adds to it on the side of the
     query, or of the key, over the keys that a query sees, summed over queries. Each side sums to ``variance``, [head],
     the sum of the scores' variances. So a share is one divided by the other, and over several texts the quotient of
-    their sums.
+    their sums: with s = Σ_g s_g, Var(s) = Σ_g Cov(s_g, s), the natural decomposition of a variance (Shorrocks 1982,
+    "Inequality Decomposition by Factor Components", Econometrica 50, 193-211).
     """
 
     names: tuple[str, ...]
@@ -169,8 +170,13 @@ class Why:
         """
         import pandas as pd
 
+        rows = [(str(of), str(to), side, share) for of, to, side, share in self.composed(least)]
+        return pd.DataFrame(rows, columns=["from", "to", "side", "share"])
+
+    def composed(self, least: float = LEAST) -> tuple[tuple[Head, Head, str, float], ...]:
+        """The rows of :meth:`arrows`."""
         rows = [
-            (name, str(Head(layer, head)), side, float(shares[head, part]))
+            (Head.parse(name), Head(layer, int(head)), side, float(shares[head, part]))
             for layer, each in self._by_layer()
             for side, sums in ((QUERY, each.query), (KEY, each.key))
             for shares in (_quotient(sums, each.variance),)
@@ -178,8 +184,7 @@ class Why:
             for name, group in ((each.names[part], each.groups[part]),)
             if group == HEADS
         ]
-        table = pd.DataFrame(rows, columns=["from", "to", "side", "share"])
-        return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
+        return tuple(sorted(rows, key=lambda row: -row[3]))
 
     def _by_layer(self) -> Iterator[tuple[int, Variation]]:
         return zip(self.layers, self.variations, strict=True)

@@ -14,7 +14,8 @@ import { LONG, defaultsFor, defaultsOf, patternsOf } from "./view.js";
 /** @typedef {{ query: number, key: number }} Link */
 
 /**
- * @typedef {Settings & { roles: boolean, head: number, on: number[], pin: Pin | null, link: Link | null }} ReadingView
+ * @typedef {Settings & { roles: boolean, arrows: boolean, head: number, on: number[], pin: Pin | null, link: Link |
+ *   null }} ReadingView
  */
 
 /**

@@ -4,9 +4,9 @@ It is stored in ``view.json``, which JavaScript imports too.
 
 ``unit``, ``special``, ``links``, ``scale``, ``side``: how heads are drawn. ``shown``: the quantity that is drawn.
 ``pin``: tokens that are held, ``link``: the link by which heads are ranked. ``head``: the open head, ``on``: heads of
-its layer beside it, ``roles``: whether known roles are shown. For a comparison, ``as``: how panels are drawn, ``diff``:
-two panels that are subtracted, or "none" to avoid the default for two panels, ``at``: the panel whose tokens ``pin``
-counts.
+its layer beside it, ``roles``: whether known roles are shown, ``arrows``: whether composition is. For a comparison,
+``as``: how panels are drawn, ``diff``: two panels that are subtracted, or "none" to avoid the default for two panels,
+``at``: the panel whose tokens ``pin`` counts.
 """
 
 from __future__ import annotations

@@ -127,6 +127,12 @@ def _write(result: CorpusEffect, to: Destination | None) -> None:
         print("\n".join(map(one_line, _lines(result))))
 
 
+def few_documents(count: int) -> str:
+    """What intervals over fewer than FEW documents speak of."""
+    which = "these" if count > 1 else "one, or of sentences of none named,"
+    return f"Few documents: the intervals speak of {which} alone."
+
+
 def _lines(result: CorpusEffect) -> list[str]:
     where = f", {result.relation} ({result.direction})" if result.relation else ""
     of = counted(result.documents, "document") if result.documents > 1 else counted(result.sentences, "sentence")
@@ -135,8 +141,7 @@ def _lines(result: CorpusEffect) -> list[str]:
         f"{result.left_out:,} left out"
     ]
     if result.documents < FEW:
-        which = "these" if result.documents > 1 else "one, or of sentences of none named,"
-        lines.append(f"Few documents: the intervals speak of {which} alone.")
+        lines.append(few_documents(result.documents))
     measured = [row for row in result.rows if row.variant.kind != "control"]
     controls = sorted((row for row in result.rows if row.variant.kind == "control"), key=lambda row: -row.effect)
     lines += [_line(row) for row in (*measured, *controls[:LISTED])]

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from mha_viz.analysis.corpus_why import CorpusWhy
+from mha_viz.analysis.intervals import FEW
+from mha_viz.analysis.profile import profile_folder, read_profile
 from mha_viz.attention import Head
+from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line
+from mha_viz.cli.effect import few_documents
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, model_option, output_options
+from mha_viz.cli.options import Parser, device_option, folder_name, model_option, output_options
 from mha_viz.cli.output import TABLES, table_destination
-from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.profile import corpus_option, name_option, read_corpus
 from mha_viz.cli.recipes import MOST
 from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
+from mha_viz.files import make_folder
 from mha_viz.numerals import counted, percent
 
 SENTENCES = 100
@@ -30,27 +38,65 @@ def options(why: Parser) -> None:
     words = "write which earlier heads the scores of each head come from, in place of the shares of the groups"
     why.add_argument("--arrows", action="store_true", help=words)
     output_options(why, TABLES, required=False)
+    words = "also store the shares in the profile of the same model in this folder, as why.csv, which Roles shows"
+    why.add_argument("--profile", type=folder_name, metavar="DIR", help=words)
+    name_option(why)
     device_option(why)
+    cluster_options(why)
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure by what each head finds its keys over a corpus, and print a line for each head and the largest arrows."""
     to = table_destination(args.out, args.format)
-    model, corpus = choose_model(args.model), read_corpus(args.corpus)
-    from mha_viz.study.why import why_over  # imports torch
+    model, folder = choose_model(args.model), folder_beside(to, "parts")
+    profile = None if args.profile is None else read_profile(profile_folder(args.profile))
+    with cluster_for(args) as cluster, warnings_as_lines():
+        corpus = read_corpus(args.corpus, args.name, cluster)
+        from mha_viz.study.why import on_cluster, why_over  # imports torch
 
-    encoder = load_model(model, args.device)
-    with warnings_as_lines(), bar("sentences") as show:
-        measured = why_over(corpus, encoder, most=args.most, progress=lambda so_far: show(so_far.done, so_far.total))
+        encoder = load_model(model, args.device)
+        if folder is not None:
+            make_folder(folder)
+        with progress_line() if cluster else _bar() as progress, _stopped(folder):
+            if cluster:
+                measured = on_cluster(cluster, corpus, encoder, args.most, folder, progress)
+            else:
+                measured = why_over(corpus, encoder, most=args.most, resume=folder, progress=progress)
+    if profile is not None:
+        measured.stored_in(profile).write(profile_folder(args.profile))
     if to is not None:
         to.write_table(measured.arrows() if args.arrows else measured.table())
     if to is None or to.path is not None:
         print("\n".join(map(one_line, _lines(measured))))
 
 
+@contextmanager
+def _bar() -> Iterator[Callable[[Any], None]]:
+    with bar("of the text") as show:
+        yield lambda so_far: show(so_far.done, so_far.total)
+
+
+@contextmanager
+def _stopped(folder: Path | None) -> Iterator[None]:
+    """Says what is saved in the folder when the command is stopped; removes it if nothing is."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        again = f"; what is measured is in {folder}: run the same command again to continue" if folder else ""
+        print(f"mha-viz: Stopped{again}.", file=sys.stderr)
+        raise
+    finally:
+        if folder is not None:
+            with suppress(OSError):
+                folder.rmdir()  # not if something is in it
+
+
 def _lines(measured: CorpusWhy) -> Iterator[str]:
-    read = f"{counted(measured.sentences, 'sentence')}, {measured.left_out:,} left out"
+    of = f" of {counted(measured.documents, 'document')}" if measured.documents > 1 else ""
+    read = f"{counted(measured.sentences, 'sentence')}{of}, {measured.left_out:,} left out"
     yield f"{measured.model} on {measured.corpus}: by what heads find their keys, {read}; 95% intervals"
+    if measured.documents < FEW:
+        yield few_documents(measured.documents)
     for head, rows in measured.by_head():
         listed = rows[rows["share"] >= 0.05].sort_values("share", ascending=False, kind="stable")
         shares = " · ".join(f"{row['group']} {_interval(row)}" for row in listed.to_dict("records"))

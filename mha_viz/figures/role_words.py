@@ -16,6 +16,8 @@ from mha_viz.numerals import counted, percent
 WITHIN_WORDS = 0.25  # from this share on, a position role states how much of its attention stays within words
 COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # indices into a theme's heads
 KIND_COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # of rules of recipes, likewise; others are grey
+# Of what a head finds its keys by, likewise.
+GROUP_COLOURS = {"word": 6, "position": 0, "earlier heads": 3, "feed-forward": 4}
 SOUGHT = ("coreference", "syntax", "position", "broad", "delimiter")  # in the order in which people look for them
 SHORT = {
     "cls": "[CLS]",

@@ -24,11 +24,23 @@ def _numbers(added: torch.Tensor, n: int) -> Relative:
 
 
 def _mpnet(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+    """As T5's numbers (Song et al. 2020, "MPNet: Masked and Permuted Pre-training for Language Understanding"), with
+    scaling."""
     return scaling, _numbers(given["position_bias"][0], n)
 
 
 def _bloom(_: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+    """ALiBi: the distance times a slope of each head (Press et al. 2022, "Train Short, Test Long", section 3)."""
     return scaling, _numbers(given["alibi"], n)
+
+
+def _t5(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
+    """A learned number for each head and bucket of distances, added to q · k, which is not scaled (Raffel et al. 2020,
+    "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section 2.1). The first layer
+    computes the numbers, and gives them to the others."""
+    added = given.get("position_bias")
+    with torch.inference_mode():
+        return scaling, _numbers((holder.compute_bias(n, n) if added is None else added)[0], n)
 
 
 def _deberta(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tuple[float, Relative]:
@@ -59,5 +71,5 @@ def _rows(holder: Any, given: dict[str, Any], kind: str, name: str) -> Array:
 
 
 RELATIVE: MappingProxyType[str, Distances] = MappingProxyType(
-    {"bloom": _bloom, "deberta-v2": _deberta, "mpnet": _mpnet}
+    {"bloom": _bloom, "deberta-v2": _deberta, "mpnet": _mpnet, "mt5": _t5, "t5": _t5}
 )

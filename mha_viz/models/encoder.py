@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +14,6 @@ import torch
 from transformers import AutoModel
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
-from mha_viz.attention.parts import Parts, ScoreParts, score_parts
 from mha_viz.attention.steps import GIVEN_WORDS, TYPED, read_as
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import (
@@ -27,6 +26,7 @@ from mha_viz.errors import (
 from mha_viz.models import capture, cores, linear, many
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import layers
+from mha_viz.models.in_parts import InParts
 from mha_viz.models.listening import listen
 from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.many import Pieces, Prepared
@@ -36,7 +36,6 @@ from mha_viz.models.opening import (
 )
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.straight import Straight, straight
-from mha_viz.models.stream import Stream
 from mha_viz.models.tokenizer import TextPieces
 from mha_viz.quotes import quoted
 from mha_viz.request import DTYPES
@@ -55,7 +54,7 @@ _one_pass: AbstractContextManager[Any] = cores.pass_lock
 _one_seed = threading.Lock()
 
 
-class Encoder(LoadedModel):
+class Encoder(InParts, LoadedModel):
     """A model with one stack of layers."""
 
     parts = False
@@ -148,37 +147,6 @@ class Encoder(LoadedModel):
         with opened:
             weights, _ = self._run(read, opened.tap)
         return opened.trace(self.revision, tokens, weights)
-
-    def score_parts(
-        self, text: str, head: AnyHead, query: int, key: int, *, pair: str = "", words: Sequence[str] = ()
-    ) -> ScoreParts:
-        """Why a head looks from one token to another: the score of the two, part by part.
-
-        ``query`` and ``key``: the numbers of the tokens, from 0. ``pair`` and ``words`` as for :meth:`trace`. The parts
-        of each token are its word, its position, what each earlier head and feed-forward part has added to it, and
-        constants; every pair of them adds to the score, and all pairs sum to it
-        (:class:`mha_viz.attention.parts.ScoreParts`; Elhage et al. 2021, "A Mathematical Framework for Transformer
-        Circuits"). Norms keep the standard deviations that they had in the pass (Kobayashi et al. 2021).
-
-        Raises as :meth:`encode`, UnknownHead, SettingError for tokens that do not exist or do not see each other, and
-        ModelUnsupported, with the reason, for families whose scores cannot be taken apart.
-
-        >>> parts = encoder.score_parts("The cat sat on the mat.", "L0H2", 3, 2)
-        >>> print(parts.table()[["query_part", "key_part"]].iloc[0].tolist())
-        ['position', 'position']
-        """
-        one = Head.among(head, self.layers, self.heads, self.name)
-        ((trace, parts),) = self.in_parts(self.pieces(text, pair, words), [one.layer])
-        return score_parts(trace, parts, one, query, key)
-
-    def in_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
-        """The trace of each of ``layers``, and the parts of what its attention is given, in one pass. Raises as
-        :meth:`score_parts`."""
-        stream = Stream(self._model, self.name, self.layers, max(layers))
-        with stream:
-            weights, _ = self._run(read, stream.tap)
-        for opened, parts in stream.parts(read, self._typed, layers):
-            yield opened.trace(self.revision, read.tokenized(), weights), parts
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """The pieces of a text, or of a sentence given as ``words``, as the model reads them. Raises the errors of

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import torch
 
-from mha_viz.attention import Attention, Weights
+from mha_viz.attention import AnyHead, Attention, Weights
+from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.steps import of_part
 from mha_viz.errors import LOADED, EmptyText, ModelUnsupported, NeedsOneStack, SettingError, TextError, check_kind
 from mha_viz.models import capture, cores
 from mha_viz.models.capture import LastLayerSeen, Tap
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.families import ENCODER_DECODERS
+from mha_viz.models.families import ENCODER_DECODERS, ENCODER_STACKS
 from mha_viz.models.generation import MOST, greedy, writing_of
+from mha_viz.models.in_parts import InParts
 from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.opening import open_two_stacks
 from mha_viz.models.tokenizer import TextPieces, Tokenizer
 from mha_viz.quotes import quoted
 from mha_viz.request import CROSS, DECODER, ENCODER, PARTS
-from mha_viz.text import Piece
+from mha_viz.text import Piece, WordPieces
 
 __all__ = ["AnyModel", "EncoderDecoder", "in_one_stack"]
 
@@ -96,6 +98,19 @@ class EncoderDecoder(LoadedModel):
             return Attention(self.name, self.revision, queries, weights, made=made)
         return Attention(self.name, self.revision, queries, weights, made=made, keys=keys)
 
+    def score_parts(
+        self, text: str, head: AnyHead, query: int, key: int, *, pair: str = "", words: Sequence[str] = ()
+    ) -> ScoreParts:
+        """As :meth:`Encoder.score_parts`, of the encoder. Raises NeedsOneStack for families whose encoder cannot be
+        taken apart: T5 and mT5 can."""
+        return self.source_stack().score_parts(text, head, query, key, pair=pair, words=words)
+
+    def source_stack(self) -> SourceStack:
+        """The encoder alone. Raises NeedsOneStack as :meth:`score_parts`."""
+        if self._model.config.model_type not in ENCODER_STACKS:
+            raise NeedsOneStack(*self.refusal)
+        return SourceStack(self, self._model.get_encoder(), self._encoder_shape)
+
     # ---- the target -------------------------------------------------------------------------------------------------
 
     def _typed_target(self, target: str) -> TextPieces:
@@ -169,6 +184,17 @@ class EncoderDecoder(LoadedModel):
     def _named(self, token: int) -> str:
         return str(self._target_vocabulary.convert_ids_to_tokens(token) or f"<{token}>")
 
+    def pieces_of_source(self, text: str, pair: str = "") -> TextPieces:
+        """The pieces of a source. Raises as :meth:`encode`."""
+        return self._read(text, pair)
+
+    def through_encoder(self, ids: Sequence[int], make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+        """One pass through the encoder: its weights, [layer, head, query, key], and the tap that recorded them."""
+        tap = make_tap(self._space(*self._encoder_shape, len(ids), len(ids)))
+        with self._rows(), cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+            self._model.get_encoder()(input_ids=torch.tensor([list(ids)], device=self.device))
+        return tap.weights.cpu().numpy(), tap
+
     # ---- the model --------------------------------------------------------------------------------------------------
 
     def _weights(self, source: Sequence[int], target: Sequence[int], part: str) -> Weights:
@@ -211,6 +237,23 @@ class EncoderDecoder(LoadedModel):
         if name.startswith("_") or not hasattr(Encoder, name):
             raise AttributeError(f"EncoderDecoder has no {name}.")
         raise NeedsOneStack(*self.refusal)
+
+
+class SourceStack(InParts):
+    """The encoder of a model with two stacks."""
+
+    def __init__(self, whole: EncoderDecoder, stack: Any, shape: tuple[int, int]) -> None:
+        self.name, self.revision, (self.layers, self.heads) = whole.name, whole.revision, shape
+        self._whole, self._model, self._typed = whole, stack, False
+
+    def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
+        """The pieces of a text. Raises TextError for a pair, and for given words."""
+        if words:
+            raise TextError(f"{self.name} reads no sentence given as words.", "Give it as a text.")
+        return self._whole.pieces_of_source(text, pair)
+
+    def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+        return self._whole.through_encoder(read.ids, tap)
 
 
 AnyModel: TypeAlias = Encoder | EncoderDecoder

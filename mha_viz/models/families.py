@@ -294,6 +294,25 @@ ENCODER_DECODERS = MappingProxyType(  # by "model_type" in config.json
     {"bart": _BART, "marian": _BART, "mbart": _BART, "mt5": _T5, "pegasus": _BART, "t5": _T5}
 )
 
+# The encoders of two stacks whose scores can be taken apart, likewise.
+ENCODER_STACKS = MappingProxyType(
+    dict.fromkeys(
+        ("mt5", "t5"),
+        Family(
+            "block.{0}.layer.0.SelfAttention",
+            ("q", "k", "v"),
+            "block.{0}.layer.0.SelfAttention.o",
+            pre_norm=True,
+            opaque=_DISTANCE,
+        ),
+    )
+)
+
+
+def family_of(config: Any) -> Family:
+    """The family of a model of one stack, or of the encoder of a model of two."""
+    return FAMILIES.get(config.model_type) or ENCODER_STACKS[config.model_type]
+
 
 def holds(setting: Setting, config: Any) -> bool:
     """Whether a row's setting is true of a model with this config."""
@@ -313,7 +332,7 @@ def is_causal(config: Any) -> bool:
 def opaque(config: Any) -> str:
     """Why the steps inside a head of a model with this config cannot be shown; empty where they can."""
     because = (why for setting, why in OPAQUE_WHERE.items() if holds(setting, config))
-    return FAMILIES[config.model_type].opaque or next(because, "")
+    return family_of(config).opaque or next(because, "")
 
 
 def key_heads(config: Any) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +21,18 @@ from mha_viz.attention.trace import Array, Mask, Parameters, Relative, Trace, tr
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
 from mha_viz.models.distances import RELATIVE
-from mha_viz.models.families import FAMILIES, Family, holds, key_heads, opaque
+from mha_viz.models.families import Family, family_of, holds, key_heads, opaque
+from mha_viz.models.linear import PackedLinear
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
 MASKED = -1e30  # what is added to the scores of masked positions is less
 T = TypeVar("T", bound=Tap)
 TOLERANCE = 1e-3  # families that do anything else differ by much more
+STORED_BYTES = 1_000_000  # bytes of a matrix of weights that is kept, since its conversion takes longer than its use
+
+_matrices: WeakKeyDictionary[Any, tuple[int, npt.NDArray[np.float32]]] = WeakKeyDictionary()
+_places: WeakKeyDictionary[Any, dict[int, Place]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class Opened:
                 "Load it without dtype.",
             )
         self._name, self._layer, self._model = name, layer, model
-        self._family = FAMILIES[model.config.model_type]
+        self._family = family_of(model.config)
         self._relative = RELATIVE.get(model.config.model_type) if apart else None
         if opaque(model.config) and self._relative is None:
             raise _unsupported(name, opaque(model.config))
@@ -219,8 +225,9 @@ def _side_by_side(rotation: Rotation, p: Parameters, heads: int) -> tuple[Rotati
 
 
 def is_centred(norm: Any) -> bool:
-    """True if a norm subtracts the mean, as LayerNorm does and RMSNorm does not."""
-    return type(norm).__name__.endswith("LayerNorm")
+    """True if a norm subtracts the mean, as LayerNorm does and RMSNorm does not, nor that of T5."""
+    name = type(norm).__name__
+    return name.endswith("LayerNorm") and not name.endswith("T5LayerNorm")
 
 
 def epsilon(norm: Any) -> float:
@@ -249,7 +256,14 @@ def _left(_: Sequence[torch.Tensor], result: torch.Tensor) -> torch.Tensor:
 
 def place(model: Any, layer: int) -> Place:
     """The modules of a layer's attention in a transformers model of a known family."""
-    family = FAMILIES[model.config.model_type]
+    places = _places.setdefault(model, {})
+    if layer not in places:
+        places[layer] = _place(model, layer)
+    return places[layer]
+
+
+def _place(model: Any, layer: int) -> Place:
+    family = family_of(model.config)
     numbers = family.numbers(model.config, layer)
     holder = model.get_submodule(family.holder.format(*numbers))
     inputs = tuple(holder.get_submodule(name) for name in family.inputs)
@@ -265,9 +279,9 @@ def _unsupported(name: str, why: str) -> ModelUnsupported:
 
 
 def _parameters(place: Place, family: Family, config: Any) -> Parameters:
-    matrices = [array(matrix(module)) for module in place.inputs]
+    matrices = [weights_of(module) for module in place.inputs]
     biases = [bias_of(module, weight.shape[1]) for module, weight in zip(place.inputs, matrices, strict=True)]
-    w_o = array(matrix(place.output))
+    w_o = weights_of(place.output)
     if len(matrices) == 1:
         cut = partial(_cut, heads=config.num_attention_heads, keys=key_heads(config), interleaved=family.interleaved)
         matrices, biases = cut(matrices[0], wide=len(w_o)), cut(biases[0], wide=len(w_o))
@@ -290,6 +304,18 @@ def matrix(module: Any) -> torch.Tensor:
     """The weight of a linear layer as [in, out], whichever way it is stored."""
     weight: torch.Tensor = module.weight if isinstance(module, Conv1D) else module.weight.T
     return weight.detach()
+
+
+def weights_of(module: Any) -> Array:
+    """:func:`matrix` in CPU memory, not to be changed. It is kept for the version of the weights that it was made of,
+    unless it is large."""
+    version = 0 if isinstance(module, PackedLinear) else module.weight._version  # packed ones never change
+    if module in _matrices and _matrices[module][0] == version:
+        return _matrices[module][1]
+    weights = array(matrix(module))
+    if weights.nbytes <= STORED_BYTES:
+        _matrices[module] = version, weights
+    return weights
 
 
 def bias_of(module: Any, width: int) -> Array:

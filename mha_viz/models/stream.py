@@ -2,8 +2,9 @@
 feed-forward parts, and constants, carried forward through the norms of one pass.
 
 A norm divides by a standard deviation, which is that of the real pass for every part; the rest of it is linear
-(Kobayashi et al. 2021). What a feed-forward part adds is what enters the next norm, or the next layer, minus all that
-is known of it.
+(Kobayashi et al. 2021, equation 3; for norms without a mean Zhang & Sennrich 2019, "Root Mean Square Layer
+Normalization", equation 4). What a feed-forward part adds is what enters the next norm, or the next layer, minus all
+that is known of it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -21,8 +23,19 @@ from mha_viz.attention.trace import Array
 from mha_viz.errors import ModelUnsupported
 from mha_viz.heads import Head
 from mha_viz.models.capture import Tap
-from mha_viz.models.families import FAMILIES, holds
-from mha_viz.models.probe import TOLERANCE, Opened, array, bias_of, epsilon, is_centred, matrix, place, scale_of
+from mha_viz.models.families import family_of, holds
+from mha_viz.models.probe import (
+    TOLERANCE,
+    Opened,
+    array,
+    bias_of,
+    epsilon,
+    is_centred,
+    matrix,
+    place,
+    scale_of,
+    weights_of,
+)
 from mha_viz.quotes import quoted
 
 SHIFTS, OUTPUT_BIASES = "shifts of norms", "output biases"
@@ -54,6 +67,24 @@ class _Outputs(Tap):
     def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
         self.outputs.append(array(output[0]))
         return output
+
+
+class _Modules(NamedTuple):
+    """What is found among the modules of a model: its norms, and whether it has vectors for positions."""
+
+    norms: tuple[Any, ...]
+    has_tables: bool
+
+
+_modules: WeakKeyDictionary[Any, _Modules] = WeakKeyDictionary()
+
+
+def _modules_of(model: Any) -> _Modules:
+    if model not in _modules:
+        named = [*model.named_modules()]
+        norms = tuple(module for _, module in named if _is_norm(module))
+        _modules[model] = _Modules(norms, any(name.rpartition(".")[2] in _TABLES for name, _ in named))
+    return _modules[model]
 
 
 class Stream:
@@ -95,7 +126,7 @@ class Stream:
             if threading.get_ident() == thread and tap is not None and given.dim() == 3 and len(given) == 1:
                 self._norms.append(_Norm(tap.seen, module, array(given[0]), array(put_out[0])))
 
-        handles = [m.register_forward_hook(hook) for m in self._model.modules() if _is_norm(m)]
+        handles = [m.register_forward_hook(hook) for m in _modules_of(self._model).norms]
         try:
             yield
         finally:
@@ -106,7 +137,7 @@ class Stream:
         """For each of ``layers``, in order: what its attention is given, in parts. ``is_typed``: the model is given the
         types of the pieces."""
         n = len(read.ids)
-        is_pre = holds(FAMILIES[self._model.config.model_type].pre_norm, self._model.config)
+        is_pre = holds(family_of(self._model.config).pre_norm, self._model.config)
         streams = [each.inputs(n) for each in self._opened]
         summed = self._embedded(read, is_typed, _stream(*streams[0]))
         for layer, ((x, entered), opened) in enumerate(zip(streams, self._opened, strict=True)):
@@ -133,7 +164,7 @@ class Stream:
         """What each head of a layer adds, [head, n, d_model], and the bias of W_O, [d_model]."""
         assert self._tap is not None
         outputs, module = self._tap.outputs[layer].transpose(1, 0, 2), place(self._model, layer).output
-        slices = array(matrix(module)).reshape(len(outputs), outputs.shape[-1], -1)
+        slices = weights_of(module).reshape(len(outputs), outputs.shape[-1], -1)
         return outputs @ slices, bias_of(module, slices.shape[-1])
 
     def _norm(self, layer: int, x: Array, entered: Array) -> _Norm:
@@ -164,7 +195,7 @@ class Stream:
         if types is not None:
             of_types = array(types.weight)[list(read.types) if is_typed else [0] * len(whole)]
         words = whole - of_types
-        if any(name.rpartition(".")[2] in _TABLES for name, _ in self._model.named_modules()):
+        if _modules_of(self._model).has_tables:
             words = self._words(read.ids)
         return [
             ("word", WORD, words),
@@ -250,10 +281,13 @@ class _Summed:
         has_mean, eps = is_centred(module), epsilon(module)
         centred = given - given.mean(axis=-1, keepdims=True) if has_mean else given
         size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
-        if has_mean:
-            width = x.shape[-1]
-            x -= (x.reshape(-1, width) @ np.full(width, 1 / width, np.float32)).reshape(*x.shape[:-1], 1)
-        x *= (array(module.weight) if has_mean else scale_of(module, eps)) / size  # [n, d]
+        scale = (array(module.weight) if has_mean else scale_of(module, eps)) / size  # [n, d]
+        width = x.shape[-1]
+        even = np.full(width, 1 / width, np.float32)
+        for part in x:  # which stays in the processor's cache
+            if has_mean:
+                part -= (part @ even)[:, None]
+            part *= scale
         shift = getattr(module, "bias", None)
         if shift is not None:
             x[0] += array(shift)
@@ -281,7 +315,7 @@ class _Summed:
     def named(self) -> Parts:
         """Without the parts that are 0: rotary models have no position among their vectors, others no shifts."""
         least = 1e-6 * abs(self.total).max(initial=0)  # what is less is rounding
-        used = [part for part, vectors in enumerate(self.x) if abs(vectors).max(initial=0) > least]
+        used = [part for part, vectors in enumerate(self.x) if _size(vectors) > least]
         return Parts(tuple(self.names[at] for at in used), tuple(self.groups[at] for at in used), self.x[used])
 
 
@@ -294,6 +328,11 @@ def _projected(vectors: Array, module: Any) -> Array:
         return vectors
     projected: Array = vectors @ array(matrix(module)) + bias_of(module, matrix(module).shape[1])
     return projected
+
+
+def _size(vectors: Array) -> float:
+    """The largest absolute value."""
+    return max(float(vectors.max(initial=0)), -float(vectors.min(initial=0)))
 
 
 def _same(vectors: Array, others: Array) -> bool:

@@ -68,10 +68,20 @@ def trace(models: Models, request: Request, layer: int) -> Trace:
     return models[request.model].trace(*request.texts, layer, request.words)
 
 
-def score_parts(models: Models, request: Request, head: Head, query: int, key: int) -> ScoreParts:
-    """The parts of the score of two tokens in a head (``models.encoder``)."""
+def score_parts(
+    models: Models, request: Request, head: Head, query: int, keys: Sequence[int]
+) -> tuple[ScoreParts, ...]:
+    """The parts of the scores of a token with each of some others in a head (``models.in_parts``)."""
     text, pair = request.texts
-    return models[request.model].score_parts(text, head, query, key, pair=pair, words=request.words)
+    return models[request.model].score_parts_of(text, head, query, keys, pair=pair, words=request.words)
+
+
+def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str, float], ...]:
+    """Which earlier heads the scores of each head come from, the largest shares first: from, to, side, share
+    (``models.why``)."""
+    from mha_viz.models.why import why
+
+    return why(models[request.model], *request.texts, request.words).composed()
 
 
 def patched(models: Models, model: str, text: str, other: str, to: str = "", side: str = "") -> Patched:
@@ -176,7 +186,7 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         verb.__name__: verb
         for verb in (
-            *(load, rest, read, trace, score_parts, patched, question, direct, importance, answer),
+            *(load, rest, read, trace, score_parts, composition, patched, question, direct, importance, answer),
             *(effects_of, lost_each, lost_at_random, margins, measure_means, point, repeats),
         )
     }

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from mha_viz.analysis import metrics
 from mha_viz.analysis.coreference import Coreference
 from mha_viz.analysis.distance import Distances
 from mha_viz.analysis.patterns import Patterns
+from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import decided, gap_sums
-from mha_viz.study.plan import Plan, batches
-from mha_viz.study.sums import Sums
+from mha_viz.study.plan import Plan, batches, plan
+from mha_viz.study.sums import Sums, labels_of
 from mha_viz.text import WordPieces
 
 GAP_ROWS = 30  # rows of a GAP table per batch
@@ -59,6 +60,57 @@ class Texts(NamedTuple):
     sentences: Sequence[int]
     batches: Callable[[Sequence[int], int, int], Sequence[Sequence[int]]]  # of the numbers, heads and size
     add: Callable[[Encoder, ReadShard, Sequence[int], Sums, str], None]  # adds a batch to the sums of a pass
+
+
+class SumKind(Protocol):
+    """What is summed over a corpus."""
+
+    @property
+    def has_cases(self) -> bool:
+        """Whether cases are recorded as evidence."""
+
+    def definition(self) -> list[object]:
+        """What the sums depend on besides the model and the corpus, as values that JSON can hold."""
+
+    def sentences(self, count: int, first: int) -> int:
+        """How many of ``count`` sentences, of which the first has the number ``first``, are read."""
+
+    def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
+        """A corpus, or a part of one, as the model reads it."""
+
+    def texts(self, shard: ReadShard) -> dict[str, Texts]:
+        """The texts of a shard by kind, in the order in which they are read."""
+
+
+class OfProfile(NamedTuple):
+    """The sums of a profile."""
+
+    has_cases: bool = True
+
+    def definition(self) -> list[object]:
+        """The definitions, and the measures that others have registered."""
+        return [DEFINITIONS, *(metric.name for metric in metrics.over_corpus())]
+
+    def sentences(self, count: int, _: int) -> int:
+        """All of them."""
+        return count
+
+    def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
+        """The corpus with its annotation."""
+        if isinstance(corpus, Gap):
+            return ReadShard(corpus, Plan((), (), ()), Relations(()), 0, [""] * len(corpus.rows), {})
+        relations = Relations(corpus.sentences)
+        documents = [sentence.document for sentence in corpus.sentences]
+        labels = labels_of(documents, relations, encoder.layers * encoder.heads)
+        trees = {place: relations.tree(sentence) for place, sentence in enumerate(corpus.sentences) if corpus.has_trees}
+        return ReadShard(corpus, plan(encoder, corpus, first), relations, first, labels, trees)
+
+    def texts(self, shard: ReadShard) -> dict[str, Texts]:
+        """Sentences and chunks, or rows of GAP."""
+        return texts_of(shard)
+
+
+PROFILE = OfProfile()
 
 
 def texts_of(shard: ReadShard) -> dict[str, Texts]:

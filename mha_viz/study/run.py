@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -21,17 +22,16 @@ import numpy as np
 
 from mha_viz.analysis.evidence import Selection
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.metrics import over_corpus
-from mha_viz.analysis.profile import DEFINITIONS, Profile
-from mha_viz.analysis.syntax import Relations, cases, gold
+from mha_viz.analysis.profile import Profile
+from mha_viz.analysis.syntax import cases, gold
 from mha_viz.corpus.excerpts import Span, excerpts
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.models.cores import MOST, pass_lock
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.measures import ReadShard, Texts, counts, texts_of
-from mha_viz.study.plan import BATCH, Plan, plan
-from mha_viz.study.sums import LEFT_OUT, PASSES, Array, Line, Sums, first_sentences, labels_of, read
+from mha_viz.study.measures import PROFILE, SumKind, Texts, counts
+from mha_viz.study.plan import BATCH
+from mha_viz.study.sums import LEFT_OUT, PASSES, Array, Line, Sums, first_sentences, read
 from mha_viz.study.tables import profile_of_sums
 
 MAX_SUBMITTED = 2 * MOST  # batches that are submitted before the first of them is merged
@@ -82,18 +82,41 @@ def study(
     can be read.
     """
     models = (encoder, encoder.untrained(SEED)) if control else (encoder,)
-    file = resume / SUMS_FILE if resume else None
-    run = Run(models, corpus, file, batch, progress, cancelled)
-    run.check()
-    sums = run.measured()
+    with _saved_in(resume) as file:
+        sums = _measured(Run(models, corpus, file, batch, progress, cancelled))
 
-    def sentences(wanted: Sequence[Span]) -> tuple[Sentence, ...]:
-        return excerpts(corpus.sentences, wanted) if isinstance(corpus, Corpus) else ()
+        def sentences(wanted: Sequence[Span]) -> tuple[Sentence, ...]:
+            return excerpts(corpus.sentences, wanted) if isinstance(corpus, Corpus) else ()
 
-    profile = profile_of_sums(encoder, corpus, sums, SEED, sentences)
+        return profile_of_sums(encoder, corpus, sums, SEED, sentences)
+
+
+def sums_of(
+    encoder: Encoder,
+    corpus: Corpus,
+    kind: SumKind,
+    *,
+    resume: Path | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Sums:
+    """What ``kind`` sums of a model over a corpus. The other arguments and the errors are as for :func:`study`."""
+    with _saved_in(resume) as file:
+        return _measured(Run((encoder,), corpus, file, progress=progress, cancelled=cancelled, kind=kind))
+
+
+@contextmanager
+def _saved_in(folder: Path | None) -> Iterator[Path | None]:
+    """The file for intermediate sums, which is deleted once they are not needed any more."""
+    file = folder / SUMS_FILE if folder else None
+    yield file
     if file:
         file.unlink(missing_ok=True)
-    return profile
+
+
+def _measured(run: Run) -> Sums:
+    run.check()
+    return run.measured()
 
 
 def one_pass(encoder: Encoder, corpus: Corpus | Gap) -> Sums:
@@ -117,18 +140,18 @@ class Run:
         cancelled: Callable[[], bool] = lambda: False,
         first: int = 0,
         number: int = 0,
+        kind: SumKind = PROFILE,
     ) -> None:
-        """``number``: the place of the shard in the corpus."""
+        """``number``: the place of the shard in the corpus; ``kind``: what is summed."""
         self.models, self.corpus, self.file, self.size = dict(zip(PASSES, models, strict=False)), corpus, file, size
-        self.progress, self.cancelled, self.number = progress, cancelled, number
+        self.progress, self.cancelled, self.number, self.kind = progress, cancelled, number, kind
         self.heads = models[0].layers * models[0].heads
-        self.shard = _shard(models[0], corpus, first, self.heads)
-        self.texts = texts_of(self.shard)
+        self.shard = kind.shard(models[0], corpus, first)
+        self.texts = kind.texts(self.shard)
         self.total = len(self.models) * sum(sum(texts.lengths) for texts in self.texts.values())
         self.done = 0
         of_model = [models[0].name, models[0].revision]
-        measured = [metric.name for metric in over_corpus()]
-        self.key = json.dumps([of_model, corpus.digest, DEFINITIONS, SEED, list(self.models), *measured])
+        self.key = json.dumps([of_model, corpus.digest, SEED, list(self.models), *kind.definition()])
         self._saved = time.monotonic()
 
     def check(self) -> None:
@@ -215,7 +238,7 @@ class Run:
     def _empty(self, labels: Sequence[str], name: str = PASSES[0], whole: Sums | None = None) -> Sums:
         """Sums of nothing, for sentences with these labels of documents. ``whole``: what they will be added to."""
         selection, relations = None, self.shard.relations
-        if name == PASSES[0] and isinstance(self.corpus, Corpus):
+        if name == PASSES[0] and isinstance(self.corpus, Corpus) and self.kind.has_cases:
             selection = Selection(relations, self.heads, whole.selection if whole else None)
         return Sums(self.heads, relations, first_sentences(labels, self.shard.first), selection=selection)
 
@@ -233,7 +256,8 @@ class Run:
         """What is left out, in the order in which a study lists it: sentences, chunks, annotation."""
         lines = self.shard.plan.left_out
         unread = sum(pieces is None for pieces in self.shard.plan.sentences)
-        of_corpus = self.corpus.left_out if isinstance(self.corpus, Corpus) else ()
+        corpus = self.shard.corpus
+        of_corpus = corpus.left_out if isinstance(corpus, Corpus) else ()
         reasons = enumerate((lines[:unread], lines[unread:], of_corpus))
         return tuple((why, self.number, at, line) for why, group in reasons for at, line in enumerate(group))
 
@@ -241,12 +265,3 @@ class Run:
 def _done(name: str, kind: str, texts: Texts, sums: Sums) -> Array:
     """[text]: whether each text of a kind is in these sums."""
     return sums.arrays.get(f"done/{name}/{kind}", np.zeros(len(texts.lengths), bool))
-
-
-def _shard(encoder: Encoder, corpus: Corpus | Gap, first: int, heads: int) -> ReadShard:
-    if isinstance(corpus, Gap):
-        return ReadShard(corpus, Plan((), (), ()), Relations(()), 0, [""] * len(corpus.rows), {})
-    relations = Relations(corpus.sentences)
-    labels = labels_of([sentence.document for sentence in corpus.sentences], relations, heads)
-    trees = {place: relations.tree(sentence) for place, sentence in enumerate(corpus.sentences) if corpus.has_trees}
-    return ReadShard(corpus, plan(encoder, corpus, first), relations, first, labels, trees)

@@ -37,6 +37,10 @@ AXES: Mapping[str, Mapping[int, str]] = {
     "gold/offset": {2: "row"},
     "gold/upos": {2: "row", 4: "upos"},
     "gold/cases": {0: "document", 3: "row"},
+    "why/variance": {0: "document"},
+    "why/groups": {0: "document"},
+    "why/query": {0: "document"},
+    "why/key": {0: "document"},
 }
 
 Array = npt.NDArray[Any]
@@ -210,8 +214,12 @@ def _bits(documents: Iterable[str], relations: Relations, heads: int) -> int | N
     """The bits of the labels of blocks; None if all of these documents can be counted separately. More documents or
     relations never turn blocks into documents again, or into smaller blocks, so the order of merging does not
     matter."""
-    most = most_documents(len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
-    labels = {*documents}
+    return bits_of(documents, len(HALVES) * len(DIRECTIONS) * len(relations.names) * heads)
+
+
+def bits_of(documents: Iterable[str], cells: int) -> int | None:
+    """The same for documents that have this many ``cells`` each."""
+    most, labels = most_documents(cells), {*documents}
     in_blocks = len(labels) > most or any(label.startswith(BLOCK) for label in labels)
     return most.bit_length() - 1 if in_blocks else None
 

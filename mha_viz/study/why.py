@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from mha_viz.analysis.corpus_why import CorpusWhy, Gathered
+from mha_viz.analysis.corpus_why import CorpusWhy, Gathered, cells
+from mha_viz.analysis.syntax import Relations
+from mha_viz.attention.shares import variation
 from mha_viz.corpus.sources import Source, open_sentences
-from mha_viz.errors import Cancelled, CorpusError, TextError
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models import catalog
+from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
-from mha_viz.models.why import why
+from mha_viz.study.measures import ReadShard, Texts
+from mha_viz.study.plan import plan
 from mha_viz.study.recipes import check_most
-from mha_viz.study.run import Progress
+from mha_viz.study.run import Progress, sums_of
+from mha_viz.study.sums import PASSES, Sums, bits_of, block
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from mha_viz.study.cluster.engine import OnCluster
+    from mha_viz.study.cluster.layout import Layout
 
 MOST = 100  # sentences that are read
+FORMAT = 1  # version of the sums and of how they are measured
+NAME = "why"  # of the sums
 
 
 def why_over(
@@ -22,35 +38,108 @@ def why_over(
     model: str | AnyModel = catalog.DEFAULT,
     *,
     most: int = MOST,
+    resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
+    client: Client | None = None,
 ) -> CorpusWhy:
     """By what each head finds its keys over a corpus: as :func:`mha_viz.why`, with 95 % intervals.
 
-    ``corpus``, ``model`` and ``device`` are as for ``profile``; ``most``: how many sentences are read. Annotation is
-    not needed. A sentence counts by the variance of its scores, as queries do on one text. ``progress`` is called after
-    each sentence.
+    ``corpus``, ``model``, ``device`` and ``client`` are as for ``profile``; ``most``: how many sentences are read.
+    Annotation is not needed. A sentence counts by the variance of its scores, as queries do on one text. ``resume``: a
+    folder for intermediate sums, from which a stopped measurement continues. ``progress`` is called as the work goes
+    on; ``cancelled`` stops it in this process.
 
     Raises CorpusError, SettingError, ModelError's family, with the reason for families whose scores cannot be taken
-    apart; Cancelled soon after ``cancelled`` returns True.
+    apart; Cancelled soon after ``cancelled`` returns True; ClusterError.
 
     >>> mv.why_over("repeats", "repeater", most=5).arrows().iloc[0][["from", "side"]].tolist()
     ['L0H0', 'key']
     """
     check_most(most)
+    encoder, folder = one_stack(model, device), None if resume is None else Path(resume)
+    if client is not None:
+        from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
+
+        cluster = OnCluster(client)
+        return on_cluster(cluster, cluster.open(corpus), encoder, most, folder, progress)
     read = open_sentences(corpus)
-    encoder, sentences, count = one_stack(model, device), read.sentences[:most], 0
-    documents = [sentence.document for sentence in sentences]
-    units = documents if len(set(documents)) > 1 else list(map(str, range(len(sentences))))
-    sums = Gathered(units, encoder.layers, encoder.heads)
-    for number, sentence in enumerate(sentences):
-        with suppress(TextError):  # too long, or a word that the tokenizer drops
-            sums.add(number, why(encoder, "", words=sentence.forms).variations)
-            count += 1
-        progress(Progress(number + 1, len(sentences)))
-        if cancelled():
-            raise Cancelled("The study was stopped.", "Start it again to measure the heads.")
-    if not count:
-        raise CorpusError(f"Nothing of {read.name} can be read.", "Give another corpus.")
-    return CorpusWhy(encoder.name, read.name, count, len(sentences) - count, tuple(sums.rows()), tuple(sums.composed()))
+    documents = [sentence.document for sentence in read.sentences[:most]]
+    kind = _kind(encoder, documents, most)
+    sums = sums_of(encoder, read, kind, resume=folder, progress=progress, cancelled=cancelled)
+    return _result(encoder, read.name, documents, sums)
+
+
+def on_cluster(
+    cluster: OnCluster,
+    layout: Layout,
+    encoder: Encoder,
+    most: int,
+    folder: Path | None,
+    progress: Callable[[Progress], None],
+) -> CorpusWhy:
+    """The same, of a corpus that the cluster has opened, by its workers. Raises the errors of :func:`why_over`."""
+    spans = [span for part in layout.parts for span in part.documents]
+    documents = [name for name, count in spans for _ in range(count)][:most]
+    sums = cluster.sums(encoder, layout, folder, PASSES[:1], _kind(encoder, documents, most), progress)
+    return _result(encoder, layout.name, documents, sums)
+
+
+class OfWhy(NamedTuple):
+    """Sums over the first ``most`` sentences, by document or ``by_sentence``, of which as many as have the same first
+    ``bits`` of a digest are summed together."""
+
+    most: int
+    by_sentence: bool
+    bits: int | None
+    has_cases: bool = False
+
+    def definition(self) -> list[object]:
+        """All of it."""
+        return [NAME, FORMAT, *self]
+
+    def sentences(self, count: int, first: int) -> int:
+        """As many as are left of ``most``."""
+        return max(0, min(count, self.most - first))
+
+    def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
+        """The sentences without their annotation."""
+        assert isinstance(corpus, Corpus)
+        some = corpus.sentences[: self.sentences(len(corpus.sentences), first)]
+        plain = replace(corpus, sentences=some, has_trees=False, has_chains=False, left_out=())
+        units = [str(number) if self.by_sentence else one.document for number, one in enumerate(some, first)]
+        labels = units if self.bits is None else [block(unit, self.bits) for unit in units]
+        return ReadShard(plain, plan(encoder, plain, first), Relations(()), first, labels, {})
+
+    def texts(self, shard: ReadShard) -> dict[str, Texts]:
+        """Sentences, one at a time."""
+        lengths = [len(pieces) if pieces else 0 for pieces in shard.plan.sentences]
+        alone = lambda numbers, *_: [(at,) for at in numbers if lengths[at]]  # noqa: E731
+        return {"sentences": Texts(lengths, range(len(lengths)), alone, _add)}
+
+
+def _kind(encoder: Encoder, documents: Sequence[str], most: int) -> OfWhy:
+    """What is summed over sentences of these documents."""
+    by_sentence = len({*documents}) < 2
+    units = map(str, range(len(documents))) if by_sentence else documents
+    return OfWhy(most, by_sentence, bits_of(units, cells(encoder.layers * encoder.heads)))
+
+
+def _add(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+    """Add the variations of scores on some sentences."""
+    gathered = Gathered(len(sums.documents), encoder.layers, encoder.heads)
+    for place, row in zip(places, sums.places("document", [shard.labels[place] for place in places]), strict=True):
+        read = shard.plan.sentences[place]
+        assert read is not None
+        layers = encoder.in_parts(read, range(encoder.layers))
+        gathered.add(row, [variation(trace, parts) for trace, parts in layers])
+    sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in gathered.sums.items()}
+
+
+def _result(encoder: Encoder, name: str, documents: Sequence[str], sums: Sums) -> CorpusWhy:
+    gathered = Gathered(len(sums.documents), encoder.layers, encoder.heads, sums.of(f"{PASSES[0]}/{NAME}"))
+    counted = sums.counted
+    count, left_out = len({*documents}), counted["left_out"]
+    rows, composed = tuple(gathered.rows()), tuple(gathered.composed())
+    return CorpusWhy(encoder.name, encoder.revision, name, counted["sentences"], count, left_out, rows, composed)

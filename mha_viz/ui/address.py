@@ -47,7 +47,7 @@ MANY = ("kinds",)  # parameters with several values, separated by dots; older li
 # The parameters of a view (the drawing reads the same ones from the address bar: browser/explorer).
 VIEW = {
     name: VALUES[name]
-    for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles", "shown")
+    for name in ("head", "on", "pin", "link", "unit", "special", "links", "scale", "side", "roles", "arrows", "shown")
 }
 CASE = re.compile(rf"({VALUES['head']})\.([qk])(\d{{1,4}})", re.ASCII)
 # The parameters of a comparison.

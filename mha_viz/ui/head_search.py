@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.corpus_why import FoundBy
 from mha_viz.analysis.described import LEAST_NAMED, HeadRecipe
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Attention, Head
@@ -19,6 +20,16 @@ from mha_viz.numerals import percent, weight
 LISTED = 6  # heads per answer
 FEWEST = 20  # the fewest held-out cases of a relation that is listed
 NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
+SCORES = "share of its scores over a corpus"
+# What a person may call that by which a head finds its keys, beside its own name.
+FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "position": ("positions", "position embedding"),
+        "word": ("words", "content", "word embedding"),
+        "earlier heads": ("earlier head", "composition"),
+        "feed-forward": ("feed forward", "mlp"),
+    }
+)
 WHAT = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
 RULES = {"best fixed offset": "offset_odd", "part-of-speech rule": "upos_odd", "best untrained head": "untrained_odd"}
 # The measures of roles other than relations: a table, its column, and the offset of its rows.
@@ -201,6 +212,23 @@ def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
         for head, part in having[:LISTED]
     ]
     return Group(f"By recipe: {', '.join(rules[:2])}", tuple(answers)) if answers else None
+
+
+# ---- By what it finds its keys by -----------------------------------------------------------------------
+
+
+def by_key(typed: str, heads: Sequence[FoundBy]) -> Group | None:
+    """The heads in whose scores the part that the typed words name has the largest shares: "position", "content"; None
+    if they name none. The baseline is the mean of all heads."""
+    named = " ".join(typed.casefold().split())
+    group = next((group for group, names in FOUND_BY.items() if named in (group, *names)), None)
+    if group is None or not heads:
+        return None
+    mean = percent(sum(each.shares[group] for each in heads) / len(heads))
+    first = sorted(heads, key=lambda each: -each.shares[group])[:LISTED]
+    does = f"finds its keys by {group}"
+    answers = [HeadAnswer(e.head, does, percent(e.shares[group]), mean, "mean of all heads", SCORES) for e in first]
+    return Group(f"{does[:1].upper()}{does[1:]}", tuple(answers))
 
 
 # ---- By two words of the sentence ---------------------------------------------------------------------

@@ -32,7 +32,7 @@ _OF_THE_ANSWER = ("place", "word", "second")  # of the model, about a masked tok
 # Parameters that only these pages read: links to other pages carry them along, a view of another page does not.
 _OF_PAGES = {
     "explore": (
-        *(*_OF_DRAWINGS, *_OF_THE_ANSWER, "on", "link", "side", "roles", "gold", "case"),
+        *(*_OF_DRAWINGS, *_OF_THE_ANSWER, "on", "link", "side", "roles", "arrows", "gold", "case"),
         *("more", "effect", "order", "seed", "want"),
     ),
     "compare": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "show", "with", "as", "diff", "at"),

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from mha_viz.analysis.corpus_why import WHY, found_by
 from mha_viz.analysis.described import of_heads
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
@@ -108,7 +109,8 @@ def answer_groups(typed: str) -> list[Group]:
     linked = _linked(typed, model, what)
     role = None if head_search.has_arrow(typed) else head_search.by_role(typed, findings, _tables(model))
     rule = None if head_search.has_arrow(typed) else head_search.by_rule(typed, of_heads(model.name))
-    return [group for group in (linked, role, rule) if group is not None]
+    keys = head_search.by_key(typed, [*found_by(_tables(model)(WHY)).values()])
+    return [group for group in (linked, role, rule, keys) if group is not None]
 
 
 def _exists(head: Head, model: catalog.Model) -> bool:
@@ -158,7 +160,12 @@ def _place(answer: HeadAnswer, here: str) -> tuple[str, dict[str, str | None]]:
     if answer.link is not None:
         query, key = answer.link
         link = {"pin": f"q{query}k{key}", "link": f"{query}-{key}"}
-    by_role = page == "explore" and answer.rule and answer.link is None and answer.standing != head_search.RECIPE
+    by_role = (
+        page == "explore"
+        and answer.rule
+        and answer.link is None
+        and answer.standing not in (head_search.RECIPE, head_search.SCORES)
+    )
     roles = {"roles": "on"} if by_role else {}  # what the head was found by
     shown = QUANTITIES.get(address.now().get("shown") or WEIGHT)
     weights = {"shown": None} if shown and shown.of_layers else {}  # which have heads

@@ -1,7 +1,7 @@
 // The word under the pointer: the tokens at a point of a chart, and the positions of their bands.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bandBox, tokensAt } from "../../mha_viz/browser/pointed/pointed.js";
+import { bandBox, tokensAt, explain } from "../../mha_viz/browser/pointed/pointed.js";
 
 const meta = { tokens: [0, 4, 9], axes: ["x", "y"] };
 
@@ -22,4 +22,26 @@ test("a band is as long as the axis across it", () => {
   assert.deepEqual(bandBox(area, "y2", [-0.5, 19.5], 1), { left: 100, top: 30 + 180, width: 300, height: 10 });
   const { top } = bandBox(area, "y2", [19.5, -0.5], 1); // the first row on top
   assert.ok(Math.abs(top - 40) < 1e-9);
+});
+
+test("the sentence of the key that is pointed at is shown, or else that of the key that is held", () => {
+  const reasons = [
+    { dataset: { key: "2" }, hidden: true },
+    { dataset: { key: "5", held: "" }, hidden: false },
+  ];
+  explain(reasons, new Set([2, 5]));
+  assert.deepEqual(
+    reasons.map(({ hidden }) => hidden),
+    [false, true],
+  );
+  explain(reasons, new Set([9]));
+  assert.deepEqual(
+    reasons.map(({ hidden }) => hidden),
+    [true, false],
+  );
+  explain(reasons, new Set());
+  assert.deepEqual(
+    reasons.map(({ hidden }) => hidden),
+    [true, false],
+  );
 });

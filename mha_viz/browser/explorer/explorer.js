@@ -86,13 +86,22 @@ class Explorer {
     return {
       isReady: () => !!reading(),
       parse: (params) => {
-        const view = { ...parseView(params, reading()), roles: showsRoles(params) };
+        const view = {
+          ...parseView(params, reading()),
+          roles: showsRoles(params),
+          arrows: params.get("arrows") === "on",
+        };
         return this.#stores.read.quiet ? { ...view, pin: null } : view; // a held word would give the hidden answer away
       },
       adopted: () => {
         this.#stores.heads.cursor = this.#stores.stage.view.head;
       },
-      message: (view) => ({ of: reading().of, ...encodeView(view, reading()), roles: rolesName(view) }),
+      message: (view) => ({
+        of: reading().of,
+        ...encodeView(view, reading()),
+        roles: rolesName(view),
+        arrows: view.arrows ? "on" : null,
+      }),
       held: () => this.#stores.shown.held(),
       pin: (spot) => this.#stores.shown.pinAt(spot),
       draw: () => this.#draw(),

@@ -85,6 +85,13 @@ export class HeadView {
   #stores;
   #off = make("button", { type: "button", class: "quiet off", title: "In the grid: key x" }, "Switch off");
   #usual = make("summary");
+  #composition = make("input", { type: "checkbox" });
+  #composed = make(
+    "label",
+    { class: "known", title: "Arrows in the grid: which earlier heads the scores of a head come from, on this text" },
+    this.#composition,
+    "Composition",
+  );
   menu; // of the drawing
   #controls;
   #chips;
@@ -105,9 +112,18 @@ export class HeadView {
     const compare = make("button", { type: "button", class: "quiet", title, onclick, hidden: isAlone }, "+ Compare");
     this.#off.onclick = () => heads.turn(stage.view.head);
     this.#off.hidden = isAlone;
+    this.#composition.onchange = () => stage.change({ arrows: this.#composition.checked });
     const top = make("header", {}, this.#title, compare, this.#off);
     const texts = [this.#begun, this.#readout, this.#panels, this.note];
-    this.menu = make("details", { class: "drawing" }, this.#usual, this.#controls.box, this.#bar.box, this.#table);
+    this.menu = make(
+      "details",
+      { class: "drawing" },
+      this.#usual,
+      this.#controls.box,
+      this.#composed,
+      this.#bar.box,
+      this.#table,
+    );
     this.box = make("section", { class: "one" }, top, this.#chips.box, this.menu, ...texts);
     this.#listen();
   }
@@ -119,6 +135,8 @@ export class HeadView {
     this.#off.setAttribute("aria-pressed", String(heads.isOff(stage.view.head)));
     this.#chips.draw(stage.view.head);
     this.#controls.set(stage.view, isPair(reading), !!read.recipes);
+    this.#composition.checked = stage.view.arrows;
+    this.#composed.hidden = this.#stores.isAlone || !!read.mode || isOfLayers(reading);
     const usual = defaultsFor(DEFAULTS, [reading]);
     const roles = read.roles.ofHead.size && stage.view.roles ? ["known roles"] : [];
     this.#usual.textContent = `Drawing: ${[...differing(stage.view, usual), ...roles].join(", ")}`;

@@ -6,6 +6,7 @@ import { still } from "../motion.js";
 import { gridOf, gridPlace, mapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
+import { Arrows } from "./arrows.js";
 import { drawGrid } from "./grid.js";
 import { surface } from "./head.js";
 import { headColour } from "./heads.js";
@@ -35,6 +36,7 @@ export class Overview {
   #one;
   #preview;
   roles;
+  #arrows;
 
   // `one` is the opened head, beside the grid or below it; `ask` belongs to the numbers below the grid.
   /** @param {Stores} stores @param {HTMLElement} one @param {HTMLElement} ask */
@@ -44,7 +46,8 @@ export class Overview {
     this.#preview = new Preview(stores, ask);
     this.roles = new RoleSwitch(stores, () => this.draw());
     const header = make("header", {}, this.#count, this.#moves, this.roles.unmeasured);
-    const parts = [header, this.roles.kinds, this.#gridBox, this.#preview.box];
+    this.#arrows = new Arrows(stores, this.#sheet);
+    const parts = [header, this.roles.kinds, this.#gridBox, this.#arrows.box, this.#preview.box];
     this.box = make("section", { class: "overview" }, ...parts);
     this.#listen();
   }
@@ -151,6 +154,7 @@ export class Overview {
     this.#hovered.hidden = heads.hovered === null;
     this.#hovered.dataset.name = mapName(read.reading, head);
     this.#preview.draw(head);
+    this.#arrows.draw(this.#layout);
   }
 
   // True if the opened head is beside the grid and not below it.

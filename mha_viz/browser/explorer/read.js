@@ -2,6 +2,7 @@
 import { keysOf, unpack } from "../reading.js";
 import { byHead } from "./roles.js";
 /** @import { Reading } from "../reading.js" */
+/** @import { Arrow } from "./arrows.js" */
 /** @import { Finding } from "./findings.js" */
 /** @import { Recipes } from "./recipe.js" */
 /** @import { HeadRoles, Mode } from "./roles.js" */
@@ -22,6 +23,7 @@ export class Read {
   unusual = /** @type {Finding[]} */ ([]); // findings about this text
   mode = /** @type {Mode | null} */ (null); // what is known of heads that are switched off, null outside that mode
   recipes = /** @type {Recipes | null} */ (null); // null for a model without
+  arrows = /** @type {Arrow[] | null} */ (null); // null unless they were asked for
   quiet = false; // the strongest link would give an answer away
 
   // Take a reading, or its bytes, and the roles of its heads. The matrices of `open` heads stay.
@@ -32,8 +34,8 @@ export class Read {
     const isStep = !!headRoles?.tour && headRoles.tour !== this.tour;
     const isLed = isStep || (!!headRoles && headRoles.opened !== this.opened);
     if (headRoles) {
-      const { tour, opened, quiet, unusual, off, recipes } = headRoles;
-      Object.assign(this, { roles: byHead(headRoles), tour, opened, quiet, unusual, mode: off, recipes });
+      const { tour, opened, quiet, unusual, off, recipes, arrows } = headRoles;
+      Object.assign(this, { roles: byHead(headRoles), tour, opened, quiet, unusual, mode: off, recipes, arrows });
     }
     const isSame = reading?.key === next.key;
     const isOfSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(

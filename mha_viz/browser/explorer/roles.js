@@ -1,5 +1,6 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
 import { make } from "../dom.js";
+/** @import { Arrow } from "./arrows.js" */
 /** @import { Finding } from "./findings.js" */
 /** @import { Recipes } from "./recipe.js" */
 
@@ -30,6 +31,7 @@ import { make } from "../dom.js";
  * @property {Finding[]} unusual
  * @property {Mode | null} off
  * @property {Recipes | null} recipes
+ * @property {Arrow[] | null} arrows
  */
 
 /**

@@ -4,6 +4,7 @@ import { make } from "../dom.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
 const WORDS = ".inside-held [data-token]";
+const REASONS = ".inside-why[data-key]"; // a sentence for each key that is drawn; one is shown
 const ROWS = ".st-key-wide_inside_by_hand tbody tr";
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Area */
@@ -24,22 +25,26 @@ export default function ({ data }) {
   const changes = new MutationObserver(soon);
   changes.observe(document.body, { childList: true, subtree: true });
   soon(); // charts may have been drawn before this script ran
-  /** @type {(event: MouseEvent) => void} */
+  /** @type {(event: Event) => void} */
   const over = ({ target }) => {
     const word = target instanceof Element ? target.closest(WORDS) : null;
     if (word) point([Number(word.getAttribute("data-token"))]);
   };
-  /** @type {(event: MouseEvent) => void} */
+  /** @type {(event: Event) => void} */
   const out = ({ target }) => {
     if (target instanceof Element && target.closest(WORDS)) point([]);
   };
   document.addEventListener("pointerover", over);
   document.addEventListener("pointerout", out);
+  document.addEventListener("focusin", over);
+  document.addEventListener("focusout", out);
   return () => {
     cancelAnimationFrame(frame);
     changes.disconnect();
     document.removeEventListener("pointerover", over);
     document.removeEventListener("pointerout", out);
+    document.removeEventListener("focusin", over);
+    document.removeEventListener("focusout", out);
   };
 }
 
@@ -72,8 +77,18 @@ function markAll(pointed, listed, colour) {
   for (const word of document.querySelectorAll(WORDS)) {
     word.classList.toggle("pointed", pointed.has(Number(word.getAttribute("data-token"))));
   }
+  explain(/** @type {HTMLElement[]} */ ([...document.querySelectorAll(REASONS)]), pointed);
   const rows = document.querySelectorAll(ROWS);
   rows.forEach((row, i) => row.classList.toggle("pointed", i < listed.length && pointed.has(listed[i])));
+}
+
+// Show why the query looks at the key that is pointed at, the first in a map, and else at the one that is held.
+/** @type {(reasons: HTMLElement[], pointed: Set<number>) => void} */
+export function explain(reasons, pointed) {
+  const [key] = pointed;
+  const one =
+    reasons.find((reason) => Number(reason.dataset.key) === key) ?? reasons.find((reason) => "held" in reason.dataset);
+  for (const reason of reasons) reason.hidden = reason !== one;
 }
 
 /** @type {(chart: any, pointed: Set<number>, colour: string) => void} */

@@ -27,6 +27,7 @@ from mha_viz.numerals import counted as counted_in_words
 from mha_viz.study.cluster import connection, tasks
 from mha_viz.study.cluster.layout import Layout, Part, lay_out, survey
 from mha_viz.study.cluster.progress import Reporter, Workers
+from mha_viz.study.measures import PROFILE, SumKind
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import SEED, Progress
 from mha_viz.study.sums import PASSES, Sums, merged
@@ -74,14 +75,27 @@ class OnCluster:
     ) -> Profile:
         """The profile of a model over a corpus: the same as from one process, for any shards and workers. The arguments
         are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder`` for later studies."""
+        total = self.sums(encoder, layout, folder, PASSES if control else PASSES[:1], PROFILE, progress)
+        return profile_of_sums(encoder, layout.corpus, total, SEED, partial(self._sentences, layout))
+
+    def sums(
+        self,
+        encoder: Encoder,
+        layout: Layout,
+        folder: Path | None,
+        passes: tuple[str, ...],
+        kind: SumKind,
+        progress: Callable[[Progress], None] = lambda _: None,
+    ) -> Sums:
+        """The sums over the sentences of a corpus that ``kind`` reads. Raises CorpusError if there are none."""
         self.folder = folder / SUMS_FOLDER if folder else None
-        todo = self.tasks_of(encoder, layout.parts, tasks.Profiling(PASSES if control else PASSES[:1], self.batch))
-        total = self._total(todo, progress)
+        parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
+        total = self._total(self.tasks_of(encoder, parts, tasks.Summing(passes, self.batch, kind)), progress)
         warn_unsaved(total.unsaved)
         if not total.counted["sentences"]:
             lines = "; ".join(line for *_, line in total.left_out[:3])
             raise CorpusError(f"Nothing of {layout.corpus.name} can be read.", lines)
-        return profile_of_sums(encoder, layout.corpus, total, SEED, partial(self._sentences, layout))
+        return total
 
     def tasks_of(self, encoder: Encoder, parts: Sequence[Part], measure: tasks.Measure) -> list[tasks.PartTask]:
         """The parts to measure, whose results are stored in the folder, if there is one."""

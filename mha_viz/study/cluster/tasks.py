@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from mha_viz import process
-from mha_viz.analysis.metrics import over_corpus
-from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.corpus.excerpts import Span, excerpts
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ClusterError
@@ -21,6 +19,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import load, one_stack
 from mha_viz.study import sums
 from mha_viz.study.cluster.layout import Part, corpus_of
+from mha_viz.study.measures import PROFILE, SumKind
 from mha_viz.study.run import SEED, Run
 from mha_viz.study.sums import Sums
 from mha_viz.version import __version__
@@ -96,21 +95,22 @@ def measure(task: PartTask) -> PartResult:
     return result
 
 
-class Profiling(NamedTuple):
-    """The sums of a profile. ``batch``: the most pieces that are read together."""
+class Summing(NamedTuple):
+    """The sums of a profile, or of what else is summed. ``batch``: the most pieces that are read together."""
 
     passes: tuple[str, ...]
     batch: int
+    kind: SumKind = PROFILE
 
     def depends_on(self, part: Part) -> list[object]:
         """Not on the rest of the corpus, except for what comes before the part."""
-        measured = [metric.name for metric in over_corpus()]
-        return [FORMAT, DEFINITIONS, SEED, self.passes, *part.content, part.number, part.first, *measured]
+        return [FORMAT, SEED, self.passes, *part.content, part.number, part.first, *self.kind.definition()]
 
     def measured(self, model: WorkerModel, part: Part) -> Sums:
         """The sums of the part."""
         models = _models(model)[: len(self.passes)]
-        return Run(models, corpus_of(part), size=self.batch, first=part.first, number=part.number).measured()
+        corpus = corpus_of(part)
+        return Run(models, corpus, size=self.batch, first=part.first, number=part.number, kind=self.kind).measured()
 
     def read(self, path: Path, key: str) -> Sums | None:
         """As :func:`mha_viz.study.sums.read`."""

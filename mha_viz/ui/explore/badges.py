@@ -20,6 +20,7 @@ from mha_viz.numerals import counted
 from mha_viz.ui import studies, two_stacks
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.explore import recipes
+from mha_viz.ui.explore.composition import Arrow
 from mha_viz.ui.explore.gold import block_of_words
 from mha_viz.ui.model_service import model_service
 
@@ -41,12 +42,13 @@ def badges(
     opened: int,
     quiet: bool,
     off: str,
+    arrows: Sequence[Arrow] | None = None,
 ) -> bytes:
     """For the explorer, as JSON: :func:`mha_viz.figures.known.of_roles`; ``tour``, the step of the tour that is open;
     ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link would give away an answer
     that the page hides; ``unusual``, what is unusual in this text, in words; ``off``, what the drawing shows of heads
     that are switched off, as JSON; ``recipes``, as :func:`mha_viz.ui.explore.recipes.shown`, with the cells of the
-    ``wanted`` heads.
+    ``wanted`` heads; ``arrows``, those between heads, if they were asked for.
 
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
@@ -67,12 +69,24 @@ def badges(
         roles = _role_badges(attention, findings, gold) if attention.quantity == "weight" else []
         says = _unusual(attention, findings, quiet)
         rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
+        rest["arrows"] = None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows]
         return json.dumps(
             {**of_roles(on, measured, roles), **rest, "recipes": recipes.shown(attention, wanted)}
         ).encode()
 
     full = tuple(full_heads(attention, wanted))
-    return model_service().badges(attention, (findings, on, measured, gold, tour, opened, quiet, off, full), make)
+    return model_service().badges(
+        attention, (findings, on, measured, gold, tour, opened, quiet, off, full, arrows), make
+    )
+
+
+def _arrow(attention: Attention, of: Head, to: Head, side: str, share: float) -> dict[str, Any]:
+    return {
+        "from": of.place(attention.heads),
+        "to": to.place(attention.heads),
+        "side": side,
+        "share": round(share, 4),
+    }
 
 
 def _unusual(attention: Attention, findings: Sequence[Finding], quiet: bool) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from mha_viz.ui.annotated import Annotated, annotated
 from mha_viz.ui.comparison import Pin
 from mha_viz.ui.components.explorer import explorer
 from mha_viz.ui.download_panel import PageChart, view_of
-from mha_viz.ui.explore import averages, case, gold, measuring
+from mha_viz.ui.explore import averages, case, composition, gold, measuring
 from mha_viz.ui.explore.badges import badges
 from mha_viz.ui.model_service import model_service, ready
 from mha_viz.ui.parts import (
@@ -84,9 +84,10 @@ def draw(what: Url, attention: Attention, mode: PageMode | None, on_off: Callabl
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
     above, step = st.container(), address.now().get(tour.PARAMETER, "")[:20]
     led = step, st.session_state.get(search_field.OPENED, 0), hides_an_answer(what, attention.model)
+    arrows = None if mode or is_part else composition.arrows(what, attention)
     explorer(
         model_service().packet(attention, wanted, link, begin),
-        badges(attention, wanted, annotation and annotation.sentence, *led, mode.drawn if mode else "null"),
+        badges(attention, wanted, annotation and annotation.sentence, *led, mode.drawn if mode else "null", arrows),
         "explorer",
         on_view=_on_view,
         on_compare=_on_compare,

@@ -86,7 +86,7 @@ def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[P
     with choices:
         held(trace, head.head, query, key, tokens, theme())
     about = _about(attention, head, query, key)
-    code, parts = _code(attention, head, query), partial(_parts, what, attention, head, query, key)
+    code, parts = _code(attention, head, query), partial(_parts, what, attention, head, query)
     opened = OpenStep(trace, head.head, query, key, tokens, _divided(), theme(), about, code, parts)
     with st.container(key="inside_step"):
         text = STEPS[step].show(opened)
@@ -120,11 +120,11 @@ def _traced(what: Url, attention: Attention, layer: int) -> Trace:
     return inference.wait(future, f"{model.label} is being opened…")
 
 
-def _parts(what: Url, attention: Attention, head: Head, query: int, key: int) -> ScoreParts:
-    """The parts of the score of two tokens, by the same model. Raises what the encoder raises."""
+def _parts(what: Url, attention: Attention, head: Head, query: int, keys: tuple[int, ...]) -> tuple[ScoreParts, ...]:
+    """The parts of the scores of a token with others, by the same model. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
     asked_of = Request(model.name, what.text, what.where.pair)
-    future = model_service().cached(verbs.score_parts, asked_of, head, query, key)
+    future = model_service().cached(verbs.score_parts, asked_of, head, query, keys)
     return inference.wait(future, f"{model.label} is being opened…")
 
 

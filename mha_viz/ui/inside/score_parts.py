@@ -23,18 +23,21 @@ REASONS = 3  # pairs of parts in the sentence
 
 
 def why(o: OpenStep, text: Any, charts: Any) -> None:
-    """Show why the query looks at the key, if the query sees it; or why this model's scores cannot be taken apart."""
+    """Show why the query looks at the key, if the query sees it, or, while the pointer is on another key that is drawn,
+    at that one; or why this model's scores cannot be taken apart."""
     if o.score_parts is None or o.trace.mask[o.query, o.key]:
         return
     try:
-        parts = o.score_parts()
+        keys = tuple(sorted({o.key, *(token for token in o.tokens if not o.trace.mask[o.query, token])}))
+        of_keys = dict(zip(keys, o.score_parts(keys), strict=True))
     except ModelUnsupported as error:
         with text:
             remark(error.problem)
         return
+    parts = of_keys[o.key]
     names = [both(Head.parse(name)) if group == HEADS else name for name, group in _named(parts)]
     with text:
-        st.html(_sentence(o, parts, names))
+        st.html("".join(_sentence(o, each, names) for each in of_keys.values()))
     chart(charts, o, "why", "What makes this score, by query and key", lambda theme: draw.sides(parts, names, theme))
     with charts, st.expander("Part by part"):
         alt = "What each pair of parts adds to the score"
@@ -50,27 +53,25 @@ def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     above = parts.above_mean
     order = np.argsort(-above, axis=None, kind="stable")[:REASONS]
     largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above.shape), strict=True)]
-    query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].text[:24])}</bdi>”" for token in (o.query, o.key))
+    query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].text[:24])}</bdi>”" for token in (o.query, parts.key))
     reasons = [
         f"{_link(o, parts, a, names)}{f' of {query}' * first} meets {_link(o, parts, b, names)}"
-        f"{f' of {key}' * first} (<b>{_signed(above[a, b])}</b>)"
+        f"{f' of {key}' * first} (<b>{decimal(parts.values[a, b])}</b>, mean {decimal(parts.means[a, b])})"
         for first, (a, b) in zip((True, False, False), largest, strict=False)
         if above[a, b] > 0
     ]
     because = f"because {', '.join(reasons)}" if reasons else "although nothing raises this score"
+    mean = decimal(parts.score - float(above.sum()))
+    state = " data-held" if parts.key == o.key else " hidden"
     return (
-        f'<p class="inside-why"><b>{query} → {key}</b> {because}. The score is {decimal(parts.score)}, '
-        f"{_signed(float(above.sum()))} from its mean over the keys in sight; so is every number here from its own.</p>"
+        f'<p class="inside-why" data-key="{parts.key}"{state}><b>{query} → {key}</b> {because}. The score is '
+        f"<b>{decimal(parts.score)}</b>, mean {mean}. Means are over the keys in sight.</p>"
     )
-
-
-def _signed(number: float) -> str:
-    return f"+{decimal(number)}" if number > 0 else decimal(number)
 
 
 def _link(o: OpenStep, parts: ScoreParts, at: int, names: list[str]) -> str:
     if parts.groups[at] != HEADS:
         return escape(names[at])
     here = {name: value for name, value in address.now().items() if name not in ("on", "pin")}
-    link = escape(f"?{urlencode({**here, 'head': parts.names[at], 'q': o.query, 'k': o.key})}")
+    link = escape(f"?{urlencode({**here, 'head': parts.names[at], 'q': o.query, 'k': parts.key})}")
     return f'<a href="{link}" target="_self">{escape(names[at])}</a>'

@@ -26,7 +26,7 @@ ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.037
 class OpenStep:
     """What is open on the page. ``tokens``: those that charts show; ``divided``: False leaves √d_k out; ``about``: a
     sentence that describes it, for captions; ``code``: the Python that computes its numbers; ``charts``: the charts
-    that the step has drawn; ``score_parts``: gives the parts of the score of query and key."""
+    that the step has drawn; ``score_parts``: gives the parts of the scores of the query with some keys."""
 
     trace: Trace
     head: int
@@ -37,7 +37,7 @@ class OpenStep:
     theme: Theme
     about: str = ""
     code: str = ""
-    score_parts: Callable[[], ScoreParts] | None = None
+    score_parts: Callable[[tuple[int, ...]], tuple[ScoreParts, ...]] | None = None
     charts: list[PageChart] = field(default_factory=list)
 
     def word(self, token: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import streamlit as st
 
+from mha_viz.analysis.corpus_why import WHY
 from mha_viz.analysis.syntax import Arc, Pointers, arcs
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
@@ -24,7 +25,7 @@ from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_search, readable, score_rows, used
-from mha_viz.ui.roles.overview import lines
+from mha_viz.ui.roles.overview import lines, show_found_by
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 from mha_viz.ui.study_progress import go_on, outcome
@@ -55,6 +56,7 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         if not findings:
             st.markdown("No role was found for this head.")
         lines(findings, named=False)
+        show_found_by(evidence, head)
         used.show_in_short(_rows(evidence, "used", head))
         readable.show_one(model, evidence, head)
         parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
@@ -67,6 +69,7 @@ def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     with st.container(border=True, key="head_numbers"):
         st.markdown(f"### {both(head)} in full")
         _patterns(evidence, head)
+        _found_by(evidence, head)
         used.show_use(_rows(evidence, "used", head))
         readable.show_sentences(model, evidence, head)
         link_search.show_link_search(model, evidence, head)
@@ -103,6 +106,17 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible "
         f"(0: one token gets everything; 1: all get the same).{beside}"
     )
+
+
+def _found_by(evidence: Evidence, head: Head) -> None:
+    """By what the head finds its keys, with intervals."""
+    rows = _rows(evidence, WHY, head)
+    if rows is not None:
+        st.markdown(f"**Finds its keys by**, on {plain(str(rows.iloc[0]['corpus']))}")
+        shares = ["share", "low", "high"]
+        config = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in shares}
+        shown = percentages(rows[["group", *shares, "sentences", "documents"]], dict.fromkeys(shares, ""))
+        st.dataframe(shown, hide_index=True, width="content", column_config=config)
 
 
 def _rows(evidence: Evidence, name: str, head: Head) -> Any:

@@ -30,22 +30,23 @@ RULE = (
 )
 
 
-def show_headline(model: catalog.Model, evidence: Evidence) -> None:
-    """Say how many heads do something that has a name, and for what the corpus is too small."""
+def show_headline(model: catalog.Model, evidence: Evidence, is_open: bool = False) -> None:
+    """Say how many heads do something that has a name, and for what the corpus is too small; ``is_open``: whether one
+    of them is shown."""
     profile = evidence.profiles[0]
     layers, heads = profile.shape
     st.markdown(f"## What the {layers * heads} heads of {plain(model.label.partition(',')[0])} do")
-    st.markdown(_sentence(evidence, layers * heads))
+    st.markdown(_sentence(evidence, layers * heads, is_open))
     pieces = profile.facts["counts"].get("pieces", FEW)
     if pieces < FEW:
         remark(f"This corpus has {pieces:,} pieces: too few for position, delimiter and broad roles to mean much.")
 
 
-def _sentence(evidence: Evidence, heads: int) -> str:
+def _sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
     named = len({finding.head for finding in evidence.findings()})
     if not named:
         return f"None of the {heads} heads was found to do something that has a name."
-    return f"**{named}** have a named role. Click one.{_links(evidence)}"
+    return f"**{named}** have a named role.{'' if is_open else ' Click one.'}{_links(evidence)}"
 
 
 @lasting(READY)

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from mha_viz.analysis.corpus_why import WHY, FoundBy, found_by
 from mha_viz.analysis.described import HeadRecipe, of_heads
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
@@ -16,6 +17,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import strength
 from mha_viz.figures.role_words import (
     COLOURS,
+    GROUP_COLOURS,
     KIND_COLOURS,
     at_a_glance,
     best_baseline,
@@ -48,10 +50,11 @@ def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) ->
     roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
     recipes = {of.head: of for of in of_heads(profile.model, str(profile.facts.get("revision", "")))}
     layers, heads = profile.shape
+    by_keys = found_by(evidence.table(WHY))
     stop = chosen or next(iter(roles), Head(0, 0))  # where the keyboard arrives
     rows = "".join(
         f'<tr><th scope="row">L{layer}</th>'
-        + "".join(_square(Head(layer, head), roles, recipes, chosen, stop) for head in range(heads))
+        + "".join(_square(Head(layer, head), roles, recipes, by_keys, chosen, stop) for head in range(heads))
         + "</tr>"
         for layer in range(layers)
     )
@@ -65,13 +68,14 @@ def _square(
     head: Head,
     roles: dict[Head, list[Finding]],
     recipes: dict[Head, HeadRecipe],
+    by_keys: dict[Head, FoundBy],
     chosen: Head | None,
     stop: Head,
 ) -> str:
-    findings, recipe = roles.get(head, []), recipes.get(head)
+    findings, recipe, keys = roles.get(head, []), recipes.get(head), by_keys.get(head)
     without = "no role was found" + (f"; {recipe.words}" if recipe else "")
     does = "; ".join(map(at_a_glance, findings)) or without
-    says = f"{both(head)}: {does}"
+    says = f"{both(head)}: {does}" + (f"; finds keys by {keys.words}" if keys else "")
     look, drawn = "", ""
     if findings:
         colour = COLOURS[findings[0].role]
@@ -82,7 +86,8 @@ def _square(
     current = ' aria-current="true"' if head == chosen else ""
     return (
         f'<td><a href="{_here(head=str(head))}" target="_self" tabindex="{0 if head == stop else -1}"{current} '
-        f'aria-label="{escape(says)}" data-tip="{escape(says)}" style="{look}">{drawn}{_bar(recipe)}</a></td>'
+        f'aria-label="{escape(says)}" data-tip="{escape(says)}" style="{look}">'
+        f"{drawn}{_bar(recipe)}{_keys(keys)}</a></td>"
     )
 
 
@@ -90,11 +95,30 @@ def _bar(recipe: HeadRecipe | None) -> str:
     """What each kind of rule takes of a head's attention; the marks of roles are above it."""
     if recipe is None:
         return ""
-    return f"<em>{''.join(_part(kind, share) for kind, share in recipe.by_kind.items() if share > 0)}</em>"
+    parts = [(kind, share) for kind, share in recipe.by_kind.items() if share > 0]
+    return f"<em>{''.join(_part(kind, share, KIND_COLOURS.get(kind)) for kind, share in parts)}</em>"
 
 
-def _part(kind: str, share: float) -> str:
-    number = KIND_COLOURS.get(kind)
+def _keys(keys: FoundBy | None) -> str:
+    """By what a head finds its keys, on the left edge of its square."""
+    return "" if keys is None else f"<s>{_parts_of(keys)}</s>"
+
+
+def show_found_by(evidence: Evidence, head: Head) -> None:
+    """Show by what a head finds its keys, as a bar; the shares stand in its tip."""
+    keys = found_by(evidence.table(WHY)).get(head)
+    if keys is not None:
+        says = escape(f"Finds its keys by {keys.words}")
+        bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(keys)}</s>'
+        st.html(f'<p class="mha-keys">finds keys by {keys.largest}{bar}</p>')
+
+
+def _parts_of(keys: FoundBy) -> str:
+    parts = ((group, share) for group, share in keys.shares.items() if share > 0)
+    return "".join(_part(group.replace(" ", "-"), share, GROUP_COLOURS.get(group)) for group, share in parts)
+
+
+def _part(kind: str, share: float, number: int | None) -> str:
     colour = "" if number is None else f"--colour:light-dark({LIGHT.heads[number]},{DARK.heads[number]});"
     return f'<u class="{kind}" style="{colour}flex:{share:.4f} 0 0"></u>'
 

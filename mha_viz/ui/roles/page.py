@@ -53,9 +53,9 @@ def show_roles(where: Address) -> None:
             return inference.download(model)
         evidence = None if two_stacks.refused(where, "roles are measured") else evidence_on(model, corpus)
         if evidence is not None:
-            with title:
-                headline.show_headline(model, evidence)
             head = _existing(evidence, where.head)
+            with title:
+                headline.show_headline(model, evidence, head is not None)
             show_map(evidence, head)
             headline.corpus(evidence)
     if evidence is None:

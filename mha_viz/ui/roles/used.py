@@ -18,8 +18,8 @@ def show_in_short(rows: Any) -> None:
     if rows is not None:
         more = (rows["used"].astype(str) == "True").any()
         st.caption(
-            f"Without this head these words change {'more' if more else 'no more'} than without "
-            f"{'any other of its layer: it is used' if more else 'its neighbours'}."
+            f"Without it, these words change {'more' if more else 'no more'} than without "
+            f"{'any other of its layer: it is used' if more else 'neighbours'}."
         )
 
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from mha_viz.study.chance import chance_roles
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
+    from mha_viz.study.link_groups import link_groups
     from mha_viz.study.matching import match_heads
     from mha_viz.study.paired import paired, paired_roles
     from mha_viz.study.profiling import Profile, open_profile, profile
@@ -86,6 +87,7 @@ __all__ = [
     "gradient_weighted",
     "in_runs",
     "iterate",
+    "link_groups",
     "load",
     "match_heads",
     "norm_weighted",
@@ -134,6 +136,7 @@ _HOMES = MappingProxyType(
         "gradient_weighted": "mha_viz.models.gradients",
         "in_runs": "mha_viz.analysis.matching",
         "iterate": "mha_viz.corpus.sources",
+        "link_groups": "mha_viz.study.link_groups",
         "load": "mha_viz.models.loading",
         "match_heads": "mha_viz.study.matching",
         "norm_weighted": "mha_viz.models.norms",

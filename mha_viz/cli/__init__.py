@@ -21,6 +21,7 @@ from mha_viz.cli import (
     effect,
     exit_codes,
     figure,
+    groups,
     listing,
     patch,
     profile,
@@ -75,6 +76,7 @@ EXAMPLES = """examples:
   mha-viz recipes minilm --score other.conllu --out scored/
   mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
   mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
+  mha-viz groups minilm/L3H1 treebank.conllu --out links.csv
   mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
   mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
   mha-viz used profile/ treebank.conllu --most 200
@@ -164,6 +166,8 @@ def _parser() -> Parser:
     recipes.options(command("recipes", recipes.run, summary))
     summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."
     search.options(command("search", search.run, summary))
+    summary = "Print what a head does over all text: links from its strongest to its weakest, in groups with shares."
+    groups.options(command("groups", groups.run, summary))
     summary = "Measure what switching heads off does over a corpus, compared with other heads of their layers."
     effect.options(command("effect", effect.run, summary))
     summary = "Measure which roles of a profile are used: what goes wrong without their heads."

@@ -102,9 +102,7 @@ def test_links_rules_and_queries_are_those_of_the_model(toy: Encoder) -> None:
 def test_unexplained_links_form_groups_by_queries_and_keys() -> None:
     end, sentence = links_of.LinkEnd, grammar.corpus(1).sentences[0]
     links = [
-        links_of.DrawnLink(
-            0.9, 0.1, 0, -1, end(1, 0, a, "PRON"), end(3, 2, b, "NOUN"), 0, grammar.corpus(1).sentences[0]
-        )
+        links_of.DrawnLink(0.9, 0.1, 0, -1, end(1, 0, a, "PRON"), end(3, 2, b, "NOUN"), 0, sentence)
         for a, b in [("it", "Cat")] * 4 + [("the", "dog")] * 4
     ]
     noise = np.random.default_rng(0).normal(scale=0.01, size=(2, 8, 3))

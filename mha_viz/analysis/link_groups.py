@@ -341,8 +341,8 @@ def unpacked(values: Mapping[str, Any]) -> LinkGroups:
     """What was packed."""
     sentences = dict(zip(values["numbers"], read_conllu(values["text"]).sentences, strict=True))
     links = tuple(
-        DrawnLink(*numbers, LinkEnd(*query), LinkEnd(*key), number, sentences[number])
-        for *numbers, query, key, number in values["links"]
+        DrawnLink(weight, predicted, tenth, rule, LinkEnd(*query), LinkEnd(*key), number, sentences[number])
+        for weight, predicted, tenth, rule, query, key, number in values["links"]
     )
     groups = tuple(
         LinkGroup(name, kind, share, tuple(members), tuple((pair, count) for pair, count in pairs), *map(tuple, rest))

@@ -12,7 +12,6 @@ from mha_viz.cli.output import TABLES, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.search import model_and_head, sentence_line
 from mha_viz.cli.terminal import bar, one_line
-from mha_viz.corpus.sources import open_sentences
 from mha_viz.figures.caption import both
 from mha_viz.numerals import counted, percent
 from mha_viz.process.steps import completed
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     model = choose_model(name)
     check_heads(model, [head])
     recipes = None if args.recipes is None else open_recipes(args.recipes)
-    corpus = open_sentences(read_corpus(args.corpus))
+    corpus = read_corpus(args.corpus)
     from mha_viz.study.link_groups import grouping  # imports torch
 
     with bar("of the text") as show:

@@ -18,8 +18,8 @@ from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.recipes import Numbers
 from mha_viz.analysis.rules import RULES, RuleText
 from mha_viz.attention import AnyHead, Head
-from mha_viz.corpus.sources import Source, open_sentences
-from mha_viz.corpus.treebank import Corpus
+from mha_viz.corpus.sources import Source, open_corpus
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
@@ -63,20 +63,22 @@ def link_groups(
     >>> groups.table_of_groups()["share"].sum().round(6)
     np.float64(1.0)
     """
-    source, encoder = open_sentences(corpus), one_stack(model, device)
+    source, encoder = open_corpus(corpus), one_stack(model, device)
     steps = grouping(encoder, source, head, recipes, most, links)
     return completed(steps, lambda done: progress(Progress(round(PARTS * done), PARTS)))
 
 
 def grouping(
     encoder: Encoder,
-    corpus: Corpus,
+    corpus: Corpus | Gap,
     head: AnyHead,
     recipes: Recipes | None = None,
     most: int = MOST,
     links: int = LINKS,
 ) -> Steps[LinkGroups]:
     """The same in steps. Raises the errors of :func:`link_groups` before the first."""
+    if isinstance(corpus, Gap):
+        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
     check_most(most)
     if not 2 <= links <= MOST_LINKS:
         raise SettingError(f"{links} is not a number of links to draw.", f"Give 2 to {MOST_LINKS:,}.")
@@ -117,13 +119,13 @@ def _fitted(encoder: Encoder, texts: Texts, place: int) -> Steps[Numbers]:
     for."""
     sizes = np.cumsum([len(text) ** 2 for _, text in texts])
     some = [text for _, text in texts[: max(1, int((sizes <= CELLS // len(RULES)).sum()))]]
-    halves = []
-    for half in (0, 1):
-        every_second = some[half::2]
-        read = {number: weights[[place]] for number, weights in weights_of(encoder, every_second)}
-        halves.append(fitting.rows_by_class((text, read[number]) for number, text in enumerate(every_second)))
-        yield (half + 1) / 3
-    return fitting.choice(*halves).shares
+    weights = {number: of_all[[place]] for number, of_all in weights_of(encoder, some)}
+    yield 0.5
+    even, odd = (
+        fitting.rows_by_class((some[number], weights[number]) for number in range(half, len(some), 2))
+        for half in (0, 1)
+    )
+    return fitting.choice(even, odd).shares
 
 
 def _vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:

@@ -35,7 +35,6 @@ TAKEN = 0.5  # of its weight, which a recipe has to predict
 NAMED = 5  # commonest pairs of words
 COMMON, LEAST_COMMON = 0.25, 3  # share of a group's links, and their number, that have something in common
 UNEXPLAINED = "unexplained"
-PAIR = "“{}” → “{}”"
 LINKS = (
     *("weight", "predicted", "tenth", "group", "rule", "query", "key", "query_pos", "key_pos", "distance"),
     *("same_form", "number", "sentence"),
@@ -122,7 +121,9 @@ class DrawnLink(NamedTuple):
     @property
     def pair(self) -> str:
         """ "“the” → “cat”"."""
-        return PAIR.format(*(end.form if end.word is None else end.form.casefold() for end in (self.query, self.key)))
+        return " → ".join(
+            end.form if end.word is None else f"“{end.form.casefold()}”" for end in (self.query, self.key)
+        )
 
 
 @dataclass(frozen=True)

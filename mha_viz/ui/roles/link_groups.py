@@ -28,7 +28,7 @@ from mha_viz.ui.study_progress import progress, stopping
 
 PARAMETER = "groups"
 LISTED = 6  # groups that are shown one by one
-SENTENCES = 4  # of a group
+SENTENCES = 3  # of a group
 
 
 def show_link_groups(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -81,14 +81,17 @@ def _progress_words(job: Job) -> str:
 def _show(groups: LinkGroups) -> None:
     remark(
         f"{len(groups.links)} links from {groups.sentences:,} sentences. Each stands for the same share of the head’s "
-        "attention; a rule takes a link if it predicts at least half of its weight."
+        "attention. A rule takes a link if the head’s rules predict half of its weight or more, and it most of that."
     )
-    for group in groups.groups[:LISTED]:
-        _group(groups, group)
-    rest = groups.groups[LISTED:]
-    if rest:
-        st.caption(plain(f"Smaller groups: {'; '.join(f'{percent(group.share, 0)} {group.name}' for group in rest)}."))
-    _map(groups)
+    left, right = st.columns(2, gap="large")
+    with right:
+        _map(groups)
+    with left:
+        for group in groups.groups[:LISTED]:
+            _group(groups, group)
+        rest = "; ".join(f"{percent(group.share, 0)} {group.name}" for group in groups.groups[LISTED:])
+        if rest:
+            st.caption(plain(f"Smaller groups: {rest}."))
 
 
 def _group(groups: LinkGroups, group: LinkGroup) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mha_viz.analysis.chance import by_chance
+from mha_viz.analysis.chance import COREFERENCE, SYNTAX, by_chance
 from mha_viz.analysis.established import check
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW
@@ -174,8 +174,7 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame)
             + f" The highest q of the {counted(len(with_q), 'role')} with one is {_q(max(with_q, default=math.nan))}."
             * bool(with_q)
         )
-    chance = by_chance(profile)
-    if chance is not None:
+    for chance in filter(None, (by_chance(profile, role) for role in (SYNTAX, COREFERENCE))):
         yield f"By chance: {by_chance_in_words(chance)}, on {series(chance.corpora)}."
     findings = [role.finding for role in roles]
     if any(f.role not in ("syntax", "coreference") for f in findings):

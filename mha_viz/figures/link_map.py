@@ -21,7 +21,7 @@ def link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:
     rest = list(groups.groups[COLOURED:])
     if rest:
         shown.append((f"smaller groups, {percent(sum(group.share for group in rest), 0)}", theme.muted, rest))
-    for name, colour, some in shown[::-1]:  # the largest on top
+    for name, colour, some in shown:
         links = [link for group in some for link in group.links]
         hints = [_hint(groups, link) for link in links]
         labels = [groups.links[link].pair for link in links]

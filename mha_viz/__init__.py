@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.recipes import recipes
     from mha_viz.study.replaced import replaced
+    from mha_viz.study.replaced_accuracy import replaced_accuracy
     from mha_viz.study.search import search
     from mha_viz.study.several import profiles, side_by_side
     from mha_viz.study.used_roles import used_roles
@@ -103,6 +104,7 @@ __all__ = [
     "publish",
     "recipes",
     "replaced",
+    "replaced_accuracy",
     "replicate",
     "report",
     "rollout",
@@ -152,6 +154,7 @@ _HOMES = MappingProxyType(
         "publish": "mha_viz.figure",
         "recipes": "mha_viz.study.recipes",
         "replaced": "mha_viz.study.replaced",
+        "replaced_accuracy": "mha_viz.study.replaced_accuracy",
         "replicate": "mha_viz.analysis.replication",
         "report": "mha_viz.figures.report",
         "rollout": "mha_viz.attention.rollout",

@@ -202,6 +202,16 @@ def states_without(
     return encoder.states(text, pair, _replacing(variants, by), len(variants), words)
 
 
+def weights_without(
+    encoder: Encoder, variants: Sequence[Collection[Head]], by: Substitute, words: Sequence[str]
+) -> Weights:
+    """The weights that all heads compute, [layer, head, variant, query, key], while the heads of each of ``variants``,
+    two or more, are off, in one batch. Raises the errors of ``read_words``."""
+    _, tap = encoder.last_states(encoder.read_words(words), _replacing(variants, by), len(variants))
+    weights: Weights = tap.weights.cpu().numpy()
+    return weights
+
+
 def _replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
     class Without(Tap):
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:

@@ -17,25 +17,25 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_400,
+    "analysis": 5_850,
     "attention": 2_120,
     "browser": 260,
-    "cli": 2_960,
-    "corpus": 2_150,
+    "cli": 3_070,
+    "corpus": 2_180,
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
-    "figures": 6_620,
+    "figures": 6_680,
     "files": 340,
-    "models": 6_850,
-    "process": 670,
+    "models": 6_890,
+    "process": 690,
     "reader": 560,
     "serving": 1_450,
-    "study": 4_580,
+    "study": 4_930,
     "text": 530,
     "training": 2_190,
-    "ui": 12_220,
-    "": 1_118,  # the modules that are in no folder
+    "ui": 12_380,
+    "": 1_130,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

@@ -25,6 +25,7 @@ from mha_viz.attention import Head, Weights
 from mha_viz.corpus.conllu import as_conllu, read_conllu
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import SettingError
+from mha_viz.numerals import percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,7 +182,7 @@ class LinkGroups:
         return pd.DataFrame(rows, columns=list(GROUPS))
 
     def __repr__(self) -> str:
-        shares = ", ".join(f"{group.name} {group.share:.0%}" for group in self.groups[:3])
+        shares = ", ".join(f"{group.name} {percent(group.share, 0)}" for group in self.groups[:3])
         return f"LinkGroups({self.model} {self.head} on {self.corpus}, {len(self.links)} links: {shares})"
 
 

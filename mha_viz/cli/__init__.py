@@ -166,8 +166,7 @@ def _parser() -> Parser:
     recipes.options(command("recipes", recipes.run, summary))
     summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."
     search.options(command("search", search.run, summary))
-    summary = "Print what a head does over all text: links from its strongest to its weakest, in groups with shares."
-    groups.options(command("groups", groups.run, summary))
+    groups.options(command("groups", groups.run, "Print what a head does over all text, in groups with shares."))
     summary = "Measure what switching heads off does over a corpus, compared with other heads of their layers."
     effect.options(command("effect", effect.run, summary))
     summary = "Measure which roles of a profile are used: what goes wrong without their heads."
@@ -180,8 +179,7 @@ def _parser() -> Parser:
     decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in toy.JOBS})
-    summary = "Print a script that makes the shell complete commands, options and models."
-    _add_shell(command("completion", _print_completion, summary))
+    _add_shell(command("completion", _print_completion, "Print a script that completes commands in the shell."))
     return parser
 
 

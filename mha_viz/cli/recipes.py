@@ -32,10 +32,8 @@ def options(recipes: Parser) -> None:
     recipes.add_argument("--score", metavar="CORPUS", help=words)
     words = "number of sentences to read of each corpus (default: 300)"
     recipes.add_argument("--most", type=MOST, default=300, metavar="N", help=words)
-    words = (
-        "also measure, on --score or else on CORPUS, what is lost when heads are only their recipes: replaced.csv and, "
-    )
-    words += "of minilm and toy, accuracy.csv"
+    words = "also measure, on --score or else on CORPUS, what is lost when heads are only their recipes: replaced.csv "
+    words += "and, of minilm and toy, accuracy.csv"
     recipes.add_argument("--replace", action="store_true", help=words)
     words = "folder to write recipes.csv, explained.csv and recipes.json to"
     recipes.add_argument("--out", required=True, type=folder_name, metavar="DIR", help=words)

@@ -182,7 +182,7 @@ def without(
     :func:`substitute`, and UnknownHead."""
     encoder = in_one_stack(encoder)
     off = existing(encoder, heads)
-    reading = encoder.through(text, pair, _replacing([off], substitute(encoder, method, means)), words)[0]
+    reading = encoder.through(text, pair, replacing([off], substitute(encoder, method, means)), words)[0]
     used = means if method in ("mean", RECIPE) else None
     which = "" if used is None else hashlib.blake2b(used.tobytes(), digest_size=12).hexdigest()
     step = [Step(Row("without", off, method, which))] if off else []
@@ -199,20 +199,12 @@ def states_without(
 ) -> Weights:
     """The output of the last layer, [variant, n, d_model], while the heads of each of ``variants`` are off, in one
     batch. ``words``: the sentence as words, in place of ``text``. Raises the errors of ``encode``."""
-    return encoder.states(text, pair, _replacing(variants, by), len(variants), words)
+    return encoder.states(text, pair, replacing(variants, by), len(variants), words)
 
 
-def weights_without(
-    encoder: Encoder, variants: Sequence[Collection[Head]], by: Substitute, words: Sequence[str]
-) -> Weights:
-    """The weights that all heads compute, [layer, head, variant, query, key], while the heads of each of ``variants``,
-    two or more, are off, in one batch. Raises the errors of ``read_words``."""
-    _, tap = encoder.last_states(encoder.read_words(words), _replacing(variants, by), len(variants))
-    weights: Weights = tap.weights.cpu().numpy()
-    return weights
+def replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
+    """A tap for a batch of one text, in which the heads of each of ``variants`` are off."""
 
-
-def _replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
     class Without(Tap):
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
             off = [(at, head.head) for at, heads in enumerate(variants) for head in heads if head.layer == index]

@@ -74,26 +74,26 @@ def replaced_accuracy(
     means.add([text.sentence.forms for text in texts])
     order = best_first(recipes, encoder.heads)
     off = [(), *(tuple(order[: max(1, round(part * len(order)))]) for part in PARTS)]
-    right, asked = np.zeros((2, len(METHODS), len(off)), np.int64), np.zeros(2, np.int64)
+    right, cases = np.zeros((2, len(METHODS), len(off)), np.int64), np.zeros(2, np.int64)
     for number, text in enumerate(texts):
         if cancelled():
             raise Cancelled("The study was stopped.", "Start it again to replace heads by their recipes.")
         for at, by in enumerate(substitutes(encoder, shares, means.values(), text)):
             right[0, at] += _roles_right(encoder, text, roles, off, by)
-        asked[0] += sum(len(_cases(text, role)) for role in roles)
+        cases[0] += sum(len(_cases(text, role)) for role in roles)
         for masked, question in _questions(encoder, text):
             for at, by in enumerate(substitutes(encoder, shares, means.values(), masked)):
                 right[1, at] += _answered(encoder, masked, question, off, by)
-            asked[1] += 1
+            cases[1] += 1
         progress(Progress(number + 1, len(texts)))
-    return _table(right, asked, [len(heads) for heads in off])
+    return _table(right, cases, [len(heads) for heads in off])
 
 
 def _roles_right(
     encoder: Encoder, text: RuleText, roles: Sequence[Finding], off: Sequence[Sequence[Head]], by: Substitute
 ) -> Counts:
     """[variant]: in how many cases the heads with roles are right while those of each variant are off."""
-    weights = ablation.weights_without(encoder, off, by, words=text.sentence.forms)
+    weights: Weights = encoder.last_states(text.pieces, ablation.replacing(off, by), len(off))[1].weights.cpu().numpy()
     return np.array([_right(text, weights[:, :, at], roles, encoder.heads) for at in range(len(off))])
 
 
@@ -147,15 +147,15 @@ def _answered(
     return is_right
 
 
-def _table(right: Counts, asked: Counts, counts: Sequence[int]) -> pd.DataFrame:
+def _table(right: Counts, cases: Counts, counts: Sequence[int]) -> pd.DataFrame:
     import pandas as pd
 
     with np.errstate(invalid="ignore"):
-        shares: Numbers = right / asked[:, None, None]
+        shares: Numbers = right / cases[:, None, None]
     cells = [(WHOLE, 0.0, 0, 0, 0)]
     cells += [(name, part, counts[at], row, at) for row, name in enumerate(METHODS) for at, part in enumerate(PARTS, 1)]
     rows = [
-        (name, part, heads, shares[0, row, at], asked[0], shares[1, row, at], asked[1])
+        (name, part, heads, shares[0, row, at], cases[0], shares[1, row, at], cases[1])
         for name, part, heads, row, at in cells
     ]
     return pd.DataFrame(rows, columns=list(HEADING))

@@ -33,12 +33,12 @@ SENTENCES = 3  # of a group
 
 def show_link_groups(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the button that draws the links, and their groups."""
-    asked = PARAMETER in address.now()
-    with st.expander("All this head does", expanded=asked):
+    is_open = PARAMETER in address.now()
+    with st.expander("All this head does", expanded=is_open):
         source = source_of(model, evidence)
         what = wanted("groups", model, source.digest, head)
         st.markdown(f"Links drawn from all of its attention in {plain(source.name)}, by what they have in common.")
-        if not (asked and _outcome(what)):
+        if not (is_open and _outcome(what)):
             st.button("Draw links", key="draw_links", on_click=_start, args=(model, source, what))
 
 
@@ -133,5 +133,5 @@ def _map(groups: LinkGroups) -> None:
 
 def method_of(groups: LinkGroups) -> str:
     """How the map is drawn: as the URL says, or by the first method."""
-    asked = address.now().get(PARAMETER, "")
-    return asked if asked in groups.points else next(iter(groups.points))
+    method = address.now().get(PARAMETER, "")
+    return method if method in groups.points else next(iter(groups.points))

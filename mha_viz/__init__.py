@@ -50,11 +50,13 @@ if TYPE_CHECKING:
     from mha_viz.study.chance import chance_roles
     from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
+    from mha_viz.study.link_groups import link_groups
     from mha_viz.study.matching import match_heads
     from mha_viz.study.paired import paired, paired_roles
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.recipes import recipes
     from mha_viz.study.replaced import replaced
+    from mha_viz.study.replaced_accuracy import replaced_accuracy
     from mha_viz.study.search import search
     from mha_viz.study.several import profiles, side_by_side
     from mha_viz.study.used_roles import used_roles
@@ -86,6 +88,7 @@ __all__ = [
     "gradient_weighted",
     "in_runs",
     "iterate",
+    "link_groups",
     "load",
     "match_heads",
     "norm_weighted",
@@ -101,6 +104,7 @@ __all__ = [
     "publish",
     "recipes",
     "replaced",
+    "replaced_accuracy",
     "replicate",
     "report",
     "rollout",
@@ -134,6 +138,7 @@ _HOMES = MappingProxyType(
         "gradient_weighted": "mha_viz.models.gradients",
         "in_runs": "mha_viz.analysis.matching",
         "iterate": "mha_viz.corpus.sources",
+        "link_groups": "mha_viz.study.link_groups",
         "load": "mha_viz.models.loading",
         "match_heads": "mha_viz.study.matching",
         "norm_weighted": "mha_viz.models.norms",
@@ -149,6 +154,7 @@ _HOMES = MappingProxyType(
         "publish": "mha_viz.figure",
         "recipes": "mha_viz.study.recipes",
         "replaced": "mha_viz.study.replaced",
+        "replaced_accuracy": "mha_viz.study.replaced_accuracy",
         "replicate": "mha_viz.analysis.replication",
         "report": "mha_viz.figures.report",
         "rollout": "mha_viz.attention.rollout",

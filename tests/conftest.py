@@ -347,9 +347,9 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     This is for tests of the results. Other tests show that a child process gives the same results and is limited.
     """
     from mha_viz.process import apart
-    from mha_viz.study import child, search_child
+    from mha_viz.study import child, head_child
 
-    usual, works = apart.run, {module.__name__: module.work for module in (child, search_child)}
+    usual, works = apart.run, {module.__name__: module.work for module in (child, head_child)}
 
     def run(module: str, order: Any, bounds: Any, progress: Any = print, cancelled: Any = bool) -> Any:
         work = works.get(module)

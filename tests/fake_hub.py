@@ -34,6 +34,7 @@ class Repository:
     gated: str | bool = False
     private: bool = False
     commit: str = COMMIT
+    revisions: dict[str, Repository] = field(default_factory=dict)  # other branches and tags
     status: int = 200  # status of the answer about the model; anything else is an error without explanation
     file_status: int = 200  # status of each file
     code: str = ""  # X-Error-Code that goes with a status
@@ -96,7 +97,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._about(path.removeprefix("/api/models/"))
         elif "/resolve/" in path:
             hub_id, _, rest = path[1:].partition("/resolve/")
-            self._file(hub_id, rest.partition("/")[2])
+            commit, _, name = rest.partition("/")
+            self._file(hub_id, name, commit)
         elif path.startswith("/cdn/"):
             hub_id, _, name = path.removeprefix("/cdn/").rpartition("/")
             repository = self.hub.repositories[hub_id]
@@ -104,8 +106,13 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(404, b"")
 
-    def _about(self, hub_id: str) -> None:
+    def _about(self, path: str) -> None:
+        hub_id, at, revision = path.partition("/revision/")
         repository = self.hub.repositories.get(hub_id)
+        if repository is not None and at and revision != repository.commit:
+            if revision not in repository.revisions:
+                return self._error(404, "RevisionNotFound")
+            repository = repository.revisions[revision]
         if repository is None or repository.private:  # the Hub answers 401 for both without a login
             self._error(401, "RepoNotFound")
         elif repository.renamed_to:
@@ -118,8 +125,11 @@ class _Handler(BaseHTTPRequestHandler):
             page = repository.page or json.dumps(_description(hub_id, repository)).encode()
             self._send(200, page)
 
-    def _file(self, hub_id: str, name: str) -> None:
+    def _file(self, hub_id: str, name: str, commit: str) -> None:
         repository = self.hub.repositories.get(hub_id)
+        if repository is not None:
+            others = (other for other in repository.revisions.values() if other.commit == commit)
+            repository = next(others, repository)
         if repository is not None and repository.renamed_to:
             target = self.path.replace(f"/{hub_id}/", f"/{repository.renamed_to}/", 1)
             self._send(307, b"", {"Location": target})

@@ -338,6 +338,27 @@ def test_a_blank_setting_restricts_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert offered() == tuple(CATALOG.values())
 
 
+def test_a_model_of_the_hub_may_have_a_revision() -> None:
+    pythia = resolve("EleutherAI/pythia-70m@step1000")
+    assert (pythia.hub_id, pythia.revision) == ("EleutherAI/pythia-70m", "step1000")
+    gpt2 = resolve("gpt2@refs/pr/1")
+    assert (gpt2.hub_id, gpt2.revision, gpt2.layers) == ("openai-community/gpt2", "refs/pr/1", 12)
+    assert gpt2.label == "GPT-2, refs/pr/1"
+    for name in (
+        "gpt2@",
+        "gpt2@../x",
+        "gpt2@a//b",
+        "gpt2@/x",
+        "gpt2@x.lock",
+        "a/b@",
+        "a/b@c@d",
+        "toy@main",
+        "minilm@1",
+    ):
+        with pytest.raises(UnknownModel):
+            resolve(name)
+
+
 @pytest.mark.usefixtures("no_hub")
 @pytest.mark.parametrize(
     ("name", "words"),

@@ -13,7 +13,7 @@ from mha_viz.analysis.chance import ChanceRoles, by_chance
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.permuted import permuted
+from mha_viz.corpus.permuted import permuted, turned
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError
 
@@ -59,6 +59,35 @@ def test_the_toy_has_more_roles_than_with_trees_of_other_sentences() -> None:
     assert roles_by_chance.observed >= 4
     assert max(roles_by_chance.drawn) <= 1
     assert roles_by_chance.p == pytest.approx(1 / 3)
+
+
+def test_chains_are_turned_along_the_mentions_of_a_document() -> None:
+    def of(text: str, *chains: str) -> Sentence:
+        return Sentence(
+            tuple(map(Word, "abc")), tuple(Mention(name, at, at + 1, at) for at, name in enumerate(chains)), text
+        )
+
+    corpus = Corpus("chains", (of("one", "x", "y"), of("two", "z"), of("one", "x")), "", True, True)
+    for seed in range(4):
+        changed = turned(corpus, seed)
+        chains = [[mention.chain for mention in one.mentions] for one in changed.sentences]
+        assert chains in ([["y", "x"], ["z"], ["x"]], [["x", "x"], ["z"], ["y"]])
+        assert (changed.has_trees, changed.has_chains) == (False, True)
+        assert changed.digest != corpus.digest
+
+
+def test_roles_of_coreference_by_chance_stand_beside_those_of_syntax(tmp_path: Path) -> None:
+    corpus = grammar.corpus(150)
+    of_chains = mv.chance_roles(corpus, "toy", role="coreference", draws=1)
+    assert of_chains.observed >= 1
+    assert of_chains.drawn == (0,)
+    profile = of_chains.stored_in(ChanceRoles(4, (1,), ("grammar",)).stored_in(mv.profile(corpus, "toy")))
+    stored = mv.open_profile(profile.save(tmp_path / "toy"))
+    assert by_chance(stored, "coreference") == of_chains
+    assert stored.tables["chance"]["role"].tolist() == ["syntax"] * 2 + ["coreference"] * 2
+    assert "of coreference; with chains turned along their documents none" in "".join(mv.report(stored).notes)
+    with pytest.raises(SettingError, match="'broad' is not a role that is counted"):
+        mv.chance_roles(corpus, "toy", role="broad")
 
 
 def test_a_role_of_two_corpora_is_one_that_both_establish() -> None:

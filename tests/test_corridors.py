@@ -17,25 +17,25 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_450,
+    "analysis": 5_900,
     "attention": 2_140,
     "browser": 260,
-    "cli": 3_030,
-    "corpus": 2_150,
+    "cli": 3_130,
+    "corpus": 2_180,
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
-    "figures": 6_620,
+    "figures": 6_680,
     "files": 340,
-    "models": 7_290,
-    "process": 670,
+    "models": 7_330,
+    "process": 690,
     "reader": 570,
     "serving": 1_450,
-    "study": 4_790,
+    "study": 5_160,
     "text": 530,
     "training": 2_190,
-    "ui": 12_460,
-    "": 1_141,  # the modules that are in no folder
+    "ui": 12_630,
+    "": 1_147,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

@@ -341,6 +341,21 @@ def test_other_programs_find_what_was_downloaded(hub: FakeHub, hub_cache: Path) 
     assert snapshot_download("someone/tiny", cache_dir=hub_cache, local_files_only=True) == str(place)
 
 
+def test_a_revision_is_a_model_of_its_own(hub: FakeHub, hub_cache: Path) -> None:
+    earlier, commit = files(config__json=config(initializer_range=0.5)), "1" * 40
+    hub.add("someone/tiny", Repository(files(), revisions={"step/100": Repository(earlier, commit=commit)}))
+    steps, main, same = (resolve(f"someone/tiny{at}") for at in ("@step/100", "", f"@{COMMIT}"))
+    assert [local_folder(model) for model in (steps, main, same)] == [None] * 3
+    assert (fetch(steps) / "config.json").read_bytes() == earlier["config.json"]
+    assert fetch(steps).name == commit
+    assert fetch(main) == fetch(same)
+    assert fetch(main).name == COMMIT
+    refs = hub_cache / "models--someone--tiny" / "refs"
+    assert {str(path.relative_to(refs)) for path in refs.rglob("*") if path.is_file()} == {"main", "step/100"}
+    with pytest.raises(ModelMissing, match=r"no such revision: “someone/tiny@v9”"):
+        fetch(resolve("someone/tiny@v9"))
+
+
 def test_a_renamed_model_is_followed(hub: FakeHub, hub_cache: Path) -> None:
     hub.add("new/tiny", Repository(files()))
     hub.add("someone/tiny", Repository({}, renamed_to="new/tiny"))

@@ -120,3 +120,20 @@ def test_roles_are_counted_over_runs(tmp_path: Path) -> None:
         mv.in_runs([toy])
     with pytest.raises(SettingError, match="not a profile"):
         mv.in_runs([toy, "toy"])  # type: ignore[list-item]
+
+
+def test_along_matched_heads_a_role_counts_on_each_head(permuted: Encoder) -> None:
+    """The other run is the same model with its heads in another order."""
+    toy = mv.open_profile("toy")
+    moved = toy.tables["roles"].copy()
+    moved["head"] = [ORDER[layer].index(head) for layer, head in zip(moved["layer"], moved["head"], strict=True)]
+    other = replace(toy, facts={**toy.facts, "model": permuted.name}, tables={**toy.tables, "roles": moved})
+    matched = mv.match_heads("toy", permuted, most=30)
+    table = mv.in_runs([toy, other], [matched])
+    assert set(table["runs"]) == {2}
+    assert len(table) == len(toy.roles)
+    for heads in table["heads"]:
+        one, same = map(Head.parse, heads.split("; "))
+        assert matched[one] == same
+    with pytest.raises(SettingError, match=r"Give \[match_heads\('toy', 'permuted'\)\]"):
+        mv.in_runs([toy, other], [mv.match_heads("toy", "toy", most=2)])

@@ -43,7 +43,7 @@ PUBLIC = {
         *("establish", "norm_weighted", "open_attention", "open_corpus", "open_profile", "profile", "replicate"),
         *("chance_roles", "paired", "paired_roles", "report", "match_heads", "in_runs"),
         *("rollout", "search", "used_roles", "decoder_heads", "profiles", "side_by_side"),
-        *("recipes", "open_recipes", "replaced", "unexplained"),
+        *("recipes", "open_recipes", "replaced", "replaced_accuracy", "unexplained", "link_groups"),
         *("effect", "gradient_weighted", "patch", "publish", "why", "why_over", "without"),
     },
     "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},

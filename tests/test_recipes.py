@@ -16,8 +16,11 @@ import pytest
 import mha_viz as mv
 from mha_viz.analysis import described
 from mha_viz.analysis import recipes as fitting
+from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
+from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix
+from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar, repeats
@@ -26,7 +29,7 @@ from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, Tex
 from mha_viz.models import ablation, reading
 from mha_viz.models.encoder import Encoder
 from mha_viz.request import Request
-from mha_viz.study import effects, replaced
+from mha_viz.study import effects, replaced, replaced_accuracy
 from mha_viz.study import recipes as study
 from mha_viz.text import WordPieces
 from tests.cli_runs import assert_one_line
@@ -393,6 +396,29 @@ def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
     assert by["recipe"].is_monotonic_increasing
     assert (lost["low"] <= lost["lost"]).all()
     assert (lost["lost"] <= lost["high"]).all()
+
+
+def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_recipes(toy: Encoder) -> None:
+    corpus, recipes = grammar.corpus(15, seed=5), mv.open_recipes("toy")
+    table = mv.replaced_accuracy(recipes, corpus)
+    assert tuple(table.columns) == replaced_accuracy.HEADING
+    whole, all_recipes = table.iloc[0], table.query("method == 'recipe' and part == 1").iloc[0]
+    roles = [role for role in given_roles("toy") if role.role == "syntax"]
+    first = [role for role in roles if role.head.layer == 0]  # nothing is replaced before their weights
+    right, of_first, cases = 0, 0, 0
+    for sentence in corpus.sentences:
+        weights = toy.encode_words(sentence.forms)
+        block = word_block(weights.weights.reshape(8, *weights.weights.shape[2:]), toy.read_words(sentence.forms).words)
+        for role in roles:
+            found = arcs(sentence, pointers(block), role.head.place(4), *role.detail.split())
+            right, cases = right + sum(arc.right for arc in found), cases + len(found)
+            of_first += sum(arc.right for arc in found) if role in first else 0
+    assert whole["role_cases"] == cases
+    assert whole["roles"] == pytest.approx(right / cases)
+    assert of_first / cases <= all_recipes["roles"] <= 1
+    assert whole["pronouns"] > table.query("method == 'uniform' and part == 1")["pronouns"].item()
+    with pytest.raises(SettingError, match="No roles of repeater"):
+        mv.replaced_accuracy(mv.open_recipes("repeater"), "repeats", most=2)
 
 
 def test_what_recipes_lose_can_be_watched_and_stopped() -> None:

@@ -106,7 +106,7 @@ def test_names_from_files_are_text_in_latex() -> None:
     assert "^" not in made
     unescaped = re.sub(r"\\[{}$&#%_\\]", "", made)
     assert unescaped.count("{") == unescaped.count("}")
-    body = made[made.index(r"\midrule") : made.index(r"\bottomrule")].splitlines()[1:]
+    body = made[made.index(r"\endfoot") : made.index(r"\end{longtable}")].splitlines()[1:]
     assert [len(re.findall(r"(?<!\\)&", line)) for line in body] == [len(PRINTED) - 1]
     assert not re.search(r"(?<!\\)[%#]", made)
 
@@ -142,7 +142,7 @@ def test_the_shipped_profiles(name: str, roles: int, in_q: int) -> None:
     assert set(with_q["role"]) <= {"syntax", "coreference"}
     assert (with_q["q"] < 0.001).all()
     assert len(re.findall(r"^\| ", made.markdown(), re.MULTILINE)) == roles + 2
-    assert made.latex().count(r" \\") == roles + 1
+    assert made.latex().count(r" \\") == roles + 3  # the caption, and the headings of the first and of further pages
 
 
 def test_coreference_without_chains_elsewhere_is_said() -> None:
@@ -192,18 +192,57 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
     assert all(note.startswith(start) for note, start in zip(notes, starts, strict=True))
 
 
-def test_the_command_prints_latex_with_booktabs_alone(capsys: pytest.CaptureFixture[str]) -> None:
+LATEX = re.compile(r"\\([A-Za-z]+|.)|\$[^$]*\$|[{}&%#^_~$]|[^\\{}&%#^_~$]+", re.DOTALL)
+ROWS_ONLY = {"toprule", "midrule", "bottomrule", "endfirsthead", "endhead", "endfoot"}
+COMMANDS = {
+    *("begingroup", "endgroup", "footnotesize", "setlength", "tabcolsep", "begin", "end", "caption", "linewidth"),
+    *("raggedright", "par", "noindent", "smallskip", "textbar", "textbackslash", "textasciitilde", "ldots"),
+    *("textasciicircum", "textasciigrave", *ROWS_ONLY, *"\\{}$&#%_"),
+}
+
+
+def read_as_latex(made: str) -> list[int]:
+    """The cells of each row of the longtable, read token by token: commands that LaTeX, booktabs or longtable have,
+    groups that close, alignment only between rows, mathematics that ends, rules only after a row, and no row that
+    begins with what its predecessor would take as an argument."""
+    table, rows, cells, depth, last = "", list[int](), 1, 0, ""
+    for token in LATEX.finditer(made):
+        text, command = token[0], token[1]
+        assert command is None or command in COMMANDS, text
+        assert text not in ("%", "#", "^", "_", "~", "$"), text
+        if text.startswith("$"):
+            assert re.fullmatch(r"\$(<|>|-|\\[a-z]+)\$", text)
+        depth += (text == "{") - (text == "}")
+        assert depth >= 0
+        if command in ("begin", "end"):
+            table = "" if command == "end" else "longtable"
+        if text == "&":
+            assert (table, depth) == ("longtable", 0)
+            cells += 1
+        if command == "\\":
+            assert (table, depth) == ("longtable", 0)
+            rows, cells = [*rows, cells], 1
+        if text.strip():
+            assert last != "\\" or not text.lstrip().startswith(("[", "*"))
+            assert command not in ROWS_ONLY or last in {"\\", *ROWS_ONLY}, text
+            last = command or text
+    assert (table, depth) == ("", 0)
+    return rows
+
+
+def test_the_command_prints_latex_that_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "minilm", "--format", "latex", "--replicated", GUM]) == 0
     made = capsys.readouterr().out
-    assert re.findall(r"\\(?:begin|end)\{(\w+)\}", made) == ["table", "tabular", "tabular", "table"]
-    assert [made.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+    assert re.findall(r"\\(?:begin|end)\{(\w+)\}", made) == ["longtable", "longtable"]
+    assert read_as_latex(made) == [1, *[len(PRINTED)] * 48]
+    assert read_as_latex(report(with_role(f"{HOSTILE} ?`[*a] head_row", corpora=HOSTILE)).latex())[3:] == [len(PRINTED)]
     assert "(holds)" in made
     assert "(established)" not in made
     assert made.isascii()
 
 
 def test_the_suffix_of_a_file_is_its_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for suffix, beginning in ((".md", "What heads"), (".tex", r"\begin{table}"), (".csv", "layer,head,name")):
+    for suffix, beginning in ((".md", "What heads"), (".tex", r"\begingroup"), (".csv", "layer,head,name")):
         assert main(["report", "toy", "--out", str(tmp_path / f"roles{suffix}")]) == 0
         assert (tmp_path / f"roles{suffix}").read_text("utf-8").startswith(beginning)
     assert main(["report", "toy", "--format", "csv"]) == 0

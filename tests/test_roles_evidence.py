@@ -59,12 +59,12 @@ def studies_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(studies_room.apart, "run", run)
 
 
-def links(page: PageSession) -> list[dict[str, str]]:
-    """The parameters of the links to Explore that contain a sentence."""
+def links(page: PageSession, named: str = "gold") -> list[dict[str, str]]:
+    """The parameters of the links to Explore that contain a sentence, with one of this name."""
     from urllib.parse import parse_qsl
 
     queries = [dict(parse_qsl(link.proto.query_string)) for link in page.at.get("page_link")]
-    return [query for query in queries if "gold" in query]
+    return [query for query in queries if named in query]
 
 
 def unescaped(page: PageSession) -> str:
@@ -285,6 +285,23 @@ def test_links_of_a_head_are_searched_by_what_stands_at_their_ends() -> None:
     assert again.at.text_input(key="search_relation_relation=nsubj&dependent_pos=PRON&odd=1").value == "nsubj"
 
 
+@pytest.mark.usefixtures("in_process")
+def test_the_links_of_a_head_are_drawn_when_asked_for() -> None:
+    page = PageSession({"model": "toy", "head": "L0H2"}, PAGE).with_numbers()
+    before = links(page, "case")
+    press(page, "draw_links")
+    until(lambda: not queue_of("groups")._entries)
+    page.at.run()
+    page.check()
+    assert page.url["groups"] == "pca"
+    assert "400 links from 300 sentences" in page.said
+    assert re.search(r"\*\*4\d% the token before\*\*", page.said)
+    drawn = links(page, "case")
+    assert len(drawn) > len(before)
+    assert {query["case"][:4] for query in drawn} == {"L0H2"}
+    assert not any(button.key == "draw_links" for button in page.at.button)
+
+
 def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, keep = Event(), Event()
 
@@ -314,14 +331,23 @@ def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch:
 def test_a_search_that_is_stopped_gives_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from mha_viz.models import hub
     from mha_viz.study import search as room
-    from mha_viz.study.search_child import work
+    from mha_viz.study.head_child import work
 
     monkeypatch.setattr(room, "PART", 10)
     toy = catalog.resolve("toy")
-    order = {"folder": str(hub.local_folder(toy)), "name": "toy", "revision": "", "head": [1, 2], "most": 3}
+    order = {
+        "folder": str(hub.local_folder(toy)),
+        "name": "toy",
+        "revision": "",
+        "head": [1, 2],
+        "most": 3,
+        "kind": "search",
+    }
     data = as_conllu(grammar.corpus(30, 5).sentences).encode()
     reports: list[float] = []
-    result = work({**order, "conditions": [""] * 11, "data": data}, reports.append, lambda: len(reports) == 2)
+    result = work(
+        {**order, "kind": "search", "conditions": [""] * 11, "data": data}, reports.append, lambda: len(reports) == 2
+    )
     assert result is not None
     assert reports == pytest.approx([1 / 3, 2 / 3])
     assert (result["sentences_read"], result["sentences"]) == (20, 30)

@@ -1,4 +1,4 @@
-"""How many roles of syntax chance would name: what became of a study with the trees of other sentences."""
+"""How many roles chance would name: what became of a study with the trees, or chains, of other sentences."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CHANCE = "chance"  # the table of a profile
+SYNTAX, COREFERENCE = "syntax", "coreference"  # roles whose annotation is permuted
 
 
 @dataclass(frozen=True)
 class ChanceRoles:
-    """How many roles of syntax a study names (``observed``), and how many with the trees of other sentences, for each
-    draw (``drawn``). ``corpora``: what the study is of; if two, both establish the roles. ``p``: the share of all these
-    draws, the observed one among them, that name as many as it or more (Phipson & Smyth 2010, Stat. Appl. Genet. Mol.
-    Biol. 9, art. 39)."""
+    """How many roles of syntax, or of coreference, a study names (``observed``), and how many with the trees of other
+    sentences, or with chains turned along their documents, for each draw (``drawn``). ``corpora``: what the study is
+    of; if two, both establish the roles. ``p``: the share of all these draws, the observed one among them, that name as
+    many as it or more (Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9, art. 39)."""
 
     observed: int
     drawn: tuple[int, ...]
     corpora: tuple[str, ...] = ()
+    role: str = SYNTAX
 
     @property
     def p(self) -> float:
@@ -32,27 +34,34 @@ class ChanceRoles:
         return (1 + sum(count >= self.observed for count in self.drawn)) / (1 + len(self.drawn))
 
     def table(self) -> pd.DataFrame:
-        """One row per study, the first of them (draw 0) with each sentence's own tree: ``role``, ``corpora``, ``draw``
+        """One row per study, the first of them (draw 0) with the annotation as it is: ``role``, ``corpora``, ``draw``
         and how many ``roles`` it names."""
         import pandas as pd
 
-        rows = [("syntax", CORPORA.join(self.corpora), *row) for row in enumerate((self.observed, *self.drawn))]
+        rows = [(self.role, CORPORA.join(self.corpora), *row) for row in enumerate((self.observed, *self.drawn))]
         return pd.DataFrame(rows, columns=list(HEADINGS[CHANCE]))
 
     def stored_in(self, profile: Profile) -> Profile:
-        """The profile with :meth:`table` among its tables."""
-        return dataclasses.replace(profile, tables={**profile.tables, CHANCE: self.table()})
+        """The profile with :meth:`table` among its tables, beside what is stored of the other role."""
+        import pandas as pd
+
+        tables = [self.table()]
+        before = profile.tables.get(CHANCE)
+        if before is not None:
+            tables.insert(0, before[before["role"] != self.role])
+        return dataclasses.replace(profile, tables={**profile.tables, CHANCE: pd.concat(tables, ignore_index=True)})
 
 
-def by_chance(profile: Profile) -> ChanceRoles | None:
+def by_chance(profile: Profile, role: str = SYNTAX) -> ChanceRoles | None:
     """What was stored in a profile about the roles that it has; None if nothing was, or of other corpora than those
-    that show its roles of syntax now."""
+    that show these roles now."""
     table = profile.tables.get(CHANCE)
-    roles = [finding for finding in profile.findings() if finding.role == "syntax"]
+    roles = [finding for finding in profile.findings() if finding.role == role]
+    table = None if table is None else table[table["role"] == role]
     if table is None or not len(table) or not roles:
         return None
     corpora = tuple(str(table["corpora"].iloc[0]).split(CORPORA))
     observed, *drawn = table.sort_values("draw")["roles"].astype(int)
     if {*corpora} != {*roles[0].corpora} or observed != len(roles):
         return None
-    return ChanceRoles(observed, tuple(drawn), corpora)
+    return ChanceRoles(observed, tuple(drawn), corpora, role)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -84,11 +84,14 @@ def matches(one: str, other: str, sums: Matrix, rows: int, heads_per_layer: int,
     return HeadMatches(one, other, rows, mean, tuple(pairs))
 
 
-def in_runs(profiles: Sequence[Profile]) -> pd.DataFrame:
+def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) -> pd.DataFrame:
     """In how many of several profiles, as of a training with different seeds or of its steps, a role is found on any
     head: one row per role, with its ``role`` and ``detail``, in how many ``runs`` ``of`` all, and its ``heads`` in each
-    of them ("L1H1, L1H2; –; L0H3"), the most frequent first. Heads of different seeds have different numbers;
-    ``match_heads`` says which of them do the same. Raises SettingError for less than two profiles.
+    of them ("L1H1, L1H2; –; L0H3"), the most frequent first.
+
+    Heads of different seeds have different numbers. With ``matched``, what ``match_heads(first, other)`` returned for
+    the model of the first profile and that of each other one, there is a row per role and head: a role counts where the
+    matched heads have it. Raises SettingError for less than two profiles, and for other matches than these.
 
     >>> mv.in_runs([mv.open_profile("toy"), mv.open_profile("toy")])["runs"].unique().tolist()
     [2]
@@ -99,14 +102,36 @@ def in_runs(profiles: Sequence[Profile]) -> pd.DataFrame:
         check_kind(one, Profile, "a profile", "Give a list of what mv.profile(…) or mv.open_profile(…) returned.")
     if len(profiles) < 2:
         raise SettingError("In how many runs a role is found takes two profiles or more.", "Give a list of them.")
-    heads: dict[tuple[str, str], list[list[str]]] = {}
+    names = [_first_names(matches) for matches in _checked(profiles, matched)]
+    heads: dict[tuple[Any, ...], list[list[str]]] = {}
     for run, profile in enumerate(profiles):
         for finding in profile.findings():
-            of_runs = heads.setdefault((finding.role, finding.detail), [[] for _ in profiles])
+            head = (names[run].get(finding.head, (run, finding.head)),) if names else ()
+            of_runs = heads.setdefault((finding.role, finding.detail, *head), [[] for _ in profiles])
             of_runs[run].append(str(finding.head))
     rows = [
-        (*role, sum(map(bool, of_runs)), len(profiles), "; ".join(", ".join(run) or "–" for run in of_runs))
+        (*role[:2], sum(map(bool, of_runs)), len(profiles), "; ".join(", ".join(run) or "–" for run in of_runs))
         for role, of_runs in heads.items()
     ]
     table = pd.DataFrame(rows, columns=list(IN_RUNS))
-    return table.sort_values(["runs", "role", "detail"], ascending=[False, True, True], ignore_index=True)
+    return table.sort_values(
+        ["runs", "role", "detail", "heads"], ascending=[False, True, True, True], ignore_index=True
+    )
+
+
+def _checked(profiles: Sequence[Profile], matched: Sequence[HeadMatches]) -> list[HeadMatches | None]:
+    """The matches of each run, None for the first; nothing without any. Raises SettingError."""
+    if not matched:
+        return []
+    for one in matched:
+        check_kind(one, HeadMatches, "a match of heads", "Give a list of what mv.match_heads(…) returned.")
+    pairs, expected = ([(one.one, one.other) for one in matched], [(profiles[0].model, p.model) for p in profiles[1:]])
+    if pairs != expected:
+        wanted = ", ".join(f"match_heads({first!r}, {other!r})" for first, other in expected)
+        raise SettingError("These are the matches of other models than those of the profiles.", f"Give [{wanted}].")
+    return [None, *matched]
+
+
+def _first_names(matches: HeadMatches | None) -> dict[Head, tuple[int, Head]]:
+    """The head of the first run, which is number 0, for each head that is matched with one."""
+    return {} if matches is None else {pair.other: (0, pair.head) for pair in matches.pairs}

@@ -21,6 +21,7 @@ from mha_viz.cli import (
     effect,
     exit_codes,
     figure,
+    groups,
     listing,
     patch,
     profile,
@@ -76,6 +77,7 @@ EXAMPLES = """examples:
   mha-viz recipes minilm --score other.conllu --out scored/
   mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
   mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
+  mha-viz groups minilm/L3H1 treebank.conllu --out links.csv
   mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
   mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
   mha-viz used profile/ treebank.conllu --most 200
@@ -165,6 +167,7 @@ def _parser() -> Parser:
     recipes.options(command("recipes", recipes.run, summary))
     summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."
     search.options(command("search", search.run, summary))
+    groups.options(command("groups", groups.run, "Print what a head does over all text, in groups with shares."))
     summary = "Measure what switching heads off does over a corpus, compared with other heads of their layers."
     effect.options(command("effect", effect.run, summary))
     summary = "Measure which roles of a profile are used: what goes wrong without their heads."
@@ -177,8 +180,7 @@ def _parser() -> Parser:
     decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
     summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in toy.JOBS})
-    summary = "Print a script that makes the shell complete commands, options and models."
-    _add_shell(command("completion", _print_completion, summary))
+    _add_shell(command("completion", _print_completion, "Print a script that completes commands in the shell."))
     return parser
 
 

@@ -25,7 +25,7 @@ from mha_viz.quotes import did_you_mean, quoted, series, shortened
 from mha_viz.request import DTYPES
 
 Command = Callable[[argparse.Namespace], None]
-MODEL_HELP = "a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder"
+MODEL_HELP = "a name from `mha-viz models`, an id of the Hugging Face Hub (or ID@REVISION), or a folder"
 
 
 class Parser(argparse.ArgumentParser):

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from mha_viz.analysis.chance import COREFERENCE, SYNTAX
 from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.places import check_places, folder_for
 from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
@@ -54,8 +55,10 @@ def options(profile: Parser) -> None:
         help="folder to write the tables to, with sentences for and against each role; those of an earlier profile are "
         "replaced. Several corpora or models each get a folder MODEL/CORPUS in it, and all scores go to profiles.csv",
     )
-    words = "also count how many roles of syntax chance would name, in N permutations of the sentences' trees (20 are "
-    words += "usual), and write that to chance.csv; --and then takes a corpus, not a profile"
+    words = (
+        "also count how many roles chance would name, in N permutations of the sentences' trees (20 are usual) and, "
+    )
+    words += "if there are any, of chains, and write that to chance.csv; --and then takes a corpus, not a profile"
     profile.add_argument("--chance", type=DRAWS, default=0, metavar="N", help=words)
     measuring_options(profile)
     dtype_option(profile)
@@ -148,13 +151,14 @@ def _with_chance(profile: Profile, place: Path, encoder: Any, corpus: Any, secon
     from mha_viz.study.chance import chance_roles
     from mha_viz.study.plan import BATCH
 
-    with _bar("of the permutations") as progress:
-        chance = chance_roles(
-            corpus, encoder, also=second, draws=args.chance, batch=args.batch or BATCH, progress=progress
-        )
-    profile = chance.stored_in(profile)
+    chains = all(one.has_chains for one in (corpus, second) if one is not None)
+    draws, pieces = args.chance, args.batch or BATCH
+    for role in (SYNTAX, COREFERENCE)[: 1 + chains]:
+        with _bar("of the permutations") as show:
+            chance = chance_roles(corpus, encoder, also=second, role=role, draws=draws, batch=pieces, progress=show)
+        profile = chance.stored_in(profile)
+        print(f"{place}: {by_chance_in_words(chance)}")
     profile.write(place)
-    print(f"{place}: {by_chance_in_words(chance)}")
     return profile
 
 

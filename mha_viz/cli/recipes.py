@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mha_viz.analysis.described import HeadRecipe, described
+from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes, recipes_folder
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, whole
@@ -31,7 +32,8 @@ def options(recipes: Parser) -> None:
     recipes.add_argument("--score", metavar="CORPUS", help=words)
     words = "number of sentences to read of each corpus (default: 300)"
     recipes.add_argument("--most", type=MOST, default=300, metavar="N", help=words)
-    words = "also measure, on --score or else on CORPUS, what is lost when heads are only their recipes: replaced.csv"
+    words = "also measure, on --score or else on CORPUS, what is lost when heads are only their recipes: replaced.csv "
+    words += "and, of minilm and toy, accuracy.csv"
     recipes.add_argument("--replace", action="store_true", help=words)
     words = "folder to write recipes.csv, explained.csv and recipes.json to"
     recipes.add_argument("--out", required=True, type=folder_name, metavar="DIR", help=words)
@@ -49,6 +51,7 @@ def run(args: argparse.Namespace) -> None:
     make_folder(args.out)
     from mha_viz.study.recipes import recipes  # imports torch
     from mha_viz.study.replaced import replaced
+    from mha_viz.study.replaced_accuracy import replaced_accuracy
 
     encoder = load_model(model, args.device, args.dtype)
     with warnings_as_lines(), bar("of the text") as show:
@@ -61,8 +64,11 @@ def run(args: argparse.Namespace) -> None:
             progress=lambda so_far: show(so_far.done, so_far.total),
         )
         if args.replace:
-            lost = replaced(measured, score or corpus, encoder, most=args.most)
-            measured = replace(measured, tables={**measured.tables, "replaced": lost})
+            on = score or corpus
+            tables = {"replaced": replaced(measured, on, encoder, most=args.most)}
+            if on.has_trees and given_roles(encoder.name):
+                tables["accuracy"] = replaced_accuracy(measured, on, encoder, most=args.most)
+            measured = replace(measured, tables={**measured.tables, **tables})
     measured.save(args.out)
     print("\n".join(map(one_line, [f"{args.out}: {_summary(measured)}", *map(_line, described(measured))])))
 

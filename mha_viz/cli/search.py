@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection, Sequence
 
 from mha_viz.analysis.links import Conditions, Link, Search
 from mha_viz.attention import Head
@@ -110,9 +111,14 @@ def _report(search: Search) -> None:
 
 def _line(link: Link) -> str:
     """A link for a terminal: its weight, its ends, and the sentence with both in brackets."""
-    forms = [f"[{form}]" if word in (link.query, link.key) else form for word, form in enumerate(link.sentence.forms)]
-    text = " ".join(forms)
+    ends = " → ".join(link.sentence.forms[word] for word in (link.query, link.key))
+    return sentence_line(link.weight, link.number, ends, link.sentence.forms, (link.query, link.key))
+
+
+def sentence_line(weight: float, number: int, ends: str, forms: Sequence[str], marked: Collection[int | None]) -> str:
+    """A weight, the number of a sentence, the words at both ends of the link, and the sentence with them in brackets,
+    shortened."""
+    text = " ".join(f"[{form}]" if word in marked else form for word, form in enumerate(forms))
     start = max(0, min(text.find("["), len(text) - WIDTH))
     shown = f"{'…' * (start > 0)}{text[start : start + WIDTH]}{'…' * (start + WIDTH < len(text))}"
-    ends = " → ".join(link.sentence.forms[word] for word in (link.query, link.key))
-    return f"{link.weight:.4f}  {link.number}  {ends}: {shown}"
+    return f"{weight:.4f}  {number}  {ends}: {shown}"

@@ -1,10 +1,10 @@
-"""A corpus whose trees belong to other sentences: what it shows of heads, it shows by chance."""
+"""A corpus whose trees, or chains, belong to other sentences: what it shows of heads, it shows by chance."""
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from mha_viz.corpus.treebank import Corpus, Sentence, text_digest
@@ -20,6 +20,30 @@ def permuted(corpus: Corpus, seed: int) -> Corpus:
         digest=text_digest(f"{corpus.digest} with the trees of other sentences {seed}"),
         has_chains=False,
     )
+
+
+def turned(corpus: Corpus, seed: int) -> Corpus:
+    """The corpus with the chains of each document turned along its mentions: each mention belongs to the chain of the
+    one a number of places later, drawn by ``seed``, and the last ones to those of the first. How often a chain comes,
+    and how close together, stays; which mentions belong together does not. Trees are left out."""
+    sentences, draw = list(corpus.sentences), random.Random(seed)
+    for places in _documents(corpus):
+        chains = [mention.chain for at in places for mention in sentences[at].mentions]
+        by = draw.randrange(1, len(chains)) if len(chains) > 1 else 0
+        later = iter([*chains[by:], *chains[:by]])
+        for at in places:
+            mentions = tuple(mention._replace(chain=next(later)) for mention in sentences[at].mentions)
+            sentences[at] = replace(sentences[at], mentions=mentions)
+    digest = text_digest(f"{corpus.digest} with chains turned {seed}")
+    return replace(corpus, sentences=tuple(sentences), digest=digest, has_trees=False)
+
+
+def _documents(corpus: Corpus) -> Iterable[list[int]]:
+    """The places of the sentences of each document."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for at, sentence in enumerate(corpus.sentences):
+        places[sentence.document].append(at)
+    return places.values()
 
 
 def _donors(corpus: Corpus, seed: int) -> Mapping[int, int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mha_viz.analysis.chance import by_chance
+from mha_viz.analysis.chance import COREFERENCE, SYNTAX, by_chance
 from mha_viz.analysis.established import check
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW
@@ -41,7 +41,19 @@ IN_LATEX = {
     **str.maketrans({"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}),
     **str.maketrans({"<": "$<$", ">": "$>$", "|": r"\textbar{}"}),
     **str.maketrans({"→": r"$\rightarrow$", "←": r"$\leftarrow$", "×": r"$\times$", "−": "$-$", "–": "--"}),
-    **str.maketrans({"≥": r"$\geq$", "“": "``", "”": "''", '"': "''", "’": "'"}),
+    **str.maketrans(
+        {
+            "≥": r"$\geq$",
+            "≤": r"$\leq$",
+            "…": r"\ldots{}",
+            "‘": "`",
+            "`": r"\textasciigrave{}",
+            "“": "``",
+            "”": "''",
+            '"': "''",
+            "’": "'",
+        }
+    ),
 }
 
 
@@ -84,16 +96,18 @@ class Report:
         return "\n\n".join([caption, "\n".join(table), *notes]) + "\n"
 
     def latex(self) -> str:
-        """The same as a table for LaTeX with the package booktabs. What comes from files is text, whatever it
-        contains."""
+        """The same as a table for LaTeX with the packages booktabs and longtable, which goes on over pages; made for a
+        landscape page. What comes from files is text, whatever it contains."""
         caption, *notes = (_as_text(text, IN_LATEX) for text in (self.caption, *self.notes))
         headings = " & ".join(_as_text(column.heading, IN_LATEX) for column in PRINTED)
         rows = [" & ".join(column.in_latex(role) for column in PRINTED) for role in self.roles]
+        head = (r"\toprule", rf"{headings} \\", r"\midrule")
         lines = [
-            *(r"\begin{table}", r"\footnotesize", rf"\caption{{{caption}}}", r"\setlength{\tabcolsep}{3pt}"),
-            rf"\begin{{tabular}}{{{''.join(column.place for column in PRINTED)}}}",
-            *(r"\toprule", rf"{headings} \\", r"\midrule", *(rf"{row} \\" for row in rows), r"\bottomrule"),
-            *(r"\end{tabular}", *(rf"\par\smallskip {note}" for note in notes), r"\end{table}"),
+            *(r"\begingroup", r"\footnotesize", r"\setlength{\tabcolsep}{3pt}"),
+            rf"\begin{{longtable}}{{{''.join(column.place for column in PRINTED)}}}",
+            *(rf"\caption{{{caption}}} \\", *head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"),
+            *(*(rf"{row} \\" for row in rows), r"\end{longtable}"),
+            *(*(rf"\noindent {note}\par\smallskip" for note in notes), r"\endgroup"),
         ]
         return "\n".join(lines) + "\n"
 
@@ -174,8 +188,7 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame)
             + f" The highest q of the {counted(len(with_q), 'role')} with one is {_q(max(with_q, default=math.nan))}."
             * bool(with_q)
         )
-    chance = by_chance(profile)
-    if chance is not None:
+    for chance in filter(None, (by_chance(profile, role) for role in (SYNTAX, COREFERENCE))):
         yield f"By chance: {by_chance_in_words(chance)}, on {series(chance.corpora)}."
     findings = [role.finding for role in roles]
     if any(f.role not in ("syntax", "coreference") for f in findings):
@@ -254,16 +267,16 @@ class _Column(NamedTuple):
 
 
 PRINTED = (
-    _Column("Role", "p{28mm}", lambda role: linked_words(role.finding)),
+    _Column("Role", r"p{0.13\linewidth}", lambda role: linked_words(role.finding)),
     _Column("Head", "l", lambda role: both(role.finding.head)),
-    _Column("Status", "p{17mm}", lambda role: standing_with_corpora(role.finding)),
+    _Column("Status", r"p{0.1\linewidth}", lambda role: standing_with_corpora(role.finding)),
     _Column("n", "r", lambda role: f"{role.finding.n:,}"),
     _Column("Accuracy", "r", lambda role: percent(role.finding.score)),
-    _Column("95% interval", "p{22mm}", lambda role: _interval(role.finding)),
-    _Column("Baselines", "p{34mm}", lambda role: _baselines(role.finding)),
+    _Column("95% interval", r"p{0.11\linewidth}", lambda role: _interval(role.finding)),
+    _Column("Baselines", r"p{0.13\linewidth}", lambda role: _baselines(role.finding)),
     _Column("q", "r", lambda role: _q(role.q)),
-    _Column("Replicates on", "p{24mm}", lambda role: "; ".join(role.elsewhere) or NONE),
-    _Column("Used", "p{14mm}", _used_in_words),
+    _Column("Replicates on", r"p{0.1\linewidth}", lambda role: "; ".join(role.elsewhere) or NONE),
+    _Column("Used", r"p{0.07\linewidth}", _used_in_words),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from mha_viz.analysis.chance import ChanceRoles
+from mha_viz.analysis.chance import COREFERENCE, SYNTAX, ChanceRoles
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
@@ -221,9 +221,12 @@ def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
     return grouped
 
 
+PERMUTED = {SYNTAX: "the trees of other sentences", COREFERENCE: "chains turned along their documents"}
+
+
 def by_chance_in_words(chance: ChanceRoles) -> str:
     """ "27 roles of syntax; with the trees of other sentences none, in 20 permutations (p = 0.048)"."""
     most = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
     draws = counted(len(chance.drawn), "permutation")
     roles = counted(chance.observed, "role")
-    return f"{roles} of syntax; with the trees of other sentences {most}, in {draws} (p = {chance.p:.3f})"
+    return f"{roles} of {chance.role}; with {PERMUTED[chance.role]} {most}, in {draws} (p = {chance.p:.3f})"

@@ -172,7 +172,7 @@ def without(
     off = existing(encoder, heads)
     if method in (TEXT, RESAMPLE):
         means = taken.taken(encoder, method, encoder.pieces(text, pair, words), source)
-    reading = encoder.through(text, pair, _replacing([off], substitute(encoder, method, means)), words)[0]
+    reading = encoder.through(text, pair, replacing([off], substitute(encoder, method, means)), words)[0]
     used = means if method in ("mean", RECIPE) else None
     which = "" if used is None else hashlib.blake2b(used.tobytes(), digest_size=12).hexdigest()
     step = [Step(Row("without", off, method, which, source=source or None))] if off else []
@@ -189,10 +189,12 @@ def states_without(
 ) -> Weights:
     """The output of the last layer, [variant, n, d_model], while the heads of each of ``variants`` are off, in one
     batch. ``words``: the sentence as words, in place of ``text``. Raises the errors of ``encode``."""
-    return encoder.states(text, pair, _replacing(variants, by), len(variants), words)
+    return encoder.states(text, pair, replacing(variants, by), len(variants), words)
 
 
-def _replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
+def replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
+    """A tap for a batch of one text, in which the heads of each of ``variants`` are off."""
+
     class Without(Tap):
         def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
             off = [(at, head.head) for at, heads in enumerate(variants) for head in heads if head.layer == index]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Collection, Iterator
@@ -118,8 +119,7 @@ class _Fetched:
                 folder.rmdir()
         with suppress(OSError):
             (self.place / "snapshots").rmdir()
-            (self.place / "refs" / "main").unlink(missing_ok=True)
-            (self.place / "refs").rmdir()
+            shutil.rmtree(self.place / "refs", ignore_errors=True)  # they name nothing any more
             self.place.rmdir()
         return before - self.bytes
 

@@ -32,6 +32,9 @@ LIKENESS = 0.75  # similarity from which a name is suggested: many names on the 
 # Ids on the Hub: "name" or "owner/name" in ASCII; neither part begins or ends with "-" or ".".
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 _HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
+# A branch, a tag, a commit or the beginning of one, as in "owner/name@step1000" or "owner/name@refs/pr/1".
+_REVISION = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?")
+MAX_REVISION = 96  # characters
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,9 @@ class Model:
 
     ``name`` is the name that users type and that the URL contains, ``hub_id`` the id on the Hub. ``path`` is the
     folder (kind "folder"), the Python package that holds it ("bundled"), or its folder among the app's own files
-    ("own"). ``english``: whether it was trained on English alone, as far as is known. ``layers``, ``heads`` (in
-    each layer), ``d_model`` (width of a token's vector) and ``megabytes`` (10^6 bytes of weights) are 0 while they
-    are unknown.
+    ("own"). ``revision``: the branch, tag or commit on the Hub; empty for the main branch. ``english``: whether it was
+    trained on English alone, as far as is known. ``layers``, ``heads`` (in each layer), ``d_model`` (width of a token's
+    vector) and ``megabytes`` (10^6 bytes of weights) are 0 while they are unknown.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Model:
     kind: Literal["bundled", "own", "hub", "folder"] = "hub"
     path: str = ""
     english: bool = False
+    revision: str = ""
 
 
 _ROWS = (
@@ -218,7 +222,8 @@ def default() -> Model:
 
 
 def resolve(name: str) -> Model:
-    """The model that a typed name refers to: a catalogue row, an id on the Hub, or a folder on this machine.
+    """The model that a typed name refers to: a catalogue row, an id on the Hub, or a folder on this machine. A model of
+    the Hub may have a revision: "owner/name@step1000", a branch, a tag or a commit.
 
     A folder is written as an absolute path, or begins with "./" or "~/". Only a name of that form touches the file
     system, and nothing here touches the network. Raises UnknownModel, or ModelNotAllowed on a public server, which
@@ -288,14 +293,34 @@ def _present(model: Model) -> bool:
     """True if the model's files are on this machine; the hub module checks whether they are valid."""
     if model.kind == "bundled":
         return find_spec(model.path) is not None
-    return model.kind != "hub" or any(storage.snapshot(hub_id) for hub_id in (model.hub_id, model.name))
+    return model.kind != "hub" or any(storage.snapshot(hub_id, model.revision) for hub_id in hub_ids(model))
+
+
+def hub_ids(model: Model) -> tuple[str, ...]:
+    """The ids under which a model of the Hub may be stored: some were renamed, and files that were downloaded under the
+    short id are still used."""
+    return tuple(dict.fromkeys((model.hub_id, model.name.partition("@")[0])))
 
 
 def _listed(name: str) -> Model | None:
     """A catalogue row, an "owner/name" id or a folder; a single unknown word is more likely a typing error than an
     id."""
-    row = CATALOG.get(name) or _BY_HUB_ID.get(name) or _snapshot(name)
+    row = CATALOG.get(name) or _BY_HUB_ID.get(name) or _snapshot(name) or _revision(name)
     return row or _folder_model(name) or (_hub_model(name) if "/" in name else None)
+
+
+def _revision(name: str) -> Model | None:
+    """ "gpt2@main": a row of the catalogue that is on the Hub, in another revision."""
+    model, at, revision = name.partition("@")
+    row = CATALOG.get(model) or _BY_HUB_ID.get(model)
+    if not at or row is None or row.kind != "hub" or not _is_revision(revision):
+        return None
+    return replace(row, name=f"{row.name}@{revision}", label=f"{row.label}, {revision}", revision=revision)
+
+
+def _is_revision(typed: str) -> bool:
+    is_path = ".." in typed or "//" in typed or typed.endswith((".lock", ".git"))
+    return len(typed) <= MAX_REVISION and _REVISION.fullmatch(typed) is not None and not is_path
 
 
 def _snapshot(name: str) -> Model | None:
@@ -317,14 +342,19 @@ def _check_step(name: str) -> None:
     if at and row is not None and row.kind == "own":
         saved = ", ".join(map(str, snapshots.steps(asset(row.path))))
         raise UnknownModel(f"{quoted(name)} does not exist.", f"Give {model}@ and one of the steps {saved}.")
+    if at and row is not None and row.kind == "bundled":
+        raise UnknownModel(f"{quoted(name)} does not exist: {model} comes with the app.", f"Give {model}.")
 
 
 def _hub_model(name: str) -> Model | None:
-    if len(name) > MAX_HUB_ID or _HUB_ID.fullmatch(name) is None:
+    hub_id, at, revision = name.partition("@")
+    if len(hub_id) > MAX_HUB_ID or _HUB_ID.fullmatch(hub_id) is None or (at and not _is_revision(revision)):
         return None
-    if ".." in name or "--" in name or name.endswith(".git"):
+    if ".." in hub_id or "--" in hub_id or hub_id.endswith(".git"):
         return None
-    return Model(name, name, name, note="A model on the Hugging Face Hub.")
+    if at and hub_id in CATALOG:  # a step that was not saved, or a model that comes with the app
+        return None
+    return Model(name, name, hub_id, note="A model on the Hugging Face Hub.", revision=revision)
 
 
 def _folder_model(name: str) -> Model | None:

@@ -36,7 +36,7 @@ from mha_viz.errors import (
 from mha_viz.files import passing_folder
 from mha_viz.files.assets import asset
 from mha_viz.models import budget, snapshots
-from mha_viz.models.catalog import Model, hosted, only_here
+from mha_viz.models.catalog import Model, hosted, hub_ids, only_here
 from mha_viz.models.folder import (
     SETTINGS,
     SHARD,
@@ -50,7 +50,7 @@ from mha_viz.models.folder import (
     no_tokenizer,
 )
 from mha_viz.models.refusals import OTHER, endpoint, explained, for_whom, gated, refused, silent, too_slow
-from mha_viz.models.storage import COMMIT, INDEX, WEIGHTS, snapshot, storage
+from mha_viz.models.storage import COMMIT, INDEX, MAIN, WEIGHTS, snapshot, storage
 from mha_viz.quotes import quoted
 
 SIZE_SETTING = budget.ONE_SETTING
@@ -99,8 +99,7 @@ def _checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
     """The folder of a model that does not come with the app, and what it says of the model."""
     if model.kind == "folder":
         return Path(model.path), check_again(Path(model.path), model)
-    # Some ids were renamed; files that were downloaded under the short id are still used.
-    cached = (_cached(hub_id) for hub_id in dict.fromkeys((model.hub_id, model.name)))
+    cached = (_cached(hub_id, model.revision) for hub_id in hub_ids(model))
     return next((one for one in cached if one is not None), (None, None))
 
 
@@ -126,8 +125,8 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _cached(hub_id: str) -> tuple[Path, Facts] | None:
-    folder = snapshot(hub_id)
+def _cached(hub_id: str, revision: str) -> tuple[Path, Facts] | None:
+    folder = snapshot(hub_id, revision)
     try:
         return None if folder is None else (folder, check_again(folder, Model(hub_id, hub_id, hub_id)))
     except ModelError:  # incomplete or damaged: a download replaces it
@@ -167,7 +166,7 @@ class _Listing:
 
 
 def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> Path:
-    """The model's folder; if it is not here yet, the latest commit is downloaded first.
+    """The model's folder; if it is not here yet, the latest commit of its revision is downloaded first.
 
     ``progress(done, total)`` is called in bytes, every TICK_SECONDS, in the caller's thread; an exception from it stops
     the download. A folder appears only when complete and checked. Raises ModelUnreachable (no such model, no answer,
@@ -219,7 +218,7 @@ def _download(model: Model, watch: _Watch) -> Path:
                 look(partial, model, whole=False)
         look(partial, model)
         watch.beat()
-        return _publish(partial, place, listing.commit)
+        return _publish(partial, place, listing.commit, model.revision or MAIN)
 
 
 def _list_files(model: Model) -> _Listing:
@@ -227,7 +226,8 @@ def _list_files(model: Model) -> _Listing:
 
     who = quoted(model.name)
     hub = HfApi(endpoint=endpoint(), token=False)
-    repository = hub.model_info(model.hub_id, files_metadata=True, timeout=METADATA_SECONDS)
+    revision = model.revision or None
+    repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=METADATA_SECONDS)
     if repository.gated:
         raise gated(who)
     if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
@@ -315,17 +315,18 @@ def _stream(model: Model, commit: str, name: str, file: _File, target: Path, wat
         raise ModelUnreachable(f"{quoted(model.name)}: {name} arrived incomplete or changed.", "Try again.")
 
 
-def _publish(partial: Path, place: Path, commit: str) -> Path:
+def _publish(partial: Path, place: Path, commit: str, revision: str) -> Path:
     """Move the files to their final places; config.json and the reference last, so that an incomplete folder never
-    looks complete."""
-    folder, refs = place / "snapshots" / commit, place / "refs"
+    looks complete. A commit has no reference."""
+    folder, reference = place / "snapshots" / commit, place / "refs" / revision
     files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
-    reference = partial / "main"
-    reference.write_text(commit, encoding="ascii")  # everything that needs disk space is done before the first move
+    written = partial / MAIN
+    written.write_text(commit, encoding="ascii")  # everything that needs disk space is done before the first move
     budget.note(place, commit, [path.name for path in files], partial / budget.NOTE)
     folder.mkdir(parents=True, exist_ok=True)
-    refs.mkdir(exist_ok=True)
+    reference.parent.mkdir(parents=True, exist_ok=True)
     for path in files:
         path.replace(folder / path.name)
-    reference.replace(refs / "main")
+    if revision != commit:
+        written.replace(reference)
     return folder

@@ -70,6 +70,8 @@ def refused(status: int, code: str | None, who: str) -> ModelError:
     """The error for an HTTP status of the Hub other than success."""
     if code == "GatedRepo" or status == 403:
         return gated(who)
+    if code == "RevisionNotFound":
+        return ModelMissing(f"The Hub has no such revision: {who}.", "Give a branch, a tag or a commit of the model.")
     if status in (401, 404):
         return ModelMissing(f"The Hub has no public model {who}.", "Check the spelling; private ones cannot be read.")
     if status == 429:

@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+MAIN = "main"  # the branch of a model that is chosen without a revision
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -28,19 +29,21 @@ def root() -> Path:
 
 
 def storage(hub_id: str) -> Path:
-    """The folder of one model in the cache: blobs/, refs/main and snapshots/<commit>/."""
+    """The folder of one model in the cache: blobs/, refs/<branch or tag> and snapshots/<commit>/."""
     return root() / f"models--{hub_id.replace('/', '--')}"
 
 
-def snapshot(hub_id: str) -> Path | None:
-    """The folder of the model's files at the commit that ``refs/main`` names; None unless config and weights exist.
+def snapshot(hub_id: str, revision: str = "") -> Path | None:
+    """The folder of the model's files at a commit, or at the one that the reference of a branch or a tag names, main by
+    default; None unless config and weights exist.
 
     Downloads by this app write config.json and the reference last, so a folder with both is complete, unless it was
     damaged later.
     """
     place = storage(hub_id)
     try:
-        commit = (place / "refs" / "main").read_text(encoding="ascii").strip()
+        is_commit = COMMIT.fullmatch(revision) is not None
+        commit = revision if is_commit else (place / "refs" / (revision or MAIN)).read_text(encoding="ascii").strip()
         if COMMIT.fullmatch(commit) is None:
             return None
         folder = place / "snapshots" / commit

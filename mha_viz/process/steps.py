@@ -23,6 +23,17 @@ def completed(steps: Steps[R], progress: Callable[[float], None] = lambda _: Non
         progress(done)
 
 
+def part_of(steps: Steps[R], number: int, parts: int) -> Steps[R]:
+    """Steps as the part with this number, from 0, of equal ``parts``."""
+    while True:
+        try:
+            done = next(steps)
+        except StopIteration as end:
+            result: R = end.value
+            return result
+        yield (number + done) / parts
+
+
 def each(items: Sequence[T], work: Callable[[T], R]) -> Steps[list[R]]:
     """The results of ``work`` on every item, one item a step."""
     results = []

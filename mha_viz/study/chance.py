@@ -1,15 +1,17 @@
-"""How many roles of syntax chance would name: the study, with the trees of other sentences."""
+"""How many roles chance would name: the study with the trees of other sentences, or with chains of other mentions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple
 
-from mha_viz.analysis.chance import ChanceRoles
+from mha_viz.analysis.chance import COREFERENCE, SYNTAX, ChanceRoles
 from mha_viz.analysis.established import establish
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import ESTABLISHED
-from mha_viz.corpus.permuted import permuted
+from mha_viz.corpus.permuted import permuted, turned
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import CorpusError, SettingError
@@ -22,11 +24,25 @@ from mha_viz.study.run import Progress
 PARTS = 1000  # of the progress of one corpus
 
 
+class _Null(NamedTuple):
+    """How a corpus is permuted; what it has to have, as an attribute and in words."""
+
+    permute: Callable[[Corpus, int], Corpus]
+    needs: str
+    words: str
+
+
+NULLS: Mapping[str, _Null] = MappingProxyType(
+    {SYNTAX: _Null(permuted, "has_trees", "trees"), COREFERENCE: _Null(turned, "has_chains", "coreference chains")}
+)
+
+
 def chance_roles(
     corpus: Source,
     model: str | AnyModel = catalog.DEFAULT,
     *,
     also: Source | None = None,
+    role: str = SYNTAX,
     draws: int = 20,
     seed: int = 0,
     batch: int = BATCH,
@@ -37,34 +53,38 @@ def chance_roles(
     tree of another with as many words, in ``draws`` such permutations.
 
     Words, text and weights stay, and so do the trees as a whole, so that the simple rules are as good as before; only
-    what a head knows of a sentence is lost. ``also``: a second treebank; roles are then those that both establish.
+    what a head knows of a sentence is lost. ``role="coreference"`` counts roles of coreference, and turns the chains of
+    each document along its mentions, which keeps how close together those of a chain are. ``also``: a second
+    treebank; roles are then those that both establish.
     ``progress``: over all draws. The other arguments and errors are those of ``profile``; a study takes as long as
     ``draws`` + 1 profiles without untrained weights. ``stored_in`` of the result puts it into a profile, whose report
-    states it. Raises CorpusError for a corpus without trees, SettingError for less than one draw.
+    states it. Raises CorpusError for a corpus without trees, or without chains, SettingError for less than one draw.
 
     >>> mv.chance_roles("grammar", "toy", draws=2).observed
     7
     """
     if draws < 1:
         raise SettingError(f"draws is {draws}.", "Give 1 or more; 20 are usual.")
-    corpora = [treebank(source) for source in (also, corpus) if source is not None]
+    if role not in NULLS:
+        raise SettingError(f"{str(role)[:60]!r} is not a role that is counted.", f"Give {' or '.join(NULLS)}.")
+    corpora = [treebank(source, role) for source in (also, corpus) if source is not None]
     encoder, engine, show = one_stack(model, device), Here(batch), progress or (lambda _: None)
     studies = len(corpora) * (1 + draws)
     counts: list[int] = []
     for draw in range(1 + draws):
         profiles: list[Profile] = []
-        for trees in [permuted(one, seed + draw - 1) for one in corpora] if draw else corpora:
+        for of_draw in [NULLS[role].permute(one, seed + draw - 1) for one in corpora] if draw else corpora:
             tell = partial(_tell, show, len(corpora) * draw + len(profiles), studies)
-            profiles.append(engine.study(encoder, trees, control=False, progress=tell))
-        counts.append(_roles(profiles))
-    return ChanceRoles(counts[0], tuple(counts[1:]), tuple(one.name for one in corpora))
+            profiles.append(engine.study(encoder, of_draw, control=False, progress=tell))
+        counts.append(_roles(profiles, role))
+    return ChanceRoles(counts[0], tuple(counts[1:]), tuple(one.name for one in corpora), role)
 
 
-def treebank(source: Source) -> Corpus:
-    """The corpus of a source. Raises CorpusError if it has no trees."""
-    corpus = open_corpus(source)
-    if not isinstance(corpus, Corpus) or not corpus.has_trees:
-        raise CorpusError(f"{corpus.name} has no trees.", "Give a treebank in CoNLL-U, or “grammar”.")
+def treebank(source: Source, role: str = SYNTAX) -> Corpus:
+    """The corpus of a source. Raises CorpusError if it lacks what a role is measured against."""
+    corpus, null = open_corpus(source), NULLS[role]
+    if not isinstance(corpus, Corpus) or not getattr(corpus, null.needs):
+        raise CorpusError(f"{corpus.name} has no {null.words}.", "Give a treebank in CoNLL-U, or “grammar”.")
     return corpus
 
 
@@ -73,8 +93,8 @@ def _tell(show: Callable[[Progress], None], before: int, studies: int, so_far: P
     show(Progress(round(PARTS * (before + so_far.fraction)), PARTS * studies))
 
 
-def _roles(profiles: Sequence[Profile]) -> int:
-    """The number of roles of syntax: established by two corpora, or suggested by one."""
+def _roles(profiles: Sequence[Profile], role: str) -> int:
+    """The number of roles: established by two corpora, or suggested by one."""
     named = establish(*profiles)[1] if len(profiles) > 1 else profiles[0]
-    roles = [role for role in named.findings() if role.role == "syntax"]
-    return sum(role.status == ESTABLISHED for role in roles) if len(profiles) > 1 else len(roles)
+    roles = [finding for finding in named.findings() if finding.role == role]
+    return sum(finding.status == ESTABLISHED for finding in roles) if len(profiles) > 1 else len(roles)

@@ -180,12 +180,10 @@ class _Study:
             raise Cancelled("The study was stopped.", "Start it again to measure the recipes.")
 
     def _read(self, encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[int, Weights]]:
-        """The attention [head, query, key] of each text with its number, in batches of one length."""
-        for numbers in batches([text.pieces for text in texts], range(len(texts)), self.heads):
-            weights = encoder.batch([texts[number].pieces for number in numbers])
-            for at, number in enumerate(numbers):
-                yield number, weights[:, :, at].reshape(self.heads, *weights.shape[3:])
-            self._report(self._done + sum(len(texts[number]) for number in numbers))
+        """As :func:`weights_of`, with progress."""
+        for number, weights in weights_of(encoder, texts):
+            yield number, weights
+            self._report(self._done + len(texts[number]))
 
     def _rows(self, encoder: Encoder, texts: Sequence[RuleText]) -> list[RuleRows]:
         """The rows by class, in the order of the texts."""
@@ -246,6 +244,15 @@ def check_shape(encoder: Encoder, earlier: Recipes) -> None:
         raise SettingError(problem, f"Give a model like {earlier.facts['model']}, whose recipes these are.")
 
 
+def weights_of(encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[int, Weights]]:
+    """The attention [head, query, key] of each text with its number, read in batches of one length."""
+    heads = encoder.layers * encoder.heads
+    for numbers in batches([text.pieces for text in texts], range(len(texts)), heads):
+        weights = encoder.batch([texts[number].pieces for number in numbers])
+        for at, number in enumerate(numbers):
+            yield number, weights[:, :, at].reshape(heads, *weights.shape[3:])
+
+
 def _pieces(texts: Sequence[RuleText]) -> int:
     return sum(map(len, texts))
 
@@ -256,11 +263,16 @@ def _even(heads: int) -> Numbers:
 
 def readable(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
     """The first sentences, ``most`` at most, that a model can read, without the longest."""
+    return [text for _, text in numbered(encoder, corpus, most)]
+
+
+def numbered(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, RuleText]]:
+    """The same, each with its number in the corpus."""
     texts = []
-    for sentence in corpus.sentences[:most]:
+    for number, sentence in enumerate(corpus.sentences[:most]):
         with suppress(TextError):  # too long, or a word that the tokenizer drops
-            texts.append(RuleText(sentence, encoder.read_words(sentence.forms), bool(encoder.causal)))
-    return [text for text in texts if len(text) <= LONGEST]
+            texts.append((number, RuleText(sentence, encoder.read_words(sentence.forms), bool(encoder.causal))))
+    return [(number, text) for number, text in texts if len(text) <= LONGEST]
 
 
 def _check_annotation(corpus: Corpus, score: Corpus) -> None:

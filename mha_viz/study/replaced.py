@@ -65,21 +65,23 @@ def replaced(
     texts = readable(encoder, source, most)
     means = ablation.Means(encoder)
     means.add([text.sentence.forms for text in texts])
-    order = _best_first(recipes, encoder.heads)
+    order = best_first(recipes, encoder.heads)
     counts = [max(1, round(part * len(order))) for part in PARTS]
     lost = np.empty((len(texts), len(METHODS), len(PARTS)))
     for number, text in enumerate(texts):
         if cancelled():
             raise Cancelled("The study was stopped.", "Start it again to replace heads by their recipes.")
-        for at, by in enumerate(_substitutes(encoder, shares, means.values(), text)):
-            case = _Replaced("", words=text.sentence.forms, by=by)
+        for at, by in enumerate(substitutes(encoder, shares, means.values(), text)):
+            case = Replaced("", words=text.sentence.forms, by=by)
             lost[number, at] = lost_each(encoder, [order[:count] for count in counts], case).sentence
         progress(Progress(number + 1, len(texts)))
     return _table(lost, [text.sentence.document for text in texts], counts)
 
 
 @dataclass(frozen=True)
-class _Replaced(Case):
+class Replaced(Case):
+    """A sentence given as words; ``by``: what replaces the outputs of heads."""
+
     by: Substitute | None = None
 
     def substitute(self, encoder: Encoder, place: int = 0) -> Substitute:
@@ -87,13 +89,13 @@ class _Replaced(Case):
         return self.by or super().substitute(encoder, place)
 
 
-def _best_first(recipes: Recipes, heads: int) -> list[Head]:
+def best_first(recipes: Recipes, heads: int) -> list[Head]:
     """All heads, by what their recipe explains of sentences that it was not fitted to."""
     explained = recipes.tables["explained"]["held_out"].to_numpy()
     return [Head(*divmod(int(place), heads)) for place in np.argsort(-explained, kind="stable")]
 
 
-def _substitutes(encoder: Encoder, shares: Numbers, means: Weights, text: RuleText) -> Iterator[Substitute]:
+def substitutes(encoder: Encoder, shares: Numbers, means: Weights, text: RuleText) -> Iterator[Substitute]:
     """For each of METHODS, what replaces the outputs of heads in a text."""
     shape = encoder.layers, encoder.heads, len(text), len(text)
     predicted = fitting.prediction(shares, text).astype(np.float32)

@@ -82,6 +82,10 @@ KINDS: Mapping[str, Rules] = MappingProxyType(
             "search", "searches", "Stop it in the card of its head, or wait until it is done.",
             places=8, forgotten=HIDDEN, at_home=600.0, cached=20_000_000,
         ),
+        "groups": Rules(
+            "drawing of links", "drawings of links", "Stop it in the card of its head, or wait until it is done.",
+            places=8, forgotten=HIDDEN, at_home=600.0, cached=20_000_000,
+        ),
         "repeats": Rules(
             "measurement of a causal model", "measurements of causal models",
             "Stop it on the Roles page, or wait until it is done.", places=8, forgotten=20.0, one_per_tab=True,

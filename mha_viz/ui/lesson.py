@@ -36,7 +36,7 @@ _OF_PAGES = {
         *("more", "effect", "order", "seed", "want"),
     ),
     "compare": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "show", "with", "as", "diff", "at"),
-    "roles": ("corpus", "kinds", "relation", "level", "search"),
+    "roles": ("corpus", "kinds", "relation", "level", "search", "groups"),
     "inside_a_head": ("pin", "q", "k", "divide", "costs", "step"),
     "why_heads_differ": (
         *("experiment", "run", "arm", "guess", "step", "removed", "numbers"),

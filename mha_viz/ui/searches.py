@@ -1,4 +1,5 @@
-"""Searches by head in child processes: one at a time, with limits; their results are cached for a while.
+"""What is read of one head's links, in child processes: one at a time of each kind, with limits; results are cached for
+a while.
 
 A result contains sentences of the corpus. The key of a result for an uploaded file contains the digest of its content,
 and pages show it only to visitors who have that file.
@@ -18,41 +19,43 @@ from mha_viz.process import apart
 from mha_viz.ui import profiles
 from mha_viz.ui.jobs import Job, queue_of
 
-CHILD = "mha_viz.study.search_child"
-LISTED = 20  # sentences per result
+CHILD = "mha_viz.study.head_child"
+LISTED = 20  # sentences per search
 GRACE = 10.0  # seconds in which a stopped search can hand over its results
 
 
 class Wanted(NamedTuple):
-    """A search; ``conditions`` are in the order of :class:`mha_viz.analysis.links.Conditions`."""
+    """``kind``: a kind of job, and the name of the work in the child; ``conditions``, of a search, are in the order of
+    :class:`mha_viz.analysis.links.Conditions`."""
 
+    kind: str
     corpus: str  # model and digest
     head: Head
-    conditions: tuple[str, ...]
+    conditions: tuple[str, ...] = ()
 
 
-def wanted(model: catalog.Model, digest: str, head: Head, conditions: tuple[str, ...]) -> Wanted:
-    """The search of a head's links in the corpus with this digest."""
-    return Wanted(profiles.key(model, digest), head, conditions)
+def wanted(kind: str, model: catalog.Model, digest: str, head: Head, conditions: tuple[str, ...] = ()) -> Wanted:
+    """What is wanted of a head's links in the corpus with this digest."""
+    return Wanted(kind, profiles.key(model, digest), head, conditions)
 
 
-def start(model: catalog.Model, source: StudyCorpus, search: Wanted) -> Job:
-    """Begin a search, or join the same one; its result is as from :func:`mha_viz.analysis.links.packed`. Raises
-    Busy."""
-    name = f"{model.label} {search.head} in {source.name}"
-    return queue_of("search").submit(search, name, lambda job: _search(model, source, search, job))
+def start(model: catalog.Model, source: StudyCorpus, what: Wanted) -> Job:
+    """Begin the work, or join the same; its result is as the child packs it. Raises Busy."""
+    name = f"{model.label} {what.head} in {source.name}"
+    return queue_of(what.kind).submit(what, name, lambda job: _result(model, source, what, job))
 
 
-def _search(model: catalog.Model, source: StudyCorpus, search: Wanted, job: Job) -> dict[str, Any]:
+def _result(model: catalog.Model, source: StudyCorpus, what: Wanted, job: Job) -> dict[str, Any]:
     folder = hub.local_folder(model)
     if folder is None:
         raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
     order = {
+        "kind": what.kind,
         "folder": str(folder),
         "name": model.name,
         "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
-        "head": list(search.head),
-        "conditions": list(search.conditions),
+        "head": list(what.head),
+        "conditions": list(what.conditions),
         "most": LISTED,
         "data": source.data,
     }

@@ -12,11 +12,13 @@ from mha_viz.analysis.repeats import DRAWS, LENGTH, DecoderHeads
 from mha_viz.attention import Head
 from mha_viz.drawing.table import Table
 from mha_viz.figures.caption import both
+from mha_viz.figures.link_map import link_map
 from mha_viz.figures.role_map import against_rules, offsets, role_map, shares
 from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
+from mha_viz.ui.annotated import built_in
 from mha_viz.ui.download_panel import PageChart
-from mha_viz.ui.roles import filters, overview, relations, repeated
+from mha_viz.ui.roles import filters, link_groups, overview, relations, repeated
 from mha_viz.ui.roles.head_card import DELIMITERS, rows_of_head
 from mha_viz.ui.studies import Evidence
 
@@ -28,7 +30,7 @@ def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[
     """Every chart of the page, in its order."""
     about = f"Heads of {model.label}, measured on {evidence.label}."
     made = [_map(evidence, head, about)] if evidence.findings() else []
-    made += _card(evidence, head, about) if head else []
+    made += [*_card(evidence, head, about), *_links(model, evidence, head)] if head else []
     if evidence.table("syntax_chosen") is not None:
         table = relations.readable(evidence, filters.from_url().level)
         made += _against("Relations: best heads and simple rules", "relations", table, "relation", RULES, about)
@@ -90,6 +92,18 @@ def _card(evidence: Evidence, head: Head, about: str) -> list[PageChart]:
             of_head,
         ),
     ]
+
+
+def _links(model: catalog.Model, evidence: Evidence, head: Head) -> list[PageChart]:
+    """The map of the head's links, if they were drawn."""
+    groups = link_groups.stored(model, evidence, head)
+    if groups is None:
+        return []
+    about = f"{both(head)} of {model.label}: queries and keys of {len(groups.links)} links from {groups.corpus}."
+    draw = partial(link_map, groups, method=link_groups.method_of(groups))
+    code = f"import mha_viz as mv\n\ngroups = mv.link_groups('grammar', '{head}', {model.name!r})\ngroups.table()\n"
+    code = code if groups.corpus == built_in().name else ""
+    return [PageChart(f"Links of {head}", f"links-{head}", draw, about, lambda: _table(groups.table(), about), code)]
 
 
 def _against(label: str, file: str, table: Any, names: str, rules: Sequence[str], about: str) -> list[PageChart]:

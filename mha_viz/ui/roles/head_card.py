@@ -24,7 +24,7 @@ from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark, theme
-from mha_viz.ui.roles import link_search, readable, score_rows, used
+from mha_viz.ui.roles import link_groups, link_search, readable, score_rows, used
 from mha_viz.ui.roles.overview import lines, show_found_by
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
@@ -72,6 +72,7 @@ def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
         _found_by(evidence, head)
         used.show_use(_rows(evidence, "used", head))
         readable.show_sentences(model, evidence, head)
+        link_groups.show_link_groups(model, evidence, head)
         link_search.show_link_search(model, evidence, head)
         relation = _relations(evidence, head)
         if relation is not None:

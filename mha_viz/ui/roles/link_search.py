@@ -47,7 +47,7 @@ def show_link_search(model: catalog.Model, evidence: Evidence, head: Head) -> No
     """Show the form, and the results of the search."""
     parameter = address.now().get(PARAMETER)
     with st.expander("Search this head’s links", expanded=parameter is not None):
-        source = _source(model, evidence)
+        source = source_of(model, evidence)
         conditions = read(parameter or "")
         _form(model, source, head, conditions, parameter or "")
         if parameter is not None:
@@ -60,7 +60,7 @@ def read(parameter: str) -> dict[str, str]:
     return {name: clean(given[name])[:LONGEST].strip() for name in FIELDS if given.get(name, "").strip()}
 
 
-def _source(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
+def source_of(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
     """The sentences to search: the visitor's own file, or else the built-in ones."""
     digest = evidence.profiles[0].facts["sha256"]
     names: dict[str, str] = st.session_state.get(FILES, {})
@@ -98,7 +98,7 @@ def _start(model: catalog.Model, source: StudyCorpus, head: Head, parameter: str
 
 
 def _wanted(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> Wanted:
-    return wanted(model, source.digest, head, tuple(Conditions(**conditions)))
+    return wanted("search", model, source.digest, head, tuple(Conditions(**conditions)))
 
 
 def _outcome(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> None:

@@ -22,6 +22,7 @@ from mha_viz.ui.roles import (
     folder,
     head_card,
     headline,
+    link_groups,
     link_search,
     relations,
     repeated,
@@ -32,7 +33,12 @@ from mha_viz.ui.roles.overview import show_map, show_strongest, show_table
 from mha_viz.ui.studies import Evidence
 
 TRAINED = (toy_maps.TOY, toy_maps.REPEATER)
-NUMBERS = {"relation", "level", link_search.PARAMETER}  # parameters of what stands among the numbers
+NUMBERS = {
+    "relation",
+    "level",
+    link_search.PARAMETER,
+    link_groups.PARAMETER,
+}  # parameters of what stands among the numbers
 
 
 def show_roles(where: Address) -> None:

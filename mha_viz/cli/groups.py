@@ -1,0 +1,76 @@
+"""``mha-viz groups``."""
+
+from __future__ import annotations
+
+import argparse
+
+from mha_viz.analysis.link_groups import DrawnLink, LinkGroup, LinkGroups
+from mha_viz.analysis.recipe_tables import open_recipes
+from mha_viz.cli.models import check_heads, choose_model, load_model
+from mha_viz.cli.options import Parser, device_option, dtype_option, output_options, whole
+from mha_viz.cli.output import TABLES, table_destination
+from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.search import model_and_head, sentence_line
+from mha_viz.cli.terminal import bar, one_line
+from mha_viz.figures.caption import both
+from mha_viz.numerals import counted, percent
+from mha_viz.process.steps import completed
+
+MOST = whole(2, 100_000, "a number of sentences; expected 2 to 100000")
+LINKS = whole(2, 2_000, "a number of links; expected 2 to 2000")
+LISTED = 3  # sentences of a group that are printed
+
+
+def options(groups: Parser) -> None:
+    """Add the options of the command."""
+    words = "a model, as for `mha-viz attention`, and a head: minilm/L3H1"
+    groups.add_argument("head", type=model_and_head, metavar="MODEL/HEAD", help=words)
+    corpus_option(groups)
+    words = "recipes from `mha-viz recipes` (default: those that come with the model, else one is chosen on CORPUS)"
+    groups.add_argument("--recipes", metavar="DIR", help=words)
+    words = "number of sentences to read (default: 300)"
+    groups.add_argument("--most", type=MOST, default=300, metavar="N", help=words)
+    words = "number of links to draw (default: 400)"
+    groups.add_argument("--links", type=LINKS, default=400, metavar="N", help=words)
+    output_options(groups, TABLES, required=False)
+    device_option(groups)
+    dtype_option(groups)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the groups of a head's links over a corpus, each with its share and some sentences."""
+    to = table_destination(args.out, args.format)
+    name, head = args.head
+    model = choose_model(name)
+    check_heads(model, [head])
+    recipes = None if args.recipes is None else open_recipes(args.recipes)
+    corpus = read_corpus(args.corpus)
+    from mha_viz.study.link_groups import grouping  # imports torch
+
+    with bar("of the text") as show:
+        encoder = load_model(model, args.device, args.dtype)
+        steps = grouping(encoder, corpus, head, recipes, args.most, args.links)
+        groups = completed(steps, lambda done: show(round(1000 * done), 1000))
+    if to is not None:
+        to.write_table(groups.table())
+    if to is None or to.path is not None:
+        _report(groups)
+
+
+def _report(groups: LinkGroups) -> None:
+    drawn = f"{counted(len(groups.links), 'link')} from {counted(groups.sentences, 'sentence')}"
+    print(one_line(f"{groups.model} {both(groups.head)} on {groups.corpus}: {drawn}, each for the same share"))
+    for group in groups.groups:
+        print(one_line(_line(group)))
+        for number in group.spread(LISTED):
+            print(one_line(f"  {_sentence(groups.links[number])}"))
+
+
+def _line(group: LinkGroup) -> str:
+    name = f"unexplained, {group.name}" if group.kind == "unexplained" else group.name
+    return f"{percent(group.share)}  {'; '.join([name, *group.common])}"
+
+
+def _sentence(link: DrawnLink) -> str:
+    ends = f"{link.query.form} → {link.key.form}"
+    return sentence_line(link.weight, link.number, ends, link.sentence.forms, {link.query.word, link.key.word})

@@ -1,0 +1,71 @@
+"""What is read of one head's links in a corpus, in a child process, which loads the model and parses the file.
+
+Of the order, ``kind`` is a name in WORK; ``folder``, ``name`` and ``revision`` identify the model; ``head`` is the
+head; ``data`` are the bytes of the file, empty for the built-in sentences. The result, None if the work was cancelled
+before there was any, contains sentences of the file, so only visitors who have that file may see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from mha_viz.analysis import link_groups, links
+from mha_viz.analysis.links import Conditions
+from mha_viz.corpus import grammar, reading
+from mha_viz.corpus.uploads import NEUTRAL
+from mha_viz.models.encoder import Encoder
+from mha_viz.process import apart
+from mha_viz.process.steps import completed
+from mha_viz.study.link_groups import grouping
+from mha_viz.study.search import searching
+
+Work = Callable[[Encoder, Any, dict[str, Any], apart.Tell, apart.Stop], dict[str, Any] | None]
+
+
+def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> dict[str, Any] | None:
+    """The result. Raises the errors of ``mha_viz.search`` and ``mha_viz.link_groups``."""
+    corpus = reading.parse_file(order["data"], NEUTRAL) if order["data"] else grammar.corpus()
+    encoder = Encoder.from_folder(Path(order["folder"]), name=order["name"], revision=order["revision"])
+    return WORK[order["kind"]](encoder, corpus, order, report, cancelled)
+
+
+def _search(
+    encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop
+) -> dict[str, Any] | None:
+    """The strongest links, ``most`` of them, that meet ``conditions``, as ``analysis.links.packed`` packs them;
+    incomplete if it was cancelled."""
+    result = None
+    for result in searching(encoder, corpus, order["head"], Conditions(*order["conditions"]), order["most"]):
+        report(result.sentences_read / result.sentences)
+        if cancelled():
+            break
+    return links.packed(result) if result else None
+
+
+class _Stopped(Exception):
+    """The work was cancelled."""
+
+
+def _groups(
+    encoder: Encoder, corpus: Any, order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop
+) -> dict[str, Any] | None:
+    """Links in groups, as ``analysis.link_groups.packed`` packs them."""
+
+    def tell(done: float) -> None:
+        report(done)
+        if cancelled():
+            raise _Stopped
+
+    try:
+        return link_groups.packed(completed(grouping(encoder, corpus, order["head"]), tell))
+    except _Stopped:
+        return None
+
+
+WORK: Mapping[str, Work] = MappingProxyType({"search": _search, "groups": _groups})
+
+if __name__ == "__main__":
+    apart.serve(work)

@@ -1,0 +1,138 @@
+"""What a head does over all text: which links are drawn, which rule takes them, and how the rest is grouped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.analysis import link_groups as links_of
+from mha_viz.analysis import recipes as fitting
+from mha_viz.analysis.clusters import grouped, medoids, silhouette
+from mha_viz.analysis.described import shares_of
+from mha_viz.analysis.link_groups import GROUPS, LINKS, LinkSample
+from mha_viz.analysis.rules import RULES, matrix
+from mha_viz.cli import main
+from mha_viz.corpus import grammar
+from mha_viz.errors import SettingError, UnknownHead
+from mha_viz.study.link_groups import link_groups
+from mha_viz.study.recipes import numbered
+
+if TYPE_CHECKING:
+    from mha_viz.models.encoder import Encoder
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def distances(*points: float) -> np.ndarray:
+    return np.abs(np.subtract.outer(points, points)).astype(float)
+
+
+def test_medoids_and_silhouette_by_hand() -> None:
+    apart = distances(0, 1, 2, 10, 11)
+    labels = apart[:, medoids(apart, 2)].argmin(axis=1)
+    assert sorted(medoids(apart, 2)) in ([1, 3], [1, 4])
+    assert len({*labels[:3]}) == len({*labels[3:]}) == 1 != len({*labels})
+    # a: 1.5, 1, 1.5, 1, 1; b: 10.5, 9.5, 8.5, 9, 10
+    widths = [9 / 10.5, 8.5 / 9.5, 7 / 8.5, 8 / 9, 9 / 10]
+    assert silhouette(apart, labels) == pytest.approx(np.mean(widths))
+    assert silhouette(distances(0, 1, 9), np.array([0, 0, 1])) == pytest.approx((8 / 9 + 7 / 8) / 3)  # one is alone
+    assert len({*grouped(apart)}) == 2
+    assert grouped(distances(4, 4, 4, 4)).tolist() == [0, 0, 0, 0]
+    assert grouped(distances(4)).tolist() == [0]
+
+
+def test_links_are_drawn_by_their_weights_whatever_the_order() -> None:
+    rows = {number: np.random.default_rng(number).dirichlet([0.3] * 6, 6).astype(np.float32) for number in range(300)}
+    whole, parts = LinkSample(400), [LinkSample(400) for _ in range(3)]
+    for number, weights in rows.items():
+        whole.add(number, weights)
+        parts[number % 3].add(number, weights)
+    parts[2].merge(parts[0])
+    parts[2].merge(parts[1])
+    drawn = list(whole)
+    assert drawn == list(parts[2])
+    assert [weight for weight, *_ in drawn] == sorted((weight for weight, *_ in drawn), reverse=True)
+    assert all(weight == rows[number][query, key] for weight, number, query, key in drawn)
+    every = np.sort(np.concatenate([weights.ravel() for weights in rows.values()]))[::-1]
+    tenth = every[np.searchsorted(every.cumsum() / every.sum(), np.arange(1, 10) / 10)]
+    counts = np.diff([0, *np.searchsorted([-weight for weight, *_ in drawn], -tenth), len(drawn)])
+    assert counts.min() > 20  # a tenth of the attention holds 40 of 400 links
+    assert counts.max() < 60
+
+
+def test_links_rules_and_queries_are_those_of_the_model(toy: Encoder) -> None:
+    corpus, recipes = grammar.corpus(12, seed=5), mv.open_recipes("toy")
+    head = mv.Head(1, 2)
+    groups = link_groups(corpus, head, toy, recipes=recipes, links=150)
+    shares = shares_of(recipes)[:, [head.place(toy.heads)]]
+    texts = dict(numbered(toy, corpus, 12))
+    for at, link in enumerate(groups.links):
+        text = texts[link.number]
+        query, key = link.query.token, link.key.token
+        weights = toy.batch([text.pieces])[head.layer, head.head, 0]
+        predicted = fitting.prediction(shares, text)[0]
+        assert link.weight == pytest.approx(weights[query, key], abs=1e-6)
+        assert link.predicted == pytest.approx(predicted[query, key])
+        assert (link.rule >= 0) == (2 * link.predicted >= link.weight)
+        parts = [
+            share * matrix(rule, text)[query, key]
+            for share, rule in zip(shares[text.classes[query], 0], RULES, strict=True)
+        ]
+        assert link.rule in (-1, int(np.argmax(parts)))
+        assert link.tenth == at * 10 // 150
+    assert sorted(number for group in groups.groups for number in group.links) == list(range(150))
+    assert sum(group.share for group in groups.groups) == pytest.approx(1)
+    assert [group.share for group in groups.groups] == sorted((group.share for group in groups.groups), reverse=True)
+    table, by_group = groups.table(), groups.table_of_groups()
+    assert tuple(table.columns) == LINKS
+    assert tuple(by_group.columns) == GROUPS
+    assert by_group[list(GROUPS[-10:])].to_numpy().sum(axis=0).tolist() == [15] * 10
+    again = links_of.unpacked(json.loads(json.dumps(links_of.packed(groups))))
+    assert again.table().equals(table)
+    assert again.groups == groups.groups
+    assert np.array_equal(again.points["pca"], groups.points["pca"])
+
+
+def test_unexplained_links_form_groups_by_queries_and_keys() -> None:
+    end, sentence = links_of.LinkEnd, grammar.corpus(1).sentences[0]
+    links = [
+        links_of.DrawnLink(0.9, 0.1, 0, -1, end(1, 0, a, "PRON"), end(3, 2, b, "NOUN"), 0, sentence)
+        for a, b in [("it", "Cat")] * 4 + [("the", "dog")] * 4
+    ]
+    noise = np.random.default_rng(0).normal(scale=0.01, size=(2, 8, 3))
+    vectors = (noise + np.repeat([[0.0], [1.0]], 4, axis=0)).astype(np.float32)
+    first, second = links_of.groups_of(links, vectors)
+    assert (first.name, first.share, first.links) == ("“it” → “cat”", 0.5, (0, 1, 2, 3))
+    assert second.pairs == (("“the” → “dog”", 4),)
+    assert first.common == ("PRON → NOUN (4 of 4)", "2 tokens after (4 of 4)")
+    assert first.spread(2) == [0, 3]
+    points = links_of.by_pca(vectors)
+    assert np.abs(np.diff(points[..., 0].reshape(4, 4).mean(axis=1))[[0, 2]]) == pytest.approx(np.sqrt(3), abs=0.05)
+
+
+def test_a_model_without_recipes_gets_one_for_the_head(tiny: Callable[[str], Encoder]) -> None:
+    bert = tiny("bert")
+    groups = link_groups(grammar.corpus(10, seed=1), "L0H1", bert, links=40)
+    assert {link.number for link in groups.links} <= set(range(10))
+    assert len(groups.links) == 40
+    with pytest.raises(SettingError, match="1 is not a number of links"):
+        link_groups("grammar", "L0H1", bert, links=1)
+    with pytest.raises(UnknownHead):
+        link_groups("grammar", "L9H1", bert)
+    with pytest.raises(SettingError, match="has 3 × 4 heads"):
+        link_groups("grammar", "L0H1", bert, recipes=mv.open_recipes("minilm"))
+
+
+def test_the_command_prints_groups_and_writes_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "links.csv"
+    assert main(["groups", "toy/L0H2", "grammar", "--most", "20", "--links", "60", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "toy L0H2 (1-3) on grammar: 60 links from 20 sentences" in shown
+    assert "% the token before" in shown
+    assert len(out.read_text().splitlines()) == 61

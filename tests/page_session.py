@@ -116,6 +116,13 @@ class PageSession:
         return given
 
     @property
+    def shared(self) -> dict[str, str]:
+        """The parameters that a copied link adds to the address; none where no link can be copied."""
+        drawn = self._drawn().get("mha_more")
+        full: dict[str, str] = json.loads(drawn.json)["full"] if drawn else {}
+        return full
+
+    @property
     def picture(self) -> Unpacked | None:
         drawn = self._drawn().get("mha_explorer")
         return unpack(_apart(drawn.bytes)[0]) if drawn else None

@@ -12,7 +12,7 @@ def test_a_head_is_looked_into_step_by_step(visitor: BrowserTab) -> None:
     visitor.is_altered = True
     visitor.page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
     page = visitor.visit("/inside_a_head", head="L3H1", q="10", k="2", step="x", costs="512,7,64")
-    steps = page.get_by_role("group", name="Steps of multi-head attention")
+    steps = page.get_by_role("toolbar", name="Steps of multi-head attention")
     expect(page.get_by_text("7 heads cannot share 512 dimensions equally").first).to_be_visible()
     _steps_are_opened_by_keyboard(visitor, steps)
     _heads_are_opened_by_keyboard(visitor, steps)

@@ -94,6 +94,7 @@ def _press(visitor: BrowserTab) -> None:
 
 
 def _a_cell_under_the_pointer_says_its_weight_and_a_click_holds_it(visitor: BrowserTab) -> None:
+    visitor.heat.scroll_into_view_if_needed()
     box = visitor.heat.bounding_box()
     assert box
     along, down = range(int(box["width"]) - 4, 60, -9), range(int(box["height"]) - 4, 60, -9)

@@ -102,7 +102,7 @@ MOST = {
     "/why_heads_differ": Calm(117, 26, 830),
     "/why_heads_differ?experiment=random&guess=apart": Calm(118, 26, 830),
     "/roles": Calm(150, 26, 3890),
-    "/roles?head=L3H1": Calm(181, 23, 4760),
+    "/roles?head=L3H1": Calm(181, 23, 4790),
     "/about": Calm(279, 10, 279),
 }
 

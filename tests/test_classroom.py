@@ -114,8 +114,8 @@ def test_the_view_for_a_class_has_fewer_controls() -> None:
     assert (usual.typed["look"], usual.typed["answer"]) == (question, "")
     assert (there.typed["look"], there.typed["answer"]) == (question, answer)
     assert there.typed["examples"][0]["look"] == question
-    assert (usual.typed["full"]["pin"], usual.badges["quiet"]) == ("q10", False)
-    assert ("pin" in there.typed["full"], there.badges["quiet"]) == (False, True)
+    assert (usual.shared["pin"], usual.badges["quiet"]) == ("q10", False)
+    assert (there.shared, there.badges["quiet"]) == ({}, True)
     assert not PageSession({"class": "1", "text": "It rains."}).badges["quiet"]  # it asks nothing
     press(there, "class_out")
     assert "class" not in there.url

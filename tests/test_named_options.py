@@ -99,7 +99,7 @@ def test_means_without_the_method_mean_are_refused(tmp_path: Path, capsys: pytes
     (tmp_path / "x.txt").write_text(SENTENCES, "utf-8")
     file = str(tmp_path / "x.txt")
     assert main(["effect", file, "--model", "toy", "--heads", "L0H1", "--means", file]) != 0
-    assert "Add --method mean, or leave --means out." in capsys.readouterr().err
+    assert "Add --method mean or resample, or leave --means out." in capsys.readouterr().err
 
 
 def test_the_citation_names_the_version_and_its_day() -> None:

@@ -533,7 +533,7 @@ def test_heads_replaced_by_their_recipes_on_a_text_and_over_a_corpus() -> None:
     assert rows is not None
     assert rows == pytest.approx(described.predicted(model.encode(text)))
     answered = reading.read(model, request, rows)
-    expected = model.through(text, "", ablation._replacing([off], ablation.attending(rows)))[0]
+    expected = model.through(text, "", ablation.replacing([off], ablation.attending(rows)))[0]
     assert np.array_equal(answered.weights, expected.weights)
     assert answered.made[-1].row.method == "recipe"
     case = effects.Case(text, method="recipe")

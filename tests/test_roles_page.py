@@ -118,9 +118,12 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     page = visit(head="L3H1", relation="mod")
     said = squares(page)
     assert len(said) == 72
-    assert said["L0H2"] == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%"
+    assert (
+        said["L0H2"]
+        == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%; finds keys by 98% position"
+    )
     assert said["L3H1"].startswith("L3H1 (4-2): pronoun → what it refers to, right in 66%; simple rule 54%")
-    assert re.search(r"no role was found; .*% unexplained$", said["L5H11"])
+    assert re.search(r"no role was found; .*% unexplained; finds keys by 64% feed-forward", said["L5H11"])
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}

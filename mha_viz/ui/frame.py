@@ -141,8 +141,12 @@ def _on_linked() -> None:
 
 def _full(name: str) -> dict[str, str]:
     """The parameters that a link to the page of this name needs besides the URL to show the same elsewhere."""
-    full = request.full(address.url()) if name in (*classroom.WITH_A_TEXT, "roles") else {}
-    return {"model": full["model"]} if name == "roles" else full
+    if name not in (*classroom.WITH_A_TEXT, "roles"):
+        return {}
+    with suppress(MhaVizError):  # of which the page speaks
+        full = request.full(address.url())
+        return {"model": full["model"]} if name == "roles" else full
+    return {}
 
 
 @guarded()

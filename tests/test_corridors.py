@@ -17,7 +17,7 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_900,
+    "analysis": 5_910,
     "attention": 2_140,
     "browser": 260,
     "cli": 3_130,
@@ -25,16 +25,16 @@ LINES: Mapping[str, int] = {
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
-    "figures": 6_680,
+    "figures": 6_690,
     "files": 340,
-    "models": 7_330,
+    "models": 7_350,
     "process": 690,
     "reader": 570,
     "serving": 1_450,
-    "study": 5_160,
+    "study": 5_170,
     "text": 530,
     "training": 2_190,
-    "ui": 12_630,
+    "ui": 12_640,
     "": 1_147,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

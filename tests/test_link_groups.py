@@ -66,6 +66,15 @@ def test_links_are_drawn_by_their_weights_whatever_the_order() -> None:
     assert counts.max() < 60
 
 
+def test_strong_links_keep_their_share_where_a_corpus_has_hardly_more_links_than_are_drawn() -> None:
+    half = np.full((10, 10), 0.5 / 9, np.float32)
+    np.fill_diagonal(half, 0.5)
+    sample = LinkSample(400)
+    for number in range(5):
+        sample.add(number, half)
+    assert np.mean([query == key for _, _, query, key in sample]) == pytest.approx(0.5, abs=0.08)  # three deviations
+
+
 def test_links_rules_and_queries_are_those_of_the_model(toy: Encoder) -> None:
     corpus, recipes = grammar.corpus(12, seed=5), mv.open_recipes("toy")
     head = mv.Head(1, 2)

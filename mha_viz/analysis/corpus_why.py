@@ -54,7 +54,8 @@ def found_by(table: pd.DataFrame | None) -> dict[Head, FoundBy]:
     columns = ["layer", "head", "group", "share"]
     rows = () if table is None else table[columns].dropna().itertuples(index=False, name=None)
     for layer, head, group, share in rows:
-        shares.setdefault(Head(int(layer), int(head)), {})[str(group)] = float(share)
+        if group in GROUPS:
+            shares.setdefault(Head(int(layer), int(head)), {})[str(group)] = float(share)
     return {head: FoundBy(head, of_head) for head, of_head in shares.items()}
 
 

@@ -44,32 +44,34 @@ GROUPS = ("group", "share", "links", "kind", "common", "pairs", *(f"tenth_{numbe
 
 
 class LinkSample:
-    """Links drawn with probabilities proportional to their weights, without replacement: those that come first if each
-    arrives after an exponential time whose rate is its weight (Efraimidis & Spirakis 2006). The times of a sentence
-    depend on its number alone, so that the links do not depend on the order or on parts in which a corpus is read."""
+    """``most`` draws, each of one link among all, with probabilities proportional to their weights; a strong link may
+    be drawn twice. In each draw it is the link that comes first if each arrives after an exponential time whose rate is
+    its weight (as Efraimidis & Spirakis 2006). The times in a sentence depend on its number alone, so that the links do
+    not depend on the order or on parts in which a corpus is read."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._times, self._weights = np.zeros(0), np.zeros(0, np.float32)
-        self._places = np.zeros((3, 0), np.intp)
+        self._times, self._weights = np.full(most, np.inf), np.zeros(most, np.float32)
+        self._places = np.zeros((3, most), np.intp)
 
     def add(self, number: int, weights: Weights) -> None:
         """The links of the sentence with this number, weights [query, key]."""
-        drawn = np.random.default_rng([SEED, number]).standard_exponential(weights.shape)
         query, key = np.nonzero(weights > 0)
-        rates = weights[query, key]
-        self._join(drawn[query, key] / rates, rates, np.array([np.full(len(query), number), query, key]))
+        rates = weights[query, key].astype(float)
+        rng, most = np.random.default_rng([SEED, number]), len(self._times)
+        times = rng.standard_exponential(most) / rates.sum()  # of the first link of the sentence
+        drawn = rng.choice(len(rates), most, p=rates / rates.sum())
+        places = np.array([np.full(most, number), query[drawn], key[drawn]])
+        self._join(times, weights[query[drawn], key[drawn]], places)
 
     def merge(self, other: LinkSample) -> None:
-        """The links of other sentences."""
+        """The links of other sentences, of as many draws."""
         self._join(other._times, other._weights, other._places)
 
     def _join(self, times: Numbers, weights: Weights, places: npt.NDArray[np.intp]) -> None:
-        times = np.concatenate([self._times, times])
-        first = np.argsort(times, kind="stable")[: self._most]
-        self._times = times[first]
-        self._weights = np.concatenate([self._weights, weights])[first]
-        self._places = np.concatenate([self._places, places], axis=1)[:, first]
+        earlier = times < self._times
+        self._times = np.where(earlier, times, self._times)
+        self._weights = np.where(earlier, weights, self._weights)
+        self._places = np.where(earlier, places, self._places)
 
     def __iter__(self) -> Iterator[tuple[float, int, int, int]]:
         """Weight, number of the sentence, query and key of each link, the strongest first."""
@@ -142,7 +144,7 @@ class LinkGroup:
     tenths: tuple[int, ...]
 
     def spread(self, most: int) -> list[int]:
-        """At most ``most`` of its links, evenly from the strongest to the weakest."""
+        """At most ``most`` of its draws, evenly from the strongest to the weakest."""
         places = np.linspace(0, len(self.links) - 1, min(most, len(self.links)))
         return [self.links[round(place)] for place in places]
 

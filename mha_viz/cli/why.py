@@ -62,12 +62,12 @@ def run(args: argparse.Namespace) -> None:
                 measured = on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:
                 measured = why_over(corpus, encoder, most=args.most, resume=folder, progress=progress)
-    if profile is not None:
-        measured.stored_in(profile).write(profile_folder(args.profile))
     if to is not None:
         to.write_table(measured.arrows() if args.arrows else measured.table())
     if to is None or to.path is not None:
         print("\n".join(map(one_line, _lines(measured))))
+    if profile is not None:
+        measured.stored_in(profile).write(profile_folder(args.profile))
 
 
 @contextmanager

@@ -17,7 +17,9 @@ LONGEST = 44  # characters of a name in the legend
 def link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:
     """Two plots with common axes: where the links begin, and where they end. ``method``: one of ``groups.points``."""
     series = []
-    shown = [(short(group), theme.heads[number], [group]) for number, group in enumerate(groups.groups[:COLOURED])]
+    shown = [
+        (escape(short(group)), theme.heads[number], [group]) for number, group in enumerate(groups.groups[:COLOURED])
+    ]
     rest = list(groups.groups[COLOURED:])
     if rest:
         shown.append((f"smaller groups, {percent(sum(group.share for group in rest), 0)}", theme.muted, rest))

@@ -21,7 +21,7 @@ import torch
 from mha_viz.attention import AnyHead, Attention, Head, Weights
 from mha_viz.attention.steps import Row, Step, read_as
 from mha_viz.errors import EmptyText, SettingError, check_kind
-from mha_viz.models import taken
+from mha_viz.models import other_texts
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
@@ -42,7 +42,7 @@ def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> S
     (:func:`means_over`); "uniform", its output with equal weights on all keys that are not masked; "recipe", its output
     with the weights that its recipe predicts of the text, given as ``means`` [layer, head, query, key]; or its output
     on another "text", or on random sentences ("resample"), given as ``means`` [layer, n, head, d_head]
-    (:mod:`mha_viz.models.taken`).
+    (:mod:`mha_viz.models.other_texts`).
 
     Raises SettingError for another method, and if ``means`` are missing or not those of this model.
     """
@@ -68,7 +68,7 @@ def unchanged(_layer: int, _weights: torch.Tensor, _values: torch.Tensor, output
     return outputs
 
 
-_TAKEN = ("The outputs on other texts", "Take them with mha_viz.models.taken.")
+_TAKEN = ("The outputs on other texts", "Take them with mha_viz.models.other_texts.")
 _MISSING = {
     "mean": ("The mean outputs", "Compute them with means_over."),
     RECIPE: ("The predicted weights", "Give means = reading.weights - mv.unexplained(reading).weights."),
@@ -167,15 +167,15 @@ def without(
     """The attention of every head while all of ``heads`` are off. Their own weights are still computed, but have no
     effect. ``words``: the sentence as words, in place of ``text``. ``source``: by the method "text", the other text on
     which the heads' outputs are taken; by "resample", they are taken on random ones of the built-in sentences. Raises
-    the errors of ``encode``, :func:`substitute` and :mod:`mha_viz.models.taken`, and UnknownHead."""
+    the errors of ``encode``, :func:`substitute` and :mod:`mha_viz.models.other_texts`, and UnknownHead."""
     encoder = in_one_stack(encoder)
     off = existing(encoder, heads)
     if method in (TEXT, RESAMPLE):
-        means = taken.taken(encoder, method, encoder.pieces(text, pair, words), source)
+        means = other_texts.outputs_for(encoder, method, encoder.pieces(text, pair, words), source)
     reading = encoder.through(text, pair, replacing([off], substitute(encoder, method, means)), words)[0]
     used = means if method in ("mean", RECIPE) else None
     which = "" if used is None else hashlib.blake2b(used.tobytes(), digest_size=12).hexdigest()
-    step = [Step(Row("without", off, method, which, source=source or None))] if off else []
+    step = [Step(Row("without", off, method, which, source=source if method == TEXT else None))] if off else []
     return replace(reading, made=read_as(words, *step))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -12,7 +13,7 @@ from mha_viz.attention import AnyHead, Weights
 from mha_viz.attention.answers import Numbers
 from mha_viz.attention.patched import Patched
 from mha_viz.errors import ModelUnsupported, ReadingFailed, SettingError, check_kind
-from mha_viz.models import ablation, answers, gradients, paths, taken
+from mha_viz.models import ablation, answers, gradients, other_texts, paths
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.tokenizer import TextPieces
@@ -63,10 +64,11 @@ def patch(
         raise SettingError("Both texts are the same.", "Change a word in one of them.")
     head = paths.ending(encoder, to, side)
     read = encoder.pieces(text)
-    theirs = taken.of_text(encoder, read, other)
+    theirs = other_texts.of_text(encoder, read, other)
     states = ablation.whole(encoder, text).states, encoder.states(other)[0]
-    score, name = _score(encoder, text, other, word, foil, states)
-    before, after = ends = [float(_measured(encoder, score, each[None])[0]) for each in states]
+    score, of_other, name = _score(encoder, text, other, word, foil, states)
+    both = zip((score, of_other), states, strict=True)
+    before, after = ends = [float(_measured(encoder, by, each[None])[0]) for by, each in both]
     if not np.isfinite([*ends, theirs.sum()]).all():
         raise ReadingFailed(f"{name} is not a finite number.", "Choose other texts, or another model.")
     if abs(after - before) < SAME:
@@ -118,31 +120,35 @@ def _predicts(encoder: Encoder, text: str) -> bool:
 
 def _score(
     encoder: Encoder, text: str, other: str, word: str, foil: str, states: tuple[Weights, Weights]
-) -> tuple[ScoreOf, str]:
-    """The answer as a function of the last states, and in words; ``states``: those of both texts, [n, d_model]."""
+) -> tuple[ScoreOf, ScoreOf, str]:
+    """The answer as a function of the last states of each text, and in words; ``states``: of both, [n, d_model]."""
     if not (word or foil or _predicts(encoder, text)):
         first, second = (torch.tensor(each).double().mean(0) for each in states)
         line = second - first
         length = line.square().sum().clamp_min(torch.finfo(torch.float64).tiny)
-        return (
-            lambda states: (states.double().mean(1) - first.to(states.device)) @ line.to(states.device) / length,
-            "where the sentence vector lies between those of the two texts",
-        )
+
+        def along(states: torch.Tensor) -> torch.Tensor:
+            return (states.double().mean(1) - first.to(states.device)) @ line.to(states.device) / length
+
+        return along, along, "where the sentence vector lies between those of the two texts"
     question, of_other = (
         answers.question_about(encoder, each, word=named) for each, named in ((text, word), (other, foil))
     )
-    if question.place != of_other.place:
+    aligned = other_texts.alignment(*(encoder.pieces(each).tokenized() for each in (text, other)))
+    if not aligned[question.place, of_other.place]:
         raise SettingError(
-            f"The word to predict is token {question.place} in one text and token {of_other.place} in the other.",
-            "Put the masked token in the same place.",
+            f"The word to predict is token {question.place} in one text and token {of_other.place}, another word, in "
+            "the other.",
+            "Put the masked token in the place of the same word.",
         )
     if question.piece == of_other.piece:
         raise SettingError(
             f"Both texts are answered with {quoted(question.word)}.", "Say which words to compare (word=, foil=)."
         )
 
-    def score(states: torch.Tensor) -> torch.Tensor:
-        logits = answers.logits_of(answers.word_head(encoder), states[:, question.place])
+    def score(place: int, states: torch.Tensor) -> torch.Tensor:
+        logits = answers.logits_of(answers.word_head(encoder), states[:, place])
         return logits[:, question.piece] - logits[:, of_other.piece]
 
-    return score, f"log p of “{question.word}” minus log p of “{of_other.word}”"
+    here, there = (partial(score, each.place) for each in (question, of_other))
+    return here, there, f"log p of “{question.word}” minus log p of “{of_other.word}”"

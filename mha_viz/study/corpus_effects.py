@@ -169,6 +169,8 @@ class Measurement:
                 raise SettingError(f"means go with the method {which}, not {quoted(method)}.", "Leave one of them out.")
             self._case.check(self._encoder)
             return None
+        if method == RESAMPLE and isinstance(means, np.ndarray):
+            raise SettingError("Random sentences cannot be drawn from mean outputs.", "Give a corpus as means.")
         if isinstance(means, Averages | np.ndarray):
             self.take(means if isinstance(means, Averages) else Averages(means))
             return None

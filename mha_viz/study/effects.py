@@ -14,7 +14,7 @@ from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
 from mha_viz.attention import Head, Weights
 from mha_viz.attention.answers import Answer
-from mha_viz.models import ablation, answers, taken
+from mha_viz.models import ablation, answers, other_texts
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.process.steps import completed
@@ -54,7 +54,7 @@ class Case:
 
     def substitute(self, encoder: Encoder, place: int = 0) -> ablation.Substitute:
         """The output of the heads while they are off, in one of ``passes``. Raises the errors of
-        :mod:`mha_viz.models.taken` and :func:`mha_viz.analysis.described.predicted`."""
+        :mod:`mha_viz.models.other_texts` and :func:`mha_viz.analysis.described.predicted`."""
         texts, words, means = self.passes[place], () if place else self.words, self.means
         if self.question is not None and not self.question.is_off_in(place):
             return ablation.unchanged
@@ -62,7 +62,7 @@ class Case:
             return ablation.unchanged
         if self.method in (TEXT, RESAMPLE):
             read = encoder.pieces(*texts, words)
-            means = taken.taken(encoder, self.method, read, self.source, self.sentences)
+            means = other_texts.outputs_for(encoder, self.method, read, self.source, self.sentences)
         elif self.method == RECIPE:
             means = predicted(encoder.encode_words(words) if words else encoder.encode(*texts))
         return ablation.substitute(encoder, self.method, means)

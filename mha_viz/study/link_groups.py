@@ -76,7 +76,7 @@ def grouping(
     most: int = MOST,
     links: int = LINKS,
 ) -> Steps[LinkGroups]:
-    """The same in steps. Raises the errors of :func:`link_groups` before the first."""
+    """The same in steps. Raises the errors of :func:`link_groups` before the first sentence is read."""
     if isinstance(corpus, Gap):
         raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
     check_most(most)
@@ -94,6 +94,7 @@ def _grouping(
     texts, place = numbered(encoder, corpus, most), head.place(encoder.heads)
     if not texts:
         raise CorpusError(f"Nothing of {corpus.name} can be read.", "Give another corpus.")
+    encoder.trace("", layer=head, words=texts[0][1].sentence.forms)  # refused before the corpus is read
     shares = shares_of(recipes)[:, [place]] if recipes else None
     parts = 3 if shares is None else 2
     sample = yield from part_of(_sampled(encoder, texts, place, links), 0, parts)

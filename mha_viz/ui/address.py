@@ -269,7 +269,7 @@ def _address(parameters: Mapping[str, str]) -> Address:
     )
 
 
-def off_in_message(message: Mapping[str, object]) -> dict[str, Any]:
+def switched_off_in(message: Mapping[str, object]) -> dict[str, Any]:
     """The fields of the request for the reading that a browser's message is about: the heads that are off, and how;
     none if the message names none or cannot be read."""
     where = read({name: str(message[name]) for name in ("off", "how", "from") if message.get(name)})

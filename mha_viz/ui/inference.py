@@ -84,7 +84,9 @@ def _shown(request: Request, where: Address) -> Attention:
         with st.container(horizontal=True, vertical_alignment="center"):
             off = f"{listed(request.off)} switched off ({request.manner})"
             remark(f"{off}: later layers see the text without {pronoun}.")
-            st.button("Switch on", key="switch_on", on_click=address.go, kwargs=dict.fromkeys(("off", "how", "from")))
+            st.button(
+                "Switch on", key="switch_on", on_click=address.go, kwargs=dict.fromkeys(("off", "how", "from", "in"))
+            )
     elif where.off:
         say_all_on(where)
     return attention

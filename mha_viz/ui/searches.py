@@ -21,6 +21,7 @@ from mha_viz.ui.jobs import Job, queue_of
 
 CHILD = "mha_viz.study.head_child"
 LISTED = 20  # sentences per search
+SUBJECTS = {"search": "The search", "groups": "The drawing of links"}  # in messages
 GRACE = 10.0  # seconds in which a stopped search can hand over its results
 
 
@@ -59,16 +60,18 @@ def _result(model: catalog.Model, source: StudyCorpus, what: Wanted, job: Job) -
         "most": LISTED,
         "data": source.data,
     }
-    result: dict[str, Any] | None = apart.run(CHILD, order, _bounds(folder), job.tell, cancelled=job.stopped)
+    result: dict[str, Any] | None = apart.run(
+        CHILD, order, _bounds(folder, SUBJECTS[what.kind]), job.tell, cancelled=job.stopped
+    )
     if result is None:
-        raise Cancelled("The search was stopped before anything was read.", "Start it again.")
+        raise Cancelled(f"{SUBJECTS[what.kind]} was stopped before anything was read.", "Start it again.")
     return result
 
 
-def _bounds(folder: Path) -> apart.Bounds:
+def _bounds(folder: Path, subject: str) -> apart.Bounds:
     """All cores on one's own machine; on a public server half of them, and five minutes."""
     if not catalog.hosted():
-        return apart.Bounds(threads=0, grace=GRACE, what="The search", answer_bytes=10**9)
+        return apart.Bounds(threads=0, grace=GRACE, what=subject, answer_bytes=10**9)
     weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     threads = max(1, (os.cpu_count() or 1) // 2)
-    return apart.Bounds(300, 3_000 + 3 * weights // 10**6, threads, GRACE, "The search", "Search in a shorter corpus.")
+    return apart.Bounds(300, 3_000 + 3 * weights // 10**6, threads, GRACE, subject, "Choose a shorter corpus.")

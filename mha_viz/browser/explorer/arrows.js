@@ -54,7 +54,7 @@ export class Arrows {
     const head = heads.hovered ?? heads.cursor;
     const one = this.#pointed;
     /** @type {(arrow: Arrow) => boolean} */
-    const isNear = (arrow) => (one ? arrow === one : arrow.from === head || arrow.to === head);
+    const isNear = (arrow) => (one ? nameOf(arrow) === nameOf(one) : arrow.from === head || arrow.to === head);
     const near = new Set((read.arrows ?? []).filter(isNear).map(nameOf));
     this.#lines.classList.toggle("some", near.size > 0);
     for (const line of this.#lines.children)

@@ -5,6 +5,7 @@ import { still } from "../motion.js";
 
 const EACH = 3000; // milliseconds
 const TOLD_AFTER = 600; // so that what is done next is told together with where the turns ended
+let ended = false; // on whichever page somebody acted
 const ACTS = ["pointerdown", "pointermove", "keydown", "wheel", "touchstart"];
 
 export class Turns {
@@ -24,7 +25,7 @@ export class Turns {
     const { stage, isAlone } = this.#stores;
     if (this.#begun) return;
     this.#begun = true;
-    if (isAlone || still() || stage.locate() !== "" || this.#findings.length < 2) return;
+    if (ended || isAlone || still() || stage.locate() !== "" || this.#findings.length < 2) return;
     this.#first = stage.view;
     this.#timer = setInterval(() => this.#show(), EACH);
     ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
@@ -54,6 +55,7 @@ export class Turns {
 
   // What is shown then stays, and is told to the server.
   #end = () => {
+    ended = true;
     this.stop();
     const { stage } = this.#stores;
     if (stage.view.head !== this.#first?.head) stage.change({}, TOLD_AFTER);

@@ -41,6 +41,9 @@ class More {
       item("Class view", () => send("class", true)),
     );
     root.replaceChildren(this.#way, this.#items, this.#note, this.#keys);
+    root.addEventListener("focusout", ({ relatedTarget }) => {
+      if (relatedTarget && !root.contains(/** @type {Node} */ (relatedTarget))) this.#open(false);
+    });
     document.addEventListener("keydown", this.#onKey, true);
     document.addEventListener("pointerdown", this.#onPress, true);
   }
@@ -72,7 +75,7 @@ class More {
   #closes() {
     const wasOpen = !this.#items.hidden;
     const had = wasOpen || this.#note.firstChild !== null;
-    if (this.#items.querySelector(":focus")) this.#way.focus();
+    if (this.#root.querySelector(":is(.items, [role=status]) :focus")) this.#way.focus();
     this.#open(false);
     this.#note.replaceChildren();
     return had;

@@ -196,7 +196,7 @@ def _pin(event: dict[str, object]) -> Pin:
     if part in PARTS:
         return Pin(Request(model, text, pair, target=target, part=part), Head.parse(head))
     text = address.url().to_pin(text)
-    return Pin(replace(Request(model, text, pair), **address.off_in_message(event)), Head.parse(head))
+    return Pin(replace(Request(model, text, pair), **address.switched_off_in(event)), Head.parse(head))
 
 
 def _kept_on_explore() -> dict[str, str]:

@@ -39,6 +39,9 @@ def show_patched(first: Attention, second: Attention, held: Head) -> list[PageCh
     with st.expander("Which heads carry the difference?", on_change="rerun", key="patched") as box:
         if not box.open:
             return drawn
+        if first.text.pair:
+            remark("Heads are taken from another single text: remove the second sentence first.")
+            return drawn
         model, texts = catalog.resolve(first.model).name, (first.text.text, second.text.text)
         with guarded(complain):
             patched = inference.wait(model_service().cached(verbs.patched, model, *texts), WAITING)

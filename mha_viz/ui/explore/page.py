@@ -226,7 +226,7 @@ def _on_compare() -> None:
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
         request = two_stacks.of_part(Request(name, what.sentence, what.where.pair), what.where)
         if not request.part:
-            request = replace(request, text=what.to_pin(what.sentence), **address.off_in_message(event))
+            request = replace(request, text=what.to_pin(what.sentence), **address.switched_off_in(event))
         pins, _ = comparison.read(what.where.tray)
         address.go(tray=comparison.write(comparison.add(pins, Pin(request, head))))
     except MhaVizError as error:

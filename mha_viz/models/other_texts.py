@@ -18,6 +18,7 @@ from mha_viz.errors import SettingError, TextError, check_kind
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import TextPieces
+from mha_viz.quotes import quoted
 from mha_viz.request import TEXT
 from mha_viz.text import TokenizedText, WordPieces
 
@@ -25,7 +26,7 @@ SEED = 0  # with a text, of the sentences that are drawn for it
 Sentences = Sequence[Sequence[str]]  # given as words
 
 
-def taken(
+def outputs_for(
     encoder: Encoder,
     method: str,
     read: TextPieces | WordPieces,
@@ -46,17 +47,18 @@ def _built_in() -> Sentences:
 
 
 def of_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Weights:
-    """The outputs of every head on ``source`` at the tokens of a text, [layer, n, head, d_head]: token by token if both
-    have equally many; otherwise word by word, where a word in other pieces takes the mean over those of its
+    """The outputs of every head on ``source``, with the second text of the one that was ``read`` if it has one, at the
+    tokens of that text, [layer, n, head, d_head]: token by token if both have equally many, and special ones at the
+    same places; otherwise word by word, where a word in other pieces takes the mean over those of its
     counterpart. Raises SettingError for no ``source``, for the text itself, and for one that cannot be aligned; and the
     errors of ``encode``."""
     check_kind(source, str, "a text", "Give the sentence as text.")
     if not source.strip():
         raise SettingError("There is no text to take outputs from.", "Name one (source=, --from).")
-    mine, other = read.tokenized(), encoder.pieces(source)
+    mine, other = read.tokenized(), encoder.pieces(source, read.pair if isinstance(read, TextPieces) else "")
     if tuple(read.ids) == tuple(other.ids):
         raise SettingError("Both texts are the same.", "Change a word in one of them.")
-    aligned: Weights = np.einsum("nm,lmhd->lnhd", _alignment(mine, other.tokenized()), outputs(encoder, other))
+    aligned: Weights = np.einsum("nm,lmhd->lnhd", alignment(mine, other.tokenized()), outputs(encoder, other))
     return aligned.astype(np.float32)
 
 
@@ -64,7 +66,7 @@ def of_sentences(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sen
     """The outputs of every head on random sentences at the tokens of a text, [layer, n, head, d_head] (resampling, as
     Chan et al. 2022, "Causal scrubbing"): its words take, in order, the outputs at the tokens of one sentence and, if
     that is too short, of the next; special tokens take those of the first. Which sentences these are depends on the
-    text and a fixed seed; the text itself is not among them. Raises SettingError if none of them can be read."""
+    text and a fixed seed; the sentence itself is not among them. Raises SettingError if none of them can be read."""
     mine, running, ends = np.array(read.tokenized().special), list[Weights](), list[Weights]()
     for drawn in _drawn(encoder, read, sentences):
         theirs, special = outputs(encoder, drawn), np.array(drawn.tokenized().special)
@@ -76,7 +78,8 @@ def of_sentences(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sen
         raise SettingError("There is no other sentence to take outputs from.", "Name a corpus with more sentences.")
     values = np.empty((encoder.layers, len(mine), *running[0].shape[2:]), np.float32)
     values[:, ~mine] = np.concatenate(running, axis=1)[:, : (~mine).sum()]
-    values[:, mine] = ends[0][:, np.minimum(np.arange(mine.sum()), ends[0].shape[1] - 1)]
+    first = ends[0] if ends[0].shape[1] else running[0]  # of models whose texts begin and end without special tokens
+    values[:, mine] = first[:, np.minimum(np.arange(mine.sum()), first.shape[1] - 1)]
     return values
 
 
@@ -93,9 +96,16 @@ def _drawn(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sentences
             drawn = encoder.read_words(sentences[number])
         except TextError:
             continue
-        if tuple(drawn.ids) != ids and drawn.forms:
+        if drawn.forms and not _is_of_same(encoder, ids, drawn.ids):
             usable = True
             yield drawn
+
+
+def _is_of_same(encoder: Encoder, ids: Sequence[int], others: Sequence[int]) -> bool:
+    """Whether a text is a sentence, maybe cut, or with masked tokens."""
+    return len(ids) <= len(others) and all(
+        one in (other, encoder.mask) for one, other in zip(ids, others, strict=False)
+    )
 
 
 def outputs(encoder: Encoder, read: TextPieces | WordPieces) -> Weights:
@@ -120,15 +130,16 @@ class _Outputs(Tap):
         return output
 
 
-def _alignment(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
+def alignment(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
     """[token of the first text, token of the second]: rows sum to 1. Raises SettingError."""
-    if len(mine) == len(theirs):
+    if mine.special == theirs.special:
         return np.eye(len(mine))
     groups = mine.groups, theirs.groups
     kinds = [[text.special[group[0]] for group in each] for text, each in zip((mine, theirs), groups, strict=True)]
     if kinds[0] != kinds[1]:
         raise SettingError(
-            f"The texts have {len(mine)} and {len(theirs)} tokens, and {len(groups[0])} and {len(groups[1])} words.",
+            f"{quoted(mine.text)} has {len(mine)} tokens and {len(groups[0])} words, {quoted(theirs.text)} has "
+            f"{len(theirs)} and {len(groups[1])}.",
             "Replace words in one of them, so that both have equally many words.",
         )
     aligned = np.zeros((len(mine), len(theirs)))

@@ -17,7 +17,7 @@ from mha_viz.attention import Head, Weights
 from mha_viz.corpus import grammar
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.figures import recipe
-from mha_viz.models import taken
+from mha_viz.models import other_texts
 from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import gradient_weighted, importance
@@ -62,7 +62,7 @@ def by_hand(encoder: Encoder, text: str) -> Weights:
     ids, special = tuple(encoder.pieces(text).ids), encoder.encode(text).text.special
     order = Random(f"0 {ids}").sample(range(len(FORMS)), len(FORMS))
     drawn = (encoder.read_words(FORMS[number]) for number in cycle(order))
-    outputs = ((taken.outputs(encoder, read), read.words) for read in drawn)
+    outputs = ((other_texts.outputs(encoder, read), read.words) for read in drawn)
     first, words = next(outputs)
     tokens, running = [], [first[:, at] for at, word in enumerate(words) if word is not None]
     ends = [first[:, at] for at, word in enumerate(words) if word is None]
@@ -78,7 +78,7 @@ def by_hand(encoder: Encoder, text: str) -> Weights:
 def test_random_sentences_follow_each_other_and_depend_on_the_text(family: str, tiny: Tiny) -> None:
     encoder = tiny(family)
     for text in (TEXT, LONGER):
-        values = taken.of_sentences(encoder, encoder.pieces(text), FORMS)
+        values = other_texts.of_sentences(encoder, encoder.pieces(text), FORMS)
         assert np.array_equal(values, by_hand(encoder, text))
     case = Case(TEXT, method="resample", sentences=FORMS)
     built_in = Case(TEXT, method="resample")
@@ -88,10 +88,26 @@ def test_random_sentences_follow_each_other_and_depend_on_the_text(family: str, 
 
 def test_a_text_is_not_drawn_for_itself(tiny: Tiny) -> None:
     read = tiny("bert").read_words(FORMS[0])
-    others = taken.of_sentences(tiny("bert"), read, [FORMS[0], FORMS[2]])
-    assert np.array_equal(others, taken.of_sentences(tiny("bert"), read, [FORMS[2]]))
+    others = other_texts.of_sentences(tiny("bert"), read, [FORMS[0], FORMS[2]])
+    assert np.array_equal(others, other_texts.of_sentences(tiny("bert"), read, [FORMS[2]]))
     with pytest.raises(SettingError, match="no other sentence"):
-        taken.of_sentences(tiny("bert"), read, [FORMS[0], ("word",) * 999])
+        other_texts.of_sentences(tiny("bert"), read, [FORMS[0], ("word",) * 999])
+    masked = tiny("bert").read_words((str(tiny("bert").vocabulary.mask_token), *FORMS[0][1:]))
+    with pytest.raises(SettingError, match="no other sentence"):
+        other_texts.of_sentences(tiny("bert"), masked, [FORMS[0]])
+
+
+def test_special_tokens_take_other_outputs_where_sentences_have_none(tiny: Tiny) -> None:
+    reading = mv.without(tiny("gpt2"), ["L1H1"], "A cat<|endoftext|> is a dog.", method="resample")
+    assert reading.text.special.count(True) == 1
+    assert np.isfinite(reading.weights).all()
+
+
+def test_what_a_method_does_not_take_is_not_said_to_be_taken(toy: Encoder) -> None:
+    plain = mv.without(toy, [HEAD], TEXT)
+    assert mv.without(toy, [HEAD], TEXT, source="Another text.").key == plain.key
+    with pytest.raises(SettingError, match="cannot be drawn from mean outputs"):
+        mv.effect("grammar", ["L0H0"], toy, method="resample", means=np.zeros((2, 4, 16), np.float32), most=2)
 
 
 def test_a_corpus_is_resampled_sentence_by_sentence(minilm: Encoder) -> None:
@@ -113,7 +129,7 @@ def test_a_corpus_is_resampled_sentence_by_sentence(minilm: Encoder) -> None:
     [
         (TEXT, "Both texts are the same"),
         ("", "no text to take outputs from"),
-        ("It is.", "have 8 and 5 tokens, and 8 and 5 words"),
+        ("It is.", "has 8 tokens and 8 words, .* has 5 and 5"),
         (7, "is int, not a text"),
     ],
 )

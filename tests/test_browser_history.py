@@ -77,3 +77,15 @@ def _the_history_can_be_forgotten(visitor: BrowserTab) -> None:
     page.get_by_role("button", name="Clear the history").click()
     expect(page.get_by_role("button", name="History")).to_be_hidden()
     assert page.evaluate(f"localStorage.getItem({KEY!r})") is None
+
+
+def test_what_is_typed_and_not_read_yet_is_there_on_the_next_page(visitor: BrowserTab) -> None:
+    page = visitor.explore()
+    read = visitor.field.input_value()
+    visitor.field.press_sequentially(" And")
+    for name in ("Roles", "Inside a head"):
+        page.get_by_role("link", name=name).first.click()
+        expect(page.locator(".st-key-pages a[aria-current=page]")).to_have_text(name)
+    expect(visitor.field).to_have_value(f"{read} And")
+    page.get_by_role("button", name="Show attention").click()
+    visitor.asked(text=f"{read} And")

@@ -164,7 +164,7 @@ def test_what_cannot_be_compared_is_refused(minilm: Encoder, texts: Any, error: 
 
 
 def test_answers_that_cannot_be_compared_are_refused(toy: Any) -> None:
-    with pytest.raises(SettingError, match="Both texts are answered with “she”"):
+    with pytest.raises(SettingError, match="The words to compare are both “she”"):
         mv.patch(toy, GIRL, "The woman slept because [MASK] ran .", foil="she", word="she")
     with pytest.raises(SettingError, match="token 5 in one text and token 2, another word"):
         mv.patch(toy, GIRL, "The [MASK] slept because he ran .")

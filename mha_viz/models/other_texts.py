@@ -57,7 +57,9 @@ def of_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Wei
         raise SettingError("There is no text to take outputs from.", "Name one (source=, --from).")
     mine, other = read.tokenized(), encoder.pieces(source, read.pair if isinstance(read, TextPieces) else "")
     if tuple(read.ids) == tuple(other.ids):
-        raise SettingError("Both texts are the same.", "Change a word in one of them.")
+        raise SettingError(
+            f"Both texts are the same to {quoted(encoder.name)}.", "Change a word in one of them, to one that it knows."
+        )
     aligned: Weights = np.einsum("nm,lmhd->lnhd", alignment(mine, other.tokenized()), outputs(encoder, other))
     return aligned.astype(np.float32)
 

@@ -143,7 +143,8 @@ def _score(
         )
     if question.piece == of_other.piece:
         raise SettingError(
-            f"Both texts are answered with {quoted(question.word)}.", "Say which words to compare (word=, foil=)."
+            f"The words to compare are both {quoted(question.word)}: by default, each text’s most probable one.",
+            "Name two different ones (word= and foil=, --word and --foil).",
         )
 
     def score(place: int, states: torch.Tensor) -> torch.Tensor:

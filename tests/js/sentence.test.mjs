@@ -46,3 +46,25 @@ test("Back before the answer restores what the server knows", () => {
   typed.takeBack();
   assert.equal(typed.value, "newer");
 });
+
+test("what was typed and not read yet is in the same field of the next page, until another text is read", () => {
+  const page = () => new TypedField({ value: "" }, "text");
+  const here = page();
+  here.take("old");
+  here.area.value = "old and new";
+  here.keep();
+  const there = page();
+  there.take("old");
+  assert.deepEqual([there.value, there.taken], ["old and new", "old"]);
+  const ofAnotherText = page();
+  ofAnotherText.take("another");
+  assert.equal(ofAnotherText.value, "another");
+  there.send();
+  there.take("old and new");
+  const last = page();
+  last.take("old and new");
+  assert.equal(last.value, "old and new");
+  const back = page();
+  back.take("old");
+  assert.equal(back.value, "old");
+});

@@ -1,30 +1,32 @@
 // The findings of a first visit take turns until somebody acts.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Turns } from "../../mha_viz/browser/explorer/turns.js";
 
+let visits = 0;
 const FINDINGS = [4, 9, 7].map((head) => ({ head, words: [], pin: { query: head, key: null } }));
 
 // The stores of an explorer at this address, whose reading has these heads in full, and what its stage was told.
-function visit({ address = "", full = [4, 9, 7], still = false } = {}) {
+async function visit({ address = "", full = [4, 9, 7], still = false } = {}) {
+  const { Turns } = await import(`../../mha_viz/browser/explorer/turns.js?${(visits += 1)}`); // a page that was loaded
   globalThis.document = new EventTarget();
-  globalThis.window = { matchMedia: () => ({ matches: still }) };
   const shown = [];
   const told = [];
+  const history = { state: null, replaceState: (_, __, query) => told.push(query) };
+  globalThis.window = { matchMedia: () => ({ matches: still }), history };
   const stage = {
     view: { head: 4, on: [4], pin: null },
     locate: () => address,
-    change: (fields, delay) => told.push([fields, delay > 80]),
     drawing: { draw: () => shown.push(stage.view.head) },
   };
-  const reading = { matrices: new Map(full.map((head) => [head, null])) };
-  const turns = new Turns({ stage, read: { unusual: FINDINGS, reading }, isAlone: false });
-  return { turns, stage, shown, told };
+  const reading = { layers: 1, heads: 12, n: 20, matrices: new Map(full.map((head) => [head, null])) };
+  const heads = { cursor: 4 };
+  const turns = new Turns({ stage, heads, read: { unusual: FINDINGS, reading }, isAlone: false });
+  return { turns, stage, heads, shown, told };
 }
 
-test("each finding is shown in turn; the first act ends it, and the server is told what stays", ({ mock }) => {
+test("each finding is shown in turn; the first act ends it, and the address says what stays", async ({ mock }) => {
   mock.timers.enable({ apis: ["setInterval"] });
-  const { turns, stage, shown, told } = visit();
+  const { turns, stage, heads, shown, told } = await visit();
   turns.begin();
   turns.begin(); // the page was drawn again
   mock.timers.tick(9000);
@@ -36,12 +38,13 @@ test("each finding is shown in turn; the first act ends it, and the server is to
   document.dispatchEvent(new Event("keydown"));
   mock.timers.tick(9000);
   assert.deepEqual(shown, [9, 7, 4, 9]);
-  assert.deepEqual(told, [[{}, true]]);
+  assert.deepEqual(told, ["?head=L0H9&pin=q9"]);
+  assert.equal(heads.cursor, 9);
 });
 
-test("nothing is told of turns that have not left the first head", ({ mock }) => {
+test("the address stays if the turns have not left the first head", async ({ mock }) => {
   mock.timers.enable({ apis: ["setInterval"] });
-  const { turns, told } = visit();
+  const { turns, told } = await visit();
   turns.begin();
   document.dispatchEvent(new Event("pointermove"));
   mock.timers.tick(9000);
@@ -53,9 +56,9 @@ for (const [why, options] of Object.entries({
   "the system asks for less motion": { still: true },
   "only one finding can be shown": { full: [9] },
 })) {
-  test(`no turns if ${why}`, ({ mock }) => {
+  test(`no turns if ${why}`, async ({ mock }) => {
     mock.timers.enable({ apis: ["setInterval"] });
-    const { turns, shown } = visit(options);
+    const { turns, shown } = await visit(options);
     turns.begin();
     mock.timers.tick(9000);
     assert.deepEqual(shown, []);

@@ -1,10 +1,10 @@
 // A first visit: the findings take turns every three seconds, each with its head and word, until somebody acts.
+import { encodeView } from "../geometry.js";
 import { still } from "../motion.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Stores } from "./explorer.js" */
 
 const EACH = 3000; // milliseconds
-const TOLD_AFTER = 600; // so that what is done next is told together with where the turns ended
 let ended = false; // on whichever page somebody acted
 const ACTS = ["pointerdown", "pointermove", "keydown", "wheel", "touchstart"];
 
@@ -44,20 +44,27 @@ export class Turns {
   }
 
   #show() {
-    const { stage } = this.#stores;
+    const { stage, heads } = this.#stores;
     const all = this.#findings;
     if (stage.locate() !== "" || all.length < 2) return this.stop();
     this.#turn = (this.#turn + 1) % all.length;
     const { head, pin } = all[this.#turn];
+    heads.cursor = head;
     stage.view = { ...stage.view, head, on: [head], pin };
     stage.drawing.draw();
   }
 
-  // What is shown then stays, and is told to the server.
+  // What is shown then stays. The address says it, without an entry of the history for what nobody asked for; the
+  // server reads it with what is done next.
   #end = () => {
     ended = true;
     this.stop();
-    const { stage } = this.#stores;
-    if (stage.view.head !== this.#first?.head) stage.change({}, TOLD_AFTER);
+    const { stage, read } = this.#stores;
+    if (!this.#first || stage.view.head === this.#first.head || stage.locate() !== "") return;
+    const { head, pin } = encodeView(stage.view, read.reading);
+    const query = new URLSearchParams(
+      Object.entries({ head, pin }).flatMap(([name, value]) => (value ? [[name, value]] : [])),
+    );
+    window.history.replaceState(window.history.state, "", `?${query}`);
   };
 }

@@ -32,7 +32,7 @@ import { TypedField } from "./typed.js";
 export function sentence(root, send) {
   const app = /** @type {SentenceApp} */ ({ send, last: {} });
   app.part = page(actions(app));
-  app.typed = { text: new TypedField(app.part.text), pair: new TypedField(app.part.pair) };
+  app.typed = { text: new TypedField(app.part.text, "text"), pair: new TypedField(app.part.pair) };
   root.replaceChildren(app.part.all);
   drawPast(app);
   window.addEventListener("popstate", function onHistory() {
@@ -46,6 +46,7 @@ export function sentence(root, send) {
 const actions = (app) => ({
   read: () => read(app),
   typed: (area) => {
+    app.typed.text.keep();
     grow(area);
     follow(app);
   },

@@ -3,13 +3,24 @@
 /** @type {(text: string) => string} */
 const plain = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
 
+/** @type {Map<string, { taken: string | undefined, value: string }>} */
+const drafts = new Map(); // what was typed and not read yet; another page has other fields
+
 export class TypedField {
   #sent = /** @type {string | null} */ (null); // what was last sent to be read and is not answered yet
   taken = /** @type {string | undefined} */ (undefined); // what the field held when the server last answered
 
-  /** @param {HTMLTextAreaElement} area */
-  constructor(area) {
+  #name;
+
+  /** @param {HTMLTextAreaElement} area @param {string} name by which the same field of another page is known */
+  constructor(area, name = "") {
     this.area = area;
+    this.#name = name;
+  }
+
+  // Remember what is typed, for the same field of another page.
+  keep() {
+    if (this.#name) drafts.set(this.#name, { taken: this.taken, value: this.area.value });
   }
 
   get value() {
@@ -20,14 +31,18 @@ export class TypedField {
   // may still be typing. A text from elsewhere (an example, the Back button) replaces it.
   /** @type {(text: string) => void} */
   take(text) {
+    const draft = drafts.get(this.#name);
     const sent = this.#sent;
     const answers = sent !== null && plain(sent).startsWith(text) && (text !== "" || sent === "");
+    const isNew = this.taken === undefined;
     this.taken = answers ? sent : text;
-    if (!answers) this.area.value = text;
+    if (!answers) this.area.value = isNew && draft?.taken === text ? draft.value : text;
+    if (!isNew && !answers) drafts.delete(this.#name); // another text has come
     this.#sent = null;
   }
 
   send() {
+    drafts.delete(this.#name);
     this.#sent = this.area.value;
   }
 

@@ -23,7 +23,7 @@ from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import CorpusError, EmptyText, ExportError, SettingError, TextError, UnknownHead
-from mha_viz.models import many
+from mha_viz.models import many, other_texts
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import EncoderDecoder
@@ -294,6 +294,7 @@ def test_the_examples_of_docstrings_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(grammar.corpus, "__defaults__", (20, 0))  # the built-in corpus, in place of 400 sentences
+    monkeypatch.setattr(other_texts, "_forms_of", other_texts._forms_of.__wrapped__)  # not kept for other tests
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
     tests = finder.find(subject, subject.__name__, globs={"mv": mv, "encoder": minilm})
     assert sum(len(test.examples) for test in tests) > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import cycle
 from random import Random
@@ -14,6 +14,7 @@ import torch
 from mha_viz.attention import Weights
 from mha_viz.attention.answers import Numbers
 from mha_viz.corpus import grammar
+from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import SettingError, TextError, check_kind
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
@@ -38,12 +39,12 @@ def outputs_for(
     built-in ones. Raises as :func:`of_text` and :func:`of_sentences`."""
     if method == TEXT:
         return of_text(encoder, read, source)
-    return of_sentences(encoder, read, sentences or _built_in())
+    return of_sentences(encoder, read, sentences or _forms_of(grammar.corpus))
 
 
 @cache
-def _built_in() -> Sentences:
-    return [sentence.forms for sentence in grammar.corpus().sentences]
+def _forms_of(corpus: Callable[[], Corpus]) -> Sentences:
+    return [sentence.forms for sentence in corpus().sentences]
 
 
 def of_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Weights:

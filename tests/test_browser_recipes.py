@@ -80,7 +80,7 @@ def _changed(one: npt.NDArray[np.int_], other: npt.NDArray[np.int_], cells: dict
     differs = np.abs(one - other).max(axis=2) > 0
     x0, y0, x1, y1 = (cells[end][axis] for end in ("from", "to") for axis in ("x", "y"))
     wide, high = (x1 - x0) / cells["n"], (y1 - y0) / cells["n"]
-    found = set()
+    changed = set()
     for row in range(cells["n"]):
         for column in range(cells["n"]):
             rows, columns = (
@@ -88,5 +88,5 @@ def _changed(one: npt.NDArray[np.int_], other: npt.NDArray[np.int_], cells: dict
                 (round(x0 + (column + share) * wide) for share in (0.3, 0.7)),
             )
             if differs[slice(*rows), slice(*columns)].any():
-                found.add((row, column))
-    return found
+                changed.add((row, column))
+    return changed

@@ -291,11 +291,11 @@ def test_every_further_word_for_a_rule_belongs_to_one() -> None:
 def test_heads_are_found_by_what_they_find_their_keys_by(typed: str) -> None:
     shares = {"position": (0.9, 0.2), "word": (0.1, 0.3), "earlier heads": (0.0, 0.5)}
     rows = [(0, head, group, both[head]) for group, both in shares.items() for head in (0, 1)]
-    found = [*found_by(pd.DataFrame(rows, columns=["layer", "head", "group", "share"])).values()]
-    group = head_search.by_key(typed, found)
+    of_heads = [*found_by(pd.DataFrame(rows, columns=["layer", "head", "group", "share"])).values()]
+    group = head_search.by_key(typed, of_heads)
     assert group is not None
     first, second = group.answers
     assert first.head == Head(0, int("osition" not in typed or typed == "composition"))
     assert first.does.startswith("finds its keys by ")
     assert float(first.score.rstrip("%")) > float(first.baseline.rstrip("%")) > float(second.score.rstrip("%"))
-    assert head_search.by_key("subject", found) is head_search.by_key(typed, ()) is None
+    assert head_search.by_key("subject", of_heads) is head_search.by_key(typed, ()) is None

@@ -61,14 +61,14 @@ class ByHand:
 
     def kept(self, text: Any, **more: Any) -> list[torch.Tensor]:
         """What W_O of each layer gets."""
-        kept: list[torch.Tensor] = []
+        inputs: list[torch.Tensor] = []
 
         def keep(x: torch.Tensor) -> torch.Tensor:
-            kept.append(x.clone())
+            inputs.append(x.clone())
             return x
 
         self.run(text, dict.fromkeys(range(self.layers), keep), **more)
-        return kept
+        return inputs
 
     def replaced(self, x: torch.Tensor, other: torch.Tensor, columns: slice) -> torch.Tensor:
         mixed = x.clone()

@@ -178,10 +178,10 @@ def toy() -> Encoder:
 
 @pytest.fixture(scope="session")
 def live_toy(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a page on which the toy model reads. Read only."""
-    from tests.live_pages import write
+    """The folder of a page on which the toy model reads, in parts as a large one would be. Read only."""
+    from tests.live_pages import in_parts
 
-    return write(toy, tmp_path_factory.mktemp("live") / "toy")
+    return in_parts(toy, tmp_path_factory.mktemp("live") / "toy")
 
 
 @pytest.fixture(scope="session")

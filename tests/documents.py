@@ -12,7 +12,7 @@ from mha_viz.models import loading
 from mha_viz.models.encoder import Encoder
 from mha_viz.training import toy_model
 
-SENTENCES, EXAMPLES = 60, 500  # of the built-in corpus, and to learn from; all of them are used elsewhere
+SENTENCES, EXAMPLES = 30, 500  # of the built-in corpus, and to learn from; all of them are used elsewhere
 
 
 def are_light(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:

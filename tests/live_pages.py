@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from playwright.sync_api import Page
 
 import mha_viz as mv
@@ -27,6 +28,7 @@ from mha_viz.models.tokenizer import Tokenizer
 from tools.node import find
 
 EXAMPLE = "The cat didn't see the dog."
+PART = 100_000
 CLOSE = 1e-5  # of a weight in a browser to the library's
 _SCRIPT = Path(__file__).parent / "js" / "read_live.mjs"
 # Asks the page's worker, as the page does.
@@ -60,6 +62,19 @@ class Read(NamedTuple):
 def write(model: Encoder, folder: Path, half: bool = False) -> Path:
     """A page on which ``model`` reads."""
     return mv.publish([(model.encode(EXAMPLE), "L1H1")], folder, live=model, half=half)
+
+
+def in_parts(model: Encoder, folder: Path) -> Path:
+    """The same with its graph in files of ``PART`` bytes."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("mha_viz.figure.live._PART", PART)
+        return write(model, folder)
+
+
+def parts_of(folder: Path) -> list[bytes]:
+    """The files of the graph of a page."""
+    described = json.loads((folder / "model.json").read_text("utf-8"))
+    return [(folder / name).read_bytes() for name in described["parts"]]
 
 
 @contextmanager

@@ -167,9 +167,11 @@ def _says_what_it_shows(page: Page, visited: Visited) -> None:
 
 
 def _is_seen_in_light_and_dark(visitor: BrowserTab, visited: Visited, last: Scheme) -> None:
-    """With the page's own colours, and with colours that the system forces."""
+    """With the page's own colours, and with colours that the system forces: words in both schemes, what is chosen in
+    the ``last``, with ``--all`` in both."""
     page = visitor.page
-    for scheme in sorted(SCHEMES, key=lambda one: one == last):
+    schemes = sorted(SCHEMES, key=lambda one: one == last)
+    for scheme in schemes if visited.read else lanes.some(schemes, last):
         visitor.in_colours(scheme)
         are_easy_to_read(page, *visited.read)
         page.emulate_media(forced_colors="active")

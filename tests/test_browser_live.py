@@ -19,12 +19,13 @@ from mha_viz.attention import Head
 from mha_viz.errors import EmptyText
 from mha_viz.figures.packet import axis_tokens
 from mha_viz.figures.role_words import by_head, plain_name
+from mha_viz.models import onnx
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
 from tests import hostile, lanes
 from tests.axe import axe_finds_nothing
 from tests.browser_tab import PATIENCE, PHONE
-from tests.live_pages import CLOSE, EXAMPLE, Read, read_in, served, write
+from tests.live_pages import CLOSE, EXAMPLE, Read, parts_of, read_in, served, write
 
 TEXT = "The dog didn't chase the cat."
 OTHER = "A bird sees <b>it</b>."
@@ -136,10 +137,12 @@ def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Enco
 
 
 def test_a_changed_page_is_shown_with_the_next_visit_and_then_without_a_network(
-    page: Page, toy: Encoder, live_toy: Path, tmp_path: Path
+    page: Page, toy: Encoder, live_toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "site"
     shutil.copytree(live_toy, folder)
+    graph = onnx.Graph(b"".join(parts_of(live_toy)), deviation=0.0)
+    monkeypatch.setattr(onnx, "graph", lambda *_: graph)  # of the same model
     with served(folder) as (address, stop):
         page.goto(address)
         page.evaluate("async () => { await navigator.serviceWorker.ready }")

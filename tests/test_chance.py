@@ -54,8 +54,15 @@ def _numbered(one: Sentence, at: int) -> Sentence:
     return Sentence(tuple(word._replace(features=str(at)) for word in one.words), document=one.document)
 
 
+@pytest.fixture
+def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head is judged by so many cases that short corpora have them."""
+    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)  # instead of 100
+
+
+@pytest.mark.usefixtures("few_cases")
 def test_the_toy_has_more_roles_than_with_trees_of_other_sentences() -> None:
-    roles_by_chance = mv.chance_roles(grammar.corpus(120), "toy", draws=2)
+    roles_by_chance = mv.chance_roles(grammar.corpus(40), "toy", draws=2)
     assert roles_by_chance.observed >= 4
     assert max(roles_by_chance.drawn) <= 1
     assert roles_by_chance.p == pytest.approx(1 / 3)
@@ -90,8 +97,9 @@ def test_roles_of_coreference_by_chance_stand_beside_those_of_syntax(tmp_path: P
         mv.chance_roles(corpus, "toy", role="broad")
 
 
+@pytest.mark.usefixtures("few_cases")
 def test_a_role_of_two_corpora_is_one_that_both_establish() -> None:
-    corpora = grammar.corpus(120), grammar.corpus(120, seed=5)
+    corpora = grammar.corpus(40), grammar.corpus(40, seed=5)
     roles_by_chance = mv.chance_roles(corpora[0], "toy", also=corpora[1], draws=1)
     roles = mv.profile(corpora[0], "toy", also=corpora[1]).findings()
     assert roles_by_chance.observed == sum(role.role == "syntax" and role.status == "established" for role in roles) > 2
@@ -158,10 +166,11 @@ def treebanks(folder: Path) -> tuple[str, str]:
     """Two corpora of sentences as files."""
     files = folder / "one.conllu", folder / "two.conllu"
     for file, seed in zip(files, (0, 5), strict=True):
-        file.write_text(as_conllu(grammar.corpus(120, seed=seed).sentences), "utf-8")
+        file.write_text(as_conllu(grammar.corpus(40, seed=seed).sentences), "utf-8")
     return str(files[0]), str(files[1])
 
 
+@pytest.mark.usefixtures("few_cases")
 def test_the_command_stores_what_chance_names_beside_the_roles_of_two_corpora(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -174,8 +183,6 @@ def test_the_command_stores_what_chance_names_beside_the_roles_of_two_corpora(
     chance = by_chance(profile)
     assert chance == ChanceRoles(len(established), (0,), ("two.conllu", "one.conllu"))
     assert "with the trees of other sentences none, in 1 permutation (p = 0.500)" in capsys.readouterr().out
-    by_call = mv.profile(one, "toy", also=two)
-    assert by_call.roles.equals(profile.roles)
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,14 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import Tokenizer
 from mha_viz.models.tokenizer_rules import rules
 from tests.cli_runs import assert_one_line, run
-from tests.live_pages import EXAMPLE, write
+from tests.live_pages import EXAMPLE, PART, parts_of, write
 
 
 def test_the_folder_has_everything_and_no_script_in_its_page(live_toy: Path) -> None:
     names = {path.name for path in live_toy.iterdir()}
     assert names == {
-        *("index.html", "style.css", "page.js", "reader.js", "offline.js", "model.json", "model.0.onnx"),
+        *("index.html", "style.css", "page.js", "reader.js", "offline.js", "model.json"),
+        *(f"model.{part}.onnx" for part in range(sum(name.endswith(".onnx") for name in names))),
         *(Path(name).name for library in LIBRARIES for name in library.files),
     }
     page = (live_toy / "index.html").read_text("utf-8")
@@ -39,13 +40,11 @@ def test_the_folder_has_everything_and_no_script_in_its_page(live_toy: Path) -> 
     assert all("?" in name for name in stored["all"] if name != "./")
 
 
-def test_a_large_model_is_written_in_parts(toy: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.figure.live._PART", 100_000)
-    folder = write(toy, tmp_path / "parts")
-    described = json.loads((folder / "model.json").read_text("utf-8"))
-    parts = [(folder / name).read_bytes() for name in described["parts"]]
+def test_a_large_model_is_written_in_parts(live_toy: Path) -> None:
+    described = json.loads((live_toy / "model.json").read_text("utf-8"))
+    parts = parts_of(live_toy)
     assert len(parts) > 1
-    assert max(map(len, parts)) == 100_000
+    assert max(map(len, parts)) == PART
     assert sum(map(len, parts)) == described["bytes"]
 
 

@@ -20,6 +20,7 @@ import mha_viz as mv
 from mha_viz.analysis.established import check
 from mha_viz.attention import Attention, Head
 from mha_viz.cli import main
+from mha_viz.corpus import grammar
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError
 from mha_viz.figures.layout import Size
 from mha_viz.figures.recipe import of_head
@@ -188,21 +189,22 @@ def _recipe(attention: Attention) -> str:
     return of_head(attention, "heatmap", [Head(0, 1)], View(), Size(), "a.svg")
 
 
-def test_results_name_the_type_and_are_compared_with_nothing_else(tmp_path: Path) -> None:
-    half = one_stack(mv.load("toy", dtype="bfloat16"))
-    profile = mv.profile("grammar", model=half)
+def test_results_name_the_type_and_are_compared_with_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)  # instead of 100
+    corpus, half = grammar.corpus(40), one_stack(mv.load("toy", dtype="bfloat16"))
+    profile = mv.profile(corpus, model=half)
     assert dtype_of(profile.facts["revision"]) == "bfloat16"
-    exact = mv.profile("grammar", model="toy")
+    exact = mv.profile(corpus, model="toy")
     with pytest.raises(CorpusError, match="another revision of the model"):
         check({name: profile.facts[name] for name in ("model", "revision")}, exact.facts)
     with pytest.raises(SettingError, match="loaded in bfloat16, and this was measured in float32"):
-        mv.used_roles(exact, "grammar", half, most=5)
-    assert len(mv.used_roles(profile, "grammar", most=5).tables["used"])  # opens it in bfloat16
+        mv.used_roles(exact, corpus, half, most=5)
+    assert len(mv.used_roles(profile, corpus, most=5).tables["used"])  # opens it in bfloat16
     worker = WorkerModel.opened_by(half)
     assert (worker.dtype, encoder_of(worker).revision) == ("bfloat16", half.revision)
-    recipes = mv.recipes("grammar", half, most=20)
+    recipes = mv.recipes(corpus, half, most=20)
     assert dtype_of(recipes.facts["revision"]) == "bfloat16"
-    assert mv.recipes(recipes, score="grammar", most=20).facts["revision"] == half.revision
+    assert mv.recipes(recipes, score=corpus, most=20).facts["revision"] == half.revision
 
 
 @pytest.mark.app

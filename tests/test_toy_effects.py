@@ -14,7 +14,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models.loading import load
 from mha_viz.study.toy_effects import HEADING, without_heads
 
-SENTENCES, SEED = 120, 0
+SENTENCES, SEED = 60, 0
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mha_viz.corpus.sources import iterate, open_corpus
     from mha_viz.corpus.treebank import Corpus, Sentence
     from mha_viz.exports import open_attention
-    from mha_viz.figure import Figure, compare, difference, publish
+    from mha_viz.figure import Figure, compare, difference, over_image, publish
     from mha_viz.figures.layout import Size
     from mha_viz.figures.report import report
     from mha_viz.figures.view import View
@@ -96,6 +96,7 @@ __all__ = [
     "open_corpus",
     "open_profile",
     "open_recipes",
+    "over_image",
     "paired",
     "paired_roles",
     "patch",
@@ -146,6 +147,7 @@ _HOMES = MappingProxyType(
         "open_corpus": "mha_viz.corpus.sources",
         "open_profile": "mha_viz.study.profiling",
         "open_recipes": "mha_viz.analysis.recipe_tables",
+        "over_image": "mha_viz.figure",
         "paired": "mha_viz.study.paired",
         "paired_roles": "mha_viz.study.paired",
         "patch": "mha_viz.models.patching",

@@ -24,8 +24,8 @@ LINES: Mapping[str, int] = {
     "corpus": 2_180,
     "drawing": 640,
     "exports": 2_020,
-    "figure": 790,
-    "figures": 6_690,
+    "figure": 804,
+    "figures": 6864,
     "files": 340,
     "models": 7_350,
     "process": 690,
@@ -35,7 +35,7 @@ LINES: Mapping[str, int] = {
     "text": 530,
     "training": 2_190,
     "ui": 12_640,
-    "": 1_147,  # the modules that are in no folder
+    "": 1149,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

@@ -12,6 +12,7 @@ from mha_viz.exports import Several, Subtracted
 from mha_viz.exports.page import Look
 from mha_viz.figure.figure import Figure, Page
 from mha_viz.figures import caption
+from mha_viz.figures import over_image as images
 from mha_viz.figures.compare import As, check, check_diff, check_kind
 from mha_viz.figures.compare import compare as compare_drawing
 from mha_viz.figures.correspondence import Panel
@@ -36,6 +37,33 @@ def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
         lambda size: grid_drawing(attention, view, size, drawn),
         _explorer(attention, drawn, view, "all"),
         lambda: shown(attention, drawn, view),
+        size,
+        look,
+    )
+
+
+def over_image(
+    attention: Attention, image: Any = None, *, columns: int | None = None, **options: Unpack[GridOptions]
+) -> Figure:
+    """What heads of a vision transformer look at: the weights between one token and the patches, over the image.
+
+    The last tokens of ``attention`` are the patches, row by row; the others have names such as [CLS]. ``image``: as the
+    model saw it, a picture or an array [row, column, colour] or [colour, row, column]; without it only the weights are
+    drawn. ``columns``: the patches of a row, if they are no square. ``pin``: "q0", the default, shows where the first
+    token looks; "k20" which patches look at token 20. ``scale`` is "head" by default. Other options are those of
+    :func:`grid`. There is no interactive page; ``save`` writes the numbers as .csv or .json.
+
+    Raises SettingError, UnknownHead, and ShapeError if tokens or image do not fit.
+    """
+    drawn = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
+    view, size, look = settings({"pin": "q0", "scale": "head", "unit": "pieces", **options})
+    check_pin(attention, view)
+    shown = images.held(attention, view, columns)
+    under = None if image is None else images.grey_of(image)
+    return Figure(
+        lambda size: images.over_image(attention, under, drawn, shown, view, size),
+        None,
+        lambda: images.table(attention, drawn, shown),
         size,
         look,
     )

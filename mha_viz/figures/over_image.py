@@ -1,0 +1,183 @@
+"""What heads of a vision transformer look at: for each head, the weights of the patches over the image."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageColor
+
+from mha_viz.attention import Attention, Head, Weights, called
+from mha_viz.browser.quantities import QUANTITIES
+from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Pixels, Text
+from mha_viz.drawing.table import Table
+from mha_viz.errors import SettingError, ShapeError
+from mha_viz.figures import caption
+from mha_viz.figures.heatmap import scale_bar
+from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
+from mha_viz.figures.paint import painted, scale_colours
+from mha_viz.figures.theme import THEMES, Theme
+from mha_viz.figures.view import Block, View, shades, span
+
+FOOT = 22  # room for the names of the axes and the colour scale, pixels
+SHARP = 1600  # pixels of an image along all heads of a row
+FAINT = 0.45  # of an image's own light and shade, where no attention is
+DENSE = 0.85  # how much the colour of the largest weight covers the image
+
+COLUMNS = ("layer", "head", "row", "column", "value")
+Grey = npt.NDArray[np.float64]
+
+
+class Held(NamedTuple):
+    """The token from which, or if ``is_key`` to which, the weights are shown, and the place of the first patch: patches
+    are the last tokens, in ``rows`` × ``columns``."""
+
+    token: int
+    is_key: bool
+    first: int
+    rows: int
+    columns: int
+
+
+def held(attention: Attention, view: View, columns: int | None) -> Held:
+    """What a figure shows of each head. Raises SettingError, and ShapeError if the tokens are no such patches."""
+    query, key = view.pinned
+    if (query is None) == (key is None):
+        raise SettingError(f"pin is {view.pin!r}.", 'Hold one token: "q0" as query, "k0" as key.')
+    text = attention.queries if query is None else attention.keys
+    count = len(text) - sum(text.special)
+    wide = math.isqrt(count) if columns is None else columns
+    if wide < 1 or count % wide or (columns is None and wide * wide != count):
+        problem = (
+            f"{count} patches are no rows of {wide}." if columns is not None else f"{count} patches are no square."
+        )
+        raise ShapeError(problem, "Give columns=, and a name such as [CLS] to each token that is no patch.")
+    return Held(key or query or 0, query is None, len(text) - count, count // wide, wide)
+
+
+def weights_of(attention: Attention, head: Head, shown: Held) -> Weights:
+    """[row, column]: the weights of one head between the held token and each patch. Raises UnknownHead."""
+    matrix = attention[head]
+    line = matrix[:, shown.token] if shown.is_key else matrix[shown.token]
+    return line[shown.first :].reshape(shown.rows, shown.columns)
+
+
+def grey_of(image: Any) -> Grey:
+    """[row, column] from 0 to 1: a picture, or an array [row, column], [row, column, colour] or [colour, row, column].
+    Raises ShapeError."""
+    pixels = np.asarray(image)
+    if pixels.ndim == 3 and pixels.shape[0] in (1, 3) and pixels.shape[2] not in (1, 3, 4):
+        pixels = np.moveaxis(pixels, 0, 2)
+    if pixels.ndim == 3 and pixels.shape[2] in (1, 3, 4):
+        pixels = pixels[..., :3].mean(axis=2)
+    if pixels.ndim != 2 or not pixels.size or pixels.dtype.kind not in "buif":
+        raise ShapeError(
+            f"The image is an array of {pixels.shape}.", "Give a picture, or an array [row, column, colour]."
+        )
+    grey = pixels.astype(np.float64)
+    if not np.isfinite(grey).all():
+        raise ShapeError("The image has numbers that are not finite.", "Give the pixels as they are shown.")
+    largest = 255.0 if pixels.dtype.kind in "ui" else max(1.0, float(grey.max()))
+    return np.clip(grey / largest, 0, 1)
+
+
+def over_image(
+    attention: Attention, image: Grey | None, heads: Sequence[Head], shown: Held, view: View, size: Size
+) -> Drawing:
+    """The patches of all ``heads``, of each of some layers the same ones. Raises UnknownHead."""
+    theme, quantity = THEMES[size.look], QUANTITIES[attention.quantity]
+    layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
+    layout = grid_layout(size.pixels, len(layers), len(numbers), largest=size.pixels)
+    sharp = max(1, SHARP // len(numbers) // max(shown.rows, shown.columns))
+    under = None if image is None else _fitted(image, shown, sharp)
+    marks: list[Mark] = []
+    parts = []
+    for place, layer in enumerate(layers):
+        y = layout.top + place * layout.step
+        marks.append(Text(layout.left - 8, y + layout.size / 2, f"L{layer}", 11, theme.muted, anchor="end"))
+        for across, number in enumerate(numbers):
+            w = weights_of(attention, Head(layer, number), shown)
+            part = Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share)
+            parts.append(part)
+            marks.append(_picture(_seen(part, view.scale, theme, under), layout, across, y, shown))
+    for across, number in enumerate(numbers):
+        x = layout.left + across * layout.step + layout.size / 2
+        marks.append(Text(x, layout.top / 2, str(number), 11, theme.muted, anchor="middle"))
+    foot = layout.height + FOOT / 2
+    words = "0 to each head's largest" if view.scale == "head" else span(view.scale, parts)
+    marks.append(Text(0, foot, "rows: layers   columns: heads", 11, theme.muted))
+    marks += scale_bar(layout.width, foot, 60, theme, scale_colours(parts, theme), words)
+    drawing = Drawing(
+        layout.width,
+        layout.height + FOOT,
+        tuple(marks),
+        background=None if size.transparent else theme.paper,
+        **_words(attention, heads, shown, words),
+    )
+    return sheet(drawing, size)
+
+
+def table(attention: Attention, heads: Sequence[Head], shown: Held) -> Table:
+    """The weights that the figure shows."""
+    rows = [
+        (*head, row, column, float(value))
+        for head in heads
+        for (row, column), value in np.ndenumerate(weights_of(attention, head, shown))
+    ]
+    about = {"model": called(attention.model), "revision": attention.revision, "token": _token(attention, shown)}
+    return Table(COLUMNS, tuple(rows), about)
+
+
+def _fitted(image: Grey, shown: Held, sharp: int) -> Grey:
+    """The image with ``sharp`` pixels along each side of a patch."""
+    picture = Image.fromarray((image * 255).astype(np.uint8))
+    resized = picture.resize((shown.columns * sharp, shown.rows * sharp), Image.Resampling.LANCZOS)
+    return np.asarray(resized, np.float64) / 255
+
+
+def _seen(part: Block, scale: str, theme: Theme, under: Grey | None) -> Pixels:
+    """[row, column, rgb]: the colours of the weights, the more opaque the larger, over the faint image."""
+    cells = painted(part, scale, theme)
+    if under is None:
+        return cells
+    sharp = len(under) // len(part.w)
+    share = shades(part.w, scale) / 255 * DENSE
+    colours, opacity = (each.repeat(sharp, 0).repeat(sharp, 1) for each in (cells, share[..., None]))
+    paper = np.array(ImageColor.getrgb(theme.paper))
+    faint = paper + FAINT * (255 * under[..., None] - paper)
+    seen: Pixels = np.rint(faint + opacity * (colours - faint)).astype(np.uint8)
+    return seen
+
+
+def _picture(pixels: Pixels, layout: GridLayout, across: int, y: float, shown: Held) -> CellPicture:
+    """In the middle of its square."""
+    side = layout.size / max(shown.rows, shown.columns)
+    width, height = side * shown.columns, side * shown.rows
+    x = layout.left + across * layout.step + (layout.size - width) / 2
+    return CellPicture(x, y + (layout.size - height) / 2, width, height, pixels)
+
+
+def _token(attention: Attention, shown: Held) -> str:
+    text = attention.keys if shown.is_key else attention.queries
+    return text.tokens[shown.token].text
+
+
+def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: str) -> caption.Words:
+    whole = len(heads) == attention.layers * attention.heads
+    names = f"all {attention.layers} × {attention.heads} heads" if whole else ", ".join(map(caption.both, heads))
+    way = (
+        f"from each patch to “{_token(attention, shown)}”"
+        if shown.is_key
+        else f"from “{_token(attention, shown)}” to each patch"
+    )
+    patches = f"{shown.rows} × {shown.columns} patches"
+    title = f"Attention over an image: {names} of {called(attention.model)}, {way} of {patches}"
+    about = {"figure": "image", "model": called(attention.model), "revision": attention.revision, "patches": patches}
+    done = caption.steps(attention)
+    text = " ".join(
+        filter(None, (f"{title}{f', {done}' if done else ''}.", caption.quantities([attention]), f"Colour: {colours}."))
+    )
+    return {"caption": text, "alt": f"{title}.", "about": about}

@@ -1,0 +1,125 @@
+"""The weights of patches over an image: which are drawn where, from recordings of vision transformers; and frames of
+sound."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from transformers import ViTConfig, ViTModel, WhisperConfig, WhisperModel
+
+import mha_viz as mv
+from mha_viz.attention import Attention
+from mha_viz.drawing.marks import CellPicture
+from mha_viz.errors import SettingError, ShapeError
+
+ROWS, COLUMNS = 2, 3
+PATCHES = [f"{row},{column}" for row in range(ROWS) for column in range(COLUMNS)]
+DARK_LEFT = np.repeat([[0, 0, 128, 128, 255, 255]], 4, axis=0).astype(np.uint8)  # [row, column]
+
+
+def reading() -> Attention:
+    weights = np.random.default_rng(0).dirichlet(np.ones(7), (2, 2, 7)).astype(np.float32)
+    return Attention.from_tensors(weights, ["[CLS]", *PATCHES], model="vit")
+
+
+def pictures(figure: mv.Figure) -> list[CellPicture]:
+    """Of the heads, without the colour scale."""
+    return [mark for mark in figure.drawing.marks if isinstance(mark, CellPicture)][:-1]
+
+
+def test_the_numbers_are_the_row_or_the_column_of_the_held_token() -> None:
+    a = reading()
+    for pin, of in (("q0", lambda w: w[0, 1:]), ("q3", lambda w: w[3, 1:]), ("k0", lambda w: w[1:, 0])):
+        figure = mv.over_image(a, columns=COLUMNS, pin=pin, layers=[1])
+        rows = json.loads(figure.to_bytes(".json"))["rows"]
+        for row in rows:
+            expected = of(a[row["layer"], row["head"]]).reshape(ROWS, COLUMNS)
+            assert row["value"] == pytest.approx(float(expected[row["row"], row["column"]]), rel=1e-6)
+        assert len(rows) == 2 * len(PATCHES)
+    assert "from each patch to “[CLS]” of 2 × 3 patches" in figure.caption
+
+
+def test_each_patch_is_coloured_by_its_weight_over_its_part_of_the_image() -> None:
+    weights = np.zeros((1, 1, 7, 7), np.float32)
+    weights[..., 1] = 1  # everything looks at the first patch
+    a = Attention.from_tensors(weights, ["[CLS]", *PATCHES])
+    (bare,) = pictures(mv.over_image(a, columns=COLUMNS))
+    assert bare.pixels.shape == (ROWS, COLUMNS, 3)
+    assert bare.width / bare.height == pytest.approx(COLUMNS / ROWS)
+    assert [tuple(bare.pixels[0, 0]), tuple(bare.pixels[1, 2])] == [(12, 44, 90), (245, 243, 238)]
+    (over,) = pictures(mv.over_image(a, DARK_LEFT, columns=COLUMNS))
+    sharp = len(over.pixels) // ROWS
+    blue, red = (over.pixels[..., colour].astype(int) for colour in (2, 0))
+    seen = blue - red > 30
+    assert seen[:sharp, :sharp].all()
+    assert not seen[sharp:].any()
+    assert not seen[:, sharp:].any()
+    assert red[-1, 0] < red[-1, over.pixels.shape[1] // 2] < red[-1, -1], "the image is seen elsewhere"
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        Image.fromarray(DARK_LEFT),
+        DARK_LEFT / 255,
+        DARK_LEFT[..., None].repeat(3, 2),
+        torch.tensor(DARK_LEFT / 255).expand(3, -1, -1),
+    ],
+    ids=["picture", "shares", "colours last", "colours first"],
+)
+def test_an_image_may_have_any_usual_form(image: Any) -> None:
+    usual, other = (pictures(mv.over_image(reading(), one, columns=COLUMNS))[0] for one in (DARK_LEFT, image))
+    assert np.abs(usual.pixels.astype(int) - other.pixels).max() <= 1
+
+
+def test_it_is_saved_in_every_format_that_it_names() -> None:
+    figure = mv.over_image(reading(), DARK_LEFT, columns=COLUMNS, look="dark")
+    assert ".html" not in figure.suffixes
+    for suffix in figure.suffixes:
+        assert len(figure.to_bytes(suffix)) > 100
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "error", "words"),
+    [
+        (None, {}, ShapeError, "6 patches are no square. Give columns="),
+        (None, {"columns": 4}, ShapeError, "6 patches are no rows of 4"),
+        (None, {"columns": 0}, ShapeError, "6 patches are no rows of 0"),
+        (None, {"columns": 3, "pin": "q0k1"}, SettingError, "Hold one token"),
+        (None, {"columns": 3, "pin": "q9"}, SettingError, "there is no token 9"),
+        (np.zeros((2, 2, 7)), {"columns": 3}, ShapeError, "an array of"),
+        (np.full((2, 2), np.nan), {"columns": 3}, ShapeError, "not finite"),
+        ("cat.png", {"columns": 3}, ShapeError, "Give a picture"),
+    ],
+)
+def test_what_does_not_fit_is_said(image: Any, options: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        mv.over_image(reading(), image, **options)
+
+
+def test_attention_of_transformers_vision_and_sound_is_read() -> None:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 8}
+    vision = ViTModel._from_config(ViTConfig(**sizes, image_size=48, patch_size=16), attn_implementation="eager").eval()
+    sound = WhisperModel._from_config(
+        WhisperConfig(
+            **{"vocab_size": 9, "d_model": 8, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2},
+            **{"decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "max_source_positions": 20},
+            **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1},
+        ),
+        attn_implementation="eager",
+    ).eval()
+    with torch.no_grad():
+        seen = vision(torch.rand(1, 3, 48, 48), output_attentions=True).attentions
+        heard = sound(torch.rand(1, 80, 40), decoder_input_ids=torch.tensor([[1, 5]]), output_attentions=True)
+    a = Attention.from_cache(seen, ["[CLS]", *(f"{row},{column}" for row in range(3) for column in range(3))])
+    assert len(pictures(mv.over_image(a))) == 4
+    assert a["L1H0"] == pytest.approx(seen[1][0, 0].numpy())
+    frames = [f"{frame * 0.02:.2f} s" for frame in range(20)]
+    crossed = Attention.from_cache(heard.cross_attentions, ["<s>", "▁The"], frames)
+    assert (crossed.heatmap("L0H1").drawing.alt != "", len(crossed.keys)) == (True, 20)
+    assert Attention.from_cache(heard.encoder_attentions, frames).by_words().keys.tokens[3].text == "0.06 s"

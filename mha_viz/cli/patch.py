@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mha_viz.attention import Head
-from mha_viz.attention.patched import SIDES
+from mha_viz.attention.answers import SIDES
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, head_name, model_option, output_options
 from mha_viz.cli.output import TABLES, table_destination
@@ -19,7 +19,7 @@ from mha_viz.figures.caption import both
 from mha_viz.numerals import decimal, percent
 
 if TYPE_CHECKING:
-    from mha_viz.attention.patched import Patched
+    from mha_viz.attention.answers import Patched
 
 LISTED = 12  # heads that are printed
 

@@ -17,11 +17,22 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Note, Pixels, Rect, Strength, Text, moved
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import around
-from mha_viz.figures.faint import faint_cells
 from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, sheet
-from mha_viz.figures.paint import painted, scale_colours
 from mha_viz.figures.theme import THEMES, Theme, palette
-from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, focus, span, units
+from mha_viz.figures.view import (
+    Axes,
+    Block,
+    Focus,
+    Unit,
+    View,
+    block,
+    faint_cells,
+    focus,
+    painted,
+    scale_colours,
+    span,
+    units,
+)
 
 LABEL = 96  # the greatest width of labels, pixels
 LETTERS = 40  # characters of a token that are measured

@@ -18,7 +18,6 @@ from mha_viz.drawing.marks import Curve, Drawing, Mark, Note, Rect, Strength, Te
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import Excerpt, excerpts
-from mha_viz.figures.faint import faint_links
 from mha_viz.figures.heatmap import Room, widest
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, LinksLayout, Size, Spacing, bend, links_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
@@ -32,6 +31,7 @@ from mha_viz.figures.view import (
     View,
     block,
     chosen,
+    faint_links,
     focus,
     shades,
     units,

@@ -33,8 +33,7 @@ import numpy.typing as npt
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import request_of
-from mha_viz.attention.tensors import each_layer
-from mha_viz.attention.words import between
+from mha_viz.attention.tensors import between, each_layer
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.heads import in_link

@@ -24,13 +24,13 @@ from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.quotes import quoted
 from mha_viz.request import MASK, METHODS, RESAMPLE, TEXT, Question
 from mha_viz.study.effects import Case, lost_each, values_without
-from mha_viz.study.pronouns import anaphoric
 from mha_viz.study.run import Progress
 from mha_viz.study.taken import Taken
 from mha_viz.text import WordPieces
 
 if TYPE_CHECKING:
     from distributed import Client
+
 
 MOST = 400  # sentences that are read by default
 MOST_READ = 1_000_000
@@ -367,3 +367,12 @@ def single_words(read: WordPieces) -> list[int]:
 
 
 __all__ = ["CorpusEffect", "Measurement", "Variant", "effect"]
+
+
+def anaphoric(sentence: Sentence) -> Iterator[int]:
+    """The pronouns that have an earlier mention of their chain in the sentence, as numbers of words."""
+    chains: set[str] = set()
+    for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
+        if mention.chain in chains and sentence.words[mention.word].upos == "PRON":
+            yield mention.word
+        chains.add(mention.chain)

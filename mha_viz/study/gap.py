@@ -8,7 +8,7 @@ import numpy as np
 
 from mha_viz.analysis.reduce import Running
 from mha_viz.attention import Attention
-from mha_viz.attention.words import between
+from mha_viz.attention.tensors import between
 from mha_viz.corpus.treebank import Gap, GapRow
 from mha_viz.errors import TextError
 from mha_viz.models.encoder import Encoder

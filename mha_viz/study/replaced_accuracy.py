@@ -27,8 +27,8 @@ from mha_viz.models.answers import word_head
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, as_measured
 from mha_viz.request import MASK, Question
+from mha_viz.study.corpus_effects import anaphoric
 from mha_viz.study.effects import values_without
-from mha_viz.study.pronouns import anaphoric
 from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable
 from mha_viz.study.replaced import METHODS, PARTS, Replaced, best_first, substitutes
 from mha_viz.study.run import Progress

@@ -17,8 +17,8 @@ from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.models.encoder import Encoder
 from mha_viz.request import MASK, Question
+from mha_viz.study.corpus_effects import anaphoric
 from mha_viz.study.effects import Case, values_without
-from mha_viz.study.pronouns import anaphoric
 
 if TYPE_CHECKING:
     import pandas as pd

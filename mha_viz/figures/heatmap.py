@@ -21,7 +21,6 @@ from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, sh
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import (
     Axes,
-    Block,
     Focus,
     Unit,
     View,
@@ -74,7 +73,7 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     theme = THEMES[size.look]
     axes = units(attention, view)
     part = block(attention, head, view, axes)
-    every = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), _signed(part))
+    every = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), part.w if part.signed else None)
     lines, most_high = not size.transparent, size.tallest - FOOT
     matrix, notes = _window(every, part.w, min(size.pixels, most_high))
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
@@ -88,11 +87,6 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
         **caption.of_heads(attention, (head,), view, [part], "heatmap"),
     )
     return sheet(drawn, size)
-
-
-def _signed(part: Block) -> Weights | None:
-    """The signed numbers, whose sign is marked in cells; None for unsigned ones."""
-    return part.w if part.signed else None
 
 
 def _window(matrix: Matrix, w: Weights, side: float) -> tuple[Matrix, tuple[Note, ...]]:

@@ -312,7 +312,7 @@ def _divergences(
     by_words = {
         i: reading.attention.only(reading.heads).by_words()
         for i, reading in enumerate(distinct)
-        if _needs_words(i, pairs)
+        if any(i in ij and pair.unit == "words" for ij, pair in pairs.items())
     }
     table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
     for p, q in combinations(range(len(panels)), 2):
@@ -327,10 +327,6 @@ def _divergences(
         ]
         table[p][q] = table[q][p] = round(divergence(*matrices), 5) if unit else None
     return table
-
-
-def _needs_words(reading: int, pairs: dict[tuple[int, int], _Pair]) -> bool:
-    return any(reading in ij and pair.unit == "words" for ij, pair in pairs.items())
 
 
 def _key(header: dict[str, object], packets: Sequence[bytes]) -> str:

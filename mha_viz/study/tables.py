@@ -102,7 +102,11 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
     syntax = _syntax(measured) if has_trees else None
     trained = _pass_tables(measured.trained, heads, measured)
     if syntax is not None:
-        trained |= _syntax_tables(syntax, heads)
+        trained |= {
+            "syntax": _frame("syntax", _syntax_rows(syntax, heads)),
+            "syntax_baselines": _frame("syntax_baselines", _baselines(syntax, heads)),
+            "syntax_chosen": _frame("syntax_chosen", _chosen(syntax, heads)),
+        }
     if has_chains or isinstance(corpus, Gap):
         trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
         trained["coreference_chosen"] = _frame("coreference_chosen", _coreference_chosen(measured, heads))
@@ -241,14 +245,6 @@ def _syntax(measured: Measured) -> roles.SyntaxCounts:
         return trained
     control = dataclasses.replace(trained, correct=measured.untrained.syntax["correct"])
     return dataclasses.replace(trained, untrained=control.by_row)
-
-
-def _syntax_tables(syntax: roles.SyntaxCounts, heads: list[Head]) -> dict[str, pd.DataFrame]:
-    return {
-        "syntax": _frame("syntax", _syntax_rows(syntax, heads)),
-        "syntax_baselines": _frame("syntax_baselines", _baselines(syntax, heads)),
-        "syntax_chosen": _frame("syntax_chosen", _chosen(syntax, heads)),
-    }
 
 
 def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:

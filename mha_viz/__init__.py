@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from mha_viz.study.paired import paired, paired_roles
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.recipes import recipes
-    from mha_viz.study.replaced import replaced
-    from mha_viz.study.replaced_accuracy import replaced_accuracy
+    from mha_viz.study.replaced import replaced, replaced_accuracy
     from mha_viz.study.search import search
     from mha_viz.study.several import profiles, side_by_side
     from mha_viz.study.used_roles import used_roles
@@ -156,7 +155,7 @@ _HOMES = MappingProxyType(
         "publish": "mha_viz.figure",
         "recipes": "mha_viz.study.recipes",
         "replaced": "mha_viz.study.replaced",
-        "replaced_accuracy": "mha_viz.study.replaced_accuracy",
+        "replaced_accuracy": "mha_viz.study.replaced",
         "replicate": "mha_viz.analysis.replication",
         "report": "mha_viz.figures.report",
         "rollout": "mha_viz.attention.rollout",

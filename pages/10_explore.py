@@ -2,16 +2,15 @@
 
 from mha_viz.ui import address, frame, request, two_stacks
 from mha_viz.ui.explore import page as explore
-from mha_viz.ui.explore import shared_keys, skeleton
 from mha_viz.ui.switch_off import controls, page
 
 frame.view()
 what = address.url()
 request.ask(what, explore.INTRODUCTION)
 two_stacks.controls(what.where)
-attention = skeleton.requested_reading(what)
+attention = explore.requested_reading(what)
 if attention is not None:
     explore.draw(what, attention, page.mode(what, attention), controls.on_head)
     explore.link_to_tasks()
-    shared_keys.say(attention)
+    explore.say_shared_keys(attention)
 explore.warm_up()

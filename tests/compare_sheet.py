@@ -13,9 +13,8 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
 
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
-from mha_viz.figures.correspondence import Panel
-from mha_viz.figures.panels import opened, pack
-from mha_viz.ui.model_service import first_reading
+from mha_viz.figures.panels import Panel, opened, pack
+from mha_viz.ui.caches import first_reading
 from tests.browser_tab import PATIENCE
 
 ORIGIN = "http://compare.test/"

@@ -12,9 +12,8 @@ from mha_viz.process.steps import Steps
 from mha_viz.reader import verbs
 from mha_viz.ui import studies as room
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.caches import BoundedCache
+from mha_viz.ui.caches import BoundedCache, model_service
 from mha_viz.ui.jobs import queue_of
-from mha_viz.ui.model_service import model_service
 
 FEW = 50
 _pointers: BoundedCache[str, Any] = BoundedCache(10**8, lambda _: 1)  # kept for all tests of this process

@@ -107,7 +107,7 @@ def the_measure_is_found(folder: Path) -> None:
 
 def the_verb_is_found() -> None:
     """From a page, through the process with the models."""
-    from mha_viz.ui.model_service import model_service
+    from mha_viz.ui.caches import model_service
 
     assert model_service().cached(layers_of, Request("toy", TEXT)).result() == 2
 

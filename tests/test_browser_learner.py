@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from mha_viz.ui import tour
+from mha_viz.ui import navigation
 from mha_viz.ui.lab.small_tasks import small_tasks
 from tests import lanes
 from tests.browser_tab import FRAMES, PHONE, BrowserTab
@@ -108,13 +108,13 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     expect(visitor.title).to_have_text("L0H2 (1-3)")  # on the page that is open
     expect(page.get_by_text("The open one looks at the word before")).to_be_visible()
     step_of_six = page.locator(".st-key-tour")
-    for at, step in enumerate(tour.steps(), start=1):
+    for at, step in enumerate(navigation.steps(), start=1):
         expect(step_of_six).to_contain_text(f"{at} of 6")
         visitor.asked(tour=str(at), **step.parameters)
         page.wait_for_selector(QUIET)
         of_button = f"{FOCUS}.includes(way) && {FOCUS}.length < 20"  # not of the whole page
         page.wait_for_function(f"way => {of_button}", arg="Next" if at < 6 else "Finish")
-        points_at(page, tour.POINTS[at - 1])
+        points_at(page, navigation.POINTS[at - 1])
         page.keyboard.press("Enter")
     expect(step_of_six).to_have_count(0)
     for at in (6, 5):
@@ -124,18 +124,18 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     expect(step_of_six).to_contain_text("5 of 6")
     page.get_by_role("button", name="Leave the tour").click()
     expect(step_of_six).to_have_count(0)
-    visitor.asked(tour=None, **tour.steps()[4].parameters)
+    visitor.asked(tour=None, **navigation.steps()[4].parameters)
 
 
 @pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 720}], ids=["phone", "projector"])
 def test_what_a_step_points_at_is_on_the_first_screen(newcomer: Callable[..., BrowserTab], viewport: Any) -> None:
     """Of every step with ``--all``, otherwise of every other one, on a phone or on a projector."""
     visitor = newcomer(viewport=viewport)
-    steps = list(enumerate(tour.steps(), start=1))
+    steps = list(enumerate(navigation.steps(), start=1))
     for at, step in lanes.some(steps, *steps[viewport == PHONE :: 2]):
         path = "/" if step.page == "explore" else f"/{step.page.replace(' ', '_')}"
         page = visitor.visit(path, **step.parameters, tour=str(at))
-        page.wait_for_function(FIRST_IS_SEEN, arg=tour.POINTS[at - 1])
+        page.wait_for_function(FIRST_IS_SEEN, arg=navigation.POINTS[at - 1])
 
 
 def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab, server: AppServer) -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 from mha_viz import numerals
 from mha_viz.attention import Attention
 from mha_viz.ui.address import examples
-from mha_viz.ui.model_service import first_reading
+from mha_viz.ui.caches import first_reading
 from tests.browser_tab import DESKTOP, FRAMES, PATIENCE, PHONE, BrowserTab
 
 IT, ANIMAL = 10, 2  # tokens of the first example

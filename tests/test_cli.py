@@ -20,7 +20,7 @@ from safetensors.numpy import load as load_safetensors
 
 from mha_viz import __version__, exports
 from mha_viz.cli import main, output, terminal
-from mha_viz.cli.suggestions import meant_head
+from mha_viz.cli.usage import meant_head
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder

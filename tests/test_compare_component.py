@@ -8,7 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import expect
 
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.correspondence import Panel
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.theme import DARK, LIGHT, palette
 from mha_viz.models.encoder import Encoder
 from tests.compare_sheet import TIRED, Sheet, first, three

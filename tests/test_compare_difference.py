@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.correspondence import Panel
+from mha_viz.figures.panels import Panel
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import Token, TokenizedText, clean
 from tests import hostile, lanes

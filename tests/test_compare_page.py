@@ -17,8 +17,8 @@ from mha_viz.request import Request
 from mha_viz.text import clean
 from mha_viz.ui import address, comparison, minimal_pair
 from mha_viz.ui.address import LONG, MAX_ENCODED
+from mha_viz.ui.caches import model_service
 from mha_viz.ui.comparison import Pin
-from mha_viz.ui.model_service import model_service
 from tests import hostile, lanes
 from tests.compare_visits import FIRST, L0H2, L3H1, WIDE, heads, panels, taken, visit
 from tests.page_session import PageSession

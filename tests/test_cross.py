@@ -20,10 +20,9 @@ from mha_viz.analysis.distance import between_heads, divergence
 from mha_viz.analysis.metrics import measure_all
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, ShapeError
-from mha_viz.figures.correspondence import Panel, held_by_panels
 from mha_viz.figures.difference import signed
 from mha_viz.figures.packet import RankedLink, link_weights, packet
-from mha_viz.figures.panels import pack
+from mha_viz.figures.panels import Panel, held_by_panels, pack
 from mha_viz.figures.view import View, block, shown, units
 from mha_viz.reader.verbs import CODEC
 from tests import lanes

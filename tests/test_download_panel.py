@@ -8,8 +8,8 @@ import pytest
 
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import EmptyText
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.view import View
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean

@@ -29,11 +29,11 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
 from mha_viz.errors import ExportError
 from mha_viz.figures.compare import compare
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import difference
 from mha_viz.figures.grid import grid
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.links import links
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.view import View
 from mha_viz.text import clean
 from tests import hostile

@@ -16,11 +16,11 @@ from mha_viz.attention import Attention, Head
 from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Drawing, Text
 from mha_viz.errors import FigureWarning
 from mha_viz.figures.compare import compare
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.excerpt import excerpts
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.layout import PAGE_MM, Size
 from mha_viz.figures.links import links
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.theme import LIGHT
 from mha_viz.figures.view import Focus, View
 from tests.readings import long_reading, reading

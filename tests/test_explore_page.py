@@ -16,7 +16,7 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from mha_viz.ui.address import MAX_ENCODED, examples
-from mha_viz.ui.model_service import model_service
+from mha_viz.ui.caches import model_service
 from tests import hostile, lanes
 from tests.page_session import PageSession
 from tests.waiting import PATIENCE

@@ -15,9 +15,8 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from mha_viz import figure as figure_api
 from mha_viz.serving.sweeping import FETCH, Downloads
 from mha_viz.training.lab import COUNT, EXPERIMENTS
-from mha_viz.ui.caches import Once
+from mha_viz.ui.caches import Once, first_reading, model_service
 from mha_viz.ui.jobs import QUEUES
-from mha_viz.ui.model_service import first_reading, model_service
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 

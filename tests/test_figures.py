@@ -19,16 +19,16 @@ from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Rect, Text
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.figures import caption
 from mha_viz.figures.compare import compare
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import difference
 from mha_viz.figures.grid import grid, pooled
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.theme import LIGHT, THEMES, palette
 from mha_viz.figures.view import Block, View, block, chosen, focus, shades, shown, units
 from mha_viz.files.assets import app_root
-from mha_viz.ui.model_service import first_reading
+from mha_viz.ui.caches import first_reading
 from tests import hostile
 from tests.readings import long_reading, reading
 from tests.sentences import TIRED, WIDE, read

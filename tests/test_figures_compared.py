@@ -14,13 +14,12 @@ from mha_viz.attention import Attention, Head
 from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Rect, Text
 from mha_viz.errors import SettingError
 from mha_viz.figures.compare import compare
-from mha_viz.figures.correspondence import Panel, held_in, mismatch, pin_in
 from mha_viz.figures.difference import difference, levels, signed
 from mha_viz.figures.grid import grid
 from mha_viz.figures.heatmap import heatmap, with_label
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
-from mha_viz.figures.panels import pack
+from mha_viz.figures.panels import Panel, held_in, mismatch, pack, pin_in
 from mha_viz.figures.theme import LIGHT, palette
 from mha_viz.figures.view import Unit, View, units
 from mha_viz.text import Cut

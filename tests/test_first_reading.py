@@ -6,7 +6,7 @@ import numpy as np
 
 from mha_viz.models.encoder import Encoder
 from mha_viz.ui.address import examples
-from mha_viz.ui.model_service import first_reading
+from mha_viz.ui.caches import first_reading
 
 
 def test_the_stored_reading_is_the_live_one(minilm: Encoder) -> None:

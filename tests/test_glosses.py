@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.analysis.patterns import DELIMITERS, POSITIONS
+from mha_viz.analysis.metrics import DELIMITERS, POSITIONS
 from mha_viz.figures.glosses import PATTERNS, RELATIONS, asked_for, explained, gloss, labelled, rule_in_words
 from mha_viz.files.assets import asset
 

@@ -24,9 +24,8 @@ from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import EmptyText, MhaVizError
 from mha_viz.figure import Figure
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.packet import packet
-from mha_viz.figures.panels import pack
+from mha_viz.figures.panels import Panel, pack
 from mha_viz.models.encoder import Encoder
 from mha_viz.process import messages
 from mha_viz.reader.verbs import CODEC

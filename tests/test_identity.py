@@ -19,10 +19,10 @@ import pytest
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
 from mha_viz.figures import recipe
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import told_apart
 from mha_viz.figures.layout import Size
 from mha_viz.figures.packet import OpenHead
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.models.ablation import means_over
@@ -31,10 +31,10 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.reading import QUANTITIES
 from mha_viz.reader import verbs
 from mha_viz.request import Question, Request
+from mha_viz.ui import caches as service_module
 from mha_viz.ui import comparison
-from mha_viz.ui import model_service as service_module
 from mha_viz.ui.annotated import words_of
-from mha_viz.ui.model_service import ModelService
+from mha_viz.ui.caches import ModelService
 from tests import lanes
 from tests.given_words import CONLLU, SPLIT, TYPED, WHOLE, WORDS
 from tests.packets import unpack, unpack_panels

@@ -41,10 +41,10 @@ from mha_viz.numerals import decimal
 from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.text import Token, TokenizedText, clean
+from mha_viz.ui.caches import ModelService
 from mha_viz.ui.inside.by_hand import softmax_row
 from mha_viz.ui.inside.page import strongest
 from mha_viz.ui.inside.steps import STEPS as EVERY_STEP
-from mha_viz.ui.model_service import ModelService
 from mha_viz.ui.parts import plain
 from tests import hostile, lanes, tiny_models
 from tests.page_session import PageSession

@@ -21,7 +21,7 @@ from mha_viz.models import snapshots
 from mha_viz.numerals import percent
 from mha_viz.training import toy_maps
 from mha_viz.training.lab import EXPERIMENTS
-from mha_viz.ui import lesson, tour
+from mha_viz.ui import lesson, navigation
 from mha_viz.ui.inside import page as inside
 from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.lab import learning, questions
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
 
 QUESTIONS = questions.questions()
-STEPS_OF_TOUR = tour.steps()
+STEPS_OF_TOUR = navigation.steps()
 TOY = learning.TOYS["toy"]
 SENTENCE = re.compile(r"[.!?](?= [A-Z]|$)")
 
@@ -214,7 +214,7 @@ def test_words_on_another_sentence_say_so() -> None:
 
 def test_odd_steps_are_no_steps() -> None:
     for odd in ("0", "7", "-1", "0061", "1e0", "１", "", "one", "9" * 5000):
-        assert tour.step_number({"tour": odd}) is None, odd[:9]
+        assert navigation.step_number({"tour": odd}) is None, odd[:9]
 
 
 # ---- How the toy learned ----------------------------------------------------------------------------------

@@ -22,9 +22,9 @@ from mha_viz import figure as figure_api
 from mha_viz.attention import Attention, Head, draws
 from mha_viz.errors import ExportError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures import recipe
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import signed
 from mha_viz.figures.layout import Size
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.view import View
 from mha_viz.models.encoder import Encoder
 from tests.readings import reading

@@ -27,7 +27,7 @@ from mha_viz.figures.packet import (
 )
 from mha_viz.figures.view import View, block, units
 from mha_viz.text import Token, TokenizedText, clean
-from mha_viz.ui.model_service import first_reading
+from mha_viz.ui.caches import first_reading
 from tests import hostile, lanes
 from tests.packets import matrix, unpack
 from tests.page_scripts import ask_packet

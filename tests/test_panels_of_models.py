@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mha_viz.attention import Head
-from mha_viz.figures.correspondence import Panel
-from mha_viz.figures.panels import pack
+from mha_viz.figures.panels import Panel, pack
 from mha_viz.models.encoder import Encoder
-from mha_viz.ui.model_service import first_reading
+from mha_viz.ui.caches import first_reading
 from tests.packets import unpack_panels
 from tests.page_scripts import ask_panels
 from tests.sentences import TIRED

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.attention.patched import SIDES
+from mha_viz.attention.answers import SIDES
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported, SettingError, UnknownHead
 from mha_viz.models import patching

@@ -15,11 +15,11 @@ from mha_viz import exports
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
 from mha_viz.figures import arcs
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import difference, levels, signed
 from mha_viz.figures.heatmap import DEEP, FAINT
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.theme import LIGHT, THEMES, Theme, palette
 from mha_viz.figures.view import View
 from tests import lanes

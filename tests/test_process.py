@@ -131,7 +131,7 @@ STEPS = (
     ),
     Step(
         "the bytes of a picture",
-        "from mha_viz.ui.model_service import first_reading; from mha_viz.figures.packet import packet;"
+        "from mha_viz.ui.caches import first_reading; from mha_viz.figures.packet import packet;"
         "from mha_viz.attention import Head; packet(first_reading(), [Head(3, 1)])",
         HEAVY,
     ),
@@ -144,7 +144,7 @@ STEPS = (
     Step(
         "a reading",
         "from mha_viz.reader import verbs; from mha_viz.request import Request;"
-        " from mha_viz.ui.model_service import ModelService;"
+        " from mha_viz.ui.caches import ModelService;"
         "assert ModelService().cached(verbs.read, Request('toy', 'the old cat slept')).result(60).layers == 2",
         HEAVY,
     ),

@@ -22,14 +22,13 @@ from mha_viz.browser.view import scale_of
 from mha_viz.drawing.marks import Curve, Text
 from mha_viz.errors import EmptyText, SettingError, ShapeError
 from mha_viz.exports import open_attention
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.packet import packet
-from mha_viz.figures.paint import painted
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.recipe import of_head
 from mha_viz.figures.theme import LIGHT, palette
-from mha_viz.figures.view import View, block, chosen, span, units
+from mha_viz.figures.view import View, block, chosen, painted, span, units
 from mha_viz.models import ablation
 from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder

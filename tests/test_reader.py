@@ -30,9 +30,8 @@ from mha_viz.reader.models import Models
 from mha_viz.reader.verbs import CODEC
 from mha_viz.request import Request
 from mha_viz.study.pointers import point
-from mha_viz.ui import model_service
-from mha_viz.ui.caches import Once
-from mha_viz.ui.model_service import ModelService
+from mha_viz.ui import caches
+from mha_viz.ui.caches import ModelService, Once
 from tests import hostile
 from tests.copies import Copy, readers_are_copies
 from tests.waiting import PATIENCE, until
@@ -86,9 +85,9 @@ def _replacements_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def service(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> ModelService:
     """The service of a server whose models are in this process, as ``model_service()`` gives it."""
-    monkeypatch.setattr(model_service, "_reader", lambda: reader)
-    monkeypatch.setattr(model_service, "model_service", Once(ModelService))
-    return model_service.model_service()
+    monkeypatch.setattr(caches, "_reader", lambda: reader)
+    monkeypatch.setattr(caches, "model_service", Once(ModelService))
+    return caches.model_service()
 
 
 def _pid(reader: Reader) -> int:
@@ -264,11 +263,11 @@ def test_when_all_have_gone_what_was_kept_is_given_back(
     service: ModelService, tiny_folder: Callable[[str], Path]
 ) -> None:
     model, other = catalog.resolve("minilm"), catalog.resolve(str(tiny_folder("bert")))
-    first = service.cached(verbs.read, Request(model.name, model_service.first_reading().text.text)).result(PATIENCE)
+    first = service.cached(verbs.read, Request(model.name, caches.first_reading().text.text)).result(PATIENCE)
     for one in (model, other):
         attention = service.cached(verbs.read, Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
         service.plane(attention)
-    model_service.idle()
+    caches.idle()
     assert not service.has_reading(Request(model.name, "This is read and then forgotten."))
     assert service.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"
     assert all(cache.bytes == 0 for cache in (service._packets, service._maps, service._distances, service._traces))
@@ -277,11 +276,11 @@ def test_when_all_have_gone_what_was_kept_is_given_back(
 
 
 def test_at_rest_the_process_keeps_the_model_that_the_next_visitor_needs(service: ModelService) -> None:
-    model_service.idle()  # other tests may have used other models
+    caches.idle()  # other tests may have used other models
     model = catalog.resolve("minilm")
     service.cached(verbs.read, Request(model.name, "This is read before the rest.")).result(PATIENCE)
     running = service._reader._process
-    model_service.idle()
+    caches.idle()
     assert running is not None
     assert service._reader._process is running
     assert running.poll() is None

@@ -29,8 +29,9 @@ from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, Tex
 from mha_viz.models import ablation, reading
 from mha_viz.models.encoder import Encoder
 from mha_viz.request import Request
-from mha_viz.study import effects, replaced, replaced_accuracy
+from mha_viz.study import effects, replaced
 from mha_viz.study import recipes as study
+from mha_viz.study.replaced import ACCURACY_HEADING
 from mha_viz.text import WordPieces
 from tests.cli_runs import assert_one_line
 
@@ -401,7 +402,7 @@ def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
 def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_recipes(toy: Encoder) -> None:
     corpus, recipes = grammar.corpus(15, seed=5), mv.open_recipes("toy")
     table = mv.replaced_accuracy(recipes, corpus)
-    assert tuple(table.columns) == replaced_accuracy.HEADING
+    assert tuple(table.columns) == ACCURACY_HEADING
     whole, all_recipes = table.iloc[0], table.query("method == 'recipe' and part == 1").iloc[0]
     roles = [role for role in given_roles("toy") if role.role == "syntax"]
     first = [Head(0, head) for head in range(4)]  # those of the last layer change no weights

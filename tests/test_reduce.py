@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.reduce import word_block
-from mha_viz.attention.words import between
+from mha_viz.attention.tensors import between
 from tests import brute
 
 # [CLS] the play ##ing [SEP]

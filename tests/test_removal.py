@@ -16,8 +16,7 @@ from mha_viz.models import answers
 from mha_viz.models.encoder import Encoder
 from mha_viz.process.steps import completed
 from mha_viz.study import effects as study
-from mha_viz.study.effects import Case
-from mha_viz.study.removal import margins, removal, smallest_switch
+from mha_viz.study.effects import Case, margins, removal, smallest_switch
 from tests.tiny_models import HEADS, LAYERS
 
 Tiny = Callable[[str], Encoder]

@@ -11,7 +11,8 @@ import pytest
 from mha_viz.analysis import roles
 from mha_viz.analysis.coreference import TYPES, Coreference
 from mha_viz.analysis.intervals import Documents, wilson
-from mha_viz.analysis.patterns import OFFSETS, Patterns
+from mha_viz.analysis.metrics import OFFSETS, Patterns
+from mha_viz.analysis.reduce import share
 from mha_viz.analysis.syntax import Gold, RelationRow, Relations
 from mha_viz.corpus.treebank import Sentence, Word
 
@@ -212,5 +213,5 @@ def test_here_too_a_hundred_cases_are_needed() -> None:
 
 
 def test_a_share_of_nothing_is_not_a_number() -> None:
-    assert math.isnan(roles.share(0, 0))
-    assert roles.share([1, 2], [4, 0]).tolist()[0] == 0.25
+    assert math.isnan(share(0, 0))
+    assert share([1, 2], [4, 0]).tolist()[0] == 0.25

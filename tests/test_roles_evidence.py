@@ -27,7 +27,7 @@ from mha_viz.ui import searches as searches_room
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.address import MAX_ENCODED, CaseInLink
 from mha_viz.ui.annotated import annotated, built_in
-from mha_viz.ui.explore.case import excerpt
+from mha_viz.ui.explore.gold import excerpt
 from mha_viz.ui.jobs import queue_of
 from mha_viz.ui.roles import readable
 from mha_viz.ui.studies import given

@@ -32,8 +32,8 @@ from mha_viz.text import clean
 from mha_viz.ui import jobs
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.caches import idle, model_service
 from mha_viz.ui.jobs import Job
-from mha_viz.ui.model_service import idle, model_service
 from mha_viz.ui.roles import overview, relations, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import given, sentences_given

@@ -164,7 +164,7 @@ def test_chips_speak_plain_words() -> None:
 def test_after_a_failure_every_page_has_a_way_back_to_the_default_model(name: str) -> None:
     from mha_viz.errors import ModelUnreachable
     from mha_viz.models import catalog
-    from mha_viz.ui.model_service import model_service
+    from mha_viz.ui.caches import model_service
 
     model = catalog.resolve("bert-base-uncased")
     model_service().fail(model, ModelUnreachable("The Hub did not answer.", "Try again later."))

@@ -781,9 +781,9 @@ class _Rounds:
 
 def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
     emptied: list[str] = []
-    cache = types.ModuleType("mha_viz.ui.model_service")
+    cache = types.ModuleType("mha_viz.ui.caches")
     cache.idle = lambda: emptied.append("idle")  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mha_viz.ui.model_service", cache)
+    monkeypatch.setitem(sys.modules, "mha_viz.ui.caches", cache)
     monkeypatch.setattr(sweeping, "TICK", 0.01)
     monkeypatch.setattr(sweeping, "QUIET", 0.0)
 

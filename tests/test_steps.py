@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from mha_viz.attention import Attention
-from mha_viz.attention.prose import steps_of
 from mha_viz.attention.steps import (
     NORM_WEIGHTED,
     TYPED,
@@ -21,6 +20,7 @@ from mha_viz.attention.steps import (
     parse,
     read_as,
     request_of,
+    steps_of,
 )
 from mha_viz.heads import Head
 from mha_viz.request import COSINE, MASK, NEXT, Question, Request

@@ -28,13 +28,12 @@ from mha_viz.models.gradients import importance
 from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
 from mha_viz.study import effects as study
-from mha_viz.study.effects import Case
-from mha_viz.study.removal import removal, smallest_switch
+from mha_viz.study.effects import Case, removal, smallest_switch
 from mha_viz.ui import download_panel
 from mha_viz.ui.address import read
+from mha_viz.ui.caches import ModelService
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.jobs import KINDS, Job
-from mha_viz.ui.model_service import ModelService
 from tests import lanes, tiny_models
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE

@@ -33,10 +33,10 @@ from mha_viz.study import effects as study
 from mha_viz.ui import inference
 from mha_viz.ui.address import read
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.caches import ModelService, model_service
 from mha_viz.ui.download_panel import Offer
 from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.minimal_pair import replaced
-from mha_viz.ui.model_service import ModelService, model_service
 from tests import lanes
 from tests.copies import readers_are_copies
 from tests.page_session import PageSession, press

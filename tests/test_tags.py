@@ -17,11 +17,11 @@ from mha_viz import exports
 from mha_viz.attention import Head
 from mha_viz.drawing.marks import Drawing, Rect
 from mha_viz.figures.compare import compare
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import difference
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
+from mha_viz.figures.panels import Panel
 from tests import hostile
 from tests.readings import reading
 

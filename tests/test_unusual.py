@@ -11,7 +11,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.unusual import KINDS, MOST, Unusual, unusual
 from mha_viz.attention import Attention, Head
 from mha_viz.text import from_names
-from mha_viz.ui.model_service import first_reading
+from mha_viz.ui.caches import first_reading
 
 WORDS = ("[CLS]", "the", "dog", "barked", "because", "it", "slept", ".", "[SEP]")
 N, AT = len(WORDS), 2  # AT: the place of the head that differs from the others

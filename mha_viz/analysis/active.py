@@ -16,7 +16,7 @@ import numpy as np
 
 from mha_viz.analysis import metrics
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.patterns import POSITIONS
+from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.analysis.roles import BROAD, DELIMITER, MASS, SHARE
 from mha_viz.attention import Attention
 from mha_viz.text import is_punctuation

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.coreference import Chunk
-from mha_viz.analysis.patterns import DELIMITERS, POSITIONS
+from mha_viz.analysis.metrics import DELIMITERS, POSITIONS
 from mha_viz.analysis.reduce import TINY, Batch, between_special
 from mha_viz.analysis.roles import BROAD, named_rows
 from mha_viz.analysis.syntax import DIRECTIONS, Joined, Relations

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mha_viz.analysis.patterns import POSITIONS
+from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.attention import Head
 
 CORPORA = "; "  # between the names of corpora

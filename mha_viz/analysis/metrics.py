@@ -1,12 +1,17 @@
-"""Numbers per head for one text. Each metric is one decorated function that returns [layer, head], float64.
+"""Numbers per head for one text, and their sums over a corpus.
 
-Definitions follow Clark et al. 2019, section 3, and are the same as for a corpus (:mod:`mha_viz.analysis.patterns`).
-They are computed on pieces, never on words, so that a number means the same in every view. The docstring of a metric is
-its help text in the app.
+Each metric is one decorated function that returns [layer, head], float64. Definitions follow Clark et al. 2019, section
+3. They are computed on pieces, never on words, so that a number means the same in every view. The docstring of a metric
+is its help text in the app.
+
+Sums over a corpus (:class:`Patterns`) are float64 and counts int64; those of different sentences can be added up.
+Within a sentence, the cells of one diagonal, and those of one row that are punctuation, are added in float32, which is
+exact to 1e-7.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,10 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis import patterns
 from mha_viz.analysis.distance import entropy as nats_of
-from mha_viz.analysis.reduce import Ordinary, Running, Sums, largest_ordinary
-from mha_viz.analysis.roles import share
+from mha_viz.analysis.reduce import Batch, Counts, Ordinary, Running, Sums, largest_ordinary, share
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.tensors import each_layer
 from mha_viz.browser.quantities import QUANTITIES
@@ -67,7 +70,7 @@ def mass_at(attention: Attention, offset: int) -> PerHead:
     or if keys and queries are of different texts, between which no offset is defined."""
     if attention.is_cross:
         return _undefined(attention)
-    return _shared(attention, *patterns.summed_mass_at(_batch(attention), _ordinary(attention), offset))
+    return _shared(attention, *summed_mass_at(_batch(attention), _ordinary(attention), offset))
 
 
 def maxima_at(attention: Attention, offset: int) -> PerHead:
@@ -76,7 +79,7 @@ def maxima_at(attention: Attention, offset: int) -> PerHead:
     if attention.is_cross:
         return _undefined(attention)
     ordinary = _ordinary(attention)
-    maxima, rows = patterns.counted_maxima_at(largest_ordinary(_batch(attention), ordinary), ordinary, (offset,))
+    maxima, rows = counted_maxima_at(largest_ordinary(_batch(attention), ordinary), ordinary, (offset,))
     return _shared(attention, maxima[:, 0], rows[0])
 
 
@@ -120,13 +123,13 @@ def same(attention: Attention) -> PerHead:
 @metric("on [CLS]", table="delimiter")
 def cls(attention: Attention) -> PerHead:
     """Mean weight that a row gives to the special token at the start ([CLS], <s>)."""
-    return _shared(attention, patterns.mass_on_start(_batch(attention), _ordinary(attention)))
+    return _shared(attention, mass_on_start(_batch(attention), _ordinary(attention)))
 
 
 @metric("on [SEP]", table="delimiter")
 def sep(attention: Attention) -> PerHead:
     """Mean weight that a row gives to the other special tokens ([SEP], </s>)."""
-    return _shared(attention, patterns.mass_on_end(_batch(attention), _ordinary(attention)))
+    return _shared(attention, mass_on_end(_batch(attention), _ordinary(attention)))
 
 
 @metric("on punctuation", table="delimiter")
@@ -134,7 +137,7 @@ def punctuation(attention: Attention) -> PerHead:
     """Mean weight that a row gives to pieces made of punctuation only."""
     text = attention.keys
     marks = [[not t.special and is_punctuation(text.typed(t).strip()) for t in text.tokens]]
-    return _shared(attention, patterns.mass_on(_batch(attention), np.array(marks)))
+    return _shared(attention, mass_on(_batch(attention), np.array(marks)))
 
 
 @metric("entropy", unit="nats", table="entropy")
@@ -165,3 +168,137 @@ def summed(readings: Sequence[Attention]) -> Running:
 def _summed(values: Sequence[PerHead]) -> Sums:
     of_heads = np.reshape(values, (len(values), -1))
     return np.stack((np.nansum(of_heads, axis=0), np.isfinite(of_heads).sum(axis=0)))
+
+
+# ---- Position, delimiters and entropy over a corpus -----------------------------------------------------------------
+
+OFFSETS = tuple(range(-5, 6))
+DELIMITERS = ("cls", "sep", "punctuation")
+POSITIONS = {-1: "previous", 0: "same", 1: "next"}
+
+
+class Patterns:
+    """Running sums of position, delimiter and entropy over batches of sentences.
+
+    ``sums``: mass, maxima [head, offset] with mass_rows, maxima_rows [offset], and the parts of mass and mass_rows that
+    stay within a word, mass_in_word [head, offset] and rows_in_word [offset]; delimiter [head, 3] and nats [head] with
+    rows; normalised [head] with sentences. ``even_mass`` [offset] and ``even_delimiter`` [3] are the values of a head
+    that spreads its attention evenly: 1/T to each of T tokens.
+    """
+
+    def __init__(self, heads: int) -> None:
+        self.sums: Running = {
+            "mass": np.zeros((heads, len(OFFSETS))),
+            "mass_rows": np.zeros(len(OFFSETS), np.int64),
+            "mass_in_word": np.zeros((heads, len(OFFSETS))),
+            "rows_in_word": np.zeros(len(OFFSETS), np.int64),
+            "even_mass": np.zeros(len(OFFSETS)),
+            "maxima": np.zeros((heads, len(OFFSETS)), np.int64),
+            "maxima_rows": np.zeros(len(OFFSETS), np.int64),
+            "delimiter": np.zeros((heads, len(DELIMITERS))),
+            "even_delimiter": np.zeros(len(DELIMITERS)),
+            "nats": np.zeros(heads),
+            "rows": np.zeros((), np.int64),
+            "normalised": np.zeros(heads),
+            "sentences": np.zeros((), np.int64),
+        }
+
+    def add(self, batch: Batch, nats: Sums) -> None:
+        """Add a batch. ``nats`` [head]: the sum of the entropies of all its rows, from :meth:`Distances.add`."""
+        ordinary = batch.ordinary
+        sentences, n = batch.weights.shape[1], len(ordinary)
+        words = _words(batch)
+        for at, offset in enumerate(OFFSETS):
+            mass, rows = summed_mass_at(batch.weights, ordinary, offset)
+            self.sums["mass"][:, at] += mass
+            self.sums["mass_rows"][at] += rows
+            self.sums["even_mass"][at] += rows / n
+            mass_in_word, rows_in_word = mass_in_word_at(batch.weights, words, offset)
+            self.sums["mass_in_word"][:, at] += mass_in_word
+            self.sums["rows_in_word"][at] += rows_in_word
+        counts, rows_with = counted_maxima_at(batch.largest, ordinary, OFFSETS)
+        self.sums["maxima"] += counts
+        self.sums["maxima_rows"] += rows_with
+        marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
+        masses = mass_on_start(batch.weights, ordinary), mass_on_end(batch.weights, ordinary)
+        self.sums["delimiter"] += np.stack((*masses, mass_on(batch.weights, marks)), axis=1)
+        begins, ends = (len(columns) for columns in _special(ordinary))
+        self.sums["even_delimiter"] += (sentences * begins, sentences * ends, marks.sum())
+        self.sums["rows"] += sentences * n
+        self.sums["nats"] += nats
+        if n > 1:
+            self.sums["normalised"] += nats / (n * math.log(n))
+            self.sums["sentences"] += sentences
+
+
+# ---- Each measure, for sentences whose special tokens are at the same positions -------------------------------------
+# ``weights`` is [head, sentence, query, key]; ``ordinary`` [token] is False for special tokens. Results are sums over
+# the rows of all these sentences, [head] float64.
+
+
+def summed_mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[Sums, int]:
+    """The sum of the weights A[i, i + offset] over the rows i of ordinary tokens that have such a key, and the number
+    of these rows."""
+    n = len(ordinary)
+    rows = ordinary[max(0, -offset) : max(0, min(n, n - offset))]  # the rows that have this offset
+    mass = np.vecdot(np.diagonal(weights, offset, 2, 3), rows.astype(np.float32))  # [head, sentence]
+    return mass.sum(axis=1, dtype=np.float64), int(weights.shape[1] * rows.sum())
+
+
+def mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) -> tuple[Sums, int]:
+    """As :func:`summed_mass_at`, for the rows whose key is a piece of the same word; ``words`` [sentence, token], −1
+    for special tokens."""
+    n = words.shape[1]
+    first = max(0, -offset)  # the rows that have this offset
+    last = max(first, min(n, n - offset))
+    queries, keys = words[:, first:last], words[:, first + offset : last + offset]
+    same = (queries == keys) & (queries >= 0)  # [sentence, row]
+    mass = np.vecdot(np.diagonal(weights, offset, 2, 3), same.astype(np.float32))  # [head, sentence]
+    return mass.sum(axis=1, dtype=np.float64), int(same.sum())
+
+
+def _words(batch: Batch) -> npt.NDArray[np.intp]:
+    return np.array([[-1 if word is None else word for word in pieces.words] for pieces in batch.pieces], np.intp)
+
+
+def counted_maxima_at(
+    largest: npt.NDArray[np.intp], ordinary: Ordinary, offsets: Sequence[int]
+) -> tuple[Counts, Counts]:
+    """[head, offset]: the number of rows of ordinary tokens whose largest weight, ignoring special columns, is at the
+    offset; and [offset]: the number of rows that have an ordinary token there. ``largest``: of
+    :func:`~mha_viz.analysis.reduce.largest_ordinary`."""
+    at = np.flatnonzero(ordinary)
+    far = largest - at  # the offset of each maximum
+    counts = np.stack([np.count_nonzero(far == offset, axis=(1, 2)) for offset in offsets], axis=1)
+    return counts, np.array([largest.shape[1] * np.isin(at + offset, at).sum() for offset in offsets])
+
+
+def mass_on_start(weights: Weights, ordinary: Ordinary) -> Sums:
+    """The sum of the weights that all rows give to the special token at the start ([CLS], <s>)."""
+    return _columns(weights, _special(ordinary)[0])
+
+
+def mass_on_end(weights: Weights, ordinary: Ordinary) -> Sums:
+    """The sum of the weights that all rows give to the other special tokens ([SEP], </s>)."""
+    return _columns(weights, _special(ordinary)[1])
+
+
+def mass_on(weights: Weights, marked: npt.NDArray[np.bool_]) -> Sums:
+    """The sum of the weights that all rows give to the marked keys, [sentence, key]."""
+    mass = np.vecdot(weights, marked[:, None].astype(np.float32))  # [head, sentence, query]
+    return _added(mass[..., None])
+
+
+def _special(ordinary: Ordinary) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    special = np.flatnonzero(~ordinary)
+    return special[special == 0], special[special > 0]
+
+
+def _columns(weights: Weights, keys: npt.NDArray[np.intp]) -> Sums:
+    return _added(weights[..., keys])
+
+
+def _added(mass: Weights) -> Sums:
+    """The sums [head] of [head, sentence, query, key]."""
+    added: Sums = mass.sum(axis=(1, 2, 3), dtype=np.float64)
+    return added

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention import Weights
-from mha_viz.attention.words import between
+from mha_viz.attention.tensors import between
 from mha_viz.text import WordPieces
 
 Counts = npt.NDArray[np.int64]
@@ -70,3 +70,11 @@ def word_block(weights: Weights, words: Sequence[int | None]) -> Weights:
         elif word is not None:
             groups[word].append(piece)
     return between(weights, groups, groups)
+
+
+def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> Sums:
+    """``correct / n``, NaN if there is no case."""
+    whole = np.asarray(n, np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares: Sums = np.asarray(correct, np.float64) / np.where(whole == 0, np.nan, whole)
+    return shares

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mha_viz.analysis.findings import DOCUMENTS, Finding, whole_number
-from mha_viz.analysis.patterns import POSITIONS
+from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import BROAD, CASES, DELIMITER, MASS, ROUNDING, SHARE
 from mha_viz.errors import check_kind

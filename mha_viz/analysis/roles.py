@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.intervals import Bounds, Documents, Interval, wilson, with_cases
-from mha_viz.analysis.patterns import DELIMITERS, OFFSETS, POSITIONS
-from mha_viz.analysis.reduce import Counts, Running
+from mha_viz.analysis.metrics import DELIMITERS, OFFSETS, POSITIONS
+from mha_viz.analysis.reduce import Counts, Running, share
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, RelationRow, Relations, best_offset, best_upos
 
 GAIN = 0.10  # points over the baseline
@@ -128,14 +128,6 @@ class SyntaxCounts:
     def documents_with_cases(self, direction: int, row: int, halves: slice) -> int:
         """How many documents the cases of one row of the tables come from."""
         return with_cases(self.cases[:, halves, direction, row].sum(axis=1))
-
-
-def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> Accuracies:
-    """``correct / n``, NaN if there is no case."""
-    whole = np.asarray(n, np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares: Accuracies = np.asarray(correct, np.float64) / np.where(whole == 0, np.nan, whole)
-    return shares
 
 
 def _gains(correct: int, baseline: int, n: int) -> bool:

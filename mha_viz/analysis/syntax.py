@@ -203,15 +203,9 @@ def _cases(relations: Relations, tree: Tree) -> Counts:
     if len(tree.heads) < 2 or not dependents.size:
         return np.zeros((len(DIRECTIONS), len(relations.rows)), np.int64)
     by_dependent = relations.member[tree.relations[dependents]].sum(axis=0)
-    return np.stack((by_dependent, by_dependent, _rows_of_heads(relations, tree, dependents)))
-
-
-def _rows_of_heads(relations: Relations, tree: Tree, dependents: Indices) -> Counts:
-    """[row]: how many words have at least one dependent that counts in a row."""
-    has = np.zeros((len(tree.heads), len(relations.rows)), bool)
+    has = np.zeros((len(tree.heads), len(relations.rows)), bool)  # [word, row]: whether it has such a dependent
     np.logical_or.at(has, tree.heads[dependents], relations.member[tree.relations[dependents]].astype(bool))
-    counts: Counts = has.sum(axis=0)
-    return counts
+    return np.stack((by_dependent, by_dependent, has.sum(axis=0)))
 
 
 def _offsets(table: Counts, tree: Tree, dependents: Indices) -> None:

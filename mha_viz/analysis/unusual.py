@@ -21,7 +21,7 @@ import numpy.typing as npt
 from mha_viz.analysis.active import LINKING, active
 from mha_viz.analysis.distance import entropy
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.patterns import POSITIONS
+from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.browser.quantities import WEIGHT
 from mha_viz.numerals import decimal

@@ -15,11 +15,9 @@ import numpy as np
 
 from mha_viz.attention import cache as caches
 from mha_viz.attention import tensors
-from mha_viz.attention.prose import steps_of
 from mha_viz.attention.shown import Content, Shown, called
-from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Row, Step
-from mha_viz.attention.tensors import Weights
-from mha_viz.attention.words import averaged, between
+from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Row, Step, steps_of
+from mha_viz.attention.tensors import Weights, averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
 from mha_viz.heads import AnyHead, Head, is_number

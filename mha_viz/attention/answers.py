@@ -1,15 +1,22 @@
-"""The answer of a model to a question about a text, with and without some of its heads."""
+"""The answers of a model: to a question about a text, with and without some of its heads; and what comes back of the
+difference between two answers when heads give their output on another text."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.heads import Head
 from mha_viz.request import Question
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Numbers = npt.NDArray[np.float64]
+SIDES = ("query", "key", "value")  # of a head, at which a path can end
 
 
 class Answer(NamedTuple):
@@ -37,3 +44,47 @@ class Answer(NamedTuple):
         """Before and after: the probability of the followed word, or the cosine."""
         at = self.words.index(self.question.word) if self.words else 0
         return float(self.before[at]), float(self.after[at])
+
+
+@dataclass(frozen=True)
+class Patched:
+    """What comes back of the difference between the answers to two texts when one head alone gives its output on
+    ``other`` while the model reads ``text``.
+
+    ``score``: the answer in words. ``before`` and ``after``: the score on ``text`` and on ``other``. ``shares``
+    [layer, head], exact: 0 where nothing comes back, 1 where all of it does; less than 0 where the answer moves away.
+    ``estimated`` [layer, head]: the same to first order, from one forward and one backward pass (attribution patching).
+    ``to``, ``side``: the head and its "query", "key" or "value" that alone the outputs reach; ``shares`` are then NaN
+    for heads that are not earlier, ``estimated`` for all.
+    """
+
+    model: str
+    text: str
+    other: str
+    score: str
+    before: float
+    after: float
+    shares: Numbers
+    estimated: Numbers
+    to: Head | None = None
+    side: str = ""
+
+    @property
+    def correlation(self) -> float:
+        """Pearson's correlation of ``estimated`` and ``shares`` over heads; NaN if all numbers of one are equal,
+        and for paths."""
+        one, other = self.shares.ravel(), self.estimated.ravel()
+        if np.isnan(other).any() or not (np.ptp(one) and np.ptp(other)):
+            return float("nan")
+        matrix: Numbers = np.array(np.corrcoef(one, other))
+        return float(matrix[0, 1])
+
+    def table(self) -> pd.DataFrame:
+        """A row for each head, ``L0H0`` first: ``share`` and ``estimated``; for paths, for each earlier head, without
+        ``estimated``."""
+        import pandas as pd
+
+        index = [str(Head(*at)) for at in np.ndindex(self.shares.shape)]
+        columns = {"share": self.shares.ravel(), "estimated": self.estimated.ravel()}
+        table = pd.DataFrame(columns, index=pd.Index(index, name="head"))
+        return table if self.to is None else table[["share"]].dropna()

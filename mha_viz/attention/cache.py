@@ -4,7 +4,7 @@ and shapes, so that none of these libraries is imported."""
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,8 @@ def recorded(cache: Any, names: str | None = None) -> CachedStack:
     Raises ShapeError if there are none or several stacks, or if a layer is missing.
     """
     model = getattr(getattr(getattr(cache, "model", None), "cfg", None), "model_name", None) or "tensors"
-    if not _has_names(cache):
+    is_output = any(hasattr(cache, name) for name in STACKS)  # of a whole model: from_tensors says what to take of it
+    if not (hasattr(cache, "keys") and hasattr(cache, "__getitem__") and not is_output):
         layers = [_weights_of(one) for one in cache] if isinstance(cache, list | tuple) else cache
         return CachedStack(layers, "", str(model), {})
     entries = _by_name(cache)
@@ -51,26 +52,17 @@ def recorded(cache: Any, names: str | None = None) -> CachedStack:
     return CachedStack(layers, chosen, str(model), entries)
 
 
-def _has_names(cache: Any) -> bool:
-    is_output = any(hasattr(cache, name) for name in STACKS)  # of a whole model: from_tensors says what to take of it
-    return hasattr(cache, "keys") and hasattr(cache, "__getitem__") and not is_output
-
-
 def _by_name(cache: Any) -> dict[str, dict[int, Any]]:
     """The entries of a cache by name, with {layer} in place of the number, and by layer."""
     entries: dict[str, dict[int, Any]] = {}
     keys = cache.keys()  # some caches have names and cannot be iterated over
     for key in keys:
-        name = _name(key)
+        name = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
         numbers = [*NUMBER.finditer(name)]
         if numbers:
             at = next((one for one in numbers if _stands_alone(name, one)), numbers[0])
             entries.setdefault(name[: at.start()] + LAYER + name[at.end() :], {})[int(at[0])] = cache[key]
     return entries
-
-
-def _name(key: Hashable) -> str:
-    return ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def _stands_alone(name: str, number: re.Match[str]) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads, DecoderRole, chance
+from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads, chance
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, count, device_option, dtype_option, output_options, whole
-from mha_viz.cli.output import TABLES, table_destination
-from mha_viz.cli.terminal import bar, one_line
+from mha_viz.cli.output import TABLES, put_out, table_destination
+from mha_viz.cli.terminal import bar_of_share, one_line
 from mha_viz.figures.caption import both
 from mha_viz.numerals import counted, decimal
 
@@ -37,18 +37,15 @@ def run(args: argparse.Namespace) -> None:
     from mha_viz.study.decoder_heads import decoder_heads  # imports torch
 
     encoder = load_model(model, args.device, args.dtype)
-    with bar("of the sequences") as show:
+    with bar_of_share("of the sequences") as progress:
         measured = decoder_heads(
             encoder,
             length=args.length,
             draws=args.draws,
             seed=args.seed,
-            progress=lambda share: show(round(1000 * share), 1000),
+            progress=progress,
         )
-    if to is not None:
-        to.write_table(measured.table())
-    if to is None or to.path is not None:
-        print("\n".join(map(one_line, _lines(measured))))
+    put_out(to, measured.table, map(one_line, _lines(measured)))
 
 
 def _lines(measured: DecoderHeads) -> list[str]:
@@ -58,12 +55,11 @@ def _lines(measured: DecoderHeads) -> list[str]:
     for number, (measure, meaning) in enumerate(MEASURES.items()):
         lines.append(f"{measure}, {meaning}:")
         of_measure = [role for role in roles if role.measure == measure]
-        lines += [_line(role) for role in of_measure] or [_none(measured, number)]
+        lines += [
+            f"{both(role.head)}  {decimal(role.score, 3)}  {decimal(role.untrained, 3)}  {decimal(role.chance, 3)}"
+            for role in of_measure
+        ] or [_none(measured, number)]
     return lines
-
-
-def _line(role: DecoderRole) -> str:
-    return f"{both(role.head)}  {decimal(role.score, 3)}  {decimal(role.untrained, 3)}  {decimal(role.chance, 3)}"
 
 
 def _none(measured: DecoderHeads, number: int) -> str:

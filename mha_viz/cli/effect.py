@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,10 @@ from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, output_options, whole
-from mha_viz.cli.output import TABLES, Destination, table_destination
+from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.quantities import head_names, off_options
-from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
+from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
@@ -79,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
     with cluster_for(args) as cluster, warnings_as_lines():
         measuring = _run(args, model, cluster, folder)
         try:
-            with progress_line() if cluster else _sentences_bar() as progress:
+            with progress_line() if cluster else bar_of_progress("sentences") as progress:
                 for so_far in measuring.sentences():
                     progress(so_far)
         except KeyboardInterrupt:
@@ -90,15 +88,10 @@ def run(args: argparse.Namespace) -> None:
                 print(f"mha-viz: Stopped. Nothing has been measured yet{again}.", file=sys.stderr)
             else:
                 print(f"mha-viz: Stopped; these are the results for the sentences read so far{again}.", file=sys.stderr)
-                _write(result, to)
+                put_out(to, result.table, map(one_line, _lines(result)))
             raise
-        _write(measuring.result(), to)
-
-
-@contextmanager
-def _sentences_bar() -> Iterator[Callable[[Any], None]]:
-    with bar("sentences") as show:
-        yield lambda so_far: show(so_far.done, so_far.total)
+        result = measuring.result()
+        put_out(to, result.table, map(one_line, _lines(result)))
 
 
 def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:
@@ -117,14 +110,6 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | No
     if folder is not None:
         make_folder(folder)
     return ClusterMeasurement(cluster, encoder, corpus, settings, folder)
-
-
-def _write(result: CorpusEffect, to: Destination | None) -> None:
-    """Write the table to the requested place and, unless that is the terminal, print it too."""
-    if to is not None:
-        to.write_table(result.table())
-    if to is None or to.path is not None:
-        print("\n".join(map(one_line, _lines(result))))
 
 
 def few_documents(count: int) -> str:

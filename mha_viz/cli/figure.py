@@ -233,7 +233,10 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
     from mha_viz.figures.layout import Size
     from mha_viz.figures.view import View
 
-    _check_side(args)
+    if getattr(args, "side", "all") != "all" and not args.pair:
+        raise SettingError(
+            "--side shows a part of a pair, but there is no second text.", "Give --pair TEXT, or leave --side out."
+        )
     _check_inches(args.width_in)
     view = {name: getattr(args, name) for name in VIEW if hasattr(args, name)}
     sizes = {name: getattr(args, name) for name in ("width_mm", "max_height_mm", "font_pt", "look", "transparent")}
@@ -246,13 +249,6 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
     if suffix != ".html" or args.kind not in WHOLE_PAGE:
         _check_shown(args)
     return view | sizes
-
-
-def _check_side(args: argparse.Namespace) -> None:
-    if getattr(args, "side", "all") != "all" and not args.pair:
-        raise SettingError(
-            "--side shows a part of a pair, but there is no second text.", "Give --pair TEXT, or leave --side out."
-        )
 
 
 def _check_inches(given: float | None) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 
-from mha_viz.analysis.link_groups import DrawnLink, LinkGroup, LinkGroups
+from mha_viz.analysis.link_groups import LinkGroups
 from mha_viz.analysis.recipe_tables import open_recipes
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, output_options, whole
-from mha_viz.cli.output import TABLES, table_destination
+from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.search import model_and_head, sentence_line
-from mha_viz.cli.terminal import bar, one_line
+from mha_viz.cli.terminal import bar_of_share, one_line
 from mha_viz.figures.caption import both
 from mha_viz.numerals import counted, percent
 from mha_viz.process.steps import completed
@@ -47,30 +48,19 @@ def run(args: argparse.Namespace) -> None:
     corpus = read_corpus(args.corpus)
     from mha_viz.study.link_groups import grouping  # imports torch
 
-    with bar("of the text") as show:
+    with bar_of_share("of the text") as progress:
         encoder = load_model(model, args.device, args.dtype)
         steps = grouping(encoder, corpus, head, recipes, args.most, args.links)
-        groups = completed(steps, lambda done: show(round(1000 * done), 1000))
-    if to is not None:
-        to.write_table(groups.table())
-    if to is None or to.path is not None:
-        _report(groups)
+        groups = completed(steps, progress)
+    put_out(to, groups.table, map(one_line, _lines(groups)))
 
 
-def _report(groups: LinkGroups) -> None:
+def _lines(groups: LinkGroups) -> Iterator[str]:
     drawn = f"{counted(len(groups.links), 'link')} from {counted(groups.sentences, 'sentence')}"
-    print(one_line(f"{groups.model} {both(groups.head)} on {groups.corpus}: {drawn}, each for the same share"))
+    yield f"{groups.model} {both(groups.head)} on {groups.corpus}: {drawn}, each for the same share"
     for group in groups.groups:
-        print(one_line(_line(group)))
-        for number in group.spread(LISTED):
-            print(one_line(f"  {_sentence(groups.links[number])}"))
-
-
-def _line(group: LinkGroup) -> str:
-    name = f"unexplained, {group.name}" if group.kind == "unexplained" else group.name
-    return f"{percent(group.share)}  {'; '.join([name, *group.common])}"
-
-
-def _sentence(link: DrawnLink) -> str:
-    ends = f"{link.query.form} → {link.key.form}"
-    return sentence_line(link.weight, link.number, ends, link.sentence.forms, {link.query.word, link.key.word})
+        name = f"unexplained, {group.name}" if group.kind == "unexplained" else group.name
+        yield f"{percent(group.share)}  {'; '.join([name, *group.common])}"
+        for link in (groups.links[number] for number in group.spread(LISTED)):
+            ends = f"{link.query.form} → {link.key.form}"
+            yield sentence_line(link.weight, link.number, ends, link.sentence.forms, {link.query.word, link.key.word})

@@ -17,8 +17,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from mha_viz.attention import Head
-from mha_viz.cli.suggestions import meant_head
-from mha_viz.cli.usage import as_sentence
+from mha_viz.cli.usage import as_sentence, meant_head
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.models import catalog
 from mha_viz.quotes import did_you_mean, quoted, series, shortened

@@ -71,6 +71,14 @@ def table_destination(out: str | None, asked_format: str | None) -> Destination 
     return None if out is None else destination(out, asked_format, TABLES, "a table format")
 
 
+def put_out(to: Destination | None, table: Callable[[], pd.DataFrame], lines: Iterable[str]) -> None:
+    """Write a table to the requested place and, unless that is stdout, print the lines that say the same."""
+    if to is not None:
+        to.write_table(table())
+    if to is None or to.path is not None:
+        print("\n".join(lines))
+
+
 def destination(out: str, asked_format: str | None, formats: Iterable[str], kind: str = "a file format") -> Destination:
     """The destination that ``--out`` and ``--format`` name, checked before anything is computed.
 

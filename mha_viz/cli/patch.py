@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mha_viz.attention import Head
-from mha_viz.attention.patched import SIDES
+from mha_viz.attention.answers import SIDES
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, head_name, model_option, output_options
-from mha_viz.cli.output import TABLES, table_destination
+from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.terminal import one_line, text_of, warnings_as_lines
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import both
 from mha_viz.numerals import decimal, percent
 
 if TYPE_CHECKING:
-    from mha_viz.attention.patched import Patched
+    from mha_viz.attention.answers import Patched
 
 LISTED = 12  # heads that are printed
 
@@ -55,10 +55,7 @@ def run(args: argparse.Namespace) -> None:
     with warnings_as_lines():
         encoder = load_model(model, args.device, args.dtype)
         patched = patch(encoder, text, args.other, word=args.word, foil=args.foil, **path)
-    if to is not None:
-        to.write_table(patched.table().reset_index())
-    if to is None or to.path is not None:
-        print("\n".join(map(one_line, _lines(patched))))
+    put_out(to, lambda: patched.table().reset_index(), map(one_line, _lines(patched)))
 
 
 def _lines(patched: Patched) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profil
 from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, batch, device_option, dtype_option, folder_name, whole
-from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
+from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
 from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS
 from mha_viz.errors import CorpusMissing, ExportError, SettingError
 from mha_viz.figures.role_words import by_chance_in_words
@@ -154,7 +154,7 @@ def _with_chance(profile: Profile, place: Path, encoder: Any, corpus: Any, secon
     chains = all(one.has_chains for one in (corpus, second) if one is not None)
     draws, pieces = args.chance, args.batch or BATCH
     for role in (SYNTAX, COREFERENCE)[: 1 + chains]:
-        with _bar("of the permutations") as show:
+        with bar_of_progress("of the permutations") as show:
             chance = chance_roles(corpus, encoder, also=second, role=role, draws=draws, batch=pieces, progress=show)
         profile = chance.stored_in(profile)
         print(f"{place}: {by_chance_in_words(chance)}")
@@ -199,7 +199,7 @@ def measure(
 
     if other is not None:
         check(_facts(encoder, corpus), other.facts)
-    with progress_line() if cluster else _bar("of the text") as progress:
+    with progress_line() if cluster else bar_of_progress("of the text") as progress:
         try:
             engine = cluster or Here(most_pieces or BATCH)
             profile: Profile = engine.study(encoder, corpus, sums, control, progress)
@@ -214,12 +214,6 @@ def measure(
 def _facts(encoder: Any, corpus: Any) -> dict[str, str]:
     """What two profiles are compared by."""
     return {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
-
-
-@contextmanager
-def _bar(unit: str) -> Iterator[Callable[[Any], None]]:
-    with bar(unit) as show:
-        yield lambda so_far: show(so_far.done, so_far.total)
 
 
 def _saved(sums: Path | None) -> str:

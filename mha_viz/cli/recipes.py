@@ -12,7 +12,7 @@ from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes, recipes
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, whole
 from mha_viz.cli.profile import CORPUS_HELP, read_corpus
-from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
+from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
@@ -50,18 +50,17 @@ def run(args: argparse.Namespace) -> None:
     score = None if args.score is None else read_corpus(args.score)
     make_folder(args.out)
     from mha_viz.study.recipes import recipes  # imports torch
-    from mha_viz.study.replaced import replaced
-    from mha_viz.study.replaced_accuracy import replaced_accuracy
+    from mha_viz.study.replaced import replaced, replaced_accuracy
 
     encoder = load_model(model, args.device, args.dtype)
-    with warnings_as_lines(), bar("of the text") as show:
+    with warnings_as_lines(), bar_of_progress("of the text") as progress:
         measured = recipes(
             corpus,
             encoder,
             score=score,
             most=args.most,
             device=args.device,
-            progress=lambda so_far: show(so_far.done, so_far.total),
+            progress=progress,
         )
         if args.replace:
             on = score or corpus

@@ -15,10 +15,10 @@ from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name, output_options
 from mha_viz.cli.outcomes import lines, paired_lines
-from mha_viz.cli.output import TABLES, Destination, table_destination
+from mha_viz.cli.output import TABLES, Destination, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, is_profile, measure, measuring_options, name_option, read_corpus
 from mha_viz.cli.search import model_and_head
-from mha_viz.cli.terminal import bar, warnings_as_lines
+from mha_viz.cli.terminal import bar_of_progress, warnings_as_lines
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.files import make_folder
 from mha_viz.request import dtype_of
@@ -91,12 +91,9 @@ def run(args: argparse.Namespace) -> None:
     else:
         here = _measured(args, there, sums)
     replications = replicate(findings, here)
-    if to is not None:
-        to.write_table(replications.table)
+    put_out(to, lambda: replications.table, lines(replications, there, here))
     if sums is not None:
         shutil.rmtree(sums, ignore_errors=True)
-    if to is None or to.path is not None:
-        print("\n".join(lines(replications, there, here)))
 
 
 def _beside(args: argparse.Namespace, there: Profile, to: Destination | None) -> None:
@@ -111,11 +108,6 @@ def _beside(args: argparse.Namespace, there: Profile, to: Destination | None) ->
 
     encoder = load_model(model, args.device)
     beside = encoder if other.name == model.name else load_model(other, args.device)
-    with warnings_as_lines(), bar("of the sentences") as show:
-        pairs = paired_roles(
-            there, corpus, beside, head, model=encoder, progress=lambda so_far: show(so_far.done, so_far.total)
-        )
-    if to is not None:
-        to.write_table(pairs.table())
-    if to is None or to.path is not None:
-        print("\n".join(paired_lines(pairs, corpus.name)))
+    with warnings_as_lines(), bar_of_progress("of the sentences") as progress:
+        pairs = paired_roles(there, corpus, beside, head, model=encoder, progress=progress)
+    put_out(to, pairs.table, paired_lines(pairs, corpus.name))

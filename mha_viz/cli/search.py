@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from mha_viz.analysis.links import Conditions, Link, Search
+from mha_viz.analysis.links import Conditions, Search
 from mha_viz.attention import Head
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, head_name, output_options, whole
-from mha_viz.cli.output import TABLES, Destination, table_destination
+from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.terminal import bar, one_line
 from mha_viz.figures.caption import both
@@ -78,41 +78,26 @@ def run(args: argparse.Namespace) -> None:
             for result in searching(load_model(model, args.device, args.dtype), corpus, head, conditions, args.most):
                 show(result.sentences_read, result.sentences)
     except KeyboardInterrupt:
-        if result is None:
-            raise
-        print("mha-viz: Stopped; these are the links of the sentences read so far.", file=sys.stderr)
-        _write(result, to)
+        if result is not None:
+            print("mha-viz: Stopped; these are the links of the sentences read so far.", file=sys.stderr)
+            put_out(to, result.table, map(one_line, _lines(result)))
         raise
-    _write(result, to)
+    if result is not None:
+        put_out(to, result.table, map(one_line, _lines(result)))
 
 
-def _write(result: Search | None, to: Destination | None) -> None:
-    """Write the table to the requested place, and print the links unless the table went to the terminal."""
-    if result is None:
-        return
-    if to is not None:
-        to.write_table(result.table())
-    if to is None or to.path is not None:
-        _report(result)
-
-
-def _report(search: Search) -> None:
-    print(
+def _lines(search: Search) -> Iterator[str]:
+    yield (
         f"{search.model} {both(search.head)} on {search.corpus}: {search.matches:,} of {search.links_read:,} links, "
         f"in {search.matching_sentences:,} of {search.sentences_read:,} sentences"
     )
     for link in search.links:
-        print(one_line(_line(link)))
+        words = " → ".join(link.sentence.forms[word] for word in (link.query, link.key))
+        yield sentence_line(link.weight, link.number, words, link.sentence.forms, (link.query, link.key))
     by_count = sorted(search.counts.items(), key=lambda item: (-item[1], item[0]))
     for (query_pos, key_pos, *relation), count in by_count[:LISTED]:
         ends = f"{query_pos or '–'} → {key_pos or '–'}"
-        print(one_line(f"{counted(count, 'link')} {ends}: {' '.join(relation).strip() or 'no dependency'}"))
-
-
-def _line(link: Link) -> str:
-    """A link for a terminal: its weight, its ends, and the sentence with both in brackets."""
-    ends = " → ".join(link.sentence.forms[word] for word in (link.query, link.key))
-    return sentence_line(link.weight, link.number, ends, link.sentence.forms, (link.query, link.key))
+        yield f"{counted(count, 'link')} {ends}: {' '.join(relation).strip() or 'no dependency'}"
 
 
 def sentence_line(weight: float, number: int, ends: str, forms: Sequence[str], marked: Collection[int | None]) -> str:

@@ -62,6 +62,20 @@ def bar(unit: str) -> AbstractContextManager[Show]:
 
 
 @contextmanager
+def bar_of_progress(unit: str) -> Iterator[Callable[[Any], None]]:
+    """As :func:`bar`, of an object with what is ``done`` of the ``total``."""
+    with bar(unit) as show:
+        yield lambda so_far: show(so_far.done, so_far.total)
+
+
+@contextmanager
+def bar_of_share(unit: str) -> Iterator[Callable[[float], None]]:
+    """As :func:`bar`, of the share that is done."""
+    with bar(unit) as show:
+        yield lambda share: show(round(1000 * share), 1000)
+
+
+@contextmanager
 def bars(*units: str) -> Iterator[tuple[Show, ...]]:
     """Functions as of :func:`bar`, for work that is done one after the other, in the same line."""
     with changing_line() as show:

@@ -1,10 +1,11 @@
-"""Errors of argparse and of the library, reworded for someone who typed options."""
+"""Errors of argparse and of the library, reworded for someone who typed options, and heads in another notation."""
 
 from __future__ import annotations
 
 import argparse
 import re
 
+from mha_viz.attention import Head
 from mha_viz.quotes import shortened
 
 # Names of Python settings, at the beginning of a message with their values, or anywhere in it.
@@ -50,3 +51,15 @@ def _missing(names: list[str], parser: argparse.ArgumentParser) -> str:
         if isinstance(action, argparse._SubParsersAction) and action.metavar in names:
             return f"No {str(action.metavar).lower()} was given. Choose from {', '.join(action.choices)}."
     return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing."
+
+
+def meant_head(name: str) -> str:
+    """A suggestion for a head name in another notation: papers count from 1, as in 4-2; others write 3.1 or layer 3
+    head 1."""
+    paper = re.fullmatch(r"\s*([1-9]\d{0,2})-([1-9]\d{0,2})\s*", name, re.ASCII)
+    if paper:
+        return f"Did you mean {Head(int(paper[1]) - 1, int(paper[2]) - 1)}, which papers write as {paper[0].strip()}?"
+    numbers = re.findall(r"\d+", name, re.ASCII)
+    if len(numbers) == 2 and all(len(number) <= 3 for number in numbers):
+        return f"Did you mean {Head(int(numbers[0]), int(numbers[1]))}?"
+    return ""

@@ -12,7 +12,7 @@ from mha_viz.cli.effect import MOST, means_corpus, means_option
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, folder_name
 from mha_viz.cli.profile import corpus_option, read_corpus
-from mha_viz.cli.terminal import bar, one_line
+from mha_viz.cli.terminal import bar_of_share, one_line
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import over
 from mha_viz.numerals import counted, decimal
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     from mha_viz.study.used_roles import used_roles  # imports torch
 
     encoder = load_model(choose_model(profile.model), args.device, dtype_of(str(profile.facts.get("revision", ""))))
-    with bar("of the sentences") as show:
+    with bar_of_share("of the sentences") as progress:
         measured = used_roles(
             profile,
             corpus,
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
             method=args.method,
             most=args.most,
             means=means_corpus(args),
-            progress=lambda share: show(round(1000 * share), 1000),
+            progress=progress,
         )
     measured.write(args.profile)
     print("\n".join(map(one_line, lines(measured))))

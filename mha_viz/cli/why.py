@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, pro
 from mha_viz.cli.effect import few_documents
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, folder_name, model_option, output_options
-from mha_viz.cli.output import TABLES, table_destination
+from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, name_option, read_corpus
 from mha_viz.cli.recipes import MOST
-from mha_viz.cli.terminal import bar, one_line, warnings_as_lines
+from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
 from mha_viz.numerals import counted, percent
@@ -57,23 +57,14 @@ def run(args: argparse.Namespace) -> None:
         encoder = load_model(model, args.device)
         if folder is not None:
             make_folder(folder)
-        with progress_line() if cluster else _bar() as progress, _stopped(folder):
+        with progress_line() if cluster else bar_of_progress("of the text") as progress, _stopped(folder):
             if cluster:
                 measured = on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:
                 measured = why_over(corpus, encoder, most=args.most, resume=folder, progress=progress)
-    if to is not None:
-        to.write_table(measured.arrows() if args.arrows else measured.table())
-    if to is None or to.path is not None:
-        print("\n".join(map(one_line, _lines(measured))))
+    put_out(to, measured.arrows if args.arrows else measured.table, map(one_line, _lines(measured)))
     if profile is not None:
         measured.stored_in(profile).write(profile_folder(args.profile))
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[Any], None]]:
-    with bar("of the text") as show:
-        yield lambda so_far: show(so_far.done, so_far.total)
 
 
 @contextmanager

@@ -7,8 +7,19 @@ from typing import Any
 
 from mha_viz.drawing.marks import Drawing
 from mha_viz.exports import formats as _formats  # noqa: F401  (importing registers the formats)
-from mha_viz.exports.drawings import drawing_bytes, drawing_suffixes, write_drawing
-from mha_viz.exports.registry import check_place, describe, stream, suffixes, to_bytes, write, write_bytes, writer
+from mha_viz.exports.registry import (
+    check_place,
+    describe,
+    drawing_bytes,
+    drawing_suffixes,
+    stream,
+    suffixes,
+    to_bytes,
+    write,
+    write_bytes,
+    write_drawing,
+    writer,
+)
 from mha_viz.exports.saved import open_attention
 from mha_viz.exports.shown import Numbers, Several, Subtracted, shown_bytes, shown_suffixes
 

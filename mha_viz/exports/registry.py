@@ -1,4 +1,4 @@
-"""Suffix → the function that writes that format; all files are written to disk here."""
+"""Suffix → the function that writes that format, for readings and for drawings; all files are written to disk here."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from mha_viz.attention import Attention
+from mha_viz.drawing.marks import Drawing
 from mha_viz.errors import ExportError, check_kind
 from mha_viz.files import whole_file
 
@@ -118,3 +119,47 @@ def _reason(path: Path, error: Exception) -> str:
     what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     name = ascii(str(path))[1:-1] if not str(path).isprintable() else str(path)
     return f"{name[:200]} cannot be written: {what[:1].lower()}{what[1:]}."
+
+
+# ---- Drawings -------------------------------------------------------------------------------------------------
+
+
+def _svg(drawing: Drawing, dpi: int) -> bytes:
+    from mha_viz.exports.svg import svg
+
+    return svg(drawing)
+
+
+def _pdf(drawing: Drawing, dpi: int) -> bytes:
+    from mha_viz.exports.pdf import pdf
+
+    return pdf(drawing)
+
+
+def _png(drawing: Drawing, dpi: int) -> bytes:
+    from mha_viz.exports.png import png
+
+    return png(drawing, dpi)
+
+
+# A writer's libraries are imported when it is first used.
+_DRAWN: dict[str, Callable[[Drawing, int], bytes]] = {".svg": _svg, ".pdf": _pdf, ".png": _png}
+
+
+def drawing_suffixes() -> tuple[str, ...]:
+    """Every suffix that a drawing can be written as."""
+    return tuple(_DRAWN)
+
+
+def drawing_bytes(drawing: Drawing, suffix: str, dpi: int = 300) -> bytes:
+    """The file in memory; ``dpi`` applies to .png. Raises ExportError for an unknown suffix."""
+    write = _DRAWN.get(suffix.lower())
+    if write is None:
+        given = f"“{suffix[:40]}” is not a figure format." if suffix else "The file has no suffix."
+        raise ExportError(given, f"Use one of {', '.join(_DRAWN)}.")
+    return write(drawing, dpi)
+
+
+def write_drawing(drawing: Drawing, path: str | os.PathLike[str], dpi: int = 300) -> Path:
+    """Write ``path`` in the format of its suffix; an existing file is replaced atomically. Raises ExportError."""
+    return write_bytes(path, lambda: drawing_bytes(drawing, Path(path).suffix, dpi))

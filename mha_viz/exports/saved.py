@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
-from mha_viz.attention import Attention, Weights, prose, steps, tensors
+from mha_viz.attention import Attention, Weights, steps, tensors
 from mha_viz.attention.steps import Step
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import ExportError, MhaVizError, OpenError
@@ -186,7 +186,7 @@ def _fields(head: bytes) -> dict[str, Any]:
 
 
 def _steps(made: list[Any], version: int) -> tuple[Step, ...]:
-    return prose.steps_of(map(str, made)) if version < VERSION else steps.parse(made)
+    return steps.steps_of(map(str, made)) if version < VERSION else steps.parse(made)
 
 
 def _reading(fields: dict[str, Any], weights: Weights, hidden: Weights) -> Attention:

@@ -11,7 +11,7 @@ from mha_viz.errors import ExportError
 from mha_viz.figure.figure import Figure
 from mha_viz.figure.kinds import compare, difference, heatmap, links, panel_from, settings
 from mha_viz.figures.compare import As
-from mha_viz.figures.correspondence import Panel, pin_in
+from mha_viz.figures.panels import Panel, pin_in
 from mha_viz.figures.view import View
 
 

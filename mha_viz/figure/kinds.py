@@ -15,7 +15,6 @@ from mha_viz.figures import caption
 from mha_viz.figures import over_image as images
 from mha_viz.figures.compare import As, check, check_diff, check_kind
 from mha_viz.figures.compare import compare as compare_drawing
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.difference import difference as difference_drawing
 from mha_viz.figures.difference import signed
 from mha_viz.figures.grid import grid as grid_drawing
@@ -23,7 +22,7 @@ from mha_viz.figures.heatmap import heatmap as heatmap_drawing
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links as links_drawing
 from mha_viz.figures.packet import packet
-from mha_viz.figures.panels import pack
+from mha_viz.figures.panels import Panel, pack
 from mha_viz.figures.view import View, check_pin, shown
 from mha_viz.options import GridOptions, HeadOptions, Options
 

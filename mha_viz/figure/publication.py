@@ -12,7 +12,7 @@ from mha_viz.errors import ExportError, SettingError
 from mha_viz.exports.page import Look, PagePart, published
 from mha_viz.figure.kinds import compare, grid, panel_from, settings
 from mha_viz.figures.caption import named
-from mha_viz.figures.correspondence import Panel, pin_in
+from mha_viz.figures.panels import Panel, pin_in
 from mha_viz.options import Options
 
 if TYPE_CHECKING:

@@ -12,16 +12,25 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.correspondence import Panel, held_by_panels
-from mha_viz.figures.faint import faint_cells, faint_links
 from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, unlabelled
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, sheet
 from mha_viz.figures.links import TOP, link_marks, strand, token_room
-from mha_viz.figures.paint import painted, scale_colours
+from mha_viz.figures.panels import MOST, Panel, held_by_panels
 from mha_viz.figures.theme import THEMES, Theme
-from mha_viz.figures.view import Block, Focus, View, block, check_pin, span, units
+from mha_viz.figures.view import (
+    Block,
+    Focus,
+    View,
+    block,
+    check_pin,
+    faint_cells,
+    faint_links,
+    painted,
+    scale_colours,
+    span,
+    units,
+)
 
-MOST = 16  # the most panels in one figure
 GAP = 28  # gaps between panels, pixels
 ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap before it
 NARROWEST = {"heatmap": 230, "links": 270}

@@ -14,7 +14,6 @@ from mha_viz.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.compare import PanelDrawing, check, figure_words, wrapped
-from mha_viz.figures.correspondence import Panel, mismatch, same_word, texts
 from mha_viz.figures.heatmap import (
     BESIDE,
     FAINT,
@@ -28,6 +27,7 @@ from mha_viz.figures.heatmap import (
     unlabelled,
 )
 from mha_viz.figures.layout import HeatmapLayout, Size, sheet
+from mha_viz.figures.panels import Panel, mismatch, same_word, texts
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Block, Unit, View, block, focus, units
 from mha_viz.text import TokenizedText, align

@@ -13,12 +13,10 @@ import numpy as np
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Text
 from mha_viz.figures import caption
-from mha_viz.figures.faint import faint_cells
 from mha_viz.figures.heatmap import scale_bar
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
-from mha_viz.figures.paint import painted, scale_colours
 from mha_viz.figures.theme import THEMES, Theme
-from mha_viz.figures.view import Block, View, block, span, units
+from mha_viz.figures.view import Block, View, block, faint_cells, painted, scale_colours, span, units
 
 SHARPEST = 96  # the most rows and columns of one small picture
 FOOT = 22

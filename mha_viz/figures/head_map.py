@@ -34,7 +34,9 @@ def scatter(
     series = []
     for layer in layers:
         of_layer = [i for i, head in enumerate(heads) if head.layer == layer]
-        colour = _shade(theme, layer, len(layers))
+        # Along the ramp, from the input to the output, without its faintest end.
+        r, g, b = palette(theme.ramp)[70 + round(185 * layer / max(1, len(layers) - 1))]
+        colour = f"#{r:02x}{g:02x}{b:02x}"
         ring = [4 if i == chosen else 2 if i in close else 0 for i in of_layer]
         texts, size = [str(heads[i].head) for i in of_layer], 16 if standing else 19
         words: SeriesTexts = {
@@ -62,9 +64,3 @@ def matrix(heads: Sequence[Head], distances: Matrix, theme: Theme) -> Chart:
     hover = "%{customdata}: %{z:.3f} nats"
     cells = Cells(distances, 0, LN2, theme.ramp[::-1], scale_at="below", unit="nats", labels=labels, hover=hover)
     return Chart(theme, [cells], [Plot(x, y)], height=620, margin=Margin(30, 10, ABOVE, 84))
-
-
-def _shade(theme: Theme, layer: int, count: int) -> str:
-    """The colour of a layer along the ramp, from the input to the output, without its faintest end."""
-    r, g, b = palette(theme.ramp)[70 + round(185 * layer / max(1, count - 1))]
-    return f"#{r:02x}{g:02x}{b:02x}"

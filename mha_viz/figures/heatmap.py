@@ -17,11 +17,21 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Note, Pixels, Rect, Strength, Text, moved
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import around
-from mha_viz.figures.faint import faint_cells
 from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, sheet
-from mha_viz.figures.paint import painted, scale_colours
 from mha_viz.figures.theme import THEMES, Theme, palette
-from mha_viz.figures.view import Axes, Block, Focus, Unit, View, block, focus, span, units
+from mha_viz.figures.view import (
+    Axes,
+    Focus,
+    Unit,
+    View,
+    block,
+    faint_cells,
+    focus,
+    painted,
+    scale_colours,
+    span,
+    units,
+)
 
 LABEL = 96  # the greatest width of labels, pixels
 LETTERS = 40  # characters of a token that are measured
@@ -63,7 +73,7 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     theme = THEMES[size.look]
     axes = units(attention, view)
     part = block(attention, head, view, axes)
-    every = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), _signed(part))
+    every = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), part.w if part.signed else None)
     lines, most_high = not size.transparent, size.tallest - FOOT
     matrix, notes = _window(every, part.w, min(size.pixels, most_high))
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
@@ -77,11 +87,6 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
         **caption.of_heads(attention, (head,), view, [part], "heatmap"),
     )
     return sheet(drawn, size)
-
-
-def _signed(part: Block) -> Weights | None:
-    """The signed numbers, whose sign is marked in cells; None for unsigned ones."""
-    return part.w if part.signed else None
 
 
 def _window(matrix: Matrix, w: Weights, side: float) -> tuple[Matrix, tuple[Note, ...]]:

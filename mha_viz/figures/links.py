@@ -18,7 +18,6 @@ from mha_viz.drawing.marks import Curve, Drawing, Mark, Note, Rect, Strength, Te
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import Excerpt, excerpts
-from mha_viz.figures.faint import faint_links
 from mha_viz.figures.heatmap import Room, widest
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, LinksLayout, Size, Spacing, bend, links_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
@@ -32,6 +31,7 @@ from mha_viz.figures.view import (
     View,
     block,
     chosen,
+    faint_links,
     focus,
     shades,
     units,
@@ -145,18 +145,21 @@ def link_marks(
     marks: list[Mark] = [
         curve for s, shift in zip(strands, beside, strict=True) for curve in strand_curves(s, held, layout, shift)
     ]
-    marks += _tokens(strands, axes, held, layout, theme, spacing)
-    return (*_ends(layout, theme), *moved(tuple(marks), 0, TOP)), layout
-
-
-def _ends(layout: LinksLayout, theme: Theme) -> tuple[Text, Text]:
-    """The names of the columns above each of them; they begin at the edge, because short tokens leave less room than
-    the words need."""
-    left, right = ("from (query)", "to (key)")
+    marks += [
+        mark
+        for is_query, side in ((True, axes.rows), (False, axes.cols))
+        for i, unit in enumerate(side)
+        for mark in _token(unit, i, is_query, strands, held, layout, theme, spacing)
+    ]
+    left, right = ("from (query)", "to (key)")  # they begin at the edge: short tokens leave less room than they need
     begins = max(layout.left - 8, fonts.width(left, 11))
     ends = min(layout.right + 8, layout.width - fonts.width(right, 11))
     y = TOP / 2 - 1
-    return Text(begins, y, left, 11, theme.muted, anchor="end"), Text(ends, y, right, 11, theme.muted)
+    return (
+        Text(begins, y, left, 11, theme.muted, anchor="end"),
+        Text(ends, y, right, 11, theme.muted),
+        *moved(tuple(marks), 0, TOP),
+    ), layout
 
 
 def key(attention: Attention, strands: Sequence[Strand], width: float, theme: Theme) -> tuple[tuple[Mark, ...], float]:
@@ -212,17 +215,6 @@ def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift
             Curve(points, below if part.w[r, c] < 0 else colour, 1 + 2.5 * level / LEVELS, level / LEVELS, dash)
         )
     return made
-
-
-def _tokens(
-    strands: Sequence[Strand], axes: Axes, held: Focus | None, layout: LinksLayout, theme: Theme, spacing: Spacing
-) -> list[Mark]:
-    return [
-        mark
-        for is_query, side in ((True, axes.rows), (False, axes.cols))
-        for i, unit in enumerate(side)
-        for mark in _token(unit, i, is_query, strands, held, layout, theme, spacing)
-    ]
 
 
 def _token(

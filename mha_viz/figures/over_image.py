@@ -18,9 +18,8 @@ from mha_viz.errors import SettingError, ShapeError
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import scale_bar
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
-from mha_viz.figures.paint import painted, scale_colours
 from mha_viz.figures.theme import THEMES, Theme
-from mha_viz.figures.view import Block, View, shades, span
+from mha_viz.figures.view import Block, View, painted, scale_colours, shades, span
 
 FOOT = 22  # room for the names of the axes and the colour scale, pixels
 SHARP = 1600  # pixels of an image along all heads of a row

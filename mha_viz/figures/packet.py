@@ -33,8 +33,7 @@ import numpy.typing as npt
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import request_of
-from mha_viz.attention.tensors import each_layer
-from mha_viz.attention.words import between
+from mha_viz.attention.tensors import between, each_layer
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.heads import in_link
@@ -92,10 +91,12 @@ class Overview(NamedTuple):
 
 def overview(attention: Attention) -> Overview:
     """Numbers of every head, and thumbnails unless all heads are sent in full."""
-    metrics = _measures(attention)
+    is_share = QUANTITIES[attention.quantity].is_share
+    values = {name: _five_digits(numbers) for name, numbers in measure_all(attention).items()}
+    metrics = [{**measure, "values": values[str(measure["name"])]} for measure in _of_each_head(is_share)]
     if _all_fit(attention):
         return Overview(metrics, {}, b"")
-    side = _thumb_side(attention)
+    side = max(12, math.isqrt(THUMB_BYTES // (attention.layers * attention.heads)))
     starts, special = bins(attention.queries, side)
     rows: dict[str, object] = {"starts": starts, "special": special}
     if not attention.is_cross:
@@ -104,14 +105,6 @@ def overview(attention: Attention) -> Overview:
     return Overview(
         metrics, rows | {"keys": {"starts": columns, "special": special}}, thumbnails(attention, starts, columns)
     )
-
-
-def _measures(attention: Attention) -> list[dict[str, object]]:
-    """The numbers of every head. If the reading has no shares, a mean weight is a plain number, and rows have no
-    entropy."""
-    is_share = QUANTITIES[attention.quantity].is_share
-    values = {name: _five_digits(numbers) for name, numbers in measure_all(attention).items()}
-    return [{**measure, "values": values[str(measure["name"])]} for measure in _of_each_head(is_share)]
 
 
 def _of_each_head(is_share: bool) -> list[dict[str, object]]:
@@ -283,10 +276,6 @@ def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: S
         return bytes(np.rint(np.sqrt(np.minimum(cells, 1)) * np.float32(255)).astype(np.uint8))
 
     return b"".join(each_layer(pooled, attention.weights))
-
-
-def _thumb_side(attention: Attention) -> int:
-    return max(12, math.isqrt(THUMB_BYTES // (attention.layers * attention.heads)))
 
 
 def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:

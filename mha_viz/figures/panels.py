@@ -1,9 +1,10 @@
-"""Several heads, of one reading or of many, packed for a browser that draws them side by side.
+"""The panels of a comparison: which of their tokens correspond, and their packet for a browser that draws them side by
+side.
 
-Layout: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded to a multiple of four),
-then one packet for each distinct reading in the layout of :mod:`mha_viz.figures.packet`, with the heads of its panels
-only; ``sizes`` of the header says how many bytes each has. A head costs 2 · n² bytes, shared by panels that show it
-twice: 0.5 MB for the longest text, 8.4 MB for sixteen of them. The same panels give the same bytes.
+Layout of the packet: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded to four
+bytes), then one packet for each distinct reading in the layout of :mod:`mha_viz.figures.packet`, with the heads of
+its panels only; ``sizes`` of the header says how many bytes each has. A head costs 2 · n² bytes, shared by panels that
+show it twice: 0.5 MB for the longest text, 8.4 MB for sixteen of them. The same panels give the same bytes.
 """
 
 from __future__ import annotations
@@ -22,14 +23,142 @@ from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
-from mha_viz.figures.compare import MOST
-from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.packet import OpenHead, Overview, _header, _packed, axis_tokens, quantised
 from mha_viz.figures.theme import DARK, LIGHT
-from mha_viz.figures.view import View
+from mha_viz.figures.view import Focus, Unit, View, focus, units
 from mha_viz.text import Alignment, TokenizedText, align, clean
 
-Unit = Literal["pieces", "words"]
+MOST = 16  # the most panels in one figure
+NUMBER = "Their words differ in number. Compare two sentences that differ only in words replaced one for one."
+
+
+class Panel(NamedTuple):
+    """One head of one reading, with the name that a user gave it, if any."""
+
+    attention: Attention
+    head: Head
+    name: str = ""
+
+
+def held_by_panels(
+    panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
+) -> list[Focus | None]:
+    """The held tokens of each panel."""
+    pinned = panels[pin_of].attention
+    two = [panels[i].attention for i in diff or ()]
+    if two and mismatch(two[0], two[1], view):
+        two = []
+    subtracted = {attention.key for attention in two}
+    order = [panel.attention.key for panel in panels]  # the page aligns each reading with those that come after it
+    return [
+        focus(units(pinned, view), view)  # units of both are in the same order
+        if {pinned.key, panel.attention.key} <= subtracted
+        else held_in(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
+        for panel in panels
+    ]
+
+
+def held_in(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
+    """The position in ``other`` of the pin, which counts tokens of ``first``; None if nothing corresponds to it.
+
+    There may be several equally good alignments; ``back`` uses that of ``other`` to ``first``.
+    """
+    axes = units(other, view)
+    sides = texts(first, other)
+    if all(ours == theirs for ours, theirs in sides):
+        return focus(axes, view)
+    query, key = (_unit_for(*side, token, back) for side, token in zip(sides, view.pinned, strict=True))
+    row, col = (_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
+    pinned = [token is not None for token in view.pinned]
+    present = [row is not None, col is not None]
+    return Focus(row, col) if any(pinned) and pinned == present else None
+
+
+def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
+    """The pin, which counts tokens of panel ``pin_of``, counted in tokens of panel ``number``; empty if nothing
+    corresponds to it."""
+    axes, held = units(panels[number].attention, view), held_by_panels(panels, view, pin_of)[number]
+    if held is None:
+        return ""
+    query = "" if held.row is None else f"q{axes.rows[held.row].tokens[0]}"
+    return query if held.col is None else f"{query}k{axes.cols[held.col].tokens[0]}"
+
+
+def texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
+    """The texts of the rows of two readings, and those of their columns."""
+    return (first.queries, other.queries), (first.keys, other.keys)
+
+
+def _unit_for(first: TokenizedText, other: TokenizedText, token: int | None, back: bool) -> tuple[int, ...] | None:
+    """The pieces of ``other`` that correspond to the word of a token of ``first``."""
+    unit = next((i for i, group in enumerate(first.groups) if token in group), None)
+    if unit is None:
+        return None
+    if back:
+        same = align(other, first).same
+        matched = same.index(unit) if unit in same else None
+    else:
+        matched = align(first, other).same[unit]
+    return None if matched is None else other.groups[matched]
+
+
+def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None:
+    return None if tokens is None else next((i for i, u in enumerate(side) if u.tokens[0] in tokens), None)
+
+
+def mismatch(first: Attention, second: Attention, view: View) -> str:
+    """Why the units of two readings do not correspond one to one; empty if they do."""
+    if first.quantity != second.quantity:
+        return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of the same quantity."
+    if first.is_cross != second.is_cross:
+        return "One leads from one text to another, the other from a text to itself. Compare two of the same kind."
+    sides = texts(first, second) if first.is_cross else texts(first, second)[:1]
+    reason = next((reason for side in sides if (reason := _unlike(*side, view))), "")
+    same_shape = [*map(len, units(first, view))] == [*map(len, units(second, view))]
+    return reason or ("" if same_shape else NUMBER)
+
+
+def _unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
+    """Why the units of two texts do not correspond one to one; empty if they do."""
+    place = align(a, b).place
+    ours, theirs = (_shown_units(text, view) for text in (a, b))
+    if [place[i] for i in ours] != theirs:
+        return NUMBER
+    if view.unit == "pieces" and not _cut_the_same(a, b, list(zip(ours, theirs, strict=True))):
+        return "They are cut into different pieces. Compare them by words."
+    return ""
+
+
+def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
+    """Whether pieces of words can be subtracted: equally many, and with the same characters if the words are the
+    same."""
+    same_text = (a.text, a.pair) == (b.text, b.pair)
+    ours, theirs = a.by_words().tokens, b.by_words().tokens
+    for i, j in partners:
+        pieces = [(a.tokens[s], b.tokens[t]) for s, t in zip(a.groups[i], b.groups[j], strict=False)]
+        if len(a.groups[i]) != len(b.groups[j]):
+            return False
+        if same_text and any((s.start, s.end) != (t.start, t.end) for s, t in pieces):
+            return False
+        replaced = ours[i].special or not same_word(ours[i].text, theirs[j].text)
+        if not same_text and not replaced and not all(same_word(s.text, t.text) for s, t in pieces):
+            return False
+    return True
+
+
+def same_word(one: str, two: str) -> bool:
+    return one.casefold() == two.casefold()
+
+
+def _shown_units(text: TokenizedText, view: View) -> list[int]:
+    """The words, and the special tokens if they are kept, by number."""
+    return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]
+
+
+# ---- As bytes for the browser ---------------------------------------------------------------------------------
+
+
+UnitName = Literal["pieces", "words"]
 Place = list[int | None]
 
 # The fields of a packet's header that are needed to draw a panel.
@@ -52,7 +181,7 @@ class _Pair(NamedTuple):
 
     rows: Alignment
     columns: Alignment
-    unit: Unit | None
+    unit: UnitName | None
 
 
 def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> bytes:
@@ -141,7 +270,7 @@ def _typed(text: TokenizedText) -> dict[str, object]:
 def _pair(first: Attention, second: Attention) -> _Pair:
     rows = align(first.queries, second.queries)
     columns = align(first.keys, second.keys) if first.is_cross or second.is_cross else rows
-    units: tuple[Unit, ...] = ("pieces", "words")
+    units: tuple[UnitName, ...] = ("pieces", "words")
     unit = next((unit for unit in units if not mismatch(first, second, View(unit=unit))), None)
     return _Pair(rows, columns, unit)
 
@@ -172,7 +301,7 @@ def _turned(place: Place, count: int) -> Place:
     return inverse
 
 
-def _unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> Unit | None:
+def _unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> UnitName | None:
     return "pieces" if i == j else pairs[min(i, j), max(i, j)].unit
 
 
@@ -183,7 +312,7 @@ def _divergences(
     by_words = {
         i: reading.attention.only(reading.heads).by_words()
         for i, reading in enumerate(distinct)
-        if _needs_words(i, pairs)
+        if any(i in ij and pair.unit == "words" for ij, pair in pairs.items())
     }
     table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
     for p, q in combinations(range(len(panels)), 2):
@@ -198,10 +327,6 @@ def _divergences(
         ]
         table[p][q] = table[q][p] = round(divergence(*matrices), 5) if unit else None
     return table
-
-
-def _needs_words(reading: int, pairs: dict[tuple[int, int], _Pair]) -> bool:
-    return any(reading in ij and pair.unit == "words" for ij, pair in pairs.items())
 
 
 def _key(header: dict[str, object], packets: Sequence[bytes]) -> str:

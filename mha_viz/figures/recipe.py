@@ -10,8 +10,8 @@ from typing import Any
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import Step, later_steps, request_of
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT, Quantity
-from mha_viz.figures.correspondence import Panel
 from mha_viz.figures.layout import Size
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.view import View
 from mha_viz.request import COSINE, DTYPES, MASK, RECIPE, Question, Request, dtype_of, in_dtype
 

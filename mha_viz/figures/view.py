@@ -1,4 +1,5 @@
-"""What is shown of a reading: units, hidden tokens, links and shades, as on screen.
+"""What is shown of a reading: units, hidden tokens, links, shades and their colours, as on screen; and the note on a
+figure in which hardly anything is visible.
 
 The browser computes the same in ``browser/geometry.js``; ``tests/golden/figures.json`` checks that the two agree.
 """
@@ -6,7 +7,7 @@ The browser computes the same in ``browser/geometry.js``; ``tests/golden/figures
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,13 +16,16 @@ import numpy.typing as npt
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, Shown, Weights
-from mha_viz.attention.words import averaged, between
+from mha_viz.attention.tensors import averaged, between
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES, scale_of
+from mha_viz.drawing.marks import Note, Pixels
 from mha_viz.errors import SettingError
+from mha_viz.figures.theme import Theme, palette
 from mha_viz.text import TokenizedText
 
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
+FAINT = 0.15  # on a scale from 0 to 1: weights below this have nearly the colour of the paper
 
 # The allowed values of each setting of a view.
 SETTINGS = {name: VALUES[name] for name in ("unit", "special", "links", "scale", "side")} | {"pin": f"|{VALUES['pin']}"}
@@ -272,3 +276,38 @@ def span(scale: str, parts: Sequence[Block]) -> str:
     if scale == "log":
         return f"{10**-LOG_DECADES:g} to 1, logarithmic"
     return {"fixed": "0 to 1", "head": f"0 to {largest}", "row": "0 to each row's largest weight"}[scale]
+
+
+def painted(part: Block, scale: str, theme: Theme, top: float | None = None) -> Pixels:
+    """A matrix in the colours of its scale, [row, column, rgb]; ``top`` as for :func:`shades`. For signed numbers, 0
+    has the colour of the paper. The same as ``diverging`` in the browser's ``ink.js``."""
+    shade = shades(part.w, scale, top)
+    if not part.signed:
+        return palette(theme.ramp)[shade]
+    distance = np.floor(shade.astype(np.float64) * 127 / 255 + 0.5)
+    return palette(theme.signed)[(128 + np.sign(part.w) * distance).astype(np.intp)]
+
+
+def scale_colours(parts: Iterable[Block], theme: Theme) -> tuple[str, ...]:
+    """The stops of the colour scale for these parts."""
+    return theme.signed if any(part.signed for part in parts) else theme.ramp
+
+
+def faint_cells(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
+    """A note that all weights shown are so small that a scale from 0 to 1 hardly shows them."""
+    if view.scale != "fixed" or not 0 < _largest(parts) < FAINT:
+        return ()
+    problem = f"All weights shown are less than {FAINT:g}, which a scale from 0 to 1 hardly shows."
+    return (Note("", f'{problem} Use scale="head", which runs to the largest weight.'),)
+
+
+def faint_links(view: View, parts: Sequence[Block]) -> tuple[Note, ...]:
+    """The same for links, or a note that the rule of the view leaves none."""
+    if any(chosen(part.w, view.links).any() for part in parts) or not any(part.w.size for part in parts):
+        return faint_cells(view, parts)
+    remedy = f'The largest weight shown is {parts[0].size(_largest(parts))}: ask for less than links="{view.links}".'
+    return (Note("No weight is large enough for a link.", remedy),)
+
+
+def _largest(parts: Sequence[Block]) -> float:
+    return max((part.top for part in parts), default=0.0)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -91,8 +91,14 @@ def facts(model: Model) -> Facts | None:
     """What the files of a model say of it; None where :func:`local_folder` is None. Raises what that raises."""
     if model.kind in ("bundled", "own"):
         folder = local_folder(model)
-        return None if folder is None else look_at(folder, model, whole=False)
+        return None if folder is None else _of_the_app(folder, model)
     return _checked(model)[1]
+
+
+@lru_cache(maxsize=64)
+def _of_the_app(folder: Path, model: Model) -> Facts:
+    """What the files of a model say that comes with the app, which nobody changes while it runs."""
+    return look_at(folder, model, whole=False)
 
 
 def _checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:

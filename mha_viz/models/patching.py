@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from mha_viz.attention import AnyHead, Weights
-from mha_viz.attention.answers import Numbers
-from mha_viz.attention.patched import Patched
+from mha_viz.attention.answers import Numbers, Patched
 from mha_viz.errors import ModelUnsupported, ReadingFailed, SettingError, check_kind
 from mha_viz.models import ablation, answers, gradients, other_texts, paths
 from mha_viz.models.encoder import Encoder

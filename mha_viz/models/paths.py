@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from mha_viz.attention import AnyHead, Head, Weights
-from mha_viz.attention.patched import SIDES
+from mha_viz.attention.answers import SIDES
 from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.models.capture import Tap, Triple
 from mha_viz.models.encoder import Encoder

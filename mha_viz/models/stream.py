@@ -82,7 +82,7 @@ _modules: WeakKeyDictionary[Any, _Modules] = WeakKeyDictionary()
 def _modules_of(model: Any) -> _Modules:
     if model not in _modules:
         named = [*model.named_modules()]
-        norms = tuple(module for _, module in named if _is_norm(module))
+        norms = tuple(module for _, module in named if type(module).__name__.endswith(("LayerNorm", "RMSNorm")))
         _modules[model] = _Modules(norms, any(name.rpartition(".")[2] in _TABLES for name, _ in named))
     return _modules[model]
 
@@ -294,7 +294,8 @@ class _Summed:
 
     def behind(self, norm: _Norm) -> _Summed:
         """A copy that went through a norm."""
-        other = self._like(self.x)
+        other = _Summed(0, ())
+        other.names, other.groups, other._room = list(self.names), list(self.groups), self.x.copy()
         other.pass_through(norm)
         return other
 
@@ -305,11 +306,6 @@ class _Summed:
         other.names, other.groups = list(self.names), list(self.groups)
         other.x[:] = self.x @ weight
         other.x[1] += bias_of(module, weight.shape[1])
-        return other
-
-    def _like(self, x: Array) -> _Summed:
-        other = _Summed(0, ())
-        other.names, other.groups, other._room = list(self.names), list(self.groups), x.copy()
         return other
 
     def named(self) -> Parts:
@@ -337,7 +333,3 @@ def _size(vectors: Array) -> float:
 
 def _same(vectors: Array, others: Array) -> bool:
     return vectors.shape == others.shape and bool(abs(vectors - others).max() <= TOLERANCE * abs(others).max())
-
-
-def _is_norm(module: Any) -> bool:
-    return type(module).__name__.endswith(("LayerNorm", "RMSNorm"))

@@ -16,9 +16,8 @@ from mha_viz.analysis.described import AFTER
 from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Answer, Numbers
+from mha_viz.attention.answers import Answer, Numbers, Patched
 from mha_viz.attention.parts import ScoreParts
-from mha_viz.attention.patched import Patched
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.steps import Row, Step
 from mha_viz.attention.trace import Agreement, Parameters, Trace
@@ -143,10 +142,10 @@ def lost_at_random(models: Models, request: Request, draws: range) -> Numbers:
 
 
 def margins(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Numbers:
-    """How far the wanted word is from being the answer, for each variant (``study.removal.margins``)."""
-    from mha_viz.study import removal
+    """How far the wanted word is from being the answer, for each variant (``study.effects.margins``)."""
+    from mha_viz.study import effects
 
-    return removal.margins(models[request.model], variants, _case(models, request))
+    return effects.margins(models[request.model], variants, _case(models, request))
 
 
 def measure_means(models: Models, model: str, first: int, end: int) -> None:

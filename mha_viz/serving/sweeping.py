@@ -168,7 +168,7 @@ class Downloads:
 
 def _free_memory() -> None:
     """Without visitors: empty the caches, and return free memory to the system."""
-    empty: Any = getattr(sys.modules.get("mha_viz.ui.model_service"), "idle", None)  # loaded by the first visitor
+    empty: Any = getattr(sys.modules.get("mha_viz.ui.caches"), "idle", None)  # loaded by the first visitor
     if empty is not None:
         empty()
     process.give_back_memory()

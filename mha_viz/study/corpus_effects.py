@@ -24,13 +24,13 @@ from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.quotes import quoted
 from mha_viz.request import MASK, METHODS, RESAMPLE, TEXT, Question
 from mha_viz.study.effects import Case, lost_each, values_without
-from mha_viz.study.pronouns import anaphoric
 from mha_viz.study.run import Progress
 from mha_viz.study.taken import Taken
 from mha_viz.text import WordPieces
 
 if TYPE_CHECKING:
     from distributed import Client
+
 
 MOST = 400  # sentences that are read by default
 MOST_READ = 1_000_000
@@ -252,12 +252,9 @@ class Measurement:
             at = read.words.index(word)
             masked = (*forms[:word], mask, *forms[word + 1 :])
             question = Question(MASK, at, forms[word], read.ids[at], places=(at,))
-            values = self._values(masked, question)[:, question.piece]
+            case = replace(self._case, question=question, words=masked)
+            values = values_without(self._encoder, [(), *self._off], case)[:, question.piece]
             yield values[0] - values[1:]
-
-    def _values(self, words: Sequence[str], question: Question) -> Numbers:
-        case = replace(self._case, question=question, words=words)
-        return values_without(self._encoder, [(), *self._off], case)
 
     def _losses(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers]:
         encoder, forms = self._encoder, sentence.forms
@@ -285,19 +282,14 @@ class Measurement:
             yield lost_each(encoder, self._off, case).sentence
         if not words:
             return
-        changes = self._of_tokens(case)
+        measured = self._states.setdefault(tuple(case.words), {})
+        new = [off for off in self._off if off not in measured]  # the model runs for these alone
+        if new:
+            measured.update(zip(new, lost_each(encoder, new, case).tokens, strict=True))
+        changes = np.stack([measured[off] for off in self._off])  # [variant, token], of each token's last state
         pieces = encoder.read_words(forms).words
         for word in words:
             yield changes[:, [at for at, one in enumerate(pieces) if one == word]].mean(axis=1)
-
-    def _of_tokens(self, case: Case) -> Numbers:
-        """[variant, token]: the change of each token's last state; the model runs only for variants that are not
-        cached."""
-        measured = self._states.setdefault(tuple(case.words), {})
-        new = [off for off in self._off if off not in measured]
-        if new:
-            measured.update(zip(new, lost_each(self._encoder, new, case).tokens, strict=True))
-        return np.stack([measured[off] for off in self._off])
 
     @property
     def _off(self) -> list[tuple[Head, ...]]:
@@ -367,3 +359,12 @@ def single_words(read: WordPieces) -> list[int]:
 
 
 __all__ = ["CorpusEffect", "Measurement", "Variant", "effect"]
+
+
+def anaphoric(sentence: Sentence) -> Iterator[int]:
+    """The pronouns that have an earlier mention of their chain in the sentence, as numbers of words."""
+    chains: set[str] = set()
+    for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
+        if mention.chain in chains and sentence.words[mention.word].upos == "PRON":
+            yield mention.word
+        chains.add(mention.chain)

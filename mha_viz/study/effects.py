@@ -1,4 +1,5 @@
-"""The effect of switching heads off on a model's answer, and on its other heads, for one text."""
+"""The effect of switching heads off on a model's answer, and on its other heads, for one text; how many heads can be
+removed before the answer changes, and which few change it to a given word."""
 
 from __future__ import annotations
 
@@ -12,8 +13,11 @@ from mha_viz.analysis.answers import cosines, divergences, listed
 from mha_viz.analysis.described import of_model, predicted
 from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
+from mha_viz.analysis.removal import MOST_SWITCHED, Removal, Switch, switch
+from mha_viz.analysis.removal import removal as each_removal
 from mha_viz.attention import Head, Weights
 from mha_viz.attention.answers import Answer
+from mha_viz.errors import SettingError
 from mha_viz.models import ablation, answers, other_texts
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
@@ -21,6 +25,9 @@ from mha_viz.process.steps import completed
 from mha_viz.request import COSINE, RECIPE, RESAMPLE, TEXT, Question, Request
 
 SEED = 0  # draws of random directions
+
+
+Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -254,3 +261,37 @@ def _divergences(first: Weights, others: Weights) -> Numbers:
     one, variants = first.reshape(len(first), 1, -1), others.reshape(*others.shape[:2], -1)
     mixed = np.concatenate([entropy((mine + theirs) / 2)[None] for mine, theirs in zip(one, variants, strict=True)])
     return jensen_shannon(mixed, entropy(one), entropy(variants))
+
+
+# ---- More and more heads off --------------------------------------------------------------------------------------
+
+
+def removal(encoder: Encoder, order: Sequence[Head], case: Case, progress: Progress = lambda _: None) -> Removal:
+    """What changes while heads are removed in ``order``, one more at each step
+    (:func:`mha_viz.analysis.removal.order_of`). ``progress`` is called with the share that is done; an exception from
+    it ends the work. Raises the errors of :func:`lost_each`."""
+    steps = each_removal(order, tokens(encoder, case), lambda variants: lost_each(encoder, variants, case))
+    return completed(steps, progress)
+
+
+def margins(encoder: Encoder, variants: Sequence[Collection[Head]], case: Case) -> Numbers:
+    """[variant]: log p of the wanted word minus that of the most probable other word, with these heads off: at most
+    :func:`~mha_viz.analysis.effects.at_once` of them, read in one batch. Raises SettingError if no word is wanted."""
+    question = case.question
+    if question is None or question.kind == COSINE:
+        raise SettingError("No word is asked for.", "Ask for a word at [MASK], or for the next one.")
+    values = values_without(encoder, variants, case)
+    margin: Numbers = values[:, question.piece] - np.delete(values, question.piece, axis=1).max(axis=1)
+    return margin
+
+
+def smallest_switch(
+    encoder: Encoder, case: Case, most: int = MOST_SWITCHED, progress: Progress = lambda _: None
+) -> Switch:
+    """The smallest set of heads, found greedily, without which the wanted word is the answer. Raises the errors of
+    :func:`margins`."""
+    every = ablation.existing(
+        encoder, [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
+    )
+    steps = switch(every, tokens(encoder, case), lambda variants: margins(encoder, variants, case), most)
+    return completed(steps, progress)

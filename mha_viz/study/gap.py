@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mha_viz.analysis.reduce import Running
-from mha_viz.attention import Attention
-from mha_viz.attention.words import between
+from mha_viz.attention.tensors import between
 from mha_viz.corpus.treebank import Gap, GapRow
 from mha_viz.errors import TextError
 from mha_viz.models.encoder import Encoder
@@ -50,7 +49,8 @@ def _right(encoder: Encoder, row: GapRow) -> np.ndarray | None:
     pieces = [_pieces(attention.text, *_last_word(form, start)) for form, start, *_ in (row.pronoun, row.a, row.b)]
     if not all(pieces):
         return None
-    a, b = (_weight(attention, pieces[0], name) for name in pieces[1:])
+    # [head] each: attention from one word to another, with the heads of all layers in order.
+    a, b = (between(attention.weights, [pieces[0]], [name]).reshape(-1) for name in pieces[1:])
     return np.asarray((a > b) == row.a[2])
 
 
@@ -69,11 +69,6 @@ def _pieces(text: TokenizedText, begin: int, end: int) -> list[int]:
         for i, token in enumerate(text.tokens)
         if token.start is not None and token.end is not None and token.start < end and token.end > begin
     ]
-
-
-def _weight(attention: Attention, query: list[int], key: list[int]) -> np.ndarray:
-    """[head]: attention from one word to another, with the heads of all layers in order."""
-    return between(attention.weights, [query], [key]).reshape(-1)
 
 
 def nearest_name(row: GapRow) -> bool:

@@ -15,7 +15,6 @@ from mha_viz.errors import CorpusError, SettingError, ShapeError, check_kind
 from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.study.plan import plan
 from mha_viz.study.run import Progress
-from mha_viz.text import TokenizedText
 
 MOST = 100  # sentences that are read by default
 
@@ -70,15 +69,13 @@ def _on_text(one: object, other: object) -> HeadMatches:
         check_kind(reading, Attention, "a reading", "Give two readings of one text, or two models.")
     assert isinstance(one, Attention)
     assert isinstance(other, Attention)
-    texts, others = ([_texts(axis) for axis in (reading.queries, reading.keys)] for reading in (one, other))
+    texts, others = (
+        [[token.text for token in axis.tokens] for axis in (reading.queries, reading.keys)] for reading in (one, other)
+    )
     if texts != others:
         raise ShapeError("The readings are of different tokens.", "Give two readings of one text.")
     sums = _across(one.weights, other.weights)
     return matches(one.model, other.model, sums, len(one.queries), one.heads, other.heads)
-
-
-def _texts(axis: TokenizedText) -> list[str]:
-    return [token.text for token in axis.tokens]
 
 
 def _across(one: Weights, other: Weights) -> Matrix:

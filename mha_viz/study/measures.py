@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from mha_viz.analysis import metrics
 from mha_viz.analysis.coreference import Coreference
 from mha_viz.analysis.distance import Distances
-from mha_viz.analysis.patterns import Patterns
+from mha_viz.analysis.metrics import Patterns
 from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined

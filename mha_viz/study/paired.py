@@ -12,7 +12,7 @@ from mha_viz.analysis.corpus_effects import MOST_UNITS
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.paired import HeadOf, PairedDifferences, difference
 from mha_viz.analysis.profile import Profile
-from mha_viz.analysis.syntax import DIRECTIONS, Pointers, arcs, pointers
+from mha_viz.analysis.syntax import DIRECTIONS, arcs, pointers
 from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.sources import Source
 from mha_viz.corpus.treebank import Corpus
@@ -143,12 +143,10 @@ def _rights(
     for done, (number, block) in enumerate(word_blocks(encoder, corpus), 1):
         pointed = pointers(block[flat])
         for question in questions:
-            rights[question][number] = _answers(corpus, number, pointed, heads.index(question.head), question)
+            cases = arcs(
+                corpus.sentences[number], pointed, heads.index(question.head), question.relation, question.direction
+            )
+            rights[question][number] = [case.right for case in cases]
         tell(Progress(before + done, total))
     tell(Progress(before + len(corpus.sentences), total))
     return rights
-
-
-def _answers(corpus: Corpus, number: int, pointed: Pointers, at: int, question: _Question) -> Sequence[bool]:
-    cases = arcs(corpus.sentences[number], pointed, at, question.relation, question.direction)
-    return [case.right for case in cases]

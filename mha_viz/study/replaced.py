@@ -1,28 +1,38 @@
 """What a model loses if heads are only their recipes: the weights of many heads at once become those that their recipes
-predict; beside it, the same heads with their mean outputs, with even attention, and with the recipes of others."""
+predict; beside it, the same heads with their mean outputs, with even attention, and with the recipes of others. How far
+the sentence vector turns, and what heads still find and the model still answers: roles, and masked pronouns."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.described import shares_of
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.recipes import Numbers
+from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.rules import RuleText
+from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.sources import Source
-from mha_viz.errors import Cancelled
+from mha_viz.errors import Cancelled, ModelUnsupported, SettingError
 from mha_viz.models import ablation
 from mha_viz.models.ablation import Substitute
+from mha_viz.models.answers import word_head
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, as_measured
-from mha_viz.study.effects import Case, lost_each
+from mha_viz.request import MASK, Question
+from mha_viz.study.corpus_effects import anaphoric
+from mha_viz.study.effects import Case, lost_each, values_without
 from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable
 from mha_viz.study.run import SEED, Progress
 
@@ -33,6 +43,9 @@ MEAN, EVENLY = "mean", "uniform"
 PARTS = (0.25, 0.5, 1.0)  # of the heads, those that are explained best first
 METHODS = ("recipe", MEAN, EVENLY, "recipe of another head")
 HEADING = ("method", "part", "heads", "sentences", "documents", "lost", "low", "high")
+WHOLE = "none"  # no head is replaced
+ACCURACY_HEADING = ("method", "part", "heads", "roles", "role_cases", "pronouns", "pronoun_cases")
+Counts = npt.NDArray[np.int64]  # [method, part]; the whole model is part 0 of each method
 
 
 def replaced(
@@ -58,24 +71,99 @@ def replaced(
     >>> mv.replaced(mv.open_recipes("toy"), "grammar", most=5)["method"].unique()[0]
     'recipe'
     """
-    check_most(most)
-    (source,), shares = corpora_of(recipes, corpus), shares_of(recipes)
-    encoder = as_measured(recipes.facts, model)
-    check_shape(encoder, recipes)
-    texts = readable(encoder, source, most)
-    means = ablation.Means(encoder)
-    means.add([text.sentence.forms for text in texts])
-    order = best_first(recipes, encoder.heads)
-    counts = [max(1, round(part * len(order))) for part in PARTS]
+    replacing = Replacing.of(recipes, corpus, model, most)
+    encoder, texts = replacing.encoder, replacing.texts
     lost = np.empty((len(texts), len(METHODS), len(PARTS)))
-    for number, text in enumerate(texts):
-        if cancelled():
-            raise Cancelled("The study was stopped.", "Start it again to replace heads by their recipes.")
-        for at, by in enumerate(substitutes(encoder, shares, means.values(), text)):
+    for number, text in replacing.each(progress, cancelled):
+        for at, by in enumerate(replacing.substitutes(text)):
             case = Replaced("", words=text.sentence.forms, by=by)
-            lost[number, at] = lost_each(encoder, [order[:count] for count in counts], case).sentence
-        progress(Progress(number + 1, len(texts)))
-    return _table(lost, [text.sentence.document for text in texts], counts)
+            lost[number, at] = lost_each(encoder, replacing.parts, case).sentence
+    return _table(lost, [text.sentence.document for text in texts], [len(heads) for heads in replacing.parts])
+
+
+def replaced_accuracy(
+    recipes: Recipes,
+    corpus: Source,
+    model: str | AnyModel | None = None,
+    *,
+    most: int = 100,
+    progress: Callable[[Progress], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> pd.DataFrame:
+    """What heads still find, and the model still answers, when heads are only their recipes: rows as those of
+    :func:`mha_viz.replaced`, and a first one for the whole model, in which nothing is replaced.
+
+    ``roles``: how often the heads with a role of syntax in the model's shipped profile are right, over all of its cases
+    (``role_cases``), by the weights that they compute from what the replaced heads leave them. ``pronouns``: how often
+    the most probable word at a masked pronoun with an antecedent is that pronoun; NaN where there is none, or the model
+    is not asked for masked words. Raises as :func:`mha_viz.replaced`, and SettingError for a model without shipped
+    roles.
+
+    >>> mv.replaced_accuracy(mv.open_recipes("toy"), "grammar", most=5)["method"].unique()[0]
+    'none'
+    """
+    replacing = Replacing.of(recipes, corpus, model, most)
+    encoder = replacing.encoder
+    roles = [role for role in given_roles(encoder.name) if role.role == "syntax"]
+    if not roles:
+        raise SettingError(f"No roles of {encoder.name} come with the app.", "Choose minilm or toy.")
+    off = [(), *replacing.parts]
+    right, cases = np.zeros((2, len(METHODS), len(off)), np.int64), np.zeros(2, np.int64)
+    for _, text in replacing.each(progress, cancelled):
+        for at, by in enumerate(replacing.substitutes(text)):
+            right[0, at] += _roles_right(encoder, text, roles, off, by)
+        cases[0] += sum(len(_cases(text, role)) for role in roles)
+        for masked, question in _questions(encoder, text):
+            for at, by in enumerate(replacing.substitutes(masked)):
+                right[1, at] += _answered(encoder, masked, question, off, by)
+            cases[1] += 1
+    return _accuracies(right, cases, [len(heads) for heads in off])
+
+
+@dataclass(frozen=True)
+class Replacing:
+    """The heads of a model in the ``parts`` that are replaced, and the ``texts`` on which they are. ``shares``: of the
+    rules of each head; ``means``: the mean outputs over the texts."""
+
+    encoder: Encoder
+    texts: list[RuleText]
+    parts: list[tuple[Head, ...]]
+    shares: Numbers
+    means: Weights
+
+    @classmethod
+    def of(cls, recipes: Recipes, corpus: Source, model: str | AnyModel | None, most: int) -> Replacing:
+        """Open the model and the corpus. Raises as :func:`replaced`."""
+        check_most(most)
+        (source,), shares = corpora_of(recipes, corpus), shares_of(recipes)
+        encoder = as_measured(recipes.facts, model)
+        check_shape(encoder, recipes)
+        texts = readable(encoder, source, most)
+        means = ablation.Means(encoder)
+        means.add([text.sentence.forms for text in texts])
+        order = best_first(recipes, encoder.heads)
+        parts = [tuple(order[: max(1, round(part * len(order)))]) for part in PARTS]
+        return cls(encoder, texts, parts, shares, means.values())
+
+    def each(
+        self, progress: Callable[[Progress], None], cancelled: Callable[[], bool]
+    ) -> Iterator[tuple[int, RuleText]]:
+        """Each text with its number. Raises Cancelled."""
+        for number, text in enumerate(self.texts):
+            if cancelled():
+                raise Cancelled("The study was stopped.", "Start it again to replace heads by their recipes.")
+            yield number, text
+            progress(Progress(number + 1, len(self.texts)))
+
+    def substitutes(self, text: RuleText) -> Iterator[Substitute]:
+        """For each of METHODS, what replaces the outputs of heads in a text."""
+        encoder = self.encoder
+        shape = encoder.layers, encoder.heads, len(text), len(text)
+        predicted = fitting.prediction(self.shares, text).astype(np.float32)
+        yield ablation.attending(predicted.reshape(shape))
+        yield ablation.substitute(encoder, MEAN, self.means)
+        yield ablation.substitute(encoder, EVENLY)
+        yield ablation.attending(predicted[np.random.default_rng(SEED).permutation(len(predicted))].reshape(shape))
 
 
 @dataclass(frozen=True)
@@ -95,16 +183,6 @@ def best_first(recipes: Recipes, heads: int) -> list[Head]:
     return [Head(*divmod(int(place), heads)) for place in np.argsort(-explained, kind="stable")]
 
 
-def substitutes(encoder: Encoder, shares: Numbers, means: Weights, text: RuleText) -> Iterator[Substitute]:
-    """For each of METHODS, what replaces the outputs of heads in a text."""
-    shape = encoder.layers, encoder.heads, len(text), len(text)
-    predicted = fitting.prediction(shares, text).astype(np.float32)
-    yield ablation.attending(predicted.reshape(shape))
-    yield ablation.substitute(encoder, MEAN, means)
-    yield ablation.substitute(encoder, EVENLY)
-    yield ablation.attending(predicted[np.random.default_rng(SEED).permutation(len(predicted))].reshape(shape))
-
-
 def _table(lost: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
     """``lost`` [sentence, method, part] as rows."""
     import pandas as pd
@@ -118,3 +196,78 @@ def _table(lost: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd
     numbers = zip(cells, values.mean(axis=0), low, high, strict=True)
     rows = [(*cell, len(lost), units.count, *measured) for cell, *measured in numbers]
     return pd.DataFrame(rows, columns=list(HEADING))
+
+
+# ---- What is still right ----------------------------------------------------------------------------------------
+
+
+def _roles_right(
+    encoder: Encoder, text: RuleText, roles: Sequence[Finding], off: Sequence[Sequence[Head]], by: Substitute
+) -> Counts:
+    """[variant]: in how many cases the heads with roles are right while those of each variant are off."""
+    weights: Weights = encoder.last_states(text.pieces, ablation.replacing(off, by), len(off))[1].weights.cpu().numpy()
+    return np.array([_right(text, weights[:, :, at], roles, encoder.heads) for at in range(len(off))])
+
+
+def _right(text: RuleText, weights: Weights, roles: Sequence[Finding], heads: int) -> int:
+    flat = weights.reshape(-1, *weights.shape[2:])
+    pointed = pointers(word_block(flat, text.pieces.words))
+    return sum(
+        arc.right for role in roles for arc in arcs(text.sentence, pointed, role.head.place(heads), *_relation(role))
+    )
+
+
+def _cases(text: RuleText, role: Finding) -> list[int]:
+    """The words with a case of a role; each once."""
+    relation, direction = _relation(role)
+    words = [
+        (place, word.head)
+        for place, word in enumerate(text.sentence.words)
+        if word.head is not None and relation in (word.relation, word.base)
+    ]
+    return sorted({above for _, above in words}) if direction == "head_row" else [place for place, _ in words]
+
+
+def _relation(role: Finding) -> tuple[str, str]:
+    relation, direction = role.detail.split()
+    return relation, direction
+
+
+def _questions(encoder: Encoder, text: RuleText) -> Iterator[tuple[RuleText, Question]]:
+    """The sentence with each anaphoric pronoun masked, and the question for it; none if the model has no answer."""
+    mask = encoder.vocabulary.mask_token
+    if mask is None or encoder.causal:
+        return
+    try:
+        word_head(encoder)
+    except ModelUnsupported:
+        return
+    for word in anaphoric(text.sentence):
+        at, words = text.pieces.words.index(word), text.sentence.words
+        masked = (*words[:word], words[word]._replace(form=str(mask)), *words[word + 1 :])
+        sentence = dataclasses.replace(text.sentence, words=masked)
+        question = Question(MASK, at, words[word].form, text.pieces.ids[at], places=(at,))
+        yield RuleText(sentence, encoder.read_words(sentence.forms), text.causal), question
+
+
+def _answered(
+    encoder: Encoder, masked: RuleText, question: Question, off: Sequence[Sequence[Head]], by: Substitute
+) -> Counts:
+    """[variant]: 1 where the most probable word is the masked one."""
+    case = Replaced("", question=question, words=masked.sentence.forms, by=by)
+    is_right: Counts = (values_without(encoder, off, case).argmax(axis=1) == question.piece).astype(np.int64)
+    return is_right
+
+
+def _accuracies(right: Counts, cases: Counts, counts: Sequence[int]) -> pd.DataFrame:
+    import pandas as pd
+
+    with np.errstate(invalid="ignore"):
+        shares: Numbers = right / cases[:, None, None]
+    cells = [(WHOLE, 0.0, 0, 0, 0)]
+    cells += [(name, part, counts[at], row, at) for row, name in enumerate(METHODS) for at, part in enumerate(PARTS, 1)]
+    rows = [
+        (name, part, heads, shares[0, row, at], cases[0], shares[1, row, at], cases[1])
+        for name, part, heads, row, at in cells
+    ]
+    return pd.DataFrame(rows, columns=list(ACCURACY_HEADING))

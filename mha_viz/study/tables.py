@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mha_viz.analysis import evidence, examples, patterns, roles
+from mha_viz.analysis import evidence, examples, metrics, roles
 from mha_viz.analysis.coreference import BASELINES, TYPES
 from mha_viz.analysis.distance import divergences
 from mha_viz.analysis.findings import OTHER
@@ -20,6 +20,7 @@ from mha_viz.analysis.intervals import Documents, wilson, with_cases
 from mha_viz.analysis.metrics import MEASURES
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile
 from mha_viz.analysis.q_values import with_q
+from mha_viz.analysis.reduce import share
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, best_offset, best_upos
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import Span
@@ -101,7 +102,11 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
     syntax = _syntax(measured) if has_trees else None
     trained = _pass_tables(measured.trained, heads, measured)
     if syntax is not None:
-        trained |= _syntax_tables(syntax, heads)
+        trained |= {
+            "syntax": _frame("syntax", _syntax_rows(syntax, heads)),
+            "syntax_baselines": _frame("syntax_baselines", _baselines(syntax, heads)),
+            "syntax_chosen": _frame("syntax_chosen", _chosen(syntax, heads)),
+        }
     if has_chains or isinstance(corpus, Gap):
         trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
         trained["coreference_chosen"] = _frame("coreference_chosen", _coreference_chosen(measured, heads))
@@ -190,32 +195,32 @@ def _counted(heads: list[Head], n: Any, correct: Any) -> Rows:
 
 def _position(of_pass: Pass, heads: list[Head]) -> Rows:
     sums = of_pass.patterns
-    mass, maxima = roles.share(sums["mass"], sums["mass_rows"]), roles.share(sums["maxima"], sums["maxima_rows"])
+    mass, maxima = share(sums["mass"], sums["mass_rows"]), share(sums["maxima"], sums["maxima_rows"])
     in_word, rows = (
-        roles.share(sums["mass_in_word"], sums["mass"]),
-        roles.share(sums["rows_in_word"], sums["mass_rows"]),
+        share(sums["mass_in_word"], sums["mass"]),
+        share(sums["rows_in_word"], sums["mass_rows"]),
     )
     for at, head in enumerate(heads):
-        for i, offset in enumerate(patterns.OFFSETS):
+        for i, offset in enumerate(metrics.OFFSETS):
             yield (*head, offset, mass[at, i], maxima[at, i], in_word[at, i], rows[i])
 
 
 def _per_head(heads: list[Head], sums: Any, name: str, rows: str) -> Rows:
-    shares = roles.share(sums[name], sums[rows])
+    shares = share(sums[name], sums[rows])
     for at, head in enumerate(heads):
         yield (*head, *shares[at])
 
 
 def _entropy(of_pass: Pass, heads: list[Head]) -> Rows:
     sums = of_pass.patterns
-    nats, normalised = roles.share(sums["nats"], sums["rows"]), roles.share(sums["normalised"], sums["sentences"])
+    nats, normalised = share(sums["nats"], sums["rows"]), share(sums["normalised"], sums["sentences"])
     for at, head in enumerate(heads):
         yield (*head, nats[at], normalised[at])
 
 
 def _measures(of_pass: Pass, heads: list[Head]) -> Rows:
     for name, (total, sentences) in sorted(of_pass.measures.items()):
-        means = roles.share(total, sentences)
+        means = share(total, sentences)
         for at, head in enumerate(heads):
             yield (*head, name, means[at], int(sentences[at]))
 
@@ -240,14 +245,6 @@ def _syntax(measured: Measured) -> roles.SyntaxCounts:
         return trained
     control = dataclasses.replace(trained, correct=measured.untrained.syntax["correct"])
     return dataclasses.replace(trained, untrained=control.by_row)
-
-
-def _syntax_tables(syntax: roles.SyntaxCounts, heads: list[Head]) -> dict[str, pd.DataFrame]:
-    return {
-        "syntax": _frame("syntax", _syntax_rows(syntax, heads)),
-        "syntax_baselines": _frame("syntax_baselines", _baselines(syntax, heads)),
-        "syntax_chosen": _frame("syntax_chosen", _chosen(syntax, heads)),
-    }
 
 
 def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:

@@ -17,8 +17,8 @@ from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.models.encoder import Encoder
 from mha_viz.request import MASK, Question
+from mha_viz.study.corpus_effects import anaphoric
 from mha_viz.study.effects import Case, values_without
-from mha_viz.study.pronouns import anaphoric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,9 @@ def without_heads(
     each whole layer; one row each, as HEADING. The baseline is the most frequent pronoun; NaN when there is no case."""
     import pandas as pd
 
-    off = _variants(encoder)
+    layers = [[Head(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
+    alone = {str(head): (head,) for heads in layers for head in heads}
+    off = {"none": ()} | alone | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
     correct, forms = np.zeros(len(off), np.int64), Counter[str]()
     corpus = grammar.corpus(sentences, seed)
     for done, sentence in enumerate(corpus.sentences, 1):
@@ -48,12 +50,6 @@ def without_heads(
         for name, right in zip(off, correct.tolist(), strict=True)
     ]
     return pd.DataFrame(rows, columns=list(HEADING))
-
-
-def _variants(encoder: Encoder) -> dict[str, tuple[Head, ...]]:
-    layers = [[Head(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
-    alone = {str(head): (head,) for heads in layers for head in heads}
-    return {"none": ()} | alone | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
 
 
 def _right(encoder: Encoder, sentence: Sentence, word: int, off: list[tuple[Head, ...]]) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mha_viz.analysis.coreference import TYPES
-from mha_viz.analysis.patterns import OFFSETS
+from mha_viz.analysis.metrics import OFFSETS
 from mha_viz.analysis.syntax import DIRECTIONS, RelationRow, Relations, gold
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar

@@ -7,10 +7,9 @@ display, and keeps the mapping in both directions. It depends on no tokenizer li
 from __future__ import annotations
 
 from mha_viz.text.alignment import Alignment, align
-from mha_viz.text.characters import clean, is_punctuation, visible
 from mha_viz.text.grouping import from_names, tokenized
 from mha_viz.text.parsed import parse_text
-from mha_viz.text.tokens import Cut, Piece, Token, TokenizedText, WordPieces
+from mha_viz.text.tokens import Cut, Piece, Token, TokenizedText, WordPieces, clean, is_punctuation, visible
 
 __all__ = [
     "Alignment",

@@ -6,8 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from mha_viz.text.characters import clean, is_punctuation, without_blanks
-from mha_viz.text.tokens import Cut, Piece, Token, TokenizedText, shown
+from mha_viz.text.tokens import Cut, Piece, Token, TokenizedText, clean, is_punctuation, shown, without_blanks
 
 APOSTROPHES = frozenset("'’ʼ＇")
 

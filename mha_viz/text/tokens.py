@@ -1,13 +1,15 @@
-"""The types: pieces of a tokenizer, tokens, and a text as a model read it."""
+"""The types: pieces of a tokenizer, tokens, and a text as a model read it; and its characters: those that no tokenizer
+or page can process, punctuation, and visible forms."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from mha_viz.text.characters import is_punctuation, visible, without_blanks
+from mha_viz.errors import TextError
 
 
 class Piece(NamedTuple):
@@ -170,3 +172,36 @@ def shown(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
     while index >= part and pieces[index - part][1:3] == piece[1:3] and pieces[index - part].segment == piece.segment:
         part += 1
     return written if part == 1 else f"{written}·{part}"
+
+
+def clean(text: str) -> str:
+    """The text with characters that no tokenizer or page can process (lone surrogates, NUL) replaced by U+FFFD.
+
+    One character stays one character, so that spans still refer to the typed text. Raises TextError for a value that is
+    not a string.
+    """
+    if not isinstance(text, str):
+        raise TextError(f"{str(text)[:40]!r} is {type(text).__name__}, not text.", "Give a string.")
+    if text.isascii() and "\0" not in text:
+        return text
+    return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def is_punctuation(text: str) -> bool:
+    """True if every character is Unicode punctuation (category P*); False for empty text."""
+    return bool(text) and all(unicodedata.category(c).startswith("P") for c in text)
+
+
+def visible(text: str) -> str:
+    """The text in visible form: white space at the ends is dropped, invisible characters are named."""
+    shown = text.strip()
+    if shown and not all(unicodedata.category(c) in ("Cf", "Cc", "Mn", "Zs") for c in shown):
+        return shown
+    return " ".join(f"U+{ord(c):04X}" for c in shown or text)
+
+
+def without_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
+    """The span without leading spaces, at least one character long."""
+    while start < end - 1 and typed[start].isspace():
+        start += 1
+    return start, end

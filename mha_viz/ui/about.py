@@ -8,16 +8,16 @@ import streamlit as st
 
 from mha_viz import figure as figure_api
 from mha_viz.figures.theme import DARK
-from mha_viz.ui import download_panel, navigation, parts, style
-from mha_viz.ui.caches import lasting
-from mha_viz.ui.model_service import first_reading
+from mha_viz.ui import download_panel, navigation, parts
+from mha_viz.ui.caches import first_reading, lasting
+from mha_viz.ui.components import apply_style
 
 HEAD, PIN = "L3H1", "q10"  # of the first example: the pronoun, which this head links to its noun
 
 
 def show_about() -> None:
     """The figure and the text."""
-    style.apply("about")
+    apply_style("about")
     st.header("What the pictures show, and what they do not")
     with st.container(key="about_figure"):
         for picture, place in zip(_pictures("dark" if parts.theme() is DARK else "light"), st.columns(2), strict=True):

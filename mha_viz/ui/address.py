@@ -22,7 +22,7 @@ import streamlit as st
 
 from mha_viz.analysis.removal import ORDERS
 from mha_viz.attention import Head
-from mha_viz.attention.patched import SIDES
+from mha_viz.attention.answers import SIDES
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import CorpusError, UnknownHead

@@ -1,13 +1,46 @@
-"""What is cached for all visitors of one server: bounded caches, and objects that are made once."""
+"""What is cached for all visitors of one server: what models answered and what was packed for browsers, each bounded in
+bytes, and objects that are made once.
+
+Models live in a separate process (:mod:`mha_viz.reader`); one worker thread calls it, with a queue of bounded length in
+front. No cache key contains an array: what is computed from a reading is cached under the reading's own key.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from functools import lru_cache
-from typing import Any, Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 from weakref import WeakSet
+
+import numpy as np
+
+from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.steps import TYPED
+from mha_viz.attention.trace import Parameters, Trace
+from mha_viz.errors import Busy, Cancelled, MhaVizError
+from mha_viz.figures.packet import OpenHead, Overview, RankedLink, overview, packet
+from mha_viz.figures.panels import Panel, opened, pack
+from mha_viz.files.assets import asset
+from mha_viz.models import catalog, hub
+from mha_viz.models.folder import stamps
+from mha_viz.process.messages import size_of
+from mha_viz.reader import Reader, verbs
+from mha_viz.request import Request
+from mha_viz.text import Token, TokenizedText, align
+from mha_viz.ui.annotated import words_of
+
+if TYPE_CHECKING:
+    from mha_viz.reader.models import Models
+
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -101,6 +134,248 @@ def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
 def rest() -> None:
     """All visitors have left: free what was cached for them."""
     with _caches_lock:
-        caches = list(_caches)
-    for clear in (*(cache.rest for cache in caches), *_results):
+        every = list(_caches)
+    for clear in (*(bounded.rest for bounded in every), *_results):
         clear()
+
+
+# ---- What models answered -------------------------------------------------------------------------------------
+
+READING_BYTES = 60_000_000
+PACKET_BYTES = 16_000_000
+TRACE_BYTES = 50_000_000
+FAILURES = 64  # models that could not be loaded, with the reason…
+FAILURE_SECONDS = 60.0  # …for this long, or until somebody tries again
+WARM_AFTER = 1.0  # seconds after the first picture
+WAITING = 64  # requests that may wait for the worker
+
+Key = tuple[object, ...]
+
+
+class ModelService:
+    """Answers from a cache or from the process with the models: ask for a reading, get a Future."""
+
+    def __init__(self) -> None:
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inference")
+        self._places = threading.BoundedSemaphore(WAITING)
+        self._reader = _reader()
+        self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
+        self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
+        self._failures = BoundedCache[str, tuple[float, MhaVizError]](FAILURES, lambda _: 1)
+        self._overviews = BoundedCache[str, Overview](PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
+        self._badges = BoundedCache[Key, bytes](PACKET_BYTES, len)
+        self._distances = BoundedCache[str, Matrix](PACKET_BYTES, lambda matrix: matrix.nbytes)
+        self._maps = BoundedCache[str, Map](PACKET_BYTES, lambda drawn: drawn.points.nbytes)
+        self._traces = BoundedCache[Key, Trace](TRACE_BYTES, lambda trace: trace.bytes)
+        self._parameters = BoundedCache[tuple[str, int], Parameters](
+            TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
+        )
+        self._answers = BoundedCache[Key, Any](PACKET_BYTES, size_of)
+        self._warming = False
+        self._begin()
+
+    def _begin(self) -> None:
+        first = first_reading()
+        self.readings.put(_key(verbs.read, Request(catalog.DEFAULT, first.text.text)), first)
+
+    def begin_again(self) -> None:
+        """Reset to the initial state. The process with the models is kept if it holds only the default model, which the
+        next visitor needs."""
+        self._begin()
+        if self._reader.loaded - {catalog.default().name}:
+            self._reader.close()
+            self._warming = False
+        with contextlib.suppress(MhaVizError):
+            self._reader.rest()
+
+    def ask(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
+        """What a verb of ``reader.verbs`` gives for these values. The Future raises what the model raises. Raises Busy
+        if too many requests are waiting."""
+        return self._submit(lambda: self._reader.ask(verb, *values, **named))
+
+    def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
+        """The same, from the cache if it was asked before: then the Future is done. Raises the errors of
+        ``catalog.resolve`` too."""
+        verb_cache, key = self._cache_of(verb), _key(verb, *values, *sorted(named.items()))
+
+        def work() -> V:
+            value: V | None = verb_cache.get(key)  # another visitor may have asked for it meanwhile
+            if value is None:
+                value = verb_cache.put(key, self._shared(self._reader.ask(verb, *_as_words(*values), **named)))
+            return value
+
+        value = verb_cache.get(key)
+        if value is None:
+            return self._submit(work)
+        done: Future[V] = Future()
+        done.set_result(value)
+        return done
+
+    def packet(self, attention: Attention, wanted: tuple[Head, ...], link: RankedLink | None, start: OpenHead) -> bytes:
+        """The reading packed for the browser (``figures.packet``). Raises UnknownHead."""
+        key = (attention.key, wanted, link, start)
+        thumbnails = self._overviews.get(attention.key) or self._overviews.put(attention.key, overview(attention))
+        return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, thumbnails))
+
+    def panels(
+        self, panels: Sequence[Panel], places: tuple[int, ...] | None, diff: str = "", special: str = "keep"
+    ) -> bytes:
+        """Heads side by side, packed for the browser; ``places``: their places among the compared heads, if they have
+        any; ``diff``: the two that open with their difference; ``special``: how special tokens are shown at first."""
+        key = (places, diff, special, *((p.attention.key, p.head, p.name) for p in panels))
+        editable = False if places is None else places
+
+        def packed() -> bytes:
+            together = pack(panels, editable=editable)
+            return opened(together, diff=diff, special=special)
+
+        return self._packets.get(key) or self._packets.put(key, packed())
+
+    def badges(self, attention: Attention, roles: Hashable, make: Callable[[], bytes]) -> bytes:
+        """The roles of a reading's heads, packed for the browser; the result depends on nothing but the reading and
+        ``roles``."""
+        key = (attention.key, roles)
+        return self._badges.get(key) or self._badges.put(key, make())
+
+    def distances(self, attention: Attention) -> Matrix:
+        """The divergence of every two heads of a reading, [head, head] in nats."""
+        distances = self._distances.get(attention.key)
+        return distances if distances is not None else self._distances.put(attention.key, between_heads(attention))
+
+    def plane(self, attention: Attention) -> Map:
+        """The two-dimensional map of all heads of a reading."""
+        return self._maps.get(attention.key) or self._maps.put(attention.key, plane(self.distances(attention)))
+
+    def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
+        """The heads that differ least from ``head``, most similar first, with the divergence in nats."""
+        distances = from_head(attention, head)
+        others = nearest(distances, head.place(attention.heads), count)
+        return [(Head(*divmod(other, attention.heads)), float(distances[other])) for other in others]
+
+    def most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
+        """The head of ``other`` that differs least from ``head`` word by word, with the divergence in nats.
+
+        If the words of the two do not correspond one to one, it is the head with the same number, or the nearest number
+        that exists.
+        """
+        if attention.is_cross or other.is_cross:
+            return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
+        place = align(attention.text, other.text).place
+        if place != tuple(range(len(other.text.groups))):
+            return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
+        matrix, words = attention.by_words()[head], other.by_words()
+        nats, best = min((divergence(matrix, words[one]), one) for one in other.every_head())
+        return best, nats
+
+    def failed(self, model: catalog.Model) -> MhaVizError | None:
+        """Why ``model`` could not be loaded a moment ago, or None; saves waiting for the same error again."""
+        at, error = self._failures.get(model.name) or (-FAILURE_SECONDS, None)
+        return error if time.monotonic() - at < FAILURE_SECONDS else None
+
+    def fail(self, model: catalog.Model, error: MhaVizError) -> None:
+        """Remember why ``model`` could not be loaded; cancellations and a full queue are not recorded."""
+        if not isinstance(error, Cancelled | Busy):
+            self._failures.put(model.name, (time.monotonic(), error))
+
+    def forget_failure(self, model: catalog.Model) -> None:
+        """Forget why ``model`` could not be loaded, so that the next request tries again."""
+        self._failures.drop(model.name)
+
+    def has_reading(self, request: Request) -> bool:
+        """True if the reading is cached, so that no model is needed."""
+        return self.readings.get(_key(verbs.read, request)) is not None
+
+    def warm(self, model: catalog.Model) -> None:
+        """Load ``model`` in the background after a short delay, so that the page's files are sent first."""
+        if not self._warming:
+            self._warming = True
+            later = threading.Timer(WARM_AFTER, self._warm, (model,))
+            later.daemon = True
+            later.start()
+
+    def _warm(self, model: catalog.Model) -> None:
+        with contextlib.suppress(Busy):  # in that case a visitor's request will load it
+            self.ask(verbs.load, model.name)
+
+    def _cache_of(self, verb: Callable[..., object]) -> BoundedCache[Key, Any]:
+        separate: dict[Callable[..., object], BoundedCache[Key, Any]] = {
+            verbs.read: self.readings,
+            verbs.trace: self._traces,
+        }
+        return separate.get(verb, self._answers)
+
+    def _submit(self, work: Callable[[], V]) -> Future[V]:
+        if not self._places.acquire(blocking=False):
+            raise Busy("Too many people are asking this server at once.", "Wait a few seconds and press Enter again.")
+        future = self._worker.submit(work)
+        future.add_done_callback(lambda _: self._places.release())
+        return future
+
+    def _shared(self, value: V) -> V:
+        """The value; a trace shares its parameters, which are most of its bytes, with earlier ones of the same
+        layer."""
+        if not isinstance(value, Trace):
+            return value
+        of_layer = value.model, value.layer
+        parameters = self._parameters.get(of_layer)
+        if parameters is not None and all(map(np.array_equal, parameters, value.parameters)):
+            return replace(value, parameters=parameters)
+        self._parameters.put(of_layer, value.parameters)
+        return value
+
+
+def _key(verb: Callable[..., object], *values: object) -> Key:
+    """The cache key of what a verb gives; for the model of a folder it includes the state of its files, which may
+    change."""
+    model = catalog.resolve(verbs.model_of(*values))
+    of_files = [stamps(Path(model.path))] if model.kind == "folder" else []
+    return (verb.__name__, *values, *of_files)
+
+
+def _as_words(request: Any, *values: Any) -> tuple[Any, ...]:
+    """The values of a verb, with the words of the text in the request if the text gives them; otherwise its tokenizer
+    splits the text."""
+    if isinstance(request, Request) and not request.pair:
+        request = replace(request, words=words_of(request.text) or ())
+    return (request, *values)
+
+
+@Once
+def _reader() -> Reader:
+    """The process that holds the models, one for the whole server."""
+    return Reader()
+
+
+@Once
+def model_service() -> ModelService:
+    """The only ModelService of this process."""
+    return ModelService()
+
+
+def idle() -> None:
+    """All visitors have left: free what this module and others cached for them."""
+    rest()
+    model_service().begin_again()
+
+
+def ready(model: catalog.Model) -> bool:
+    """True if the files of ``model`` are on this machine. For models that come with the app this is checked once."""
+    return _comes_along(model) if model.kind in ("bundled", "own") else hub.local_folder(model) is not None
+
+
+@cache
+def _comes_along(model: catalog.Model) -> bool:
+    return hub.local_folder(model) is not None
+
+
+def first_reading() -> Attention:
+    """The first example as the default model reads it, computed in advance so that the first picture does not need
+    torch.
+
+    ``tests/test_first_reading.py`` holds it equal to a live reading.
+    """
+    with np.load(asset("first_reading.npz"), allow_pickle=False) as stored:
+        facts = json.loads(str(stored["reading"]))
+        tokens = tuple(Token(**token) for token in facts["tokens"])
+        text = TokenizedText(facts["text"], "", tokens)
+        return Attention(facts["model"], facts["revision"], text, stored["weights"], made=(TYPED,))

@@ -15,7 +15,8 @@ import streamlit as st
 
 from mha_viz.figures.chart import Chart
 from mha_viz.numerals import counted
-from mha_viz.ui import address, lesson, request, style
+from mha_viz.ui import address, lesson, request
+from mha_viz.ui.components import apply_style
 from mha_viz.ui.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson
 from mha_viz.ui.parts import guarded, plain, remark
 
@@ -45,6 +46,8 @@ def answer(label: str = "Answer") -> Iterator[None]:
 def show_class_view(pages: Sequence[Any], here: Any) -> None:
     """The class's panel above the page: the lesson's remark and navigation, the QR code, and how to make a lesson."""
     url = address.now()
+    if address.CLASS not in url and NUMBER not in url:
+        return
     views, whole = lesson.read(url.get(PARAMETER))
     odd = [address.CLASS] if address.CLASS in url and not address.in_class() else []
     odd += [NUMBER] if NUMBER in url and lesson.number_of(url, views) is None else []
@@ -52,7 +55,7 @@ def show_class_view(pages: Sequence[Any], here: Any) -> None:
         remark(f"Part of this link could not be used ({', '.join(f'{name}={url[name][:30]}' for name in odd)}).")
     if not address.in_class():
         return
-    style.apply("classroom", {"var(--larger)": str(LARGER)})
+    apply_style("classroom", {"var(--larger)": str(LARGER)})
     if not whole:
         remark("Part of this lesson could not be read; the other views are shown.")
     with st.container(key="classroom"):

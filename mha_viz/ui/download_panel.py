@@ -21,8 +21,8 @@ from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figure import Figure
 from mha_viz.figures import recipe
 from mha_viz.figures.compare import As
-from mha_viz.figures.correspondence import Panel, mismatch
 from mha_viz.figures.layout import ONE_COLUMN_MM, PAGE_MM, TWO_COLUMN_MM, Size
+from mha_viz.figures.panels import Panel, mismatch
 from mha_viz.figures.theme import Theme
 from mha_viz.figures.view import SETTINGS, View, focus, units
 from mha_viz.ui import address

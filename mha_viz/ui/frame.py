@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import cache
 from html import escape
 
 import streamlit as st
@@ -16,11 +17,10 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 from mha_viz import process
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
-from mha_viz.files.assets import app_root
+from mha_viz.files.assets import asset
 from mha_viz.models import catalog
-from mha_viz.ui import address, bound, classroom, comparison, navigation, request, search_field, style, tour
-from mha_viz.ui.components import scheme
-from mha_viz.ui.components.more import more
+from mha_viz.ui import address, bound, classroom, comparison, navigation, request, search_field
+from mha_viz.ui.components import SCHEME, apply_style, more, watch
 from mha_viz.ui.navigation import pages
 from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, message, remark, say_complaint
 
@@ -28,6 +28,8 @@ _LOG = logging.getLogger(__name__)
 # The files that pages can save for others.
 SAVED = {"explore": "html", "compare": "html", "about": ""}
 MORE = "more_menu"
+ICON = str(asset("icon.svg"))
+_prepare = cache(process.prepare)
 _inside: ContextVar[bool] = ContextVar("inside_frame")
 
 OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names
@@ -35,9 +37,9 @@ OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head th
 
 def show_page() -> None:
     """Apply settings and navigation, then run the page that the URL names."""
-    process.prepare()  # without one, as under `streamlit run app.py`
+    _prepare()  # without one, as under `streamlit run app.py`
     warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
-    st.set_page_config(page_icon=str(app_root() / "assets" / "icon.svg"), layout="wide")
+    st.set_page_config(page_icon=ICON, layout="wide")
     with address.held() as cut_short:
         _show(cut_short)
 
@@ -46,14 +48,14 @@ def _show(cut_short: Sequence[str]) -> None:
     every_page = pages()
     here = st.navigation(every_page, position="hidden")
     navigation.depart(here)
-    style.apply("frame")
+    apply_style("frame")
     entitle(here.title, *_subject())
     _mast(every_page, here)
     st.html(f'<h1 class="mha-heading">{escape(here.title)}</h1>')
     if cut_short:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is longer than can be read. These parts of it were shortened: {shortened}.")
-    tour.show_tour(every_page, here)
+    navigation.show_tour(every_page, here)
     classroom.show_class_view(every_page, here)
     token = _inside.set(True)
     try:
@@ -122,17 +124,17 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
         if not address.in_class():
             with st.container(key="search_box"), guarded(complain):
                 search_field.show_search_field(name)
-        tour.link(every_page, here)
+        navigation.tour_link(every_page, here)
         if not address.in_class():
             more(_full(classroom.name_of(here)), SAVED.get(classroom.name_of(here), "figures"), MORE, _on_class)
         with st.container(key="about_way", width="content"):
             st.page_link(every_page[-1], query_params=parameters)
-        scheme.watch([page.title for page in every_page].index(here.title), _on_linked)
+        watch([page.title for page in every_page].index(here.title), _on_linked)
 
 
 @guarded()
 def _on_linked() -> None:
-    wanted = message(scheme.KEY, "linked")
+    wanted = message(SCHEME, "linked")
     if "head" in wanted:
         bound.go(head=str(Head.parse(str(wanted["head"]))), on=None, pin=None, link=None)
     else:

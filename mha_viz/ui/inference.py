@@ -24,8 +24,8 @@ from mha_viz.text import clean
 from mha_viz.ui import address, downloads, two_stacks
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.caches import model_service, ready
 from mha_viz.ui.jobs import Job
-from mha_viz.ui.model_service import model_service, ready
 from mha_viz.ui.parts import complain, guarded, plain, remark
 
 MULTILINGUAL = "bert-base-multilingual-cased"

@@ -1,13 +1,19 @@
-"""The pages of the app, and how a callback switches to another one."""
+"""The pages of the app, how a callback switches to another one, and the tour that leads through them in six steps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import streamlit as st
 
-from mha_viz.files.assets import page_files
+from mha_viz.files.assets import asset, page_files
+from mha_viz.ui import address
+from mha_viz.ui.components import apply_style, lead
+from mha_viz.ui.parts import formulas, guarded
 
 LEAVING = "leaving"  # in the session, and the key of the link
 
@@ -43,3 +49,115 @@ def depart(here: st.Page) -> None:
 
 def _page(name: str, file: Path, is_first: bool = False) -> st.Page:
     return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=is_first)
+
+
+# ---- The tour -------------------------------------------------------------------------------------------------
+
+
+TOUR = "tour"  # the parameter with the step, so that an interrupted tour can be continued
+STAYING = ("tray",)  # the compared heads; every other parameter of a step's address is set by the step
+READ = ("text", "pair", "model", "head")  # what the words of a step refer to
+# What each step points at: CSS selectors; the view moves to the first one.
+POINTS = (
+    (".st-key-explorer *::part(grid)",),
+    (".st-key-inside_map", ".st-key-inside_step"),
+    (".st-key-lab_stage",),
+    (".st-key-head_card", ".mha-map"),
+    (".st-key-compare",),
+    (".st-key-sentence", ".st-key-explorer *::part(drawings)"),
+)
+
+
+class TourStep(NamedTuple):
+    """One step: its page, the URL parameters that it sets there, and its text."""
+
+    page: str
+    parameters: dict[str, str]
+    title: str
+    text: str
+
+
+@cache
+def steps() -> tuple[TourStep, ...]:
+    """All steps in order."""
+    return tuple(TourStep(**step) for step in json.loads(asset("tour.json").read_text("utf-8")))
+
+
+def step_number(parameters: Mapping[str, Any]) -> int | None:
+    """The step that a URL asks for, from 1; None without one."""
+    wanted_step = str(parameters.get(TOUR, ""))
+    return int(wanted_step) if wanted_step in map(str, range(1, len(steps()) + 1)) else None
+
+
+def tour_link(pages: Sequence[Any], here: Any) -> None:
+    """The link to the tour; a visitor whose URL has no parameters gets it as an invitation."""
+    url = address.now()
+    if step_number(url) is None:
+        with st.container(key="tour_way", width="content"):
+            _to(pages, here, 1, "Tour" if url else ":primary[Tour]", "first")
+
+
+def show_tour(pages: Sequence[Any], here: Any) -> None:
+    """The step in the URL, with buttons for the next and the previous step and for leaving; on another page, the way
+    back to the step's page."""
+    url = address.now()
+    at = step_number(url)
+    if at is None:
+        return
+    step, page_of_step = steps()[at - 1], _page_of_step(pages, at)
+    with st.container(key="tour"):
+        if here.title != page_of_step.title:
+            st.markdown(f"**The tour stopped at step {at} of {len(steps())}**, on the page *{page_of_step.title}*.")
+        else:
+            st.markdown(f"{at} of {len(steps())} &ensp; **{step.title}** {formulas(step.text)}", width=1000)
+            if any(url.get(name) != step.parameters.get(name) for name in READ):
+                st.markdown("*You are looking at something else now; this text describes the tour's own view.*")
+            _point(at)
+        with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
+            _ways(pages, here, at)
+
+
+def _point(at: int) -> None:
+    """Highlight what the step points at, and move view and keyboard focus there."""
+    pointed = POINTS[at - 1]
+    apply_style("tour", {"#pointed": ", ".join(pointed), "#first": pointed[0]})
+    lead(str(at), pointed[0])
+
+
+def _ways(pages: Sequence[Any], here: Any, at: int) -> None:
+    if here.title != _page_of_step(pages, at).title:
+        _to(pages, here, at, ":primary[**Go on →**]", "on")
+    else:
+        if at < len(steps()):
+            _to(pages, here, at + 1, ":primary[**Next →**]", "next")
+        else:
+            _out(":primary[**Finish**]")
+        if at > 1:
+            _to(pages, here, at - 1, "← Back", "back")
+    if here.title != _page_of_step(pages, at).title or at < len(steps()):
+        _out("Leave the tour")
+
+
+def _out(label: str) -> None:
+    st.button(label, key="tour_out", type="tertiary", on_click=address.go, kwargs={TOUR: None})
+
+
+def _to(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:
+    """A control that leads to a step: a link if the step is on another page, a button if it is on this one. A link to
+    the open page would leave the address bar unchanged, and a button that switches pages would add two entries to the
+    browser's history."""
+    staying = {name: value for name, value in address.now().items() if name in STAYING}
+    parameters = {**staying, **steps()[at - 1].parameters, TOUR: str(at)}
+    if here.title == _page_of_step(pages, at).title:
+        st.button(label, key=f"tour_{key}", type="tertiary", on_click=_on, args=(parameters,))
+    else:
+        st.page_link(_page_of_step(pages, at), label=label, query_params=parameters)
+
+
+@guarded()
+def _on(parameters: dict[str, str]) -> None:
+    address.open_at(parameters)
+
+
+def _page_of_step(pages: Sequence[Any], at: int) -> Any:
+    return next(page for page in pages if page.title.lower() == steps()[at - 1].page)

@@ -10,10 +10,10 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.packet import OpenHead
 from mha_viz.models import catalog
 from mha_viz.text import clean
-from mha_viz.ui import address, inference, tour
+from mha_viz.ui import address, inference, navigation
 from mha_viz.ui.address import Url, examples
-from mha_viz.ui.components.sentence import sentence
-from mha_viz.ui.model_service import ready
+from mha_viz.ui.caches import ready
+from mha_viz.ui.components import sentence
 from mha_viz.ui.parts import guarded, message, sent, whole
 
 # ---- Input --------------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def _look(what: Url, model: str, hint: bool) -> dict[str, object]:
     """What to look for in an example; if another head is open, also a button to the example's own. Empty during the
     tour, which has its own explanations."""
     example = _example(what)
-    if not hint or model != catalog.DEFAULT or not example or tour.step_number(address.now()):
+    if not hint or model != catalog.DEFAULT or not example or navigation.step_number(address.now()):
         return {"look": "", "answer": "", "opens": None}
     head = example.get("head", "")
     elsewhere = bool(what.where.head) and str(what.where.head) != head

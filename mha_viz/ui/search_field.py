@@ -23,9 +23,9 @@ from mha_viz.text import clean
 from mha_viz.ui import address, head_search, navigation, studies, two_stacks
 from mha_viz.ui.address import Url
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.components.search import search
+from mha_viz.ui.caches import model_service, ready
+from mha_viz.ui.components import search
 from mha_viz.ui.head_search import Group, HeadAnswer
-from mha_viz.ui.model_service import model_service, ready
 from mha_viz.ui.parts import guarded, message, sent, whole
 from mha_viz.ui.studies import given
 

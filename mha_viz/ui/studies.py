@@ -33,9 +33,8 @@ from mha_viz.quotes import series
 from mha_viz.reader import verbs
 from mha_viz.ui import profiles
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.caches import BoundedCache, Once, lasting
+from mha_viz.ui.caches import BoundedCache, Once, lasting, model_service
 from mha_viz.ui.jobs import Job, queue_of
-from mha_viz.ui.model_service import model_service
 from mha_viz.ui.profiles import tidy
 from mha_viz.ui.study_progress import Task
 

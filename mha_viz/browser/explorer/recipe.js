@@ -8,7 +8,7 @@ import { decimal } from "../numerals.js";
 /** @typedef {{ parts: [number, number][], explained: number, isEven: boolean }} HeadRecipe */
 
 /**
- * As figures/known.py sends them, and ui/explore/recipes.py with what they say of a text: `on`, the corpus; `colours`,
+ * As figures/known.py sends them, and ui/explore/badges.py with what they say of a text: `on`, the corpus; `colours`,
  * the places of kinds among the colours of heads; `heads`, the parts of each head, largest first, as the number of a
  * rule and its share; `here`, how much each recipe explains of this text.
  *

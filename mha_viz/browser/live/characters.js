@@ -1,4 +1,4 @@
-// Characters as Python sees them: what text/characters.py says of them, for texts that are read in the browser.
+// Characters as Python sees them: what text/tokens.py says of them, for texts that are read in the browser.
 
 /** @typedef {string[]} Typed a text as its code points */
 

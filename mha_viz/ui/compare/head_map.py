@@ -13,11 +13,12 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
 from mha_viz.request import Request
-from mha_viz.ui import address, comparison, navigation, style
+from mha_viz.ui import address, comparison, navigation
+from mha_viz.ui.caches import model_service
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.comparison import Pin
+from mha_viz.ui.components import apply_style
 from mha_viz.ui.download_panel import PageChart
-from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain_later, guarded, picked_head, remark, theme
 
 LISTED = 6
@@ -42,7 +43,7 @@ def draw_head_map(attention: Attention, head: Head) -> list[PageChart]:
     listed = int(right.number_input("Heads listed", 1, len(heads) - 1, min(LISTED, len(heads) - 1), key="listed"))
     close = nearest(distances[index], index, listed)
     with left:
-        style.apply("head_map")
+        apply_style("head_map")
         words = f"Map of {len(heads)} heads; the lists beside it name the heads nearest to {head} and farthest from it."
         for name in MAPS:
             with st.container(key=f"{name}_box"):

@@ -12,25 +12,25 @@ import streamlit as st
 from mha_viz.attention import Attention, Head, called
 from mha_viz.attention.steps import request_of
 from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.browser.view import LONG_TOKENS
+from mha_viz.browser.view import DEFAULTS, LONG_TOKENS
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, steps
-from mha_viz.figures.compare import MOST, As
-from mha_viz.figures.correspondence import Panel, mismatch
+from mha_viz.figures.compare import As
+from mha_viz.figures.panels import MOST, Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.heads import NONE
 from mha_viz.models import catalog
 from mha_viz.request import PARTS, Request
-from mha_viz.ui import address, comparison, download_panel, inference, navigation, request, two_stacks
+from mha_viz.ui import address, asking, comparison, download_panel, inference, navigation, request, two_stacks
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.asking import second_text
-from mha_viz.ui.bound import bound
-from mha_viz.ui.compare import head_map, patched, publish, quantity
+from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.caches import model_service, ready
+from mha_viz.ui.compare import head_map, patched, publish
 from mha_viz.ui.comparison import Comparison, Pin
-from mha_viz.ui.components.compare import compare as component
+from mha_viz.ui.components import compare as component
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.minimal_pair import replaced
-from mha_viz.ui.model_service import model_service, ready
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
 
 SHOWS = {
@@ -54,7 +54,7 @@ def show_comparison(what: Url) -> None:
     pins, whole = comparison.read(what.where.tray)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = _choice(pins)
-        quantity.control(what.where, is_of_weights=chosen in OF_WEIGHTS, has_second=chosen != "word")
+        _quantity_control(what.where, is_of_weights=chosen in OF_WEIGHTS, has_second=chosen != "word")
     if not whole:
         remark("Some of the compared heads in this link could not be read; the others are shown.")
     if chosen == "tray":
@@ -368,3 +368,25 @@ def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[Vi
         if all((token or 0) < len(axis) for token, axis in zip(view.pinned, axes, strict=True)):
             return view, pin_of
     return replace(view, pin=""), 0
+
+
+def _quantity_control(where: Address, is_of_weights: bool, has_second: bool) -> None:
+    """The control for the quantity that is drawn, and, for gradients, for the word; a remark instead where only weights
+    are compared. ``has_second``: whether a second text is compared with the first by its vector."""
+    if is_of_weights:
+        if where.quantity != DEFAULTS["shown"]:
+            drawn_so = "Compared heads, a whole layer and a replaced word can be drawn as"
+            remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.quantity].label}.")
+        return
+    bound(
+        st.selectbox, "Shown", "shown", where.quantity, list(QUANTITIES), change=_other_quantity,
+        format_func=lambda name: QUANTITIES[name].label, width=180, label_visibility="collapsed",
+    )  # fmt: skip
+    if QUANTITIES[where.quantity].of_answer and has_second:
+        asking.controls(None, where)
+    if where.quantity != DEFAULTS["shown"]:
+        remark(QUANTITIES[where.quantity].about)
+
+
+def _other_quantity(chosen: str) -> Changes:
+    return {"shown": None if chosen == DEFAULTS["shown"] else chosen, "scale": address.scale_of(chosen)}

@@ -9,8 +9,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Numbers
-from mha_viz.attention.patched import SIDES, Patched
+from mha_viz.attention.answers import SIDES, Numbers, Patched
 from mha_viz.drawing.table import Table
 from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Chart
@@ -23,8 +22,8 @@ from mha_viz.reader import verbs
 from mha_viz.ui import address, inference
 from mha_viz.ui import head_grid as grid
 from mha_viz.ui.bound import bound
+from mha_viz.ui.caches import model_service
 from mha_viz.ui.download_panel import PageChart
-from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, picked_head, plain, remark, theme
 
 NAMED = 3  # heads in the sentence

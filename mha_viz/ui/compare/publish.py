@@ -11,7 +11,7 @@ import streamlit as st
 from mha_viz import figure as figure_api
 from mha_viz.figure.publication import MOST_REMARK, MOST_TITLE, TITLE
 from mha_viz.figures.caption import named
-from mha_viz.figures.correspondence import Panel
+from mha_viz.figures.panels import Panel
 from mha_viz.figures.view import View
 from mha_viz.text import clean
 from mha_viz.ui import address, download_panel

@@ -19,10 +19,9 @@ from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.ui import inference
 from mha_viz.ui.address import Url
-from mha_viz.ui.caches import lasting
+from mha_viz.ui.caches import lasting, model_service
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.download_panel import PageChart
-from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import remark, theme
 
 MOST = 50  # the most lines that are read

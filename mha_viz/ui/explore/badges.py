@@ -1,28 +1,36 @@
-"""The roles of heads on the Explore page: what each head is known for, and whether that shows in this text."""
+"""What the Explore page says of heads besides their attention: what each is known for, and whether that shows in this
+text; which earlier heads its scores come from; its recipe, and which cells each rule predicts."""
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from mha_viz.analysis import rules
 from mha_viz.analysis.active import LINKING, active
+from mha_viz.analysis.described import LONGEST, of_heads, text_of, unexplained
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.analysis.unusual import unusual
 from mha_viz.attention import Attention, Head
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.corpus.treebank import Sentence
-from mha_viz.errors import MhaVizError
-from mha_viz.figures.known import of_roles, roles_in_words
+from mha_viz.errors import MhaVizError, ModelUnsupported
+from mha_viz.figures.known import of_roles, recipes_of, roles_in_words
 from mha_viz.figures.packet import full_heads
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
-from mha_viz.ui import studies, two_stacks
-from mha_viz.ui.caches import lasting
-from mha_viz.ui.explore import recipes
-from mha_viz.ui.explore.composition import Arrow
+from mha_viz.reader import verbs
+from mha_viz.request import Request
+from mha_viz.ui import address, inference, studies, two_stacks
+from mha_viz.ui.address import Url
+from mha_viz.ui.caches import lasting, model_service
 from mha_viz.ui.explore.gold import block_of_words
-from mha_viz.ui.model_service import model_service
+from mha_viz.ui.parts import complain, guarded, remark
 
 _in_words = lasting(8)(roles_in_words)  # of the models read last
 HERE, LINK, REST = "active here", "strong link in this sentence", "not triggered here"
@@ -47,7 +55,7 @@ def badges(
     """For the explorer, as JSON: :func:`mha_viz.figures.known.of_roles`; ``tour``, the step of the tour that is open;
     ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link would give away an answer
     that the page hides; ``unusual``, what is unusual in this text, in words; ``off``, what the drawing shows of heads
-    that are switched off, as JSON; ``recipes``, as :func:`mha_viz.ui.explore.recipes.shown`, with the cells of the
+    that are switched off, as JSON; ``recipes``, as :func:`shown_recipes`, with the cells of the
     ``wanted`` heads; ``arrows``, those between heads, if they were asked for.
 
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
@@ -71,7 +79,7 @@ def badges(
         rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
         rest["arrows"] = None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows]
         return json.dumps(
-            {**of_roles(on, measured, roles), **rest, "recipes": recipes.shown(attention, wanted)}
+            {**of_roles(on, measured, roles), **rest, "recipes": shown_recipes(attention, wanted)}
         ).encode()
 
     full = tuple(full_heads(attention, wanted))
@@ -136,3 +144,58 @@ def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | No
     pointed = pointers(block)
     cases = [arcs(gold, pointed, at, *f.detail.split()) for at, f in enumerate(syntactic)]
     return {f: (sum(arc.right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}
+
+
+# ---- Composition ----------------------------------------------------------------------------------------------
+
+Arrow: TypeAlias = tuple[Head, Head, str, float]
+
+
+def arrows(what: Url, attention: Attention) -> tuple[Arrow, ...] | None:
+    """The arrows of the text on the page, the largest first; None unless they are asked for, or with the reason why
+    this model has none."""
+    if address.now().get("arrows") != "on" or QUANTITIES[attention.quantity].of_layers:
+        return None
+    model = catalog.resolve(attention.model)
+    with guarded(complain):
+        future = model_service().cached(verbs.composition, Request(model.name, what.text, what.where.pair))
+        try:
+            composed: tuple[Arrow, ...] = inference.wait(future, f"{model.label} is being opened…")
+            return composed
+        except ModelUnsupported as error:
+            remark(error.problem)
+    return None
+
+
+# ---- Recipes --------------------------------------------------------------------------------------------------
+
+
+def shown_recipes(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, Any] | None:
+    """For the explorer: :func:`mha_viz.figures.known.recipes_of` with ``cells``, which ones each rule predicts, row by
+    row, one bit each, of the heads that are sent in full; and ``here``, how much each recipe explains of this text.
+    Both are empty for a long text. None if the model has no recipes."""
+    sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
+    if sent is None or len(attention.queries) > LONGEST:
+        return sent
+    heads = of_heads(attention.model, attention.revision)
+    full = [heads[head.place(attention.heads)] for head in full_heads(attention, wanted)]
+    marks = _marks(attention, {part.rule for head in full for part in head.parts})
+    marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in sent["rules"]]
+    return {**sent, "rules": marked, "here": _explained(attention)}
+
+
+def _marks(attention: Attention, numbers: Iterable[int]) -> dict[str, str]:
+    """Which cells each rule predicts, [query, key], one bit each, in base 64, by its name."""
+    text = text_of(attention)
+    cells = {rules.NAMES[number]: rules.matrix(rules.RULES[number], text) > 0 for number in numbers}
+    return {name: base64.b64encode(np.packbits(marked).tobytes()).decode() for name, marked in cells.items()}
+
+
+def _explained(attention: Attention) -> list[float] | None:
+    """[head]: the mean over rows of Σ_j min(A[i, j], P[i, j]), which is 1 − Σ_j |A[i, j] − P[i, j]| / 2; None for other
+    quantities."""
+    if attention.quantity not in ("weight", "unexplained"):
+        return None
+    left = attention if attention.quantity == "unexplained" else unexplained(attention)
+    shares = 1 - np.abs(left.weights).sum(axis=3).mean(axis=2) / 2
+    return [round(float(share), 4) for share in shares.ravel()]

@@ -1,10 +1,12 @@
-"""Gold annotation on the Explore page: a sentence's gold arcs, and how the open head answers them."""
+"""Gold annotation on the Explore page: a sentence's gold arcs, how the open head answers them, and the case that was
+opened from the Roles page."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -22,6 +24,7 @@ from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
 from mha_viz.models import catalog
 from mha_viz.numerals import counted, weight
 from mha_viz.ui import address, studies
+from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import Annotated
 from mha_viz.ui.parts import plain, remark, theme
 
@@ -272,3 +275,43 @@ def picture(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
         f'<div style="overflow-x:auto" tabindex="0" role="img" aria-label="{escape(alt)}">'
         f'<img alt="" width="{width}" style="max-width:none" src="data:image/svg+xml;base64,{source}"></div>'
     )
+
+
+# ---- A case that was opened from the Roles page ---------------------------------------------------------------------
+
+AROUND = 8  # words on each side of the arcs
+
+
+class ArcExcerpt(NamedTuple):
+    """A part of a sentence with its arcs; "…" stands for omitted words."""
+
+    words: tuple[str, ...]
+    spans: tuple[Span, ...]
+
+
+def show_case(annotation: Annotated | None, attention: Attention, case: CaseInLink | None) -> None:
+    """Show the arcs at the word of a case; nothing without a case, or for a role without gold annotation."""
+    if annotation is None or case is None or attention.quantity != "weight":
+        return
+    relation, _, way = address.now().get("gold", "").partition(".")
+    if not relation or case.head not in attention.every_head() or not was_read(annotation, attention):
+        return
+    way = way if way in DIRECTIONS else DIRECTIONS[0]
+    every = answers(annotation.sentence, attention, case.head, relation, way)
+    spans = [span for span in every if span.start == case.word]
+    if not spans:
+        return
+    part = excerpt(annotation.forms, spans)
+    agrees = any(span.kind == "hit" for span in spans)
+    st.markdown(f"**{both(case.head)}** on “{plain(annotation.forms[case.word])}”: {'right' if agrees else 'wrong'}.")
+    picture(part.words, part.spans, f"The gold arc of “{annotation.forms[case.word]}”, and where the head points.")
+
+
+def excerpt(forms: Sequence[str], spans: Sequence[Span]) -> ArcExcerpt:
+    """The words around the given arcs."""
+    ends = [end for span in spans for end in (span.start, span.end)]
+    first, last = max(0, min(ends) - AROUND), min(len(forms), max(ends) + AROUND + 1)
+    before, after = ("…",) * (first > 0), ("…",) * (last < len(forms))
+    shift = len(before) - first
+    moved = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)
+    return ArcExcerpt((*before, *forms[first:last], *after), tuple(moved))

@@ -1,4 +1,4 @@
-"""The Explore page: the drawing of a reading, and how it changes the URL."""
+"""The Explore page: the drawing of a reading, the remarks around it, and how it changes the URL."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import streamlit as st
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.browser.view import DEFAULTS
-from mha_viz.errors import CorpusError, MhaVizError, UnknownHead
+from mha_viz.errors import Cancelled, CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.packet import OpenHead, RankedLink, belongs_to, is_coarse
-from mha_viz.models import catalog
+from mha_viz.models import catalog, hub
+from mha_viz.numerals import done
 from mha_viz.request import Request
 from mha_viz.ui import (
     address,
@@ -24,17 +25,17 @@ from mha_viz.ui import (
     inference,
     navigation,
     search_field,
-    tour,
+    studies,
     two_stacks,
 )
 from mha_viz.ui.address import Address, Url
-from mha_viz.ui.annotated import Annotated, annotated
+from mha_viz.ui.annotated import Annotated, annotated, built_in
+from mha_viz.ui.caches import model_service, ready
 from mha_viz.ui.comparison import Pin
-from mha_viz.ui.components.explorer import explorer
+from mha_viz.ui.components import apply_style, explorer
 from mha_viz.ui.download_panel import PageChart, view_of
-from mha_viz.ui.explore import averages, case, composition, gold, measuring
-from mha_viz.ui.explore.badges import badges
-from mha_viz.ui.model_service import model_service, ready
+from mha_viz.ui.explore import averages, gold
+from mha_viz.ui.explore.badges import arrows, badges
 from mha_viz.ui.parts import (
     complain,
     complain_later,
@@ -48,9 +49,13 @@ from mha_viz.ui.parts import (
     sent,
 )
 from mha_viz.ui.request import hides_an_answer, opened_first
+from mha_viz.ui.studies import sentences_given
+from mha_viz.ui.study_progress import progress
 
 DRAWN = "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
 INTRODUCTION = "Each square shows where one attention head looks."
+LISTED = 3  # the most groups of heads that are listed
+_SHAPE = '<div class="mha-skeleton" aria-hidden="true"><i></i><i></i></div>'  # so that the page is never empty
 
 
 class PageMode(Protocol):
@@ -77,22 +82,22 @@ def draw(what: Url, attention: Attention, mode: PageMode | None, on_off: Callabl
     _say_coarse(attention)
     annotation = None if is_part else what.gold
     if not is_part:
-        measuring.show_measuring(attention.model)
-    case.show_case(annotation, attention, where.case)
+        show_measuring(attention.model)
+    gold.show_case(annotation, attention, where.case)
     if QUANTITIES[where.quantity].of_answer:
         _ask(attention, where)
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
-    above, step = st.container(), address.now().get(tour.PARAMETER, "")[:20]
+    above, step = st.container(), address.now().get(navigation.TOUR, "")[:20]
     led = step, st.session_state.get(search_field.OPENED, 0), hides_an_answer(what, attention.model)
-    arrows = None if mode or is_part else composition.arrows(what, attention)
+    composed = None if mode or is_part else arrows(what, attention)
     explorer(
         model_service().packet(attention, wanted, link, begin),
-        badges(attention, wanted, annotation and annotation.sentence, *led, mode.drawn if mode else "null", arrows),
+        badges(attention, wanted, annotation and annotation.sentence, *led, mode.drawn if mode else "null", composed),
         "explorer",
         on_view=_on_view,
         on_compare=_on_compare,
         on_card=_on_card,
-        on_measure=measuring.start,
+        on_measure=_on_measure,
         on_off=on_off,
     )
     say_complaint()
@@ -249,3 +254,54 @@ def warm_up() -> None:
         first = catalog.default()
         if ready(first):
             model_service().warm(first)
+
+
+def requested_reading(what: Url) -> Attention | None:
+    """The reading that the page shows, as :func:`inference.read_shown`, with the placeholder until it is drawn."""
+    apply_style("skeleton")
+    shape = st.empty()
+    shape.html(_SHAPE)
+    attention = None
+    try:
+        attention = inference.read_shown(what.text, what.where)
+    finally:
+        if attention is None:
+            shape.empty()
+    return attention
+
+
+def say_shared_keys(attention: Attention) -> None:
+    """One line on the groups of heads, for models that have such groups."""
+    with suppress(MhaVizError):  # the files are gone: the drawing stays
+        facts = hub.facts(catalog.resolve(attention.model))
+        shared = facts.heads_per_key if facts is not None else 1
+        if shared > 1:
+            remark(f"In each layer {_groups(attention.heads, shared)} share a key and a value; their queries differ.")
+
+
+def _groups(heads: int, shared: int) -> str:
+    """ "H0 and H1, H2 and H3", "H0 to H7, H8 to H15, H16 to H23, and so on"."""
+    joined = " and " if shared == 2 else " to "
+    groups = [f"H{first}{joined}H{first + shared - 1}" for first in range(0, heads, shared)]
+    return ", ".join(groups[:LISTED]) + (", and so on," if len(groups) > LISTED else "")
+
+
+def show_measuring(name: str) -> None:
+    """Show the progress of the study of this model over the built-in sentences, while one runs."""
+    try:
+        model = catalog.resolve(name)
+    except MhaVizError:  # a model that is no longer offered
+        return
+    study = studies.under_way(model, built_in().digest)
+    failed = studies.failed(model, built_in().digest)
+    if study is not None:
+        progress(study, lambda job: f"The roles of {plain(model.label)} are being measured: {done(job.fraction)}")
+    elif failed is not None and not isinstance(failed[0], Cancelled):  # who stopped it knows; others need not
+        complain(failed[0])
+
+
+@guarded()
+def _on_measure() -> None:
+    """Measure the model on the page, or join the study under way."""
+    where = address.url().where
+    studies.start(catalog.resolve(where.model) if where.model else catalog.default(), sentences_given())

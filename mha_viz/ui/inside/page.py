@@ -18,16 +18,15 @@ from mha_viz.models import catalog
 from mha_viz.quotes import shortened
 from mha_viz.reader import verbs
 from mha_viz.request import Request
-from mha_viz.ui import address, download_panel, inference, request, style, two_stacks
+from mha_viz.ui import address, download_panel, inference, request, two_stacks
 from mha_viz.ui.address import Url
-from mha_viz.ui.components.block import block
-from mha_viz.ui.components.pointed import follow
+from mha_viz.ui.caches import model_service
+from mha_viz.ui.components import apply_style, block, follow
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.inside import calculator
 from mha_viz.ui.inside.by_hand import held
 from mha_viz.ui.inside.step_parts import OpenStep
 from mha_viz.ui.inside.steps import STEPS, steps_of
-from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import (
     complain,
     control_number,
@@ -46,7 +45,7 @@ COST = "cost"  # no step is open: the calculator follows the map directly
 
 def show_steps(what: Url) -> None:
     """Show the page for the request in the URL."""
-    style.apply("inside")
+    apply_style("inside")
     say_complaint()
     if two_stacks.refused(what.where, "the steps inside a head are shown"):
         return

@@ -12,8 +12,9 @@ from mha_viz.errors import MhaVizError
 from mha_viz.training import lab
 from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.training.record import Result, Settings
-from mha_viz.ui import address, style
+from mha_viz.ui import address
 from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.components import apply_style
 from mha_viz.ui.lab import learning, questions, result, settings, small_tasks, stage, trainings
 from mha_viz.ui.lab.link import read
 from mha_viz.ui.parts import complain, formulas, remark, say_complaint, theme
@@ -30,7 +31,7 @@ class Scene(NamedTuple):
 
 def show_lab() -> None:
     """Show the page for the request in the URL."""
-    style.apply("lab")
+    apply_style("lab")
     say_complaint()
     wanted = address.now().get("experiment", "")
     name = wanted if wanted in SCENES else lab.experiment_named(wanted)

@@ -21,7 +21,7 @@ from mha_viz.numerals import decimal
 from mha_viz.request import Request
 from mha_viz.ui import address, classroom, inference, navigation
 from mha_viz.ui.bound import bound
-from mha_viz.ui.components.player import player
+from mha_viz.ui.components import player
 from mha_viz.ui.lab import stage
 from mha_viz.ui.parts import plain, theme
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_viz.ui import address, classroom
 from mha_viz.ui.bound import Changes, bound
-from mha_viz.ui.components.player import player
+from mha_viz.ui.components import player
 from mha_viz.ui.parts import entitle, formulas, guarded, sent, whole
 
 PLAYER = "lab_player"

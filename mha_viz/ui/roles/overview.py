@@ -28,8 +28,9 @@ from mha_viz.figures.role_words import (
     strongest_first,
 )
 from mha_viz.figures.theme import DARK, LIGHT
-from mha_viz.ui import address, style
+from mha_viz.ui import address
 from mha_viz.ui.caches import lasting
+from mha_viz.ui.components import apply_style
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
@@ -41,7 +42,7 @@ POSITIONS = ("previous", "next", "same")  # have a glyph each; the other kinds o
 def show_map(evidence: Evidence, chosen: Head | None) -> None:
     """Show a square for each head, with a glyph of what it does; a click, or Enter, opens its card. Below it, the kinds
     of roles: a click shows those of one kind alone."""
-    style.apply("role_map")
+    apply_style("role_map")
     kinds = filters.from_url().kinds
     st.html(f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{_legend(evidence, kinds)}</div>')
 
@@ -170,7 +171,7 @@ def lines(findings: Iterable[Finding], named: bool = True) -> None:
         f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
         for f in findings
     )
-    style.apply("score_rows")
+    apply_style("score_rows")
     st.html(f'<ul class="mha-rows">{body}</ul>')
 
 

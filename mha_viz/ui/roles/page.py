@@ -14,7 +14,7 @@ from mha_viz.ui import address, download_panel, inference, navigation, two_stack
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.bound import bound, go
-from mha_viz.ui.model_service import ready
+from mha_viz.ui.caches import ready
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint
 from mha_viz.ui.roles import (
     charts,

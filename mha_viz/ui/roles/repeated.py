@@ -13,9 +13,9 @@ from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog, hub
 from mha_viz.numerals import decimal
 from mha_viz.reader import verbs
+from mha_viz.ui.caches import model_service
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.jobs import queue_of
-from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.study_progress import Task, go_on, outcome
 

@@ -13,7 +13,8 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.numerals import percent
-from mha_viz.ui import address, style
+from mha_viz.ui import address
+from mha_viz.ui.components import apply_style
 
 
 class ScoreRow(NamedTuple):
@@ -42,7 +43,7 @@ def draw(
         for number, name in enumerate(names, start=1)
     )
     body = "".join(_line(row, names, here) for row in rows)
-    style.apply("score_rows")
+    apply_style("score_rows")
     st.html(
         f'<table class="mha-rows"><caption>Bar: {escape(bar)}. Ticks: {key}</caption>'
         f"<thead><tr><th>{escape(heading)}</th><th>{escape(second)}</th><th>Right</th></tr></thead>"

@@ -23,9 +23,9 @@ from mha_viz.request import BOTH, COSINE, MASK, Question, Request
 from mha_viz.ui import inference
 from mha_viz.ui.asking import WAITING
 from mha_viz.ui.bound import bound
+from mha_viz.ui.caches import model_service
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, formulas, plain, theme
 from mha_viz.ui.study_progress import Task, outcome
 

@@ -28,13 +28,14 @@ from mha_viz.heads import NONE
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import Question, Request
-from mha_viz.ui import address, asking, inference, style, two_stacks
+from mha_viz.ui import address, asking, inference, two_stacks
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.bound import bound
+from mha_viz.ui.caches import model_service
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.components import apply_style
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, remark, theme
 from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.answering import in_which
@@ -84,7 +85,7 @@ class SwitchedOff:
 
     def say(self) -> list[PageChart]:
         """Say what the model answers and which head matters most, in words. Returns the chart of the answer."""
-        style.apply("switch_off")
+        apply_style("switch_off")
         drawn: list[PageChart] = []
         answer, effect = st.columns([3, 2], gap="large")
         with guarded(complain):

@@ -18,9 +18,9 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.reader import verbs
 from mha_viz.request import COSINE, Request
+from mha_viz.ui.caches import model_service
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.download_panel import PageChart
-from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.switch_off import answering
 from mha_viz.ui.switch_off.answering import ON, is_all_there_is, unit

@@ -21,9 +21,9 @@ from mha_viz.request import COSINE, Question, Request
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import Address
 from mha_viz.ui.bound import bound
+from mha_viz.ui.caches import model_service
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.download_panel import PageChart
-from mha_viz.ui.model_service import model_service
 from mha_viz.ui.parts import plain, theme
 from mha_viz.ui.switch_off.answering import answer_of, in_which, measured, unit
 

@@ -31,7 +31,7 @@ LINES: Mapping[str, int] = {
     "process": 680,
     "reader": 570,
     "serving": 1_450,
-    "study": 5_120,
+    "study": 5_310,
     "text": 530,
     "training": 2_070,
     "ui": 12_470,

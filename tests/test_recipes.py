@@ -30,10 +30,15 @@ from mha_viz.models import ablation, reading
 from mha_viz.models.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.study import effects, replaced
+from mha_viz.study import explained as explained_sums
 from mha_viz.study import recipes as study
+from mha_viz.study.cluster.tasks import Summing, WorkerModel
 from mha_viz.study.replaced import ACCURACY_HEADING
+from mha_viz.study.run import sums_of
+from mha_viz.study.sums import merged
 from mha_viz.text import WordPieces
 from tests.cli_runs import assert_one_line
+from tests.shards import laid_out, treebank
 
 Numbers = npt.NDArray[np.float64]
 Tiny = Callable[[str], Encoder]
@@ -337,7 +342,8 @@ def test_hostile_texts(text: str, tiny: Tiny) -> None:
 
 
 def test_long_sentences_are_left_out(monkeypatch: pytest.MonkeyPatch, tiny: Tiny) -> None:
-    monkeypatch.setattr(study, "LONGEST", 8)
+    for module in (study, explained_sums):
+        monkeypatch.setattr(module, "LONGEST", 8)
     result = mv.recipes(plain("the dog", "the girl", "the dog saw the girl and the dog"), tiny("bert"))
     assert result.facts["corpus_sentences"] == 2
 
@@ -372,6 +378,51 @@ def test_a_study_can_be_watched_and_stopped() -> None:
     assert seen[-1] == 1
     with pytest.raises(Cancelled):
         mv.recipes("grammar", "toy", most=10, cancelled=lambda: True)
+
+
+def test_a_study_goes_on_where_it_was_stopped(
+    measured: Recipes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After the choice, and in the second of two corpora; nothing is left at the end."""
+    monkeypatch.setattr("mha_viz.study.run.SAVE_SECONDS", 0.0)
+    other = replace(grammar.corpus(30, seed=7), name="other")
+    expected = mv.recipes("grammar", "toy", score=other, most=24)
+    for share in (0.55, 0.85):
+        shares: list[float] = []
+        with pytest.raises(Cancelled):
+            mv.recipes(
+                *("grammar", "toy"),
+                score=other,
+                most=24,
+                resume=tmp_path,
+                progress=lambda so_far, shares=shares: shares.append(so_far.fraction),  # type: ignore[misc]
+                cancelled=lambda share=share, shares=shares: bool(shares) and shares[-1] > share,  # type: ignore[misc]
+            )
+    monkeypatch.setattr(fitting, "choice", lambda *_: pytest.fail("it is known what was chosen"))
+    seen: list[float] = []
+    report = lambda so_far: seen.append(so_far.fraction)  # noqa: E731
+    again = mv.recipes("grammar", "toy", score=other, most=24, resume=tmp_path, progress=report)
+    assert seen[:2] == [0.625, 0.75], "the first corpus is not measured again"
+    assert again.facts == expected.facts
+    for name, table in expected.tables.items():
+        pd.testing.assert_frame_equal(again.tables[name], table)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy: Encoder, tmp_path: Path) -> None:
+    file = tmp_path / "c.conllu"
+    file.write_text(treebank(12, per_document=2), "utf-8")
+    kind = explained_sums.OfRecipes(9, {"trained": [described.shares_of(measured)]})
+    whole = sums_of([toy], mv.open_corpus(file), kind)
+    layout = laid_out("c", [file], 300)
+    parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
+    assert len(parts) > 2
+    model, summing = WorkerModel.opened_by(toy), Summing(("trained",), 512, kind)
+    sums = merged([summing.measured(model, part) for part in reversed(parts)])
+    ours, theirs = (explained_sums.Explained.of(one, [1]) for one in (sums, whole))
+    for array, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(array, expected, rtol=1e-12)
+    assert theirs.sentences.tolist() == [5, 4]
 
 
 def test_heads_that_are_their_own_attention_lose_nothing_and_even_ones_what_uniform_loses(tiny: Tiny) -> None:

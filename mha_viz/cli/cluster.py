@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -43,8 +43,9 @@ def folder_beside(to: Destination | None, ending: str) -> Path | None:
 
 
 @contextmanager
-def cluster_for(args: argparse.Namespace) -> Iterator[Any]:
-    """The cluster that the options name, as an engine of studies; None if they name none. Raises ClusterError."""
+def cluster_for(args: argparse.Namespace, corpora: Sequence[str] | None = None) -> Iterator[Any]:
+    """The cluster that the options name, as an engine of studies; None if they name none. ``corpora``: the files that
+    are read, if not the command's own. Raises ClusterError."""
     if args.cluster and args.workers:
         raise SettingError("--cluster and --workers are both given.", "Give only one of them.")
     if not args.cluster and not args.workers:
@@ -56,13 +57,13 @@ def cluster_for(args: argparse.Namespace) -> Iterator[Any]:
     from mha_viz.study.cluster.engine import OnCluster
     from mha_viz.study.plan import BATCH
 
-    _check_files(args.corpus)
+    _check_files(args.corpus if corpora is None else corpora)
     with connected(args.cluster, args.workers) as client:
         print(f"mha-viz: The cluster’s dashboard: {client.dashboard_link}", file=sys.stderr)
         yield OnCluster(client, getattr(args, "batch", None) or BATCH)
 
 
-def _check_files(corpora: str | list[str]) -> None:
+def _check_files(corpora: str | Sequence[str]) -> None:
     """Raise CorpusError for files that cannot be opened, before a cluster is started."""
     from mha_viz.cli.profile import suggesting
     from mha_viz.corpus.sources import files_of_source

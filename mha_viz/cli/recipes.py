@@ -9,6 +9,7 @@ from typing import Any
 from mha_viz.analysis.described import HeadRecipe, described
 from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes, recipes_folder
+from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, whole
 from mha_viz.cli.profile import CORPUS_HELP, read_corpus
@@ -39,6 +40,7 @@ def options(recipes: Parser) -> None:
     recipes.add_argument("--out", required=True, type=folder_name, metavar="DIR", help=words)
     device_option(recipes)
     dtype_option(recipes)
+    cluster_options(recipes)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -49,19 +51,22 @@ def run(args: argparse.Namespace) -> None:
     corpus: Any = earlier or read_corpus(args.corpus)
     score = None if args.score is None else read_corpus(args.score)
     make_folder(args.out)
-    from mha_viz.study.recipes import recipes  # imports torch
-    from mha_viz.study.replaced import replaced, replaced_accuracy
+    files = [name for name in (None if earlier else args.corpus, args.score) if name is not None]
+    with warnings_as_lines(), cluster_for(args, files) as cluster:
+        from mha_viz.study.recipes import recipes  # imports torch
+        from mha_viz.study.replaced import replaced, replaced_accuracy
 
-    encoder = load_model(model, args.device, args.dtype)
-    with warnings_as_lines(), bar_of_progress("of the text") as progress:
-        measured = recipes(
-            corpus,
-            encoder,
-            score=score,
-            most=args.most,
-            device=args.device,
-            progress=progress,
-        )
+        encoder = load_model(model, args.device, args.dtype)
+        with progress_line() if cluster else bar_of_progress("of the text") as progress:
+            measured = recipes(
+                earlier or args.corpus if cluster else corpus,
+                encoder,
+                score=args.score if cluster else score,
+                most=args.most,
+                resume=args.out,
+                progress=progress,
+                client=cluster and cluster.client,
+            )
         if args.replace:
             on = score or corpus
             tables = {"replaced": replaced(measured, on, encoder, most=args.most)}

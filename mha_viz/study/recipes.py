@@ -3,9 +3,15 @@ on another corpus, to which recipes that come with the app can be applied too.""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,15 +24,24 @@ from mha_viz.attention import Weights
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import Cancelled, CorpusError, SettingError, TextError
+from mha_viz.files import arrays_in
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, as_measured, one_stack
+from mha_viz.study.explained import Explained, OfRecipes
 from mha_viz.study.plan import batches
-from mha_viz.study.run import SEED, Progress
+from mha_viz.study.run import SEED, Progress, sums_of
+from mha_viz.study.sums import PASSES, write
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 MOST = 300  # sentences that are read of each corpus
 MOST_READ = 100_000
 CELLS = 30_000_000  # weights of all heads, and of all rules, to which a fit is made at once
+FITS = 0.5  # share of the time that a choice takes, for the progress
+CHOICE_FILE = ".choice.npz"  # what an unfinished study has chosen
+FORMAT = 1  # version of that file and of how rules are chosen
 
 
 def recipes(
@@ -35,9 +50,11 @@ def recipes(
     *,
     score: Source | None = None,
     most: int = MOST,
+    resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
+    client: Client | None = None,
 ) -> Recipes:
     """The recipe of every head: at most six named rules, with shares, and how much of the attention they explain.
 
@@ -46,7 +63,9 @@ def recipes(
     enough for the others. In place of a corpus, recipes from ``open_recipes`` or an earlier call are measured on
     ``score``, and nothing is chosen: untrained weights, which have shares of their own, are left out. ``model`` and
     ``device`` are as for ``profile``, ``model`` by default that of the recipes; ``most``: how many sentences are read
-    of each corpus; those of more than 256 pieces are left out. ``progress`` is called as the work goes on.
+    of each corpus; those of more than 256 pieces are left out. ``resume``: a folder for what was chosen and for
+    intermediate sums, from which a stopped study continues. ``progress`` is called as the work goes on. ``client``:
+    of a Dask cluster, whose workers measure what this process has chosen; corpora are then names of files.
 
     Raises CorpusError, also where ``score`` lacks the annotation that the recipes need; SettingError, also where they
     are those of a model of another shape; ModelError's family; Cancelled soon after ``cancelled`` returns True.
@@ -55,11 +74,14 @@ def recipes(
     ['layer', 'head', 'query_class', 'rule', 'share']
     """
     check_most(most)
-    corpora = corpora_of(corpus, score)
+    folder, corpora = None if resume is None else Path(resume), corpora_of(corpus, score)
     if isinstance(corpus, Recipes):
-        return _Study(as_measured(corpus.facts, model, device), corpora, most, progress, cancelled).scored(corpus)
-    encoder = one_stack(catalog.DEFAULT if model is None else model, device)
-    return _Study(encoder, corpora, most, progress, cancelled).result()
+        encoder = as_measured(corpus.facts, model, device)
+    else:
+        encoder = one_stack(catalog.DEFAULT if model is None else model, device)
+    sources = [source for source in (corpus, score) if source is not None and not isinstance(source, Recipes)]
+    study = _Study(encoder, sources, corpora, most, folder, client, progress, cancelled)
+    return study.scored(corpus) if isinstance(corpus, Recipes) else study.result()
 
 
 def check_most(most: int) -> None:
@@ -85,147 +107,183 @@ def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
     return [corpus, *scored]
 
 
-class _Scores(NamedTuple):
-    """Of each sentence, in order: how many rows it has, and for each head the sums over them of what is explained by
-    its recipe, by even attention, by its best rule, and of untrained weights, [sentence, 4, head]."""
+class _Fit(NamedTuple):
+    """What was chosen, and the shares [class, head, rule] that untrained weights have for the same rules."""
 
-    rows: Numbers
-    sums: Numbers
-
-    def half(self, odd: int) -> _Scores:
-        """Every second sentence."""
-        return _Scores(self.rows[odd::2], self.sums[odd::2])
-
-    def means(self) -> Numbers:
-        """[4, head]: over all rows; NaN without any."""
-        with np.errstate(invalid="ignore"):
-            means: Numbers = self.sums.sum(axis=0) / self.rows.sum()
-        return means
-
-    def iou(self) -> Numbers:
-        """[head]: Σ min / Σ max of each sentence, averaged over them; rows of attention sum to 1."""
-        recipe = self.sums[:, 0]
-        if not len(recipe):
-            return np.full(recipe.shape[1], np.nan)
-        mean: Numbers = (recipe / (2 * self.rows[:, None] - recipe)).mean(axis=0)
-        return mean
+    chosen: RecipeChoice
+    by_chance: Numbers
 
 
+@dataclass(frozen=True)
 class _Study:
-    """One run: a pass over the sentences that are fitted, and one over all that are scored, with trained and with
-    untrained weights."""
+    """One run: recipes are chosen from the first sentences, and then measured over all of them, by this process or by
+    the workers of a cluster, which read the ``sources`` themselves."""
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        corpora: Sequence[Corpus],
-        most: int,
-        progress: Callable[[Progress], None],
-        cancelled: Callable[[], bool],
-    ) -> None:
-        self.encoder, self.corpora = encoder, corpora
-        self.models = (encoder, encoder.untrained(SEED))
-        self.heads = encoder.layers * encoder.heads
-        self.texts = [readable(encoder, corpus, most) for corpus in corpora]
-        self._progress, self._cancelled, self._done = progress, cancelled, 0.0
-        self._total = 0.0
+    encoder: Encoder
+    sources: Sequence[Source]
+    corpora: Sequence[Corpus]
+    most: int
+    folder: Path | None
+    client: Client | None
+    progress: Callable[[Progress], None]
+    cancelled: Callable[[], bool]
+
+    @property
+    def heads(self) -> int:
+        """The number of all heads."""
+        return self.encoder.layers * self.encoder.heads
+
+    @cached_property
+    def models(self) -> tuple[Encoder, Encoder]:
+        """With trained weights, and with untrained ones."""
+        return self.encoder, self.encoder.untrained(SEED)
 
     def result(self) -> Recipes:
         """The recipes with what they explain. Raises CorpusError, Cancelled."""
-        some = self._fitted()
-        fit = 2.0 * _pieces(some)  # choosing rules takes about as long as reading twice
-        self._total = _pieces(some) + fit + _pieces(some[::2]) + 2 * sum(map(_pieces, self.texts))
-        rows, others = (self._rows(self.models[0], some[half::2]) for half in (0, 1))
-        before = self._done
-        chosen = fitting.choice(rows, others, lambda share: self._report(before + share * fit))
-        self._report(before + fit)
-        untrained = self._rows(self.models[1], some[::2])
-        by_chance = np.where(
-            chosen.by_class[None, :, None],
-            fitting.refitted(untrained, chosen.shares),
-            np.array([fitting.refitted([fitting.joined(untrained)], chosen.shares[:1])[0]] * len(CLASSES)),
-        )
-        shares = [chosen.shares, _even(self.heads), fitting.alone(chosen.single), by_chance]
-        return self._tables(chosen, [self._scores(texts, shares) for texts in self.texts])
+        fit = self._saved() or self._fitted()
+        shares = {
+            PASSES[0]: [fit.chosen.shares, _even(self.heads), fitting.alone(fit.chosen.single)],
+            PASSES[1]: [fit.by_chance],
+        }
+        measured = [self._explained(number, shares, FITS) for number in range(len(self.corpora))]
+        self._clean_up()
+        return self._tables(fit.chosen, measured)
 
     def scored(self, earlier: Recipes) -> Recipes:
         """Recipes that were chosen before, with what they explain of this corpus. Raises CorpusError, SettingError,
         Cancelled."""
         check_shape(self.encoder, earlier)
-        shares, texts = shares_of(earlier), self._readable()
-        self._total = _pieces(texts)
         singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
-        scores = self._scores(texts, [shares, _even(self.heads), fitting.alone(np.array(singles, np.intp))])
-        columns = zip(("other", "even", "best_rule", "iou"), (*scores.means(), scores.iou()), strict=True)
+        shares = [shares_of(earlier), _even(self.heads), fitting.alone(np.array(singles, np.intp))]
+        measured = self._explained(0, {PASSES[0]: shares}, 0)
+        self._clean_up()
+        columns = zip(("other", "even", "best_rule", "iou"), (*measured.means(), measured.mean_iou()), strict=True)
         explained = earlier.tables["explained"].assign(**dict(columns), untrained=np.nan)
-        return Recipes({**earlier.facts, **self._read_of("score", 0)}, {**earlier.tables, "explained": explained})
+        facts = {**earlier.facts, **self._read_of("score", self.corpora[0], measured)}
+        return Recipes(facts, {**earlier.tables, "explained": explained})
 
-    def _readable(self) -> list[RuleText]:
-        """The sentences of the first corpus. Raises CorpusError if there are none."""
-        if not self.texts[0]:
+    def _clean_up(self) -> None:
+        """Delete what is not needed any more."""
+        if self._file:
+            self._file.unlink(missing_ok=True)
+        for folder in map(self._folder, range(len(self.corpora))):
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _folder(self, number: int) -> Path | None:
+        """For the sums of a corpus."""
+        return self.folder / f".corpus-{number}" if self.folder else None
+
+    # ---- the choice
+
+    def _saved(self) -> _Fit | None:
+        """What an earlier run has chosen from the same sentences."""
+        try:
+            arrays = arrays_in(self._file) if self._file else {}
+            facts, by_chance = json.loads(str(arrays.pop("facts"))), arrays.pop("by_chance")
+            return _Fit(RecipeChoice(**arrays), by_chance) if facts["key"] == self._key else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    @property
+    def _file(self) -> Path | None:
+        return self.folder / CHOICE_FILE if self.folder else None
+
+    @property
+    def _key(self) -> str:
+        """All that a choice depends on."""
+        of_model = [self.encoder.name, self.encoder.revision]
+        return json.dumps([FORMAT, *of_model, self.corpora[0].digest, self.most, NAMES])
+
+    def _fitted(self) -> _Fit:
+        """Rules and shares, from the first sentences. Raises CorpusError, Cancelled."""
+        halves = self._first()
+        rows, others = (
+            self._rows(self.models[0], texts, share) for texts, share in zip(halves, (0.1, 0.2), strict=True)
+        )
+        chosen = fitting.choice(rows, others, lambda share: self._report(FITS * (0.2 + 0.7 * share)))
+        untrained = self._rows(self.models[1], halves[0], 1.0)
+        by_chance = np.where(
+            chosen.by_class[None, :, None],
+            fitting.refitted(untrained, chosen.shares),
+            np.array([fitting.refitted([fitting.joined(untrained)], chosen.shares[:1])[0]] * len(CLASSES)),
+        )
+        if self._file:
+            write({**chosen._asdict(), "by_chance": by_chance}, {"key": self._key}, self._file)
+        return _Fit(chosen, by_chance)
+
+    def _first(self) -> tuple[list[RuleText], list[RuleText]]:
+        """Even and odd sentences from the beginning of the corpus, as many as memory has room for. Raises CorpusError
+        if there are none."""
+        texts = numbered(self.encoder, self.corpora[0], self.most)
+        if not texts:
             raise CorpusError(f"Nothing of {self.corpora[0].name} can be read.", "Give another corpus.")
-        return self.texts[0]
+        sizes = np.cumsum([len(text) ** 2 for _, text in texts])
+        some = texts[: max(1, int((sizes <= CELLS // max(self.heads, len(RULES))).sum()))]
+        even, odd = ([text for number, text in some if number % 2 == half] for half in (0, 1))
+        return (even, odd) if even else (odd, even)
 
-    def _fitted(self) -> list[RuleText]:
-        """The first sentences of the corpus, as many as memory has room for. Raises CorpusError if there are none."""
-        texts = self._readable()
-        room = CELLS // max(self.heads, len(RULES))
-        sizes = np.cumsum([len(text) ** 2 for text in texts])
-        return texts[: max(1, int((sizes <= room).sum()))]
-
-    def _report(self, done: float) -> None:
-        self._done = done
-        self._progress(Progress(min(round(done), round(self._total)), round(self._total)))
-        if self._cancelled():
-            raise Cancelled("The study was stopped.", "Start it again to measure the recipes.")
-
-    def _read(self, encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[int, Weights]]:
-        """As :func:`weights_of`, with progress."""
-        for number, weights in weights_of(encoder, texts):
-            yield number, weights
-            self._report(self._done + len(texts[number]))
-
-    def _rows(self, encoder: Encoder, texts: Sequence[RuleText]) -> list[RuleRows]:
-        """The rows by class, in the order of the texts."""
-        read = dict(self._read(encoder, texts))
+    def _rows(self, encoder: Encoder, texts: Sequence[RuleText], share: float) -> list[RuleRows]:
+        """The rows by class, in the order of the texts; then ``share`` of the choice is done."""
+        read = dict(weights_of(encoder, texts))
+        self._report(FITS * share)
         return fitting.rows_by_class((text, read[number]) for number, text in enumerate(texts))
 
-    def _scores(self, texts: Sequence[RuleText], shares: Sequence[Numbers]) -> _Scores:
-        sums = np.zeros((len(texts), len(shares), self.heads))
-        for encoder, which in zip(self.models, ([0, 1, 2], [3][: len(shares) - 3]), strict=True):
-            for number, weights in self._read(encoder, texts):
-                for place in which:
-                    predicted = fitting.prediction(shares[place], texts[number])
-                    sums[number, place] = np.minimum(weights, predicted).sum(axis=(1, 2))
-        return _Scores(np.array([len(text) for text in texts], float), sums)
+    def _report(self, share: float) -> None:
+        if self.client is None:  # a cluster counts sentences
+            self.progress(Progress(round(1000 * share), 1000))
+        if self.cancelled():
+            raise Cancelled("The study was stopped.", "Start it again to measure the recipes.")
 
-    def _tables(self, chosen: RecipeChoice, scores: Sequence[_Scores]) -> Recipes:
+    # ---- what recipes explain
+
+    def _explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], begins: float) -> Explained:
+        """What recipes with these shares explain of a corpus. ``begins``: how much of the study is done before the
+        first corpus."""
+        part = (1 - begins) / len(self.corpora)
+
+        def report(so_far: Progress) -> None:
+            self.progress(Progress(round(1000 * (begins + part * (number + so_far.fraction))), 1000))
+
+        kind, folder, models = OfRecipes(self.most, shares), self._folder(number), self.models[: len(shares)]
+        if self.client is not None:
+            from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
+
+            cluster = OnCluster(self.client)
+            layout = cluster.open(self.sources[number])
+            sums = cluster.sums(self.encoder, layout, folder, PASSES[: len(shares)], kind, self.progress)
+        else:
+            corpus = self.corpora[number]
+            sums = sums_of(models, corpus, kind, resume=folder, keep=True, progress=report, cancelled=self.cancelled)
+        return Explained.of(sums, [len(of) for of in shares.values()])
+
+    def _tables(self, chosen: RecipeChoice, measured: Sequence[Explained]) -> Recipes:
         import pandas as pd
 
-        even, odd = scores[0].half(0), scores[0].half(1)
-        judged = scores[1] if len(scores) > 1 else odd
-        other = scores[1].means()[0] if len(scores) > 1 else np.full(self.heads, np.nan)
-        columns = [even.means()[0], odd.means()[0], other, *judged.means()[1:], judged.iou()]
+        even, odd = measured[0].half(0), measured[0].half(1)
+        judged = measured[1] if len(measured) > 1 else odd
+        other = judged.means()[0] if len(measured) > 1 else np.full(self.heads, np.nan)
+        columns = [even.means()[0], odd.means()[0], other, *judged.means()[1:], judged.mean_iou()]
         places = [divmod(head, self.encoder.heads) for head in range(self.heads)]
         explained = [(*place, *numbers) for place, numbers in zip(places, zip(*columns, strict=True), strict=True)]
         rows = [row for head, place in enumerate(places) for row in _shares(chosen, head, place)]
         tables = {"recipes": rows, "explained": explained}
         frames = {name: pd.DataFrame(table, columns=list(HEADINGS[name])) for name, table in tables.items()}
-        return Recipes(self._facts(chosen), frames)
+        return Recipes(self._facts(chosen, measured), frames)
 
-    def _facts(self, chosen: RecipeChoice) -> dict[str, Any]:
+    def _facts(self, chosen: RecipeChoice, measured: Sequence[Explained]) -> dict[str, Any]:
         encoder = self.encoder
         facts: dict[str, Any] = {"model": encoder.name, "revision": encoder.revision}
         facts |= {"layers": encoder.layers, "heads": encoder.heads}
-        for number, name in enumerate(("corpus", "score")[: len(self.corpora)]):
-            facts |= self._read_of(name, number)
-        classes = np.bincount(np.concatenate([text.classes for text in self.texts[0]]), minlength=len(CLASSES))
-        return facts | {"classes": classes.tolist(), "best_rules": [NAMES[rule] for rule in chosen.single]}
+        for name, corpus, explained in zip(("corpus", "score"), self.corpora, measured, strict=False):
+            facts |= self._read_of(name, corpus, explained)
+        classes = measured[0].rows.sum(axis=0).astype(int).tolist()
+        return facts | {"classes": classes, "best_rules": [NAMES[rule] for rule in chosen.single]}
 
-    def _read_of(self, name: str, number: int) -> dict[str, Any]:
-        """What was read of the corpus with this number, under a name."""
-        corpus, texts = self.corpora[number], self.texts[number]
-        return {name: corpus.name, f"{name}_sha256": corpus.digest, f"{name}_sentences": len(texts)}
+    def _read_of(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
+        """What was read of a corpus, under a name."""
+        count = int(explained.sentences.sum())
+        return {name: corpus.name, f"{name}_sha256": corpus.digest, f"{name}_sentences": count}
 
 
 def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
@@ -251,10 +309,6 @@ def weights_of(encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[in
         weights = encoder.batch([texts[number].pieces for number in numbers])
         for at, number in enumerate(numbers):
             yield number, weights[:, :, at].reshape(heads, *weights.shape[3:])
-
-
-def _pieces(texts: Sequence[RuleText]) -> int:
-    return sum(map(len, texts))
 
 
 def _even(heads: int) -> Numbers:

@@ -92,25 +92,30 @@ def study(
 
 
 def sums_of(
-    encoder: Encoder,
+    models: Sequence[Encoder],
     corpus: Corpus,
     kind: SumKind,
     *,
     resume: Path | None = None,
+    keep: bool = False,
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Sums:
-    """What ``kind`` sums of a model over a corpus. The other arguments and the errors are as for :func:`study`."""
-    with _saved_in(resume) as file:
-        return _measured(Run((encoder,), corpus, file, progress=progress, cancelled=cancelled, kind=kind))
+    """What ``kind`` sums over a corpus, of a model and, if it is there, of its untrained copy.
+
+    ``keep``: whether the sums stay in ``resume``, so that the next call has them at once. The other arguments and the
+    errors are as for :func:`study`.
+    """
+    with _saved_in(resume, keep) as file:
+        return _measured(Run(models, corpus, file, progress=progress, cancelled=cancelled, kind=kind))
 
 
 @contextmanager
-def _saved_in(folder: Path | None) -> Iterator[Path | None]:
+def _saved_in(folder: Path | None, keep: bool = False) -> Iterator[Path | None]:
     """The file for intermediate sums, which is deleted once they are not needed any more."""
     file = folder / SUMS_FILE if folder else None
     yield file
-    if file:
+    if file and not keep:
         file.unlink(missing_ok=True)
 
 

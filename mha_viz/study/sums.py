@@ -41,6 +41,10 @@ AXES: Mapping[str, Mapping[int, str]] = {
     "why/groups": {0: "document"},
     "why/query": {0: "document"},
     "why/key": {0: "document"},
+    "explained/weight": {0: "document"},
+    "explained/iou": {0: "document"},
+    "explained/rows": {0: "document"},
+    "explained/sentences": {0: "document"},
 }
 
 Array = npt.NDArray[Any]

@@ -67,7 +67,7 @@ def why_over(
     read = open_sentences(corpus)
     documents = [sentence.document for sentence in read.sentences[:most]]
     kind = _kind(encoder, documents, most)
-    sums = sums_of(encoder, read, kind, resume=folder, progress=progress, cancelled=cancelled)
+    sums = sums_of([encoder], read, kind, resume=folder, progress=progress, cancelled=cancelled)
     return _result(encoder, read.name, documents, sums)
 
 

@@ -1,0 +1,132 @@
+"""How much of the attention over a corpus recipes explain: sums over its even and its odd sentences."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis import recipes as fitting
+from mha_viz.analysis.described import LONGEST
+from mha_viz.analysis.recipes import Numbers
+from mha_viz.analysis.rules import CLASSES, RULES, RuleText
+from mha_viz.analysis.syntax import Relations
+from mha_viz.attention import Weights
+from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.models.encoder import Encoder
+from mha_viz.study.measures import ReadShard, Texts
+from mha_viz.study.plan import batches, plan
+from mha_viz.study.sums import PASSES, Sums
+
+FORMAT = 1  # version of the sums and of how they are measured
+NAME = "explained"  # of the sums
+HALVES = ("even", "odd")  # the labels of sentences, by their numbers
+
+
+class OfRecipes(NamedTuple):
+    """Sums over the first ``most`` sentences, without those of more than 256 pieces. ``shares`` for each pass: those
+    [class, head, rule] of each recipe that is applied to its weights."""
+
+    most: int
+    shares: Mapping[str, Sequence[Numbers]]
+    has_cases: bool = False
+
+    def definition(self) -> list[object]:
+        """With the rules, and a digest of the shares."""
+        digests = [
+            [name, *(hashlib.sha256(one.tobytes()).hexdigest() for one in of)] for name, of in self.shares.items()
+        ]
+        return [NAME, FORMAT, self.most, [rule.name for rule in RULES], *digests]
+
+    def sentences(self, count: int, first: int) -> int:
+        """As many as are left of ``most``."""
+        return max(0, min(count, self.most - first))
+
+    def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
+        """The sentences, each alone."""
+        assert isinstance(corpus, Corpus)
+        some = corpus.sentences[: self.sentences(len(corpus.sentences), first)]
+        alone = replace(corpus, sentences=some, has_trees=False, has_chains=False, left_out=())
+        labels = [HALVES[number % 2] for number in range(first, first + len(some))]
+        return ReadShard(alone, plan(encoder, alone, first), Relations(()), first, labels, {})
+
+    def texts(self, shard: ReadShard) -> dict[str, Texts]:
+        """Sentences of equal length together."""
+        pieces = [one if one and len(one) <= LONGEST else None for one in shard.plan.sentences]
+        lengths = [len(one) if one else 0 for one in pieces]
+        return {"sentences": Texts(lengths, range(len(lengths)), partial(batches, pieces), self._add)}
+
+    def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+        """Add what is explained of some sentences."""
+        shares, heads = self.shares[name], sums.heads
+        total = Explained.zeros(len(sums.documents), len(shares), heads)
+        weights = encoder.batch([piece for place in places if (piece := shard.plan.sentences[place])])
+        rows = sums.places("document", [shard.labels[place] for place in places])
+        for at, (place, row) in enumerate(zip(places, rows, strict=True)):
+            pieces = shard.plan.sentences[place]
+            assert pieces is not None
+            text = RuleText(shard.corpus.sentences[place], pieces, bool(encoder.causal))  # type: ignore[union-attr]
+            total.add(row, text, weights[:, :, at].reshape(heads, *weights.shape[3:]), shares)
+        sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in total._asdict().items()}
+
+
+class Explained(NamedTuple):
+    """Of the sentences of each half: ``weight`` [half, recipe, head], the sum of min(A, P) over all rows; ``iou``
+    [half, head], Σ min / Σ max of each sentence by the first recipe; ``rows`` of each class of query word [half,
+    class], and the number of ``sentences`` [half]."""
+
+    weight: Numbers
+    iou: Numbers
+    rows: Numbers
+    sentences: Numbers
+
+    @classmethod
+    def zeros(cls, halves: int, recipes: int, heads: int) -> Explained:
+        """Nothing yet."""
+        sizes = ((halves, recipes, heads), (halves, heads), (halves, len(CLASSES)), (halves,))
+        return cls(*(np.zeros(size) for size in sizes))
+
+    @classmethod
+    def of(cls, sums: Sums, recipes: Sequence[int]) -> Explained:
+        """The sums of all passes, both halves in order; those of all ``recipes`` of each pass are one after the
+        other."""
+        total = cls.zeros(len(HALVES), sum(recipes), sums.heads)
+        rows = [HALVES.index(label) for label in sums.documents]
+        firsts = np.cumsum([0, *recipes])
+        for name, first, last in zip(PASSES, firsts, firsts[1:], strict=False):
+            arrays = sums.of(f"{name}/{NAME}")
+            total.weight[rows, first:last] = arrays["weight"]
+            if name == PASSES[0]:
+                for quantity in ("iou", "rows", "sentences"):
+                    getattr(total, quantity)[rows] = arrays[quantity]
+        return total
+
+    def add(self, half: int, text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
+        """Add a sentence with its attention [head, query, key]."""
+        explained = [
+            np.minimum(weights, fitting.prediction(one, text)).sum(axis=(1, 2), dtype=np.float64) for one in shares
+        ]
+        self.weight[half] += explained
+        self.iou[half] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
+        self.rows[half] += np.bincount(text.classes, minlength=len(CLASSES))
+        self.sentences[half] += 1
+
+    def half(self, number: int) -> Explained:
+        """That of the even sentences, or of the odd ones."""
+        return Explained(*(array[number : number + 1] for array in self))
+
+    def means(self) -> Numbers:
+        """[recipe, head]: over all rows; NaN without any."""
+        with np.errstate(invalid="ignore"):
+            means: Numbers = self.weight.sum(axis=0) / self.rows.sum()
+        return means
+
+    def mean_iou(self) -> Numbers:
+        """[head]: Σ min / Σ max, averaged over sentences; NaN without any."""
+        with np.errstate(invalid="ignore"):
+            mean: Numbers = self.iou.sum(axis=0) / self.sentences.sum()
+        return mean

@@ -128,18 +128,18 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
     if len(plain) < ROWS:
         return
     block = seen.weights[:, plain[:, None], plain].astype(np.float64)  # [head, query, key]
-    apart = np.subtract.outer(plain, plain)
-    usual = np.maximum(block.mean(0), 1 / count)
-    for place, cells in enumerate(block):
-        strong = (cells >= least) & (abs(apart) >= APART)
-        for i, j in zip(*np.nonzero(strong), strict=True):
-            beside = np.delete(cells[:, j], i).mean()  # what other words give to this key
-            diagonal = np.delete(np.diagonal(cells, j - i), min(i, j))
-            expected = max(usual[i, j], beside, diagonal.mean() if diagonal.size else 0.0)
-            value, (query, key) = float(cells[i, j]), (plain[i], plain[j])
-            words = (f"{seen.every[place]} links ", seen.words[query], " to ", seen.words[key], f" ({decimal(value)}).")
-            places = seen.pieces[query], seen.pieces[key]
-            yield Unusual(kind, seen.every[place], value, bits(value, expected), words, *places)
+    apart = np.abs(np.subtract.outer(plain, plain))
+    usual, columns = np.maximum(block.mean(0), 1 / count), block.sum(1)
+    diagonals = [np.diagonal(block, by, 1, 2).sum(1) for by in range(len(plain))]
+    diagonals += [np.diagonal(block, by, 1, 2).sum(1) for by in range(-len(plain) + 1, 0)]  # at [by], as numpy has them
+    for place, i, j in zip(*np.nonzero((block >= least) & (apart >= APART)), strict=True):
+        value, (query, key), others = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
+        beside = (columns[place, j] - value) / others  # what other words give to this key
+        along = (diagonals[j - i][place] - value) / max(others - abs(j - i), 1)
+        expected = max(usual[i, j], beside, along)
+        words = (f"{seen.every[place]} links ", seen.words[query], " to ", seen.words[key], f" ({decimal(value)}).")
+        places = seen.pieces[query], seen.pieces[key]
+        yield Unusual(kind, seen.every[place], value, bits(value, expected), words, *places)
 
 
 def _mark(seen: Seen, kind: str, least: float) -> Candidates:
@@ -200,7 +200,8 @@ def unusual(attention: Attention, roles: Sequence[Finding] = ()) -> tuple[Unusua
     what the model's heads are known for, if anything."""
     if attention.quantity != WEIGHT or attention.is_cross or len(attention.text.groups) > MOST_WORDS:
         return ()
-    seen = Seen(attention, [f for f in roles if f.head in attention.every_head()])
+    there = frozenset(attention.every_head())
+    seen = Seen(attention, [f for f in roles if f.head in there])
     every = [one for row in KINDS.values() for one in row.find(seen, row.name, row.least)]
     best: list[Unusual] = []
     for one in sorted(every, key=lambda one: -one.surprise):

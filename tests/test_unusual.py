@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.unusual import KINDS, MOST, Unusual, unusual
+from mha_viz.analysis.unusual import APART, KINDS, LINK, MOST, Seen, Unusual, unusual
 from mha_viz.attention import Attention, Head
 from mha_viz.text import from_names
 from mha_viz.ui.caches import first_reading
@@ -118,6 +118,26 @@ def test_a_habit_is_not_told_from_two_words(words: tuple[str, ...], kind: str) -
 def test_a_habit_is_not_a_link() -> None:
     assert "link" not in said(unusual(read(looks(-2))))
     assert "link" not in said(unusual(read(column(2))))  # every word looks at "dog"
+
+
+def test_the_surprise_of_every_link_is_that_of_plain_loops() -> None:
+    words = ("[CLS]", *"abcdefg", "[SEP]")
+    weights = np.random.default_rng(3).dirichlet(np.full(len(words), 0.15), (2, 3, len(words))).astype(np.float32)
+    reading, plain = Attention("tiny", "", from_names(words), weights), range(1, 8)
+    expected = {}
+    for layer, head in np.ndindex(2, 3):
+        rows = weights[layer, head].astype(float)
+        for i in plain:
+            for j in (j for j in plain if abs(i - j) >= APART and rows[i, j] >= LINK):
+                others = [rows[other, j] for other in plain if other != i]
+                along = [rows[o, o + j - i] for o in plain if o != i and o + j - i in plain] or [0.0]
+                usual = max(np.mean(weights[..., i, j], dtype=float), 1 / len(words))
+                share = max(usual, float(np.mean(others)), float(np.mean(along)))
+                expected[Head(layer, head), i, j] = max(0.0, rows[i, j] * np.log2(rows[i, j] / share))
+    kind = KINDS["link"]
+    found = {(one.head, one.query, one.key): one.surprise for one in kind.find(Seen(reading, {}), "link", kind.least)}
+    assert len(found) > 20
+    assert found == pytest.approx(expected)
 
 
 def test_a_head_that_is_known_for_nothing_or_does_what_it_is_known_for_is_not_idle() -> None:

@@ -157,7 +157,9 @@ def predicted(attention: Attention, recipes: Recipes | None = None) -> Weights:
     if len(attention.queries) > LONGEST:
         problem = f"The text has {len(attention.queries)} tokens; recipes predict at most {LONGEST}."
         raise TextError(problem, "Read a shorter text.")
-    rows: Weights = fitting.prediction(shares_of(recipes), text_of(attention)).astype(np.float32)
+    is_shipped = recipes is shipped(attention.model, attention.revision)
+    shares = _shipped_shares(attention.model, attention.revision) if is_shipped else shares_of(recipes)
+    rows: Weights = fitting.prediction(shares, text_of(attention)).astype(np.float32)
     return rows.reshape(attention.weights.shape)
 
 
@@ -206,6 +208,12 @@ def of_model(model: str, revision: str = "") -> Recipes:
         problem = f"There are no recipes of the heads of {model}."
         raise SettingError(problem, "Choose minilm, toy or repeater, or measure them: mha-viz recipes.")
     return recipes
+
+
+@lru_cache(maxsize=4)
+def _shipped_shares(model: str, revision: str) -> Numbers:
+    """:func:`shares_of` of them, which every reading needs."""
+    return shares_of(of_model(model, revision))
 
 
 @lru_cache(maxsize=4)

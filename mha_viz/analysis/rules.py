@@ -102,6 +102,12 @@ class RuleText:
         return tuple(word.upos.strip("_") for word in self.sentence.words)
 
     @cached_property
+    def far(self) -> Places:
+        """[query, key]: how many tokens after the query the key is."""
+        places = np.arange(len(self))
+        return places - places[:, None]
+
+    @cached_property
     def visible(self) -> Marks:
         """[query, key]: which tokens each one may look at."""
         everything = np.ones((len(self), len(self)), bool)
@@ -175,7 +181,7 @@ def _within(name: str, first: int, last: int) -> AttentionRule:
     """The ordinary tokens from one distance to another, without the token itself."""
 
     def targets(text: RuleText) -> Marks:
-        far = np.arange(len(text)) - np.arange(len(text))[:, None]
+        far = text.far
         marks: Marks = (far >= first) & (far <= last) & (far != 0) & text.ordinary
         return marks
 
@@ -318,10 +324,15 @@ NAMES = tuple(rule.name for rule in RULES)
 EVEN = NAMES.index(EVERYWHERE)
 
 
+def marked(rule: AttentionRule, text: RuleText) -> Marks:
+    """[query, key]: the visible targets of each token."""
+    return rule.targets(text) & text.visible
+
+
 def matrix(rule: AttentionRule, text: RuleText) -> npt.NDArray[np.float64]:
     """R[query, key]: the visible targets of each token, with equal shares that sum to 1; a row of zeros where the rule
     does not apply."""
-    marks = rule.targets(text) & text.visible
+    marks = marked(rule, text)
     counts = marks.sum(axis=1, keepdims=True)
     shares: npt.NDArray[np.float64] = marks / np.maximum(counts, 1)
     return shares

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -55,7 +55,7 @@ class Seen:
     """A reading by words, with what several kinds need. Weights are [head, query, key], with the heads in the order
     L0H0, L0H1, …"""
 
-    def __init__(self, attention: Attention, roles: Sequence[Finding]) -> None:
+    def __init__(self, attention: Attention, roles: Mapping[Finding, bool]) -> None:
         self.attention, self.roles, self.every = attention, roles, attention.every_head()
         read = attention.by_words()
         self.pieces = [group[0] for group in attention.text.groups]
@@ -128,18 +128,17 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
     if len(plain) < ROWS:
         return
     block = seen.weights[:, plain[:, None], plain].astype(np.float64)  # [head, query, key]
-    apart = np.subtract.outer(plain, plain)
-    usual = np.maximum(block.mean(0), 1 / count)
-    for place, cells in enumerate(block):
-        strong = (cells >= least) & (abs(apart) >= APART)
-        for i, j in zip(*np.nonzero(strong), strict=True):
-            beside = np.delete(cells[:, j], i).mean()  # what other words give to this key
-            diagonal = np.delete(np.diagonal(cells, j - i), min(i, j))
-            expected = max(usual[i, j], beside, diagonal.mean() if diagonal.size else 0.0)
-            value, (query, key) = float(cells[i, j]), (plain[i], plain[j])
-            words = (f"{seen.every[place]} links ", seen.words[query], " to ", seen.words[key], f" ({decimal(value)}).")
-            places = seen.pieces[query], seen.pieces[key]
-            yield Unusual(kind, seen.every[place], value, bits(value, expected), words, *places)
+    apart = np.abs(np.subtract.outer(plain, plain))
+    usual, columns = np.maximum(block.mean(0), 1 / count), block.sum(1)
+    diagonal = cache(lambda by: np.diagonal(block, by, 1, 2).sum(1))  # [head]
+    for place, i, j in zip(*np.nonzero((block >= least) & (apart >= APART)), strict=True):
+        value, (query, key), others = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
+        beside = (columns[place, j] - value) / others  # what other words give to this key
+        along = (diagonal(j - i)[place] - value) / max(others - abs(j - i), 1)
+        expected = max(usual[i, j], beside, along)
+        words = (f"{seen.every[place]} links ", seen.words[query], " to ", seen.words[key], f" ({decimal(value)}).")
+        places = seen.pieces[query], seen.pieces[key]
+        yield Unusual(kind, seen.every[place], value, bits(value, expected), words, *places)
 
 
 def _mark(seen: Seen, kind: str, least: float) -> Candidates:
@@ -168,8 +167,8 @@ def _even(seen: Seen, kind: str, least: float) -> Candidates:
 
 def _idle(seen: Seen, kind: str, least: float) -> Candidates:
     """Heads known for linking words that rest on a special token instead: an even half was to be expected."""
-    shows = dict(zip(seen.roles, active(seen.roles, seen.attention), strict=True))
-    experts = {f.head for f in seen.roles if f.role in LINKING} - {f.head for f, is_shown in shows.items() if is_shown}
+    shown = {f.head for f, shows in seen.roles.items() if shows}
+    experts = {f.head for f in seen.roles if f.role in LINKING} - shown
     for head in sorted(experts.intersection(seen.every)) if len(seen.plain) else ():
         row = np.where(seen.special, seen.rows[seen.every.index(head)], 0)
         key = int(row.argmax())
@@ -194,13 +193,18 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
 })  # fmt: skip
 
 
-def unusual(attention: Attention, roles: Sequence[Finding] = ()) -> tuple[Unusual, ...]:
+def unusual(
+    attention: Attention, roles: Sequence[Finding] = (), shows: Sequence[bool] | None = None
+) -> tuple[Unusual, ...]:
     """The most unusual findings of a reading, at most MOST, of one kind and one head each, the most unusual first; none
     for other quantities than weights, from one text to another, and for texts of more than MOST_WORDS words. ``roles``:
-    what the model's heads are known for, if anything."""
+    what the model's heads are known for, if anything; ``shows``, whether each does here (:func:`active`), or None.
+    """
     if attention.quantity != WEIGHT or attention.is_cross or len(attention.text.groups) > MOST_WORDS:
         return ()
-    seen = Seen(attention, [f for f in roles if f.head in attention.every_head()])
+    there = frozenset(attention.every_head())
+    known = zip(roles, active(roles, attention) if shows is None else shows, strict=True)
+    seen = Seen(attention, {f: is_shown for f, is_shown in known if f.head in there})
     every = [one for row in KINDS.values() for one in row.find(seen, row.name, row.least)]
     best: list[Unusual] = []
     for one in sorted(every, key=lambda one: -one.surprise):

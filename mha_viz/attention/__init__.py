@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
@@ -308,7 +308,7 @@ class Attention:
 
     def every_head(self) -> tuple[Head, ...]:
         """All heads in order: L0H0, L0H1, …"""
-        return tuple(Head(*place) for place in np.ndindex(*self.weights.shape[:2]))
+        return _every_head(self.layers, self.heads)
 
     def by_words(self) -> Attention:
         """One row and column per word: attention *to* a word is the sum over its pieces, *from* a word the mean.
@@ -386,6 +386,11 @@ class Attention:
         """The reading that results from ``step``."""
         made = (*self.made, step)
         return Attention(self.model, self.revision, queries, weights, hidden, made, keys, self.quantity)
+
+
+@lru_cache(maxsize=32)
+def _every_head(layers: int, heads: int) -> tuple[Head, ...]:
+    return tuple(Head(layer, head) for layer in range(layers) for head in range(heads))
 
 
 def _identity(text: TokenizedText) -> list[object]:

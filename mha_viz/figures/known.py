@@ -4,6 +4,7 @@ it in one text is added where that text is read (``ui/explore/badges.py``)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from mha_viz.analysis.described import KIND_OF, HeadRecipe, of_heads, shipped
@@ -45,10 +46,11 @@ def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, 
     }
 
 
+@lru_cache(maxsize=8)
 def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any] | None:
     """``on``, the corpus; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest first, as the
     number of a rule and a share; and, not known without a text, ``cells`` of each rule and ``here``. None if the model
-    has no recipes."""
+    has no recipes. To be copied, not changed: every reading gets the same object."""
     recipes, heads = shipped(model, revision), of_heads(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
         return None

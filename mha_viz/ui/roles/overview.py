@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 from urllib.parse import urlencode
@@ -48,15 +48,17 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
 
 
 def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
-    roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
-    recipes = {of.head: of for of in of_heads(profile.model, str(profile.facts.get("revision", "")))}
-    layers, heads = profile.shape
-    by_keys = found_by(evidence.table(WHY))
-    stop = chosen or next(iter(roles), Head(0, 0))  # where the keyboard arrives
+    layers, heads = evidence.profiles[0].shape
+    stop = chosen or next(iter(by_head(filtered(evidence, kinds))), Head(0, 0))  # where the keyboard arrives
+    to_head, drawn = _here(head="HEAD").removesuffix("HEAD"), _drawn_squares(evidence, kinds)
+
+    def square(head: Head) -> str:
+        current = ' aria-current="true"' if head == chosen else ""
+        place = f'tabindex="{0 if head == stop else -1}"{current}'
+        return f'<td><a href="{to_head}{head}" target="_self" {place} {drawn[head]}</a></td>'
+
     rows = "".join(
-        f'<tr><th scope="row">L{layer}</th>'
-        + "".join(_square(Head(layer, head), roles, recipes, by_keys, chosen, stop) for head in range(heads))
-        + "</tr>"
+        f'<tr><th scope="row">L{layer}</th>{"".join(square(Head(layer, head)) for head in range(heads))}</tr>'
         for layer in range(layers)
     )
     names = "".join(f'<th scope="col">H{head}</th>' for head in range(heads))
@@ -65,18 +67,21 @@ def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) ->
     return f'<table role="grid" aria-label="{label}" style="--rows:{layers}">{columns}<tbody>{rows}</tbody></table>'
 
 
-def _square(
-    head: Head,
-    roles: dict[Head, list[Finding]],
-    recipes: dict[Head, HeadRecipe],
-    by_keys: dict[Head, FoundBy],
-    chosen: Head | None,
-    stop: Head,
-) -> str:
-    findings, recipe, keys = roles.get(head, []), recipes.get(head), by_keys.get(head)
+@lasting(CHARTS)
+def _drawn_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, str]:
+    """The square of each head without its link, which depends on the visitor: the rest of its tag, and its content."""
+    roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
+    recipes = {of.head: of for of in of_heads(profile.model, str(profile.facts.get("revision", "")))}
+    by_keys = _keys_of(evidence)
+    layers, heads = profile.shape
+    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    return {head: _square(head, roles.get(head, []), recipes.get(head), by_keys.get(head)) for head in every}
+
+
+def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: FoundBy | None) -> str:
     without = "no role was found" + (f"; {recipe.words}" if recipe else "")
     does = "; ".join(map(at_a_glance, findings)) or without
-    says = f"{both(head)}: {does}" + (f"; finds keys by {keys.words}" if keys else "")
+    says = escape(f"{both(head)}: {does}" + (f"; finds keys by {keys.words}" if keys else ""))
     look, drawn = "", ""
     if findings:
         colour = COLOURS[findings[0].role]
@@ -84,12 +89,7 @@ def _square(
         others = dict.fromkeys(f.role for f in findings if f.role != findings[0].role)
         marks = "".join(f'<i style="{_colours(COLOURS[role])}"></i>' for role in others)
         drawn = f"{_glyph(findings[0])}<span>{marks}</span>"
-    current = ' aria-current="true"' if head == chosen else ""
-    return (
-        f'<td><a href="{_here(head=str(head))}" target="_self" tabindex="{0 if head == stop else -1}"{current} '
-        f'aria-label="{escape(says)}" data-tip="{escape(says)}" style="{look}">'
-        f"{drawn}{_bar(recipe)}{_keys(keys)}</a></td>"
-    )
+    return f'aria-label="{says}" data-tip="{says}" style="{look}">{drawn}{_bar(recipe)}{_keys(keys)}'
 
 
 def _bar(recipe: HeadRecipe | None) -> str:
@@ -107,11 +107,16 @@ def _keys(keys: FoundBy | None) -> str:
 
 def show_found_by(evidence: Evidence, head: Head) -> None:
     """Show by what a head finds its keys, as a bar; the shares stand in its tip."""
-    keys = found_by(evidence.table(WHY)).get(head)
+    keys = _keys_of(evidence).get(head)
     if keys is not None:
         says = escape(f"Finds its keys by {keys.words}")
         bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(keys)}</s>'
         st.html(f'<p class="mha-keys">finds keys by {keys.largest}{bar}</p>')
+
+
+@lasting(CHARTS)
+def _keys_of(evidence: Evidence) -> Mapping[Head, FoundBy]:
+    return found_by(evidence.table(WHY))
 
 
 def _parts_of(keys: FoundBy) -> str:

@@ -17,24 +17,24 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_890,
+    "analysis": 5_910,
     "attention": 2_110,
     "browser": 260,
-    "cli": 3_070,
+    "cli": 3_080,
     "corpus": 2_180,
     "drawing": 640,
     "exports": 2_020,
-    "figure": 804,
-    "figures": 6_830,
+    "figure": 790,
+    "figures": 6_840,
     "files": 340,
-    "models": 7_350,
+    "models": 7_320,
     "process": 680,
     "reader": 570,
     "serving": 1_450,
     "study": 5_310,
     "text": 530,
     "training": 2_070,
-    "ui": 12_470,
+    "ui": 12_490,
     "": 1_148,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

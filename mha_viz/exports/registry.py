@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from mha_viz.attention import Attention
 from mha_viz.drawing.marks import Drawing
 from mha_viz.errors import ExportError, check_kind
 from mha_viz.files import whole_file
 
+F = TypeVar("F")
 Writer = Callable[[Attention, BinaryIO], None]
 
 _WRITERS: dict[str, Writer] = {}
@@ -96,11 +97,14 @@ def to_bytes(attention: Attention, suffix: str) -> bytes:
 
 
 def _writer(suffix: str) -> Writer:
-    writer = _WRITERS.get(suffix.lower())
-    if writer is None:
-        given = f"“{suffix[:40]}” is not a file format that can be written." if suffix else "The file has no suffix."
-        raise ExportError(given, f"Use one of {', '.join(_WRITERS)}.")
-    return writer
+    return _of_suffix(_WRITERS, suffix, "file format that can be written")
+
+
+def _of_suffix(writers: Mapping[str, F], suffix: str, kind: str) -> F:
+    if suffix.lower() not in writers:
+        given = f"“{suffix[:40]}” is not a {kind}." if suffix else "The file has no suffix."
+        raise ExportError(given, f"Use one of {', '.join(writers)}.")
+    return writers[suffix.lower()]
 
 
 def _replace(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
@@ -153,11 +157,7 @@ def drawing_suffixes() -> tuple[str, ...]:
 
 def drawing_bytes(drawing: Drawing, suffix: str, dpi: int = 300) -> bytes:
     """The file in memory; ``dpi`` applies to .png. Raises ExportError for an unknown suffix."""
-    write = _DRAWN.get(suffix.lower())
-    if write is None:
-        given = f"“{suffix[:40]}” is not a figure format." if suffix else "The file has no suffix."
-        raise ExportError(given, f"Use one of {', '.join(_DRAWN)}.")
-    return write(drawing, dpi)
+    return _of_suffix(_DRAWN, suffix, "figure format")(drawing, dpi)
 
 
 def write_drawing(drawing: Drawing, path: str | os.PathLike[str], dpi: int = 300) -> Path:

@@ -7,10 +7,9 @@
 
 from __future__ import annotations
 
-from mha_viz.figure.bundle import archive, pin_for
-from mha_viz.figure.chart import chart
+from mha_viz.figure.bundle import archive
 from mha_viz.figure.figure import Figure, Page, suffixes
-from mha_viz.figure.kinds import compare, difference, grid, heatmap, links, over_image
+from mha_viz.figure.kinds import chart, compare, difference, grid, heatmap, links, over_image
 from mha_viz.figure.publication import publication, publish
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
     "heatmap",
     "links",
     "over_image",
-    "pin_for",
     "publication",
     "publish",
     "suffixes",

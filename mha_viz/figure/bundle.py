@@ -11,8 +11,7 @@ from mha_viz.errors import ExportError
 from mha_viz.figure.figure import Figure
 from mha_viz.figure.kinds import compare, difference, heatmap, links, panel_from, settings
 from mha_viz.figures.compare import As
-from mha_viz.figures.panels import Panel, pin_in
-from mha_viz.figures.view import View
+from mha_viz.figures.panels import pin_for, pin_in
 
 
 def archive(
@@ -47,16 +46,6 @@ def archive(
         captions = [_put(file, name, figure, dpi) for name, figure in figures.items()]
         file.writestr("captions.txt", "".join(captions))
     return buffer.getvalue()
-
-
-def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
-    """The pin of a comparison for the difference of two of its panels: which of the two panels it belongs to, and the
-    held token."""
-    pinned = panels[pin_of].attention
-    for side, number in enumerate(diff):
-        if panels[number].attention.key == pinned.key:
-            return side, view.pin
-    return 0, pin_in(panels, diff[0], view, pin_of)
 
 
 def _put(file: ZipFile, name: str, figure: Figure, dpi: int) -> str:

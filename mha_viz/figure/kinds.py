@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Unpack, overload
 
 from mha_viz.attention import AnyHead, Attention, Head, is_number
+from mha_viz.drawing.table import Table
 from mha_viz.errors import SettingError
 from mha_viz.exports import Several, Subtracted
 from mha_viz.exports.page import Look
 from mha_viz.figure.figure import Figure, Page
 from mha_viz.figures import caption
 from mha_viz.figures import over_image as images
+from mha_viz.figures.chart import COLUMNS, Chart
+from mha_viz.figures.chart_drawing import drawing
 from mha_viz.figures.compare import As, check, check_diff, check_kind
 from mha_viz.figures.compare import compare as compare_drawing
 from mha_viz.figures.difference import difference as difference_drawing
@@ -23,6 +26,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links as links_drawing
 from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import Panel, pack
+from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import View, check_pin, shown
 from mha_viz.options import GridOptions, HeadOptions, Options
 
@@ -179,6 +183,25 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Op
         lambda: _subtracted(one, two, view),
         size,
         look,
+    )
+
+
+def chart(
+    draw: Callable[[Theme], Chart], alt: str, caption: str, table: Callable[[], Table] | None = None, **options: Any
+) -> Figure:
+    """The figure of a chart, which ``draw`` makes in the colours of a theme; it has no interactive page. ``alt`` says
+    in a few words what it shows, ``caption`` what it was measured on. Its numbers are those that it draws, unless a
+    ``table`` contains them.
+
+    Options: those of Size. Raises SettingError for others.
+    """
+    _, size, _ = settings(options)
+    words = f"{alt.rstrip('.')}. {caption}".strip()
+    return Figure(
+        lambda size: drawing(draw(THEMES[size.look]), size, words, alt),
+        None,
+        table or (lambda: Table(COLUMNS, draw(THEMES[size.look]).rows, {"figure": alt, "caption": caption})),
+        size,
     )
 
 

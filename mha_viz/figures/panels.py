@@ -84,6 +84,16 @@ def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str
     return query if held.col is None else f"{query}k{axes.cols[held.col].tokens[0]}"
 
 
+def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
+    """The pin of a comparison for the difference of two of its panels: which of the two panels it belongs to, and the
+    held token."""
+    pinned = panels[pin_of].attention
+    for side, number in enumerate(diff):
+        if panels[number].attention.key == pinned.key:
+            return side, view.pin
+    return 0, pin_in(panels, diff[0], view, pin_of)
+
+
 def texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
     """The texts of the rows of two readings, and those of their columns."""
     return (first.queries, other.queries), (first.keys, other.keys)

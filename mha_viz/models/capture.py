@@ -129,6 +129,26 @@ class Tap:
             raise LastLayerSeen
 
 
+class Recorded(Tap):
+    """Keeps, of every layer, the outputs of its heads, [sentence, n, head, d_head], and the values of the first
+    sentence, [head, n, d_head]."""
+
+    changes = False
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.outputs: list[torch.Tensor] = []
+        self.values: list[torch.Tensor] = []
+
+    def layer(
+        self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
+    ) -> torch.Tensor:
+        """Keep them; the outputs themselves if gradients flow back to them."""
+        self.outputs.append(output if self.differentiable else output.clone())
+        self.values.append(value[0].detach().repeat_interleave(output.shape[2] // value.shape[1], dim=0))
+        return output
+
+
 _TAP: ContextVar[Tap | None] = ContextVar("tap", default=None)
 
 

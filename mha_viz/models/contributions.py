@@ -12,7 +12,7 @@ import torch
 from mha_viz.attention.answers import Numbers
 from mha_viz.errors import ModelUnsupported
 from mha_viz.models import answers
-from mha_viz.models.capture import Tap
+from mha_viz.models.capture import Recorded
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES, holds
 from mha_viz.models.probe import epsilon, is_centred
@@ -37,10 +37,10 @@ def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> N
 
     hook = norm.register_forward_pre_hook(take)
     try:
-        _, tap = encoder.last_states(encoder.pieces(text, pair), _Outputs)
+        _, tap = encoder.last_states(encoder.pieces(text, pair), Recorded)
     finally:
         hook.remove()
-    assert isinstance(tap, _Outputs)
+    assert isinstance(tap, Recorded)
     head = answers.word_head(encoder)
     row = _unembedding(head).weight[question.piece].detach() * getattr(head, "logit_scale", 1)  # of Cohere
     direction = _before_norm(norm, given[-1][0, question.place].float(), row.float())  # [d_model]
@@ -84,15 +84,3 @@ def _moved(output: torch.Tensor, w_o: torch.Tensor) -> torch.Tensor:
     slices = w_o.reshape(len(output), -1, w_o.shape[-1])
     moved: torch.Tensor = torch.bmm(output[:, None], slices)[:, 0]
     return moved
-
-
-class _Outputs(Tap):
-    """Records the outputs of each layer's heads, [1, n, head, d_head]."""
-
-    def __init__(self, weights: torch.Tensor) -> None:
-        super().__init__(weights)
-        self.outputs: list[torch.Tensor] = []
-
-    def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
-        self.outputs.append(output)
-        return output

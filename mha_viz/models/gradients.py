@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from mha_viz.attention.answers import Numbers
 from mha_viz.attention.steps import Row, Step, read_as
 from mha_viz.errors import ReadingFailed, SettingError
 from mha_viz.models import answers, cores
-from mha_viz.models.capture import Tap
+from mha_viz.models.capture import Recorded
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.tokenizer import TextPieces
@@ -122,18 +121,8 @@ def _score(
     return logits[0].log_softmax(-1)[question.piece]
 
 
-class _Outputs(Tap):
-    """Records the outputs of each layer's heads, [1, n, head, d_head], to which gradients flow back, and their values,
-    [head, n, d_head]. An output is A V, so ∂s/∂A[i, j] is the product of the gradient at output i and value j."""
+class _Outputs(Recorded):
+    """With gradients that flow back to the outputs. An output is A V, so ∂s/∂A[i, j] is the product of the gradient at
+    output i and value j."""
 
     differentiable = True
-
-    def __init__(self, weights: torch.Tensor) -> None:
-        super().__init__(weights)
-        self.outputs: list[torch.Tensor] = []
-        self.values: list[torch.Tensor] = []
-
-    def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-        self.outputs.append(output)
-        self.values.append(value[0].detach().repeat_interleave(output.shape[2] // value.shape[1], dim=0))
-        return output

@@ -6,14 +6,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 
 from mha_viz.attention import Attention
 from mha_viz.attention.steps import NORM_WEIGHTED, read_as
-from mha_viz.models.capture import Tap
+from mha_viz.models.capture import Recorded
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 
@@ -29,25 +28,11 @@ def norm_weighted(encoder: AnyModel, text: str, pair: str = "", words: Sequence[
     say what later layers do with it. ``words``: the sentence as words, in place of ``text``. Raises as ``encode``.
     """
     encoder = in_one_stack(encoder)
-    reading, norms = encoder.through(text, pair, _Norms, words)
-    assert isinstance(norms, _Norms)
+    reading, norms = encoder.through(text, pair, Recorded, words)
+    assert isinstance(norms, Recorded)
     lengths = [torch.bmm(*each).norm(dim=-1) for each in zip(norms.values, _turned(encoder), strict=True)]
     weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
     return replace(reading, weights=weights, quantity="norm", made=read_as(words, NORM_WEIGHTED))
-
-
-class _Norms(Tap):
-    """Records the values of every layer, [head, n, d_head]."""
-
-    changes = False
-
-    def __init__(self, weights: torch.Tensor) -> None:
-        super().__init__(weights)
-        self.values: list[torch.Tensor] = []
-
-    def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-        self.values.append(value[0].repeat_interleave(self.weights.shape[1] // value.shape[1], dim=0))
-        return output
 
 
 def _turned(encoder: Encoder) -> list[torch.Tensor]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import cycle
 from random import Random
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from mha_viz.attention.answers import Numbers
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import SettingError, TextError, check_kind
-from mha_viz.models.capture import Tap
+from mha_viz.models.capture import Recorded
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import TextPieces
 from mha_viz.quotes import quoted
@@ -113,24 +112,10 @@ def _is_of_same(encoder: Encoder, ids: Sequence[int], others: Sequence[int]) -> 
 
 def outputs(encoder: Encoder, read: TextPieces | WordPieces) -> Weights:
     """The outputs of every layer's heads on a text, [layer, n, head, d_head]."""
-    _, tap = encoder.last_states(read, _Outputs)
-    assert isinstance(tap, _Outputs)
+    _, tap = encoder.last_states(read, Recorded)
+    assert isinstance(tap, Recorded)
     values: Weights = torch.cat(tap.outputs).cpu().numpy()
     return values
-
-
-class _Outputs(Tap):
-    """Keeps each layer's outputs."""
-
-    changes = False
-
-    def __init__(self, weights: torch.Tensor) -> None:
-        super().__init__(weights)
-        self.outputs: list[torch.Tensor] = []
-
-    def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
-        self.outputs.append(output.clone())
-        return output
 
 
 def alignment(mine: TokenizedText, theirs: TokenizedText) -> Numbers:

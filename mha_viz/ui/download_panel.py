@@ -22,7 +22,7 @@ from mha_viz.figure import Figure
 from mha_viz.figures import recipe
 from mha_viz.figures.compare import As
 from mha_viz.figures.layout import ONE_COLUMN_MM, PAGE_MM, TWO_COLUMN_MM, Size
-from mha_viz.figures.panels import Panel, mismatch
+from mha_viz.figures.panels import Panel, mismatch, pin_for
 from mha_viz.figures.theme import Theme
 from mha_viz.figures.view import SETTINGS, View, focus, units
 from mha_viz.ui import address
@@ -158,7 +158,7 @@ def of_panels(
 
 def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
     first, second = (panels[i] for i in pair)
-    at, pin = figure_api.pin_for(panels, pair, pin_of, view)
+    at, pin = pin_for(panels, pair, pin_of, view)
     pinned_view = replace(view, pin=pin)
     return Offer(
         f"The difference of panels {pair[0] + 1} and {pair[1] + 1}",

@@ -13,14 +13,13 @@ import numpy as np
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import CellPicture, Curve, Mark, Rect, Text, moved
-from mha_viz.figure import pin_for
 from mha_viz.figures.compare import drawings_of
 from mha_viz.figures.difference import difference_matrix, signed
 from mha_viz.figures.grid import grid_marks
 from mha_viz.figures.heatmap import BESIDE, Matrix, matrix_marks
 from mha_viz.figures.layout import grid_layout
 from mha_viz.figures.links import TOP, link_marks, strand
-from mha_viz.figures.panels import Panel, held_by_panels, pack
+from mha_viz.figures.panels import Panel, held_by_panels, pack, pin_for
 from mha_viz.figures.theme import LIGHT
 from mha_viz.figures.view import View, block, focus, painted, units
 from mha_viz.text import Piece, TokenizedText, tokenized

@@ -17,10 +17,10 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_890,
+    "analysis": 5_880,
     "attention": 2_110,
     "browser": 260,
-    "cli": 3_070,
+    "cli": 3_060,
     "corpus": 2_180,
     "drawing": 640,
     "exports": 2_020,

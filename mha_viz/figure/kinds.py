@@ -161,8 +161,8 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Op
 def chart(
     draw: Callable[[Theme], Chart], alt: str, caption: str, table: Callable[[], Table] | None = None, **options: Any
 ) -> Figure:
-    """The figure of a chart, which ``draw`` makes in the colours of a theme; it has no interactive page. ``alt`` says in
-    a few words what it shows, ``caption`` what it was measured on. Its numbers are those that it draws, unless a
+    """The figure of a chart, which ``draw`` makes in the colours of a theme; it has no interactive page. ``alt`` says
+    in a few words what it shows, ``caption`` what it was measured on. Its numbers are those that it draws, unless a
     ``table`` contains them.
 
     Options: those of Size. Raises SettingError for others.

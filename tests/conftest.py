@@ -212,8 +212,10 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
         arguments += ["--process-per-site"]  # tabs of one profile share a process and its compiled scripts
-        # Threads that compile, collect and draw ahead cost a quarter more, and nobody waits for what they make.
-        arguments += ["--js-flags=--single-threaded", "--in-process-gpu", "--num-raster-threads=1"]
+        # Threads that compile, collect and draw ahead cost a quarter more, and nobody waits for what they make; code
+        # that is made fast for a long life costs a tenth, and tabs live for seconds.
+        arguments += ["--js-flags=--single-threaded --no-opt --no-maglev"]
+        arguments += ["--in-process-gpu", "--num-raster-threads=1"]
         arguments += [
             "--disable-checker-imaging"
         ]  # a picture is decoded before it is painted, so that it is painted once

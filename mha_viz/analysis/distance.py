@@ -7,7 +7,6 @@ share no key (Lin 1991; of attention heads, Clark et al. 2019, section 6). Mean 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -72,11 +71,10 @@ def per_head(first: Attention, second: Attention) -> Matrix:
     return nats
 
 
-def between_heads(attention: Attention, progress: Callable[[float], None] | None = None) -> Matrix:
+def between_heads(attention: Attention) -> Matrix:
     """[head, head]: the divergence of every two heads of a reading, with the heads in the order L0H0, L0H1, …
 
-    Symmetric with zeros on the diagonal. ``progress`` is called with the share that is done. Logarithms are float32,
-    sums float64: exact to 1e-6.
+    Symmetric with zeros on the diagonal. Logarithms are float32, sums float64: exact to 1e-6.
     """
     count = attention.layers * attention.heads
     flat = attention.weights.reshape(count, -1)  # [head, query · key]
@@ -84,9 +82,6 @@ def between_heads(attention: Attention, progress: Callable[[float], None] | None
     distances = np.zeros((count, count))
     for i in range(count - 1):
         distances[i, i + 1 :] = _apart(flat, entropies, i, len(attention.queries))[i + 1 :]
-        if progress is not None:
-            done = i + 1
-            progress(done * (2 * count - done - 1) / (count * (count - 1)))  # number of all pairs
     symmetric: Matrix = distances + distances.T
     return symmetric
 

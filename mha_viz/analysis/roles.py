@@ -37,8 +37,6 @@ ESTABLISHED, SUGGESTED = "established", "suggested"
 EVEN, ODD, ALL = slice(0, 1), slice(1, 2), slice(0, 2)  # names of the halves
 ROUNDING = 1e-12
 
-Accuracies = npt.NDArray[np.float64]
-
 
 class Rule(NamedTuple):
     """The best rule by part of speech for a relation and direction, how many of a head's cases it gets right, and

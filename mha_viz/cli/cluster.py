@@ -54,26 +54,22 @@ def cluster_for(args: argparse.Namespace, corpora: Sequence[str] | None = None) 
     from mha_viz.study.cluster.connection import connected, library
 
     library()  # before torch is imported: fails early if Dask is missing
-    from mha_viz.study.cluster.engine import OnCluster
-    from mha_viz.study.plan import BATCH
-
-    _check_files(args.corpus if corpora is None else corpora)
-    with connected(args.cluster, args.workers) as client:
-        print(f"mha-viz: The cluster’s dashboard: {client.dashboard_link}", file=sys.stderr)
-        yield OnCluster(client, getattr(args, "batch", None) or BATCH)
-
-
-def _check_files(corpora: str | Sequence[str]) -> None:
-    """Raise CorpusError for files that cannot be opened, before a cluster is started."""
     from mha_viz.cli.profile import suggesting
     from mha_viz.corpus.sources import files_of_source
     from mha_viz.corpus.stored import opened
+    from mha_viz.study.cluster.engine import OnCluster
+    from mha_viz.study.plan import BATCH
 
-    for source in [corpora] if isinstance(corpora, str) else corpora:
+    # Files that cannot be opened are refused before a cluster is started.
+    named = args.corpus if corpora is None else corpora
+    for source in [named] if isinstance(named, str) else named:
         with suggesting(source):
             for file in files_of_source(source):
                 with opened(file) as stream:
                     stream.read(1)
+    with connected(args.cluster, args.workers) as client:
+        print(f"mha-viz: The cluster’s dashboard: {client.dashboard_link}", file=sys.stderr)
+        yield OnCluster(client, getattr(args, "batch", None) or BATCH)
 
 
 @contextmanager

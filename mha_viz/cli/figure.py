@@ -237,7 +237,11 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
         raise SettingError(
             "--side shows a part of a pair, but there is no second text.", "Give --pair TEXT, or leave --side out."
         )
-    _check_inches(args.width_in)
+    from mha_viz.figures.layout import LIMITS
+
+    low, high = (bound / 25.4 for bound in LIMITS["width_mm"])
+    if args.width_in is not None and not low <= args.width_in <= high:
+        raise SettingError(f"--width-in is {args.width_in:g}.", f"Expected a number from {low:.2g} to {high:.3g}.")
     view = {name: getattr(args, name) for name in VIEW if hasattr(args, name)}
     sizes = {name: getattr(args, name) for name in ("width_mm", "max_height_mm", "font_pt", "look", "transparent")}
     sizes["width_mm"] = args.width_mm if args.width_in is None else 25.4 * args.width_in
@@ -249,14 +253,6 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
     if suffix != ".html" or args.kind not in WHOLE_PAGE:
         _check_shown(args)
     return view | sizes
-
-
-def _check_inches(given: float | None) -> None:
-    from mha_viz.figures.layout import LIMITS
-
-    low, high = (bound / 25.4 for bound in LIMITS["width_mm"])
-    if given is not None and not low <= given <= high:
-        raise SettingError(f"--width-in is {given:g}.", f"Expected a number from {low:.2g} to {high:.3g}.")
 
 
 def _check_shown(args: argparse.Namespace) -> None:

@@ -32,8 +32,8 @@ def grid(
     axes = units(attention, view)
     drawn = heads or attention.every_head()
     layers, numbers = (sorted({*places}) for places in zip(*drawn, strict=True))
-    largest = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
-    layout = grid_layout(size.pixels, len(layers), len(numbers), largest)
+    height = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
+    layout = grid_layout(size.pixels, len(layers), len(numbers), height)
     parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
     marks = grid_marks(parts, layout, view.scale, theme, layers, numbers)
     every = [part for row in parts for part in row]

@@ -20,6 +20,7 @@ from mha_viz.numerals import signed
 
 CELL, TOP, LEFT, RIGHT, BELOW = (60, 40), 30, 30, 4, 50  # pixels
 LETTERS = 6  # of a role in its cell, so that it fits on a phone
+FOLDED = 70  # characters of a line under the pointer
 BAR = 0.9  # of the width of a cell, for a recipe that explains everything
 FAINTEST = 0.18  # opacity of a role without a gain, or that a simple rule matches
 
@@ -132,10 +133,10 @@ def _hover(head: Head, findings: Sequence[Finding], recipe: str) -> str:
     return "<br>".join([*lines, *([] if findings else ["no role found"]), *([escape(recipe)] if recipe else [])])
 
 
-def _folded(text: str, width: int = 70) -> str:
+def _folded(text: str) -> str:
     words, lines = escape(text).split(), [""]
     for word in words:
-        lines = [*lines[:-1], f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < width else [*lines, word]
+        lines = [*lines[:-1], f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < FOLDED else [*lines, word]
     return "<br>".join(lines)
 
 

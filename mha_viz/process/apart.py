@@ -233,7 +233,8 @@ def serve(work: Work) -> None:
     confine(sys.argv[1:])  # what is imported is this program's own; what is read from here on may be anybody's
     out, sys.stdout = sys.stdout.buffer, sys.stderr
     lock, stop = threading.Lock(), threading.Event()
-    _stop_on_sigterm(stop)
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the server decides
     heading, arrays = messages.receive(sys.stdin.buffer)
     order = _CODEC.parse(heading["order"], arrays)
     threading.Thread(target=_exit_when_orphaned, args=(stop,), daemon=True).start()
@@ -249,11 +250,6 @@ def serve(work: Work) -> None:
         with contextlib.suppress(OSError):  # the parent has ended
             send({"error": _describe(error)})
     os._exit(0)  # the answer is sent; a regular exit takes long with large libraries
-
-
-def _stop_on_sigterm(stop: threading.Event) -> None:
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the server decides
 
 
 def _exit_when_orphaned(stop: threading.Event) -> None:

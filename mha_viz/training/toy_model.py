@@ -315,17 +315,13 @@ def weights(model: Any) -> Weights:
 def save(trained: Trained, folder: Path, words: Any) -> None:
     """Write an ordinary model folder, with the tokenizer ``words``, that also holds the snapshots, in one file."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write(trained.model, words, folder)
+    trained.model.config.save_pretrained(folder)
+    save_file(weights(trained.model), folder / "model.safetensors", metadata={"format": "pt"})
+    words.save_pretrained(folder)
     arrays = {f"{step}/{name}": w for step, one in trained.snapshots.items() for name, w in _quantised(one)}
     save_file(
         arrays, folder / snapshots.FILE, metadata={"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
     )
-
-
-def _write(model: Any, words: Any, folder: Path) -> None:
-    model.config.save_pretrained(folder)
-    save_file(weights(model), folder / "model.safetensors", metadata={"format": "pt"})
-    words.save_pretrained(folder)
 
 
 def _quantised(weights: Weights) -> Iterator[tuple[str, Tensor]]:

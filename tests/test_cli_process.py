@@ -176,6 +176,7 @@ def test_serve_says_where_other_machines_reach_it_and_an_empty_host_is_none(
 ) -> None:
     monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
     monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "500000")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     monkeypatch.setenv("MHA_VIZ_HOME", str(tmp_path / "file" / "below"))
     (tmp_path / "file").touch()
     monkeypatch.setattr(os, "execve", lambda *_: None)

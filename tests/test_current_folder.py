@@ -42,7 +42,11 @@ def test_the_server_is_such_a_child(folder: Path, monkeypatch: pytest.MonkeyPatc
     def execve(path: str, command: list[str], environment: dict[str, str]) -> None:
         called.append(command)
         assert environment["PYTHONPATH"].startswith(str(process.PACKAGE.parent))
+        assert environment["OPENBLAS_NUM_THREADS"] == "1"  # a second thread doubles what a new sentence costs
 
     monkeypatch.setattr("os.execve", execve)
+    for name in ("MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.setenv(name, "")  # what is set below is undone
+        monkeypatch.delenv(name)
     main(["serve", "--port", "18599"])
     assert called[0][1:4] == ["-P", "-m", "mha_viz.serving"]

@@ -203,8 +203,8 @@ def unusual(
     if attention.quantity != WEIGHT or attention.is_cross or len(attention.text.groups) > MOST_WORDS:
         return ()
     there = frozenset(attention.every_head())
-    known = zip(roles, active(roles, attention) if shows is None else shows, strict=True)
-    seen = Seen(attention, {f: is_shown for f, is_shown in known if f.head in there})
+    each = zip(roles, active(roles, attention) if shows is None else shows, strict=True)
+    seen = Seen(attention, {f: is_shown for f, is_shown in each if f.head in there})
     every = [one for row in KINDS.values() for one in row.find(seen, row.name, row.least)]
     best: list[Unusual] = []
     for one in sorted(every, key=lambda one: -one.surprise):

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -69,7 +70,14 @@ def the_grid_answers(page: Page) -> None:
 if "jupyterlab" not in MISSING:
 
     def test_jupyterlab(page: Page, tmp_path: Path) -> None:
-        cell = {"cell_type": "code", "execution_count": None, "id": "a", "metadata": {}, "outputs": [], "source": CODE}
+        cell: dict[str, Any] = {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": "a",
+            "metadata": {},
+            "outputs": [],
+            "source": CODE,
+        }
         notebook = {"cells": [cell], "metadata": {"kernelspec": KERNEL}, "nbformat": 4, "nbformat_minor": 5}
         (tmp_path / "a.ipynb").write_text(json.dumps(notebook), "utf-8")
         lab = ("jupyterlab", "--no-browser", "--allow-root", "--IdentityProvider.token=", "--ServerApp.port={port}")

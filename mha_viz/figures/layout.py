@@ -109,11 +109,11 @@ class GridLayout(NamedTuple):
     height: float
 
 
-def grid_layout(width: float, layers: int, heads: int, height: float = TALL) -> GridLayout:
-    """The same as ``gridLayout``: cells whose steps are 20 to 80 pixels."""
+def grid_layout(width: float, layers: int, heads: int, height: float = TALL, largest: float = 80) -> GridLayout:
+    """The same as ``gridLayout``: cells whose steps are 20 to ``largest`` pixels."""
     left, top = 30, 22
     fit = min((width - left) / heads, max(45, (height - top) / layers))
-    step = max(20, min(80, math.floor(fit)))
+    step = max(20, min(largest, math.floor(fit)))
     gap = 4 if step >= 30 else 3
     return GridLayout(left, top, step, step - gap, left + heads * step, top + layers * step)
 

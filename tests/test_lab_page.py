@@ -183,6 +183,11 @@ def test_another_experiment_is_a_step_of_the_address() -> None:
     assert EXPERIMENTS[COUNT].question in page.said
 
 
+@pytest.mark.parametrize(("step", "is_used"), [("77", False), ("scores", True), ("", True)])
+def test_a_step_that_the_run_lacks_is_said_but_not_that_of_another_page(step: str, is_used: bool) -> None:
+    assert ("could not be used (step=77)" in visit(experiment=IDENTICAL, step=step).said) != is_used
+
+
 def test_the_controls_follow_the_address() -> None:
     page = visit(experiment=COUNT, run="seed-4", step="0", arm="2")
     assert setting(page, "seed").value == 4

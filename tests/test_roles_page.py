@@ -351,7 +351,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
     name, every = str(tiny_folder("bert")), built_in()
     monkeypatch.setattr(grammar, "corpus", lambda: replace(every, sentences=every.sentences[:60]))
     page = visit(model=name)
-    assert "have not been measured yet" in page.said
+    assert "have not been measured on the built-in corpus yet" in page.said
     press(page, "measure")
     until(lambda: studies_room.profile(catalog.resolve(name), built_in().digest) is not None)
     page = numbers(model=name, head="L2H3")

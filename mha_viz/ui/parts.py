@@ -113,8 +113,8 @@ def remark(text: str) -> None:
 
 def _aside(kind: str, role: str, *sentences: str) -> None:
     """An element for text that may contain user input: escaped, never interpreted as Markdown or HTML. W_Q, d_k and
-    the like are set as formulas."""
-    lines = "".join(f"<p>{_SYMBOLS.sub(_lowered, escape(s))}</p>" for s in sentences if s)
+    the like are set as formulas; what Python and the command line call a setting is left out."""
+    lines = "".join(f"<p>{_SYMBOLS.sub(_lowered, escape(_NAMED.sub('', s)))}</p>" for s in sentences if s)
     st.html(f'<div class="mha-{kind}" role="{role}">{lines}</div>')
 
 
@@ -123,6 +123,7 @@ def plain(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
+_NAMED = re.compile(r" \(\w+=, --[\w-]+\)")
 _SYMBOLS = re.compile(r"(?<![\w$])(?:W\\?_(?P<matrix>[QKVO])|d\\?_(?P<width>model|k))(?![\w}])")
 
 

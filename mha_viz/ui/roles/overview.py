@@ -111,7 +111,7 @@ def show_found_by(evidence: Evidence, head: Head) -> None:
     if keys is not None:
         says = escape(f"Finds its keys by {keys.words}")
         bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(keys)}</s>'
-        st.html(f'<p class="mha-keys">finds keys by {keys.largest}{bar}</p>')
+        st.html(f'<p class="mha-keys">finds keys by {keys.foremost}{bar}</p>')
 
 
 @lasting(CHARTS)

@@ -164,10 +164,10 @@ def test_arrows_between_heads_are_a_list_for_the_keyboard(visitor: BrowserTab) -
     first = page.get_by_label("Composition: arrows between heads").get_by_role("button").first
     expect(first).to_have_accessible_name(re.compile(r"^L0H0 has [5-9].*% of the scores of L1H\d, by its key"))
     assert parse_qs(urlsplit(page.url).query)["arrows"] == ["on"]
+    expect(page.locator(".composed [role=status]")).to_have_text("L0H1 has none.")
     first.focus()
     expect(page.locator(".arrows .near")).to_have_count(1)
     listed = page.locator(".composed ol")
     assert listed.evaluate("e => e.clientHeight - 6") % listed.locator("li").first.evaluate("e => e.offsetHeight") == 0
-    expect(page.locator(".composed [role=status]")).to_have_text("L0H1 has none.")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=re.compile("Head L1H"))).to_be_visible()

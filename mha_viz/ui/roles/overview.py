@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 from urllib.parse import urlencode
@@ -12,6 +12,7 @@ import streamlit as st
 from mha_viz.analysis.corpus_why import WHY, FoundBy, found_by
 from mha_viz.analysis.described import HeadRecipe, of_heads
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import strength
@@ -19,15 +20,19 @@ from mha_viz.figures.role_words import (
     COLOURS,
     GROUP_COLOURS,
     KIND_COLOURS,
+    NO_BETTER,
+    STANDINGS,
     at_a_glance,
     best_baseline,
     by_head,
-    described,
+    linked_words,
     standing,
     standing_with_numbers,
     strongest_first,
+    where_matched,
 )
 from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.numerals import counted
 from mha_viz.ui import address
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.components import apply_style
@@ -194,12 +199,36 @@ def show_strongest(evidence: Evidence) -> None:
 
 
 def show_table(evidence: Evidence) -> None:
-    """Show every role in full, with the kinds that are shown on the map."""
-    rows = [
-        ScoreRow(described(f), f.head, f.score, (best_baseline(f)[1],))
-        for f in strongest_first(filtered(evidence, filters.from_url().kinds))
-    ]
+    """Show a line for every role, of the kinds that are shown on the map, by how far it can be trusted; and all its
+    numbers on request."""
+    kinds = filters.from_url().kinds
+    findings = strongest_first(filtered(evidence, kinds))
+    rows: list[ScoreRow | str] = []
+    for status in (ESTABLISHED, SUGGESTED, NO_BETTER):
+        those = [finding for finding in findings if standing(finding) == status]
+        rows += [with_standing(status, those), *map(_row, those)] if those else []
     score_rows.draw("Role", ("best simple rule",), rows, second="Head", bar="this head")
+    with st.expander("All numbers of these roles"):
+        st.dataframe(table_of_roles(evidence, kinds), hide_index=True, width="stretch", key="every_role")
+
+
+def _row(finding: Finding) -> ScoreRow:
+    """A role in short; where the rule does as well on another corpus alone, with the numbers there."""
+    there = where_matched(finding) if finding.score > best_baseline(finding)[1] else ""
+    return ScoreRow(f"{linked_words(finding)}{there}", finding.head, finding.score, (best_baseline(finding)[1],))
+
+
+def with_standing(status: str, findings: Sequence[Finding]) -> str:
+    """What a standing means, and how many roles of each kind have it."""
+    kinds = [[finding for finding in findings if finding.role == role] for role in COLOURS]
+    listed = ", ".join(f"{kind[0].role} {_count(kind)}" for kind in kinds if kind)
+    return f"{status[:1].upper()}{status[1:]}: {listed}. {STANDINGS[status]}"
+
+
+def _count(findings: Sequence[Finding]) -> str:
+    heads = len({finding.head for finding in findings})
+    on_heads = counted(heads, "head")
+    return on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"
 
 
 @lasting(CHARTS)

@@ -129,7 +129,7 @@ def test_the_page_shows_every_question_with_the_way_to_its_answer() -> None:
             assert page.at.button(key=f"to_{question.see}")
             continue
         link = next(link for label, link in links(page).items() if formulas(question.see) in label)
-        assert link.page == path_of(question.page)
+        assert (link.page or "explore") == path_of(question.page)  # the first page has no path
         for name, value in question.parameters.items():
             assert f"{name}={value}" in link.query_string
     press(page, "to_Remove heads, one after the other")

@@ -337,7 +337,7 @@ def test_pairs_and_other_models_are_read() -> None:
 
 def test_explore_shows_the_attention_without_the_heads(minilm: Encoder) -> None:
     page = PageSession({"text": TEXT, "off": "L2H4", "head": "L5H3"})
-    assert "L2H4 (3-5) is switched off (replaced by nothing)" in page.said
+    assert "L2H4 (3-5) is switched off: later layers" in page.said
     without = ablation.without(minilm, ["L2H4"], TEXT)["L5H3"]
     assert np.abs(page.shown().matrices[5 * 12 + 3] - without).max() < 1e-4
     assert np.abs(minilm.encode(TEXT)["L5H3"] - without).max() > 1e-3

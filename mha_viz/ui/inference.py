@@ -19,7 +19,7 @@ from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
-from mha_viz.request import DECODER, FIRST, TEXT, Question, Request
+from mha_viz.request import DECODER, FIRST, METHODS, TEXT, Question, Request
 from mha_viz.text import clean
 from mha_viz.ui import address, downloads, two_stacks
 from mha_viz.ui.address import Address
@@ -83,8 +83,8 @@ def _shown(request: Request, where: Address) -> Attention:
     if request.off:
         pronoun = "it" if len(request.off) == 1 else "them"
         with st.container(horizontal=True, vertical_alignment="center"):
-            off = f"{listed(request.off)} switched off ({request.manner})"
-            remark(f"{off}: later layers see the text without {pronoun}.")
+            manner = "" if request.method == METHODS[0] else f" ({request.manner})"
+            remark(f"{listed(request.off)} switched off{manner}: later layers see the text without {pronoun}.")
             st.button(
                 "Switch on", key="switch_on", on_click=address.go, kwargs=dict.fromkeys(("off", "how", "from", "in"))
             )

@@ -123,6 +123,8 @@ def test_a_question_leads_to_its_experiment(question: QuizQuestion) -> None:
 def test_the_page_shows_every_question_with_the_way_to_its_answer() -> None:
     page = visit("why heads differ", experiment="count", step="0", guess="one")
     assert {formulas(question.question) for question in QUESTIONS} <= {box.label for box in page.at.expander}
+    (drawn,) = [html.proto.body for html in page.at.get("html") if "at once, and W_O joins them" in html.proto.body]
+    assert "data:image/svg+xml" in drawn, "layers beside heads"
     for question in QUESTIONS:
         assert formulas(question.answer) in page.said
         if question.page == "why heads differ":

@@ -65,9 +65,7 @@ def show_relations(evidence: Evidence) -> None:
 def _syntax(evidence: Evidence) -> None:
     source = evidence.source("syntax_chosen")
     st.markdown(f"## Dependency relations, on {plain(source.corpus if source else '')}")
-    st.markdown(
-        "On sentences not used to choose the head. The rule by part of speech knows the gold annotation."
-    )
+    st.markdown("On sentences not used to choose the head. The rule by part of speech knows the gold annotation.")
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     typed, level = filters.relation(left), filters.level(right)
     table = readable(evidence, level)

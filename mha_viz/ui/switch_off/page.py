@@ -92,19 +92,22 @@ class SwitchedOff:
             other_text(self.each.source)
         if self.where.lacks_source:
             return drawn
-        answer, effect = st.columns([3, 2], gap="large")
+        if self.question is None:
+            answer = effect = st.container(horizontal=True, vertical_alignment="center")
+        else:
+            answer, effect = st.columns([3, 2], gap="large")
         with guarded(complain):
             if self.question is not None:
                 with answer:
                     drawn = answering.show_answer(self.whole, self.request, self._about(self.off))
-            with effect if self.question else answer:
+            with effect:
                 self.effects = _effects(self.whole, self.each)
-                st.markdown(self._sentence(self.effects))
-            with effect, st.container(horizontal=True):
+                st.markdown(self._sentence(self.effects), width="content")
+            with effect, st.container(horizontal=True, width="content"):
                 if not self.off:
                     st.button("All on", key="off_ended", type="tertiary", on_click=address.go, kwargs=ENDED)
                 if self.question is None:
-                    st.button("Let the toy guess a word", key="guess", type="tertiary", on_click=_guess)
+                    st.button(":primary[Let the toy guess a word]", key="guess", type="tertiary", on_click=_guess)
         return drawn
 
     def _sentence(self, effects: Effects) -> str:

@@ -145,11 +145,6 @@ class Address:
         source = replaced(text) if self.source is None else self.source
         return {"method": self.how} | ({"source": source} if self.how == TEXT else {})
 
-    @property
-    def lacks_source(self) -> bool:
-        """Whether the text that outputs are to be taken from was emptied."""
-        return self.how == TEXT and self.source is not None and not self.source.strip()
-
 
 @cache
 def examples() -> tuple[dict[str, str], ...]:

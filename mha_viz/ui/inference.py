@@ -98,10 +98,15 @@ def say_all_on(where: Address) -> None:
     remark(f"{QUANTITIES[where.quantity].title} is shown with all heads on.")
 
 
+def lacks_source(where: Address) -> bool:
+    """Whether the text that heads are to take their outputs from was emptied."""
+    return where.how == TEXT and where.source is not None and not where.source.strip()
+
+
 def requested(model: catalog.Model, text: str, where: Address) -> Request:
     """The request in the URL to a model about a text. Raises the errors of :func:`as_shown`."""
     request = Request(model.name, text, where.pair)
-    if where.off and not where.lacks_source:
+    if where.off and not lacks_source(where):
         return as_shown(replace(request, off=where.off, **where.way(text)), where)
     return as_shown(two_stacks.of_part(request, where), where)
 

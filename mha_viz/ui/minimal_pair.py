@@ -18,8 +18,8 @@ def replaced(text: str) -> str:
     if text == MINIMAL_PAIR[0]:
         return text.replace(*MINIMAL_PAIR[1:])
     words = list(WORD.finditer(text))
-    known = (word for by in (PRONOUNS, OTHERS) for word in words if word[0].lower() in by)
-    chosen = next(known, words[-1] if words else None)
+    candidates = (word for by in (PRONOUNS, OTHERS) for word in words if word[0].lower() in by)
+    chosen = next(candidates, words[-1] if words else None)
     if chosen is None:
         return text
     other = (PRONOUNS | OTHERS).get(chosen[0].lower(), "it")

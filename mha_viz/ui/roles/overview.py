@@ -36,11 +36,21 @@ from mha_viz.numerals import counted
 from mha_viz.ui import address
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.components import apply_style
+from mha_viz.ui.parts import PERCENT
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 
 CHARTS = 24  # cached tables of roles: one per evidence and filter
+PERCENTAGES = (
+    "score",
+    "low",
+    "high",
+    "baseline",
+    "rule by part of speech",
+    "untrained",
+    "gain",
+)  # columns of all numbers
 POSITIONS = ("previous", "next", "same")  # have a glyph each; the other kinds of roles have one
 
 
@@ -209,12 +219,15 @@ def show_table(evidence: Evidence) -> None:
         rows += [with_standing(status, those), *map(_row, those)] if those else []
     score_rows.draw("Role", ("best simple rule",), rows, second="Head", bar="this head")
     with st.expander("All numbers of these roles"):
-        st.dataframe(table_of_roles(evidence, kinds), hide_index=True, width="stretch", key="every_role")
+        columns: dict[str, Any] = {name: st.column_config.NumberColumn(format=PERCENT) for name in PERCENTAGES}
+        columns["in words"] = st.column_config.TextColumn(width="large")
+        table = table_of_roles(evidence, kinds)
+        st.dataframe(table, hide_index=True, width="stretch", column_config=columns, key="every_role")
 
 
 def _row(finding: Finding) -> ScoreRow:
     """A role in short; where the rule does as well on another corpus alone, with the numbers there."""
-    there = where_matched(finding) if finding.score > best_baseline(finding)[1] else ""
+    there = f"; no better{where_matched(finding)}" if finding.score > best_baseline(finding)[1] else ""
     return ScoreRow(f"{linked_words(finding)}{there}", finding.head, finding.score, (best_baseline(finding)[1],))
 
 
@@ -237,6 +250,22 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     import pandas as pd
 
     findings = filtered(evidence, kinds)
-    columns = ["head", "role", "status", "in words", "gain in points", "n"]
-    rows = [(both(f.head), f.role, standing(f), standing_with_numbers(f), 100 * f.gain, f.n) for f in findings]
+    rows = [
+        {
+            "head": both(f.head),
+            "role": f.role,
+            "what": linked_words(f),
+            "status": standing(f),
+            **{name: 100 * value for name, value in zip(PERCENTAGES, _shares(f), strict=True)},
+            "n": f.n,
+            "documents": f.documents,
+            "in words": standing_with_numbers(f),
+        }
+        for f in findings
+    ]
+    columns = ["head", "role", "what", "status", *PERCENTAGES, "n", "documents", "in words"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _shares(finding: Finding) -> tuple[float, ...]:
+    return finding.score, finding.low, finding.high, finding.baseline, finding.upos, finding.untrained, finding.gain

@@ -64,10 +64,9 @@ def show_roles(where: Address) -> None:
                 headline.show_headline(model, evidence, head is not None)
             show_map(evidence, head)
             headline.corpus(evidence)
+        elif where.head is not None:
+            link_groups.show_under_way(model, where.head)
     if evidence is None:
-        if where.head is not None:
-            with left:
-                link_groups.show_under_way(model, where.head)
         _learning(model)
         repeated.show_repeated(model)
         return download_panel.of_charts(charts.on_repeats(model))

@@ -90,7 +90,7 @@ class SwitchedOff:
         drawn: list[PageChart] = []
         if self.each.method == TEXT:
             other_text(self.each.source)
-        if self.where.lacks_source:
+        if inference.lacks_source(self.where):
             return drawn
         if self.question is None:
             answer = effect = st.container(horizontal=True, vertical_alignment="center")

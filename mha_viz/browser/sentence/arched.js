@@ -52,7 +52,8 @@ export class Arched {
   #places(words) {
     const text = this.#area.value;
     this.#mirror.textContent = text;
-    this.#mirror.style.font = getComputedStyle(this.#area).font;
+    const { fontFamily, fontSize, fontWeight, lineHeight, letterSpacing } = getComputedStyle(this.#area);
+    Object.assign(this.#mirror.style, { fontFamily, fontSize, fontWeight, lineHeight, letterSpacing });
     const { left, top } = this.box.getBoundingClientRect();
     let at = 0;
     const boxes = words.map((word) => {

@@ -22,6 +22,16 @@ RECIPE = "recipe"  # the output of the weights that a head's recipe predicts
 RESAMPLE, TEXT = "resample", "text"  # the output on random sentences of a corpus, or on one other text
 OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # those that need nothing but the sentences of a corpus
 METHODS = (*OVER_CORPUS, TEXT)  # what replaces the output of a head that is off; the first by default
+BY: Mapping[str, str] = MappingProxyType(  # the same in words
+    {
+        "zero": "nothing",
+        "mean": "its average",
+        "uniform": "even attention",
+        RECIPE: "its recipe",
+        RESAMPLE: "random sentences",
+        TEXT: "another text",
+    }
+)
 ENCODER, DECODER, CROSS = PARTS = ("encoder", "decoder", "cross")  # whose attention is read of two stacks
 MASK, NEXT, COSINE = ("mask", "next", "cosine")
 BOTH, FIRST_TEXT, SECOND_TEXT = OFF_IN = ("both", "first", "second")  # in which of two compared texts heads are off
@@ -144,8 +154,9 @@ class Request:
 
     @property
     def manner(self) -> str:
-        """What replaces the output of heads that are off, in words: "zero", "text “A dog slept.”"."""
-        return f"{self.method} {quoted(self.source)}" if self.source else self.method
+        """What replaces the output of heads that are off, in words: "replaced by nothing", "replaced by another text,
+        “A dog slept.”"."""
+        return f"replaced by {BY[self.method]}{f', {quoted(self.source)}' if self.source else ''}"
 
     @property
     def texts(self) -> tuple[str, str]:

@@ -51,6 +51,8 @@ COUNT_FADED = """drawings => {
     const watch = new MutationObserver((changes) => changes.forEach(({ addedNodes }) => addedNodes.forEach(count)));
     watch.observe(drawings, { childList: true });
 }"""
+# Where the curves begin and end, in pixels from the left.
+ENDS = """paths => paths.map((path) => [0, path.getTotalLength()].map((at) => path.getPointAtLength(at).x))"""
 # The lower edges of visible elements.
 LOWER_EDGES = """parts => parts.map((part) => part.getBoundingClientRect()).filter((box) => box.height).map((box) =>
     Math.round(box.bottom))"""
@@ -198,12 +200,17 @@ def test_the_findings_of_a_first_visit_take_turns_until_somebody_acts(newcomer: 
     drawings = visitor.page.locator(".one > .panels")
     drawings.evaluate(COUNT_FADED)
     expect(visitor.title).to_have_text("L0H2 (1-3)")
+    ends = visitor.page.locator(".bows path").evaluate_all(ENDS)  # of the arcs under the sentence
+    assert len(ends) >= 11
+    assert all(end < start for start, end in ends), "each word looks back"
     visitor.page.keyboard.press("Shift")
     stays = visitor.title.inner_text().split()[0]
     visitor.asked(head=stays)
     expect(visitor.page.locator("canvas.before")).to_have_count(0)
     assert drawings.evaluate("drawings => drawings.faded") >= 2, "links and heatmap"
     expect(visitor.title).to_contain_text(stays)
+    visitor.explore(head="L0H2")
+    expect(visitor.page.locator(".bows path")).to_have_count(0)
 
 
 def test_a_window_of_every_size_in_light_and_dark(newcomer: Callable[..., BrowserTab]) -> None:

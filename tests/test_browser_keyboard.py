@@ -105,6 +105,10 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
     assert focused(page) == "More"
     press("Enter")
     stays_on(page, "Copy link")
+    ways = {"ArrowUp": "Class view", "ArrowDown": "Copy link", "End": "Class view", "Home": "Copy link"}
+    for key, item in ways.items():
+        press(key)
+        stays_on(page, item)
     press("Enter")
     expect(page.get_by_text("Only this computer can open the link.")).to_be_visible()
     copied = parse_qs(urlsplit(page.evaluate("navigator.clipboard.readText()")).query)
@@ -154,13 +158,16 @@ def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) ->
 
 def test_arrows_between_heads_are_a_list_for_the_keyboard(visitor: BrowserTab) -> None:
     page, words = visitor.page, "dog+river+anna+green+king+cat"
-    page.goto(f"{visitor.url}/?model=repeater&text={words}+{words}")
+    page.goto(f"{visitor.url}/?model=repeater&head=L0H1&text={words}+{words}")
     page.locator("summary", has_text="Drawing").click()
     page.get_by_label("Composition", exact=True).press("Space")
     first = page.get_by_label("Composition: arrows between heads").get_by_role("button").first
     expect(first).to_have_accessible_name(re.compile(r"^L0H0 has [5-9].*% of the scores of L1H\d, by its key"))
     assert parse_qs(urlsplit(page.url).query)["arrows"] == ["on"]
+    expect(page.locator(".composed [role=status]")).to_have_text("L0H1 has none.")
     first.focus()
     expect(page.locator(".arrows .near")).to_have_count(1)
+    listed = page.locator(".composed ol")
+    assert listed.evaluate("e => e.clientHeight - 6") % listed.locator("li").first.evaluate("e => e.offsetHeight") == 0
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=re.compile("Head L1H"))).to_be_visible()

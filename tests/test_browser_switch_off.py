@@ -55,6 +55,21 @@ def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
     page.get_by_role("button", name="Switch on").click()
     visitor.asked(off=None)
     expect(dark).to_have_count(0)
+    _drag(visitor, 0.2, 0.5)
+    visitor.asked(off=None, head="L3H1")  # it stays in the grid, and opens no head
+    _drag(visitor, 0.2, 1.2)
+    visitor.asked(off="L0H1", head="L3H1")
+    expect(dark).to_have_count(1)
+
+
+def _drag(visitor: BrowserTab, start: float, end: float) -> None:
+    """Drag the square at a part of the first row to a part of the grid's height."""
+    box, mouse = visitor.grid.bounding_box(), visitor.page.mouse
+    assert box
+    mouse.move(box["x"] + start * box["width"], box["y"] + 0.1 * box["height"])
+    mouse.down()
+    mouse.move(box["x"] + start * box["width"], box["y"] + end * box["height"], steps=4)
+    mouse.up()
 
 
 def test_an_old_address_leads_to_the_mode_with_its_parameters_and_the_answer_slides(visitor: BrowserTab) -> None:

@@ -251,7 +251,9 @@ def test_the_texts_of_a_link_share_one_room() -> None:
 @pytest.mark.parametrize(
     ("text", "other"),
     [
-        ("Cats sleep.", "Cats it."),
+        ("Cats sleep.", "Dogs sleep."),
+        ("The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."),
+        ("Look at [MASK] .", "Look it [MASK] ."),
         ("It was cold.", "She was cold."),
         ("Anna left and he stayed.", "Anna left and she stayed."),
     ],

@@ -25,7 +25,7 @@ LINES: Mapping[str, int] = {
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
-    "figures": 6_840,
+    "figures": 6_895,
     "files": 340,
     "models": 7_320,
     "process": 680,
@@ -34,8 +34,8 @@ LINES: Mapping[str, int] = {
     "study": 5_310,
     "text": 530,
     "training": 2_070,
-    "ui": 12_490,
-    "": 1_148,  # the modules that are in no folder
+    "ui": 12_670,
+    "": 1_160,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

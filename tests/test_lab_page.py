@@ -183,6 +183,11 @@ def test_another_experiment_is_a_step_of_the_address() -> None:
     assert EXPERIMENTS[COUNT].question in page.said
 
 
+@pytest.mark.parametrize(("step", "is_used"), [("77", False), ("scores", True), ("", True)])
+def test_a_step_that_the_run_lacks_is_said_but_not_that_of_another_page(step: str, is_used: bool) -> None:
+    assert ("could not be used (step=77)" in visit(experiment=IDENTICAL, step=step).said) != is_used
+
+
 def test_the_controls_follow_the_address() -> None:
     page = visit(experiment=COUNT, run="seed-4", step="0", arm="2")
     assert setting(page, "seed").value == 4
@@ -431,6 +436,12 @@ def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch)
     again = visit(**page.url)
     assert formulas(plain("Run on this server: h = 4, d_model = 32, steps = 3, seed = 7")) in again.said
     assert playing(again)["steps"] == [0, 1, 2, 3]
+    again.at.toggle(key="lab_beside").set_value(True).run()
+    until(lambda: trainings_module.under_way(replace(settings, seed=8)) is None)
+    beside = visit(**again.url)
+    assert (beside.url["beside"], "**Seed 8**, in place of 7" in beside.said) == ("1", True)
+    drawn = [component.proto for component in beside.at.get("bidi_component") if "lab_" in component.proto.id]
+    assert len(drawn) == 2
 
 
 def test_the_estimate_follows_the_settings_and_the_last_run(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,13 +123,15 @@ def test_a_question_leads_to_its_experiment(question: QuizQuestion) -> None:
 def test_the_page_shows_every_question_with_the_way_to_its_answer() -> None:
     page = visit("why heads differ", experiment="count", step="0", guess="one")
     assert {formulas(question.question) for question in QUESTIONS} <= {box.label for box in page.at.expander}
+    (drawn,) = [html.proto.body for html in page.at.get("html") if "at once, and W_O joins them" in html.proto.body]
+    assert "data:image/svg+xml" in drawn, "layers beside heads"
     for question in QUESTIONS:
         assert formulas(question.answer) in page.said
         if question.page == "why heads differ":
             assert page.at.button(key=f"to_{question.see}")
             continue
         link = next(link for label, link in links(page).items() if formulas(question.see) in label)
-        assert link.page == path_of(question.page)
+        assert (link.page or "explore") == path_of(question.page)  # the first page has no path
         for name, value in question.parameters.items():
             assert f"{name}={value}" in link.query_string
     press(page, "to_Remove heads, one after the other")

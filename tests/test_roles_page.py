@@ -98,8 +98,6 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     assert not page.at.get("plotly_chart")
     for words in (
         "of 72 heads have a role",
-        "**established**",
-        "**suggested**",
         "at least ten points above the best fixed offset",
         "with random weights: all 72 heads are broad",
     ):
@@ -147,8 +145,7 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
     assert "Finds its keys by 43% feed-forward · 32% earlier heads" in bar
     assert "**Finds its keys by**, on UD English EWT test" in page.said
     (every,) = [unescape(table) for table in tables_at_a_glance(page) if "best simple rule" in table]
-    assert "what it refers to, as “she” → “Anna” in “Anna called because she was late”." in every
-    assert "coincides with coreference" in every
+    assert "what it refers to" in every
     assert "All numbers of these relations" in {box.label for box in page.at.expander}
     assert "In the built-in sentences it is right in" in page.said
     assert "Most often right" in page.said
@@ -248,7 +245,7 @@ def test_only_chosen_roles_are_listed() -> None:
     page = numbers(kinds="position")
     assert {name for name, says in squares(page).items() if "no role" not in says} == {"L0H2", "L1H8"}
     every = next(table for table in tables_at_a_glance(page) if "best simple rule" in table)
-    assert every.count("<tr>") == 3
+    assert every.count("<tr>") == 4  # with two headings
     assert "head=L0H2" in every
 
 
@@ -351,7 +348,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
     name, every = str(tiny_folder("bert")), built_in()
     monkeypatch.setattr(grammar, "corpus", lambda: replace(every, sentences=every.sentences[:60]))
     page = visit(model=name)
-    assert "have not been measured yet" in page.said
+    assert "have not been measured on the built-in corpus yet" in page.said
     press(page, "measure")
     until(lambda: studies_room.profile(catalog.resolve(name), built_in().digest) is not None)
     page = numbers(model=name, head="L2H3")
@@ -399,11 +396,14 @@ def test_every_role_says_how_far_it_can_be_trusted() -> None:
     page = seen()
     listed = overview.table_of_roles(given("minilm"), ())
     assert set(listed["status"]) == {"established", "suggested", "no better than a simple rule"}
-    every = unescape(next(table for table in tables_at_a_glance(page) if "best simple rule" in table)).lower()
+    every = unescape(next(table for table in tables_at_a_glance(page) if "best simple rule" in table))
+    assert every.count("<a ") == len(listed)
     for standing, words in zip(listed["status"], listed["in words"], strict=True):
-        assert f"**{standing}**: " in page.said
+        assert f"{standing[:1].upper()}{standing[1:]}: " in every
         assert words.startswith(standing)
-        assert words.lower() in every
+    assert "on UD English GUM dev (55.4% against 63.3%)" in every, "the bar shows another corpus"
+    (numbers,) = [table.value for table in page.at.dataframe if "in words" in table.value and "role" in table.value]
+    assert numbers["in words"].tolist() == listed["in words"].tolist()
     named = listed.loc[listed["status"] == "no better than a simple rule", "in words"]
     assert named.str.contains(r"rule \(nearest [a-z]+ to the (?:left|right)\)").all()
     assert "running text like the text it was measured on" in page.said

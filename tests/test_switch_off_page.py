@@ -337,7 +337,7 @@ def test_pairs_and_other_models_are_read() -> None:
 
 def test_explore_shows_the_attention_without_the_heads(minilm: Encoder) -> None:
     page = PageSession({"text": TEXT, "off": "L2H4", "head": "L5H3"})
-    assert "L2H4 (3-5) is switched off (zero)" in page.said
+    assert "L2H4 (3-5) is switched off: later layers" in page.said
     without = ablation.without(minilm, ["L2H4"], TEXT)["L5H3"]
     assert np.abs(page.shown().matrices[5 * 12 + 3] - without).max() < 1e-4
     assert np.abs(minilm.encode(TEXT)["L5H3"] - without).max() > 1e-3
@@ -383,3 +383,8 @@ def test_the_other_text_and_the_texts_that_heads_are_off_in_are_chosen(minilm: E
     page.at.text_input(key="from").set_value("It is.").run()
     page.check()
     assert "has 9 tokens and 9 words" in page.said
+    assert page.said.count("has 9 tokens and 9 words") == 1
+    page.at.text_input(key="from").set_value("").run()
+    page.check()
+    assert page.at.text_input(key="from").value == ""
+    assert "until then, all heads are on" in page.said

@@ -81,8 +81,11 @@ def test_the_corpus_of_the_profile_keeps_the_name_that_it_has_there(profile: Pro
 
 
 def test_the_command_writes_and_prints_the_table(
-    profile: Profile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    profile: Profile, measured: Profile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert main(["used", "toy", "grammar", "--most", str(MOST)]) == 0
+    assert capsys.readouterr().out.splitlines() == [one_line(line) for line in lines(measured)]
+    assert read_profile(asset("profiles") / "toy" / "grammar") == profile, "what comes with the app stays as it is"
     folder = profile.save(tmp_path / "profile")
     assert main(["used", str(folder), "grammar", "--most", str(MOST)]) == 0
     assert capsys.readouterr().out.splitlines() == [one_line(line) for line in lines(read_profile(folder))]

@@ -142,7 +142,7 @@ def test_the_command_prints_shares_and_arrows(capsys: pytest.CaptureFixture[str]
     assert main(["why", "repeats", "--model", "repeater", "--most", "4"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("repeater on repeats: by what heads find their keys, 4 sentences of 4 documents, 0 left")
-    assert lines[1].startswith("Few documents: the intervals speak of these alone")
+    assert lines[1].startswith("Few documents (4): the intervals hold for these alone")
     assert lines[2].startswith("L0H0 (1-1) position ")
     assert lines[6].startswith("L1H0 (2-1) earlier heads ")
     assert lines[11].startswith("L0H0 (1-1) → L1H")
@@ -161,6 +161,6 @@ def test_shares_are_stored_in_the_profile_of_the_same_model_alone(measured: Corp
     assert main(["why", "grammar", "--model", "toy", "--most", "2", "--profile", str(folder)]) == 0
     profile = mv.open_profile(folder)
     assert set(profile.tables["why"]["sentences"]) == {2}
-    assert corpus_why.found_by(profile.head("L0H3")["why"])[Head(0, 3)].largest == "position"
+    assert corpus_why.found_by(profile.head("L0H3")["why"])[Head(0, 3)].foremost == "position"
     with pytest.raises(SettingError, match="shares are of repeater"):
         measured.stored_in(profile)

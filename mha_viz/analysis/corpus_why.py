@@ -17,6 +17,7 @@ from mha_viz.attention.parts import GROUPS, HEADS, KEY, QUERY
 from mha_viz.attention.shares import LEAST, Variation
 from mha_viz.errors import SettingError
 from mha_viz.numerals import percent
+from mha_viz.quotes import series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ ARROWS = ("from", "to", "side", "share", "low", "high", "documents")
 
 
 WHY = "why"  # the table in a profile
+CLOSE = 0.1  # a difference of shares that names no group over another
 
 
 class FoundBy(NamedTuple):
@@ -37,9 +39,10 @@ class FoundBy(NamedTuple):
     shares: Mapping[str, float]
 
     @property
-    def largest(self) -> str:
-        """The group with the largest share."""
-        return max(self.shares, key=lambda group: self.shares[group])
+    def foremost(self) -> str:
+        """The group with the largest share, and those that come within CLOSE of it: "word and position"."""
+        listed = sorted(self.shares.items(), key=lambda each: -each[1])
+        return series([group for group, share in listed if share > listed[0][1] - CLOSE])
 
     @property
     def words(self) -> str:

@@ -114,8 +114,9 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | No
 
 def few_documents(count: int) -> str:
     """What intervals over fewer than FEW documents speak of."""
-    which = "these" if count > 1 else "one, or of sentences of none named,"
-    return f"Few documents: the intervals speak of {which} alone."
+    if count > 1:
+        return f"Few documents ({count}): the intervals hold for these alone."
+    return "Few documents: there is one, or none is named, so the intervals hold for these sentences alone."
 
 
 def _lines(result: CorpusEffect) -> list[str]:

@@ -26,7 +26,8 @@ def options(command: Parser) -> None:
     words = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
     command.add_argument("--other", default="", metavar="TEXT", help=words)
     off_options(command, "--without", "heads that are switched off, as L3H1,L2H4")
-    words = "with --method text: the other text, with as many tokens or words, on which the heads’ output is taken"
+    words = "with --method text: the other text, with as many tokens or words, on which the heads’ output is taken; "
+    words += "of a pair, it takes the place of the first text, and the second stays"
     command.add_argument("--from", default="", metavar="TEXT", help=words)
     words = "with an encoder–decoder: the text given to the decoder (default: written by the model, up to 64 tokens)"
     command.add_argument("--target", default="", metavar="TEXT", help=words)

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from mha_viz.analysis.findings import whole_number
-from mha_viz.analysis.profile import Profile, read_profile
+from mha_viz.analysis.profile import Profile, profile_folder, read_profile
 from mha_viz.attention import Head
 from mha_viz.cli.effect import MOST, means_corpus, means_option
 from mha_viz.cli.models import choose_model, load_model
@@ -21,7 +21,8 @@ from mha_viz.request import METHODS, OVER_CORPUS, dtype_of
 
 def options(used: Parser) -> None:
     """Add the options of the command."""
-    used.add_argument("profile", type=folder_name, metavar="PROFILE", help="folder that `mha-viz profile` has written")
+    words = "folder that `mha-viz profile` has written; or minilm or toy, which come with the app and stay as they are"
+    used.add_argument("profile", type=folder_name, metavar="PROFILE", help=words)
     corpus_option(used)
     words = f"output of a head that is switched off: {', '.join(OVER_CORPUS)} (default: {METHODS[0]})"
     used.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="NAME", help=words)
@@ -31,8 +32,10 @@ def options(used: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure which roles of a profile are used, write its table ``used`` and print it."""
-    profile = read_profile(args.profile)
+    """Measure which roles of a profile are used, write its table ``used``, unless it comes with the app, and
+    print it."""
+    folder = profile_folder(args.profile)
+    profile = read_profile(folder)
     corpus = read_corpus(args.corpus)
     from mha_viz.study.used_roles import used_roles  # imports torch
 
@@ -47,7 +50,8 @@ def run(args: argparse.Namespace) -> None:
             means=means_corpus(args),
             progress=progress,
         )
-    measured.write(args.profile)
+    if folder == args.profile:
+        measured.write(folder)
     print("\n".join(map(one_line, lines(measured))))
 
 

@@ -74,10 +74,10 @@ def standing(finding: Finding) -> str:
 def standing_with_corpora(finding: Finding) -> str:
     """:func:`standing`; of a role that a simple rule matches, with the corpora on which the rule does, and the numbers
     there: a score beside it may be that of the other corpus."""
-    return f"{standing(finding)}{_where_matched(finding)}" if finding.beats_upos is False else standing(finding)
+    return f"{standing(finding)}{where_matched(finding)}" if finding.beats_upos is False else standing(finding)
 
 
-def _where_matched(finding: Finding) -> str:
+def where_matched(finding: Finding) -> str:
     """ " on UD English GUM dev (55.4% against 63.3%)"; empty if the corpora are not named."""
     there = finding.elsewhere
     measured = [
@@ -121,7 +121,7 @@ def standing_with_numbers(finding: Finding) -> str:
 
 def _trusted(finding: Finding) -> str:
     if finding.beats_upos is False:
-        return f"{NO_BETTER} ({rule_in_words(finding.upos_rule)}){_where_matched(finding)}"
+        return f"{NO_BETTER} ({rule_in_words(finding.upos_rule)}){where_matched(finding)}"
     if finding.status == ESTABLISHED:
         return f"established on {' and '.join(finding.corpora)}"
     return f"suggested by {' and '.join(finding.corpora) or 'one corpus'}"

@@ -98,10 +98,10 @@ class Address:
     ``before``: the model whose picture stays while ``model`` is unavailable. ``typed``: how many characters of the two
     sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.comparison` reads.
     ``quantity``: the quantity that is drawn (the parameter ``shown``). ``off``, ``how``: heads that are switched off,
-    and how; ``source``: the text that their outputs are from (``from``); ``off_in``: in which of two compared texts
-    (``in``). ``path``: the side of the head at which paths from earlier ones end. ``target``, ``part``: the target of
-    an encoder–decoder, empty if the model generates it, and the part whose attention is shown. ``second``,
-    ``second_model``: the sentence and the model that the page's own are compared with.
+    and how; ``source``: the text that their outputs are from (``from``), empty if it was emptied; ``off_in``: in which
+    of two compared texts (``in``). ``path``: the side of the head at which paths from earlier ones end. ``target``,
+    ``part``: the target of an encoder–decoder, empty if the model generates it, and the part whose attention is shown.
+    ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
     ``place``, ``word``: the masked token and the word whose probability is followed there; ``want``: the word that is
     to become the answer. ``effect``: what an effect is measured on; ``order``, ``seed``: the order in which heads are
     removed one by one; ``more``: all numbers about heads that are off are shown. ``case``: the case of a role that is
@@ -126,7 +126,7 @@ class Address:
     quantity: str = DEFAULTS["shown"]
     off: tuple[Head, ...] = ()
     how: str = METHODS[0]
-    source: str = ""
+    source: str | None = None
     off_in: str = BOTH
     path: str = ""
     case: CaseInLink | None = None
@@ -142,9 +142,8 @@ class Address:
     def way(self, text: str) -> dict[str, Any]:
         """The fields of a request that say how heads are switched off in a text; what they take from another text is,
         unless the URL names one, from the same with a word replaced."""
-        return {"method": self.how} | (
-            {"source": self.source if self.source.strip() else replaced(text)} if self.how == TEXT else {}
-        )
+        source = replaced(text) if self.source is None else self.source
+        return {"method": self.how} | ({"source": source} if self.how == TEXT else {})
 
 
 @cache
@@ -254,7 +253,7 @@ def _address(parameters: Mapping[str, str]) -> Address:
         quantity=good.get("shown", DEFAULTS["shown"]),
         off=off or (),
         how=how if how in METHODS else METHODS[0],
-        source=clean(parameters.get("from", "")),
+        source=clean(parameters["from"]) if "from" in parameters else None,
         off_in=chosen.get("in", BOTH),
         path=chosen.get("path", ""),
         case=case,
@@ -273,7 +272,7 @@ def switched_off_in(message: Mapping[str, object]) -> dict[str, Any]:
     """The fields of the request for the reading that a browser's message is about: the heads that are off, and how;
     none if the message names none or cannot be read."""
     where = read({name: str(message[name]) for name in ("off", "how", "from") if message.get(name)})
-    return {"off": where.off, "method": where.how, "source": where.source}
+    return {"off": where.off, "method": where.how, "source": where.source or ""}
 
 
 def scale_of(quantity: str | None) -> str | None:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import streamlit as st
 
 from mha_viz.ui import address
-from mha_viz.ui.parts import guarded
+from mha_viz.ui.parts import guarded, remark
 
 Changes: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
 LATE = {"relation": "", "level": "base"}  # parameters, and keys of controls, that a click may come before; usual values
+
+
+def in_link(name: str, options: Collection[str], form: str) -> str:
+    """The value of a parameter of the URL if it is one of the ``options``, else an empty string: with a remark if it is
+    of the ``form`` of theirs, and so was meant for this page, because pages hand on what others read."""
+    given = address.now().get(name, "")
+    if given in options:
+        return given
+    if re.fullmatch(form, given, re.ASCII):
+        remark(f"Part of this link could not be used ({name}={given[:20]}).")
+    return ""
 
 
 def bound(

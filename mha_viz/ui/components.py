@@ -92,7 +92,7 @@ def sentence(
     """Draw the sentence in large type, its second sentence, its examples, and the model that reads it.
 
     ``content``: text, pair, look, opens ({index, head} of an example, or None), intro, model, label (of the model),
-    models [{name, label}], open, examples [{text, pair, look}].
+    models [{name, label}], open, examples [{text, pair, look}], arched (whether there is room for arcs).
 
     In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or
     ``model`` (a name as chosen or typed).

@@ -28,7 +28,8 @@ def head_grid(
     around, heads = layout.margin.l + layout.margin.r, len(layout.xaxis.tickvals)
     box = f".st-key-wide_{name}"
     width = f"min-width: {around + TAP * heads}px; max-width: {layout.width}px;"
-    st.html(f"<style>{box} .stElementContainer:has(.stPlotlyChart) {{ {width} }}</style>")
+    whole = f"{box} .textpoint text {{ fill-opacity: 1 !important; }}"  # Plotly pales what a click does not select
+    st.html(f"<style>{box} .stElementContainer:has(.stPlotlyChart) {{ {width} }} {whole}</style>")
     with st.container(key=f"wide_{name}", gap=None):
         st.html(_layers(layout))
         st.plotly_chart(

@@ -19,7 +19,7 @@ from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
-from mha_viz.request import DECODER, FIRST, Question, Request
+from mha_viz.request import DECODER, FIRST, METHODS, TEXT, Question, Request
 from mha_viz.text import clean
 from mha_viz.ui import address, downloads, two_stacks
 from mha_viz.ui.address import Address
@@ -49,16 +49,17 @@ def requested_reading(text: str, where: Address) -> Attention | None:
     return read_shown(text, replace(where, off=(), quantity=DEFAULTS["shown"]))
 
 
-def read_shown(text: str, where: Address) -> Attention | None:
+def read_shown(text: str, where: Address, says_source: bool = True) -> Attention | None:
     """The reading that the URL asks for, or the nearest one that can be shown, with a remark on why; None if there is
-    none."""
+    none. ``says_source``: say, too, what is wrong with the text that heads take their outputs from."""
     is_plain, model = not where.off and where.quantity == DEFAULTS["shown"], None
     try:
         model = two_stacks.model_of(where)
         if ready(model) or (is_plain and model_service().has_reading(requested(model, text, where))):
             return _shown(requested(model, text, where), where)
     except MhaVizError as error:
-        complain(error)
+        if says_source or not (where.off and where.how == TEXT):
+            complain(error)
         if not is_plain:
             return _plainer(text, where)
         if isinstance(error, ModelError):
@@ -82,8 +83,8 @@ def _shown(request: Request, where: Address) -> Attention:
     if request.off:
         pronoun = "it" if len(request.off) == 1 else "them"
         with st.container(horizontal=True, vertical_alignment="center"):
-            off = f"{listed(request.off)} switched off ({request.manner})"
-            remark(f"{off}: later layers see the text without {pronoun}.")
+            manner = "" if request.method == METHODS[0] else f" ({request.manner})"
+            remark(f"{listed(request.off)} switched off{manner}: later layers see the text without {pronoun}.")
             st.button(
                 "Switch on", key="switch_on", on_click=address.go, kwargs=dict.fromkeys(("off", "how", "from", "in"))
             )
@@ -97,10 +98,15 @@ def say_all_on(where: Address) -> None:
     remark(f"{QUANTITIES[where.quantity].title} is shown with all heads on.")
 
 
+def lacks_source(where: Address) -> bool:
+    """Whether the text that heads are to take their outputs from was emptied."""
+    return where.how == TEXT and where.source is not None and not where.source.strip()
+
+
 def requested(model: catalog.Model, text: str, where: Address) -> Request:
     """The request in the URL to a model about a text. Raises the errors of :func:`as_shown`."""
     request = Request(model.name, text, where.pair)
-    if where.off:
+    if where.off and not lacks_source(where):
         return as_shown(replace(request, off=where.off, **where.way(text)), where)
     return as_shown(two_stacks.of_part(request, where), where)
 

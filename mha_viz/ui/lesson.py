@@ -40,7 +40,7 @@ _OF_PAGES = {
     "inside_a_head": ("pin", "q", "k", "divide", "costs", "step"),
     "why_heads_differ": (
         *("experiment", "run", "arm", "guess", "step", "removed", "numbers"),
-        *("snapshot", "trained", "task", "answer"),
+        *("snapshot", "trained", "task", "answer", "beside"),
     ),
 }
 

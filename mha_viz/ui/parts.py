@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +14,7 @@ import streamlit as st
 from streamlit.errors import FragmentHandledException
 
 from mha_viz.attention import Head
+from mha_viz.drawing.marks import Drawing
 from mha_viz.errors import Fault, MhaVizError, UnknownHead
 from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.files.assets import asset
@@ -113,9 +115,21 @@ def remark(text: str) -> None:
 
 def _aside(kind: str, role: str, *sentences: str) -> None:
     """An element for text that may contain user input: escaped, never interpreted as Markdown or HTML. W_Q, d_k and
-    the like are set as formulas."""
-    lines = "".join(f"<p>{_SYMBOLS.sub(_lowered, escape(s))}</p>" for s in sentences if s)
+    the like are set as formulas; what Python and the command line call a setting is left out."""
+    lines = "".join(f"<p>{_SYMBOLS.sub(_lowered, escape(_NAMED.sub('', s)))}</p>" for s in sentences if s)
     st.html(f'<div class="mha-{kind}" role="{role}">{lines}</div>')
+
+
+def show_drawing(drawing: Drawing, width: int) -> None:
+    """Show a drawing, ``width`` pixels wide, as an image that scrolls where it does not fit; its ``alt`` says what it
+    shows."""
+    from mha_viz.exports.preview import preview  # imports fontTools, which the first picture must not wait for
+
+    source = base64.b64encode(preview(drawing)).decode()
+    st.html(
+        f'<div style="overflow-x:auto" tabindex="0" role="img" aria-label="{escape(drawing.alt)}">'
+        f'<img alt="" width="{width}" style="max-width:none" src="data:image/svg+xml;base64,{source}"></div>'
+    )
 
 
 def plain(text: str) -> str:
@@ -123,6 +137,7 @@ def plain(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
+_NAMED = re.compile(r" \(\w+=, --[\w-]+\)")
 _SYMBOLS = re.compile(r"(?<![\w$])(?:W\\?_(?P<matrix>[QKVO])|d\\?_(?P<width>model|k))(?![\w}])")
 
 

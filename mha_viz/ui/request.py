@@ -29,6 +29,7 @@ def ask(what: Url, intro: str = "", hint: bool = True) -> None:
         **_look(what, model, hint),
         "intro": intro,
         "plain": in_class,
+        "arched": not what.parameters and hint,  # a first visit
         "model": model,
         "label": _label(model),
         "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],

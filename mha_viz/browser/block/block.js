@@ -2,6 +2,7 @@
 import { make } from "../dom.js";
 import { mounted } from "../mount.js";
 import { queued } from "../post.js";
+import { svg } from "../svg.js";
 /** @import { Children } from "../dom.js" */
 /** @import { StreamlitComponent } from "../mount.js" */
 /** @import { Send } from "../post.js" */
@@ -37,6 +38,28 @@ const formula = (text) => subscripts(text).map((part, i) => (i % 2 ? make("sub",
 /** @type {() => HTMLElement} */
 const arrow = () => make("span", { class: "arrow", "aria-hidden": "true" }, "→");
 
+// Where the thread of each head begins and ends in the room between two steps: as parts of its height, by the place of
+// the head among all, from 0 to 1. x splits into the heads, they lie side by side in the concatenation, and W_O joins
+// them.
+/** @type {Record<string, (place: number) => [number, number]>} */
+const WAYS = {
+  split: (place) => [0.5, 0.06 + 0.88 * place],
+  lay: (place) => [0.06 + 0.88 * place, 0.38 + 0.24 * place],
+  join: (place) => [0.38 + 0.24 * place, 0.5],
+};
+
+/** @type {(way: string, data: BlockData) => SVGElement} */
+function threads(way, { heads, head }) {
+  const lines = heads.map((colour, number) => {
+    const [from, to] = WAYS[way](heads.length > 1 ? number / (heads.length - 1) : 0.5).map((part) => 100 * part);
+    const d = `M0 ${from}C50 ${from} 50 ${to} 100 ${to}`;
+    return svg("path", { d, stroke: colour, class: number === head ? "open" : "" });
+  });
+  lines.push(...lines.splice(head, 1)); // that of the open head lies on top
+  const box = { class: "threads", viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" };
+  return svg("svg", box, ...lines);
+}
+
 /** @type {(root: HTMLElement, send: Send) => { show: (data: BlockData) => void }} */
 export function block(root, send) {
   return { show: (data) => drawBlock(root, send, data) };
@@ -50,9 +73,13 @@ function drawBlock(root, send, data) {
   const at = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
   const name = "Steps of multi-head attention";
   const row = make("div", { class: "row block", role: "toolbar", "aria-label": name, onkeydown: walkSteps });
-  groups(data.steps).forEach((group, i) => {
+  const all = groups(data.steps);
+  const inside = all.findIndex((group) => group.inside);
+  all.forEach((group, i) => {
+    const way = ["split", "lay", "join"][inside < 0 ? -1 : i - inside];
+    const between = way ? threads(way, data) : arrow();
     const drawn = group.inside ? headsOf(group, data, send) : stepButton(group.steps[0], data.step, send);
-    row.append(...(i ? [arrow()] : []), drawn);
+    row.append(...(i ? [between] : []), drawn);
   });
   root.replaceChildren(row);
   const steps = stepsIn(row);

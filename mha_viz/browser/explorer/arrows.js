@@ -22,6 +22,7 @@ export class Arrows {
   box = make("section", { class: "composed", "aria-label": "Composition: arrows between heads" });
   #lines = svg("svg", { "aria-hidden": "true", class: "marks arrows" });
   #drawn = "";
+  #without = make("span", { role: "status" }); // says that the open head has none
   #pointed = /** @type {Arrow | null} */ (null);
   #stores;
 
@@ -56,6 +57,8 @@ export class Arrows {
     /** @type {(arrow: Arrow) => boolean} */
     const isNear = (arrow) => (one ? nameOf(arrow) === nameOf(one) : arrow.from === head || arrow.to === head);
     const near = new Set((read.arrows ?? []).filter(isNear).map(nameOf));
+    const hasNone = head !== null && near.size === 0 && (read.arrows ?? []).length > 0;
+    this.#without.textContent = hasNone ? `${mapName(read.reading, head)} has none.` : "";
     this.#lines.classList.toggle("some", near.size > 0);
     for (const line of this.#lines.children)
       line.classList.toggle("near", near.has(line.getAttribute("data-of") ?? ""));
@@ -65,7 +68,7 @@ export class Arrows {
   #list(arrows) {
     const none = "No earlier head has 5% of the scores of a later one here.";
     const legend = ["query", "key"].map((side) => make("span", { class: side }, `by its ${side}`));
-    const line = make("p", { class: "soft" }, ...(arrows.length ? [EXPLAINED, ...legend] : [none]));
+    const line = make("p", { class: "soft" }, ...(arrows.length ? [EXPLAINED, ...legend] : [none]), this.#without);
     this.box.replaceChildren(line, make("ol", {}, ...arrows.map((arrow) => make("li", {}, this.#button(arrow)))));
   }
 

@@ -14,6 +14,7 @@ import { Ranks } from "./ranks.js";
 import { Read } from "./read.js";
 import { Shown } from "./shown.js";
 import { Turns } from "./turns.js";
+import { tellBows } from "./bows.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { StreamlitComponent } from "../mount.js" */
 /** @import { Reading } from "../reading.js" */
@@ -139,6 +140,7 @@ class Explorer {
     this.#head.drawControls();
     this.#ranks.draw();
     this.#head.drawTable();
+    tellBows(this.#stores);
   }
 }
 

@@ -83,7 +83,11 @@ export class HeadView {
   #scene = ""; // what is drawn of which reading, but for what is pointed at
   #layouts = /** @type {{ links: LinksLayout | null, heat: HeatmapLayout | null }} */ ({ links: null, heat: null });
   #stores;
-  #off = make("button", { type: "button", class: "quiet off", title: "In the grid: key x" }, "Switch off");
+  #off = make(
+    "button",
+    { type: "button", class: "quiet off", title: "In the grid: key x, or drag its square out" },
+    "Switch off",
+  );
   #usual = make("summary");
   #composition = make("input", { type: "checkbox" });
   #composed = make(

@@ -8,6 +8,7 @@ import { isOfLayers } from "../view.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { Arrows } from "./arrows.js";
 import { drawGrid } from "./grid.js";
+import { draggable } from "./drag.js";
 import { surface } from "./head.js";
 import { headColour } from "./heads.js";
 import { Preview } from "./preview.js";
@@ -174,6 +175,7 @@ export class Overview {
       if (i === null) return null;
       return layers[Math.floor(i / across.length)] * read.reading.heads + across[i % across.length];
     };
+    if (!this.#stores.isAlone) draggable(this.#grid, this.#gridBox, cell, (head) => heads.turn(head));
     this.#grid.onpointermove = (event) => this.#hover(cell(event));
     this.#grid.onpointerleave = () => this.#hover(null);
     this.#grid.onclick = (event) => {

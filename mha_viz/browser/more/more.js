@@ -40,6 +40,7 @@ class More {
       item("Keys", (event) => this.#openKeys(event), make("kbd", { "aria-hidden": "true" }, "?")),
       item("Class view", () => send("class", true)),
     );
+    this.#items.addEventListener("keydown", (event) => this.#walk(event));
     root.replaceChildren(this.#way, this.#items, this.#note, this.#keys);
     root.addEventListener("focusout", ({ relatedTarget }) => {
       if (relatedTarget && !root.contains(/** @type {Node} */ (relatedTarget))) this.#open(false);
@@ -63,6 +64,18 @@ class More {
     this.#closes();
     this.#open(opens);
     if (opens) /** @type {HTMLElement} */ (this.#items.firstElementChild).focus();
+  }
+
+  // Arrow keys go from item to item, around the ends; Home and End to the first and the last.
+  /** @type {(event: KeyboardEvent) => void} */
+  #walk(event) {
+    const all = /** @type {HTMLElement[]} */ ([...this.#items.children]);
+    const at = all.findIndex((one) => one.matches(":focus"));
+    /** @type {Record<string, number>} */
+    const places = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 };
+    if (!(event.key in places)) return;
+    event.preventDefault();
+    all[(places[event.key] + all.length) % all.length].focus();
   }
 
   /** @type {(isOpen: boolean) => void} */

@@ -20,6 +20,7 @@ import { make } from "../dom.js";
  * @property {{ name: string, label: string }[]} models
  * @property {boolean} open
  * @property {Example[]} examples
+ * @property {boolean} arched
  */
 const READ = "Show attention ↵";
 
@@ -31,6 +32,7 @@ export function page(on) {
   historyOf(p, on);
   modelOf(p, on);
   p.look = make("div", { class: "look", hidden: true });
+  p.field = make("div", { class: "field" });
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
   p.intro = make("p", { class: "intro", hidden: true });
   const space = make("span", { class: "space" });
@@ -39,7 +41,7 @@ export function page(on) {
     "div",
     { class: "sentence" },
     p.intro,
-    make("div", { class: "field" }, p.text),
+    p.field,
     p.pairRow,
     make("div", { class: "strip" }, ...strip),
     p.list,

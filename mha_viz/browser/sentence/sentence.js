@@ -15,6 +15,7 @@ import {
   showPair,
   showPast,
 } from "./fields.js";
+import { Arched } from "./arched.js";
 import { TypedField } from "./typed.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */
@@ -24,7 +25,7 @@ import { TypedField } from "./typed.js";
 /** @import { Example, SentenceData } from "./fields.js" */
 
 /**
- * @typedef {{ send: Send, part: Parts, typed: Record<"text" | "pair", TypedField>, last:
+ * @typedef {{ send: Send, part: Parts, arched: Arched, typed: Record<"text" | "pair", TypedField>, last:
  *   Partial<SentenceData> }} SentenceApp
  */
 
@@ -32,9 +33,15 @@ import { TypedField } from "./typed.js";
 export function sentence(root, send) {
   const app = /** @type {SentenceApp} */ ({ send, last: {} });
   app.part = page(actions(app));
+  app.arched = new Arched(app.part.text);
+  app.part.field.replaceWith(app.arched.box);
   app.typed = { text: new TypedField(app.part.text, "text"), pair: new TypedField(app.part.pair) };
   root.replaceChildren(app.part.all);
   drawPast(app);
+  document.addEventListener("mha-bows", function onBows(event) {
+    if (root.isConnected) app.arched.take(/** @type {CustomEvent} */ (event).detail);
+    else document.removeEventListener("mha-bows", onBows);
+  });
   window.addEventListener("popstate", function onHistory() {
     if (root.isConnected) takeBack(app);
     else window.removeEventListener("popstate", onHistory);
@@ -48,6 +55,7 @@ const actions = (app) => ({
   typed: (area) => {
     app.typed.text.keep();
     grow(area);
+    app.arched.draw();
     follow(app);
   },
   pair: () => {
@@ -88,6 +96,7 @@ function drawSentence(app, data) {
     app.typed[name].take(data[name]);
     grow(app.typed[name].area);
   }
+  if (data.arched || isOther("text") || isOther("pair")) app.arched.show(data.arched);
   if (isOther("pair")) showPair(part, data.pair !== "");
   if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
   if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => offered(app, example, i)));

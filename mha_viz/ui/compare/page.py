@@ -272,7 +272,10 @@ def _word(attention: Attention, head: Head, what: Url) -> list[Panel]:
         change=lambda typed: {**second_text(typed), **_fresh("word")}, max_chars=2_000,
     )  # fmt: skip
     panels = [Panel(attention, head)]
-    if second.strip() and second != what.text:
+    if not second.strip() or second == what.text:
+        what_to_do = "Change a word of the sentence" if second.strip() else "Type the sentence with a word replaced"
+        remark(f"{what_to_do}, to see both side by side.")
+    else:
         where = replace(what.where, second=None, off=())  # here the second sentence is the text
         with guarded(complain):
             other = inference.read(inference.requested(two_stacks.model_of(where), second, where))

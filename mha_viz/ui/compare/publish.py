@@ -29,8 +29,8 @@ def show_publishing(panels: Sequence[Panel], view: View, pin_of: int) -> None:
         if not box.open:
             return
         st.markdown(
-            "One HTML file with these heads, their interactive drawings and your remarks. It opens from disk or "
-            "any web server and needs neither a network nor mha_viz. What you type here is kept for this visit only."
+            "One HTML file with these heads, interactive, and your remarks. It needs neither a network nor mha_viz. "
+            "What you type here is kept for this visit only."
         )
         title = _typed("title", "Title", MOST_TITLE, TITLE)
         introduction = _typed("introduction", "Introduction", MOST_REMARK)

@@ -3,9 +3,7 @@ opened from the Roles page."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import NamedTuple
 
 import streamlit as st
@@ -26,7 +24,7 @@ from mha_viz.numerals import counted, weight
 from mha_viz.ui import address, studies
 from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import Annotated
-from mha_viz.ui.parts import plain, remark, theme
+from mha_viz.ui.parts import plain, remark, show_drawing, theme
 
 COREFERENCE = "coreference"
 WIDE = 1300  # pixels of a picture on a wide page
@@ -266,15 +264,8 @@ def _links(
 
 
 def picture(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
-    from mha_viz.exports.preview import preview  # imports fontTools, which the first picture must not wait for
-
     drawn = drawing(words, spans, theme(), alt)
-    source = base64.b64encode(preview(drawn)).decode()
-    width = round(drawn.width * max(1.33, min(1.8, WIDE / drawn.width)))
-    st.html(
-        f'<div style="overflow-x:auto" tabindex="0" role="img" aria-label="{escape(alt)}">'
-        f'<img alt="" width="{width}" style="max-width:none" src="data:image/svg+xml;base64,{source}"></div>'
-    )
+    show_drawing(drawn, round(drawn.width * max(1.33, min(1.8, WIDE / drawn.width))))
 
 
 # ---- A case that was opened from the Roles page ---------------------------------------------------------------------

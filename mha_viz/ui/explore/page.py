@@ -263,7 +263,7 @@ def requested_reading(what: Url) -> Attention | None:
     shape.html(_SHAPE)
     attention = None
     try:
-        attention = inference.read_shown(what.text, what.where)
+        attention = inference.read_shown(what.text, what.where, says_source=False)
     finally:
         if attention is None:
             shape.empty()

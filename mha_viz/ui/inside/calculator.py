@@ -23,21 +23,9 @@ from mha_viz.ui.parts import complain, guarded, plain
 FIRST = (*PAPER, 64)  # d_model, h, n
 MOST = 10**15 - 1  # what a browser's number type and a link can hold
 
-CONVOLUTION = """
-### Heads and the kernels of a convolution
-A convolutional layer has not one large kernel but several small ones: each sees the same input and learns a filter of
-its own, one for edges, one for colours. Heads follow the same idea: several small attentions in place of a large one,
-all given the same x, each with its own $W_Q$, $W_K$, $W_V$; $W_O$ then mixes the channels, as a 1 × 1 convolution does.
-There the analogy ends. A kernel's weights are fixed after training and reach as far as the kernel is wide; a head
-computes its weights anew for every sentence, from its content, and reaches every token. A head that always looks one
-token back is what comes closest to a kernel; with enough of those, attention can express any convolution
-([Cordonnier et al. 2020](https://arxiv.org/abs/1911.03584)).
-"""
-
 
 def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
-    """Show the calculator and the paragraph on convolution. ``d_model`` is that of the model on the page, 0 if unknown.
-    Returns the table as a chart."""
+    """Show the calculator. ``d_model`` is that of the model on the page, 0 if unknown. Returns the table as a chart."""
     st.markdown("## What it costs")
     left, right = st.columns([4, 7], gap="large")
     with left:
@@ -50,16 +38,14 @@ def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
             cost = None
         st.markdown(
             r"With $d_k = d_{\text{model}} / h$ parameters and multiply-adds do not depend on the number of heads "
-            "([Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)): more heads need no more "
-            "computation, but each head is narrower. What grows with h is the memory for the weights, h · n · n. The "
-            r"paper's four matrices, $4 \, d_{\text{model}}^2$ parameters, have no biases; models such as BERT add one "
-            r"to each, $4 \, d_{\text{model}}$ more."
+            "([Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)); the memory for the weights, "
+            r"h · n · n, grows with it. Biases, as in BERT, add $4 \, d_{\text{model}}$ parameters to the paper’s "
+            r"$4 \, d_{\text{model}}^2$."
         )
     columns = _columns(cost, attention, d_model)
     if columns:
         with right:
             _table(columns)
-    st.markdown(CONVOLUTION, width=900)
     return [_chart(columns)] if columns else []
 
 

@@ -20,6 +20,7 @@ from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.ui import address, download_panel, inference, request, two_stacks
 from mha_viz.ui.address import Url
+from mha_viz.ui.bound import in_link
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.components import apply_style, block, follow
 from mha_viz.ui.download_panel import PageChart
@@ -181,8 +182,7 @@ def _first_given(first: int | None, second: int | None) -> int | None:
 
 
 def _step(trace: Trace) -> str:
-    wanted_step = address.now().get("step", "")
-    return wanted_step if wanted_step in (*steps_of(trace), COST) else next(iter(STEPS))
+    return in_link("step", (*steps_of(trace), COST), r".*\D.*") or next(iter(STEPS))
 
 
 def _divided() -> bool:

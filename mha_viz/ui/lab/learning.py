@@ -24,6 +24,7 @@ from mha_viz.training import toy_maps
 from mha_viz.training.predictions import Outcome, in_one_sentence
 from mha_viz.ui import address, download_panel, navigation
 from mha_viz.ui.annotated import built_in
+from mha_viz.ui.bound import in_link
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.lab import stage
@@ -81,6 +82,7 @@ def _show(name: str, guess: str | None, colours: Theme, explore: Any) -> None:
     if len(toy.trainings) > 1:
         stage.variants("Trained on", TRAINING, model, {m: f"trained on {w}" for m, w in toy.trainings.items()}, name)
     saved, step = snapshots.steps(asset(name)), step_in_view(name)
+    in_link(PARAMETER, [*map(str, saved)], r"\d+")
     verdict = in_one_sentence(toy.options, toy.outcome(model), guess)
     stage.play(recorded(name, model, colours), saved.index(step), verdict, partial(_address, saved[0]))
     stage.why(toy.answer, toy.source)

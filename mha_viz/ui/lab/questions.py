@@ -9,10 +9,13 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from mha_viz.figures.parallel import parallel
 from mha_viz.files.assets import asset
 from mha_viz.ui import address, navigation
 from mha_viz.ui.lab import stage
-from mha_viz.ui.parts import formulas
+from mha_viz.ui.parts import formulas, show_drawing, theme
+
+LAYERS = "Are layers parallel"  # the question that has a drawing
 
 
 class QuizQuestion(NamedTuple):
@@ -37,6 +40,8 @@ def show_questions() -> None:
     st.markdown("### More")
     for question in questions():
         with st.expander(formulas(question.question)):
+            if question.question.startswith(LAYERS):
+                show_drawing(parallel(theme()), 720)
             st.markdown(f"{formulas(question.answer)}  \n*{formulas(question.source)}*")
             _show(f":primary[**→ {formulas(question.see)}**]", question)
 

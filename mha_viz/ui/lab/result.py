@@ -19,8 +19,10 @@ from mha_viz.training.record import Array, Result, Settings, TrainingRun
 from mha_viz.training.statements import Statement
 from mha_viz.training.tasks import RELATIONS
 from mha_viz.ui import address
+from mha_viz.ui.bound import in_link
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.lab import curves, downloads, stage
+from mha_viz.ui.lab.beside import PARAMETER, show_beside
 from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark
 
 RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
@@ -47,12 +49,20 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
     """Show the heads of a result at one step, and its numbers if they are asked for."""
     arm = _arm(result)
     steps = [str(int(step)) for step in arm.steps]
-    at = steps.index(address.now().get("step", "")) if address.now().get("step") in steps else 0
-    gone = address.now().get("removed", "")
-    if result.removal is not None and gone in map(str, range(1, arm.heads + 1)):
+    wanted = in_link("step", steps, r"\d+")
+    at = steps.index(wanted) if wanted else 0
+    gone = in_link("removed", [str(n) for n in range(1, arm.heads + 1)], r"\d+") if result.removal else ""
+    if gone:
         at = len(steps) - 1 + int(gone)
-    recorded = _recorded(result, arm, theme, stage.has_numbers())
-    stage.play(recorded, at, lab.compared(guess, result), partial(_address, int(arm.steps[-1])))
+    number = next(number for number, one in enumerate(result.runs) if one is arm)
+
+    def play(shown: Result, key: str = stage.PLAYER, numbers: bool = False) -> None:
+        recorded = _recorded(shown, shown.runs[number], theme, numbers)
+        stage.play(recorded, at, lab.compared(guess, shown), partial(_address, int(arm.steps[-1])), key)
+
+    play(result, numbers=stage.has_numbers() and PARAMETER not in address.now())
+    if stage.has_numbers():
+        show_beside(result, partial(play, key="lab_second"))
     stage.why(EXPERIMENTS[result.settings.experiment].answer, EXPERIMENTS[result.settings.experiment].source)
     at = min(at, len(steps) - 1)
     if stage.has_numbers():

@@ -51,7 +51,7 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
         if not faults:
             _foretell(replace(linked_settings, **values), linked_settings)
         if running is not None:
-            _progress(running)
+            show_progress(running)
 
 
 def _choices(linked_settings: Settings) -> Mapping[Field, Sequence[int]]:
@@ -135,7 +135,8 @@ def _start(linked_settings: Settings) -> None:
 
 @st.fragment(run_every=0.5)
 @guarded(complain)
-def _progress(training: Job) -> None:
+def show_progress(training: Job) -> None:
+    """Show how far a training is, with the button that stops it; the page runs again when it has ended."""
     if training.finished or training.left:
         if training.error is not None and not training.left:
             complain_later(training.error)

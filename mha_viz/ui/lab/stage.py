@@ -14,7 +14,7 @@ from mha_viz.ui.parts import entitle, formulas, guarded, sent, whole
 
 PLAYER = "lab_player"
 GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
-OF_A_SCENE = (GUESS, "run", "step", "removed", "arm", "snapshot", "trained", "task", "answer")
+OF_A_SCENE = (GUESS, "run", "step", "removed", "arm", "snapshot", "trained", "task", "answer", "beside")
 _PLAYS = "lab_plays"  # in the session: how often an answer began a training
 
 
@@ -73,20 +73,24 @@ def variants(label: str, name: str, value: str, names: Mapping[str, str], defaul
 
 
 def play(
-    recorded: Mapping[str, Any], at: int, verdict: str, on_step: Callable[[int], Mapping[str, str | None]]
+    recorded: Mapping[str, Any],
+    at: int,
+    verdict: str,
+    on_step: Callable[[int], Mapping[str, str | None]],
+    key: str = PLAYER,
 ) -> None:
     """Draw a training with its recorded step number ``at`` in view. ``verdict`` is said when it has been seen to the
-    end; ``on_step``: the parameters of the URL for the step at which a visitor stops."""
+    end; ``on_step``: the parameters of the URL for the step at which a visitor stops. ``key``: of the drawing."""
 
     @guarded()
     def stopped() -> None:
-        step = whole(sent(PLAYER, "step"))
+        step = whole(sent(key, "step"))
         if step in recorded["steps"]:
             address.go(**on_step(int(step or 0)))
 
     state = {"at": at, "verdict": verdict, "play": st.session_state.get(_PLAYS, 0)}
-    with st.container(key="lab_stage"):
-        player({**recorded, **state}, PLAYER, stopped)
+    with st.container(key="lab_stage" if key == PLAYER else f"{key}_stage"):
+        player({**recorded, **state}, key, stopped)
 
 
 def why(answer: str, source: str) -> None:

@@ -1,20 +1,14 @@
-"""The top of the Roles page: a summary in one line and, among the numbers, how far roles can be trusted and what limits
-them."""
+"""The top of the Roles page: a summary in one line and, among the numbers, what a role is and what limits it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import streamlit as st
 
 from mha_viz.analysis.chance import ChanceRoles, by_chance
-from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.figures.report import LEAST_Q
-from mha_viz.figures.role_words import COLOURS, NO_BETTER, STANDINGS, standing
 from mha_viz.models import catalog
-from mha_viz.numerals import counted
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import plain, remark
 from mha_viz.ui.studies import READY, Evidence
@@ -22,11 +16,10 @@ from mha_viz.ui.studies import READY, Evidence
 FEW = 1000  # pieces of text
 HALF = 0.0005  # so that q is rounded up
 RULE = (
-    "A head is named after a relation if the lower end of its accuracy’s 95% interval, over documents, is at least ten "
-    "points above the best fixed offset. A head is called coreferential if, on at least 100 third-person pronouns, its "
-    "accuracy is at least ten points above the better of two baselines: the nearest mention, and the nearest with the "
-    "same form. That does not prove that the model uses it. And a role applies to running text like the text it was "
-    "measured on: in lists, titles or formulaic text, a simple rule may do as well, or the head may fail."
+    "A role is at least ten points above the best fixed offset, at the lower end of its 95% interval over documents "
+    "(coreference: above the better of two rules, on at least 100 pronouns). That does not prove that the model uses "
+    "it. And it applies to running text like the text it was measured on: in lists, titles or formulaic text, a simple "
+    "rule may do as well."
 )
 
 
@@ -91,35 +84,17 @@ def trust(evidence: Evidence) -> None:
 
 @lasting(READY)
 def _summary(evidence: Evidence) -> tuple[str, ...]:
-    """Paragraphs: how many heads have roles, how many roles have each standing, and what the untrained model has."""
+    """Paragraphs: how many heads have roles, what a role is, and what the untrained model has."""
     layers, heads = evidence.profiles[0].shape
     findings = evidence.findings()
     named = len({finding.head for finding in findings})
     without = f"for **{layers * heads - named}** no role was found."
     with_roles = f"**{named}** of {layers * heads} heads have a role, some of them several; {without}"
-    lines = [f"* {line}" for line in map(_with_standing, (ESTABLISHED, SUGGESTED, NO_BETTER), [findings] * 3) if line]
     untrained = evidence.profiles[0].untrained.get("roles")
-    paragraphs = (with_roles, "\n".join(lines), RULE)
     if untrained is None:
-        return tuple(filter(None, paragraphs))
+        return with_roles, RULE
     kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
     listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
     if list(kinds.items()) == [("broad", layers * heads)]:
         listed = f"all {layers * heads} heads are broad, that is, they look everywhere"
-    return (*filter(None, paragraphs), f"For comparison, with random weights: {listed or 'no head has a role'}.")
-
-
-def _with_standing(status: str, findings: Sequence[Finding]) -> str:
-    """How many roles of each kind have this standing, and what it means; empty if there are none."""
-    those = [finding for finding in findings if standing(finding) == status]
-    if not those:
-        return ""
-    kinds = [[finding for finding in those if finding.role == role] for role in COLOURS]
-    listed = ", ".join(f"{kind[0].role} {_count(kind)}" for kind in kinds if kind)
-    return f"**{status}**: {listed}. {STANDINGS[status]}"
-
-
-def _count(findings: Sequence[Finding]) -> str:
-    heads = len({finding.head for finding in findings})
-    on_heads = counted(heads, "head")
-    return on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"
+    return with_roles, RULE, f"For comparison, with random weights: {listed or 'no head has a role'}."

@@ -10,6 +10,7 @@ import streamlit as st
 from mha_viz.analysis.link_groups import DrawnLink, LinkGroup, LinkGroups, unpacked
 from mha_viz.attention import Head
 from mha_viz.corpus.uploads import StudyCorpus
+from mha_viz.figures.caption import both
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.link_map import link_map
 from mha_viz.models import catalog
@@ -23,7 +24,7 @@ from mha_viz.ui.parts import complain, guarded, plain, remark, theme
 from mha_viz.ui.roles.link_search import source_of
 from mha_viz.ui.roles.readable import around, link, show_link
 from mha_viz.ui.searches import Wanted, wanted
-from mha_viz.ui.studies import Evidence
+from mha_viz.ui.studies import Evidence, sentences_given
 from mha_viz.ui.study_progress import progress, stopping
 
 PARAMETER = "groups"
@@ -53,6 +54,14 @@ def stored(model: catalog.Model, evidence: Evidence, head: Head) -> LinkGroups |
     what = wanted("groups", model, source_of(model, evidence).digest, head)
     result = queue_of("groups").results.get(what) if PARAMETER in address.now() else None
     return None if result is None else unpacked(result)
+
+
+def show_under_way(model: catalog.Model, head: Head) -> None:
+    """Where the corpus on the page is not measured: links that are still being drawn from the built-in sentences."""
+    what = wanted("groups", model, sentences_given().digest, head)
+    if PARAMETER in address.now() and queue_of("groups").under_way(what) is not None:
+        st.markdown(f"Links of **{both(head)}** are being drawn:")
+        _outcome(what)
 
 
 def _outcome(what: Wanted) -> bool:

@@ -73,7 +73,7 @@ def evidence_on(model: catalog.Model, corpus: str) -> Evidence | None:
 
 def _offer(model: catalog.Model) -> None:
     st.markdown(
-        f"The heads of {plain(model.label)} have not been measured yet. The built-in corpus has "
+        f"The heads of {plain(model.label)} have not been measured on the built-in corpus yet. It has "
         f"{len(built_in().sentences):,} English sentences with *gold annotation*, that is, with their correct "
         "dependencies and coreference; a small model reads them in seconds, a large one in minutes."
     )

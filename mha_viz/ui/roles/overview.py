@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 from urllib.parse import urlencode
@@ -12,6 +12,7 @@ import streamlit as st
 from mha_viz.analysis.corpus_why import WHY, FoundBy, found_by
 from mha_viz.analysis.described import HeadRecipe, of_heads
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import strength
@@ -19,23 +20,37 @@ from mha_viz.figures.role_words import (
     COLOURS,
     GROUP_COLOURS,
     KIND_COLOURS,
+    NO_BETTER,
+    STANDINGS,
     at_a_glance,
     best_baseline,
     by_head,
-    described,
+    linked_words,
     standing,
     standing_with_numbers,
     strongest_first,
+    where_matched,
 )
 from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.numerals import counted
 from mha_viz.ui import address
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.components import apply_style
+from mha_viz.ui.parts import PERCENT
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 
 CHARTS = 24  # cached tables of roles: one per evidence and filter
+PERCENTAGES = (
+    "score",
+    "low",
+    "high",
+    "baseline",
+    "rule by part of speech",
+    "untrained",
+    "gain",
+)  # columns of all numbers
 POSITIONS = ("previous", "next", "same")  # have a glyph each; the other kinds of roles have one
 
 
@@ -111,7 +126,7 @@ def show_found_by(evidence: Evidence, head: Head) -> None:
     if keys is not None:
         says = escape(f"Finds its keys by {keys.words}")
         bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(keys)}</s>'
-        st.html(f'<p class="mha-keys">finds keys by {keys.largest}{bar}</p>')
+        st.html(f'<p class="mha-keys">finds keys by {keys.foremost}{bar}</p>')
 
 
 @lasting(CHARTS)
@@ -194,12 +209,39 @@ def show_strongest(evidence: Evidence) -> None:
 
 
 def show_table(evidence: Evidence) -> None:
-    """Show every role in full, with the kinds that are shown on the map."""
-    rows = [
-        ScoreRow(described(f), f.head, f.score, (best_baseline(f)[1],))
-        for f in strongest_first(filtered(evidence, filters.from_url().kinds))
-    ]
+    """Show a line for every role, of the kinds that are shown on the map, by how far it can be trusted; and all its
+    numbers on request."""
+    kinds = filters.from_url().kinds
+    findings = strongest_first(filtered(evidence, kinds))
+    rows: list[ScoreRow | str] = []
+    for status in (ESTABLISHED, SUGGESTED, NO_BETTER):
+        those = [finding for finding in findings if standing(finding) == status]
+        rows += [with_standing(status, those), *map(_row, those)] if those else []
     score_rows.draw("Role", ("best simple rule",), rows, second="Head", bar="this head")
+    with st.expander("All numbers of these roles"):
+        columns: dict[str, Any] = {name: st.column_config.NumberColumn(format=PERCENT) for name in PERCENTAGES}
+        columns["in words"] = st.column_config.TextColumn(width="large")
+        table = table_of_roles(evidence, kinds)
+        st.dataframe(table, hide_index=True, width="stretch", column_config=columns, key="every_role")
+
+
+def _row(finding: Finding) -> ScoreRow:
+    """A role in short; where the rule does as well on another corpus alone, with the numbers there."""
+    there = f"; no better{where_matched(finding)}" if finding.score > best_baseline(finding)[1] else ""
+    return ScoreRow(f"{linked_words(finding)}{there}", finding.head, finding.score, (best_baseline(finding)[1],))
+
+
+def with_standing(status: str, findings: Sequence[Finding]) -> str:
+    """What a standing means, and how many roles of each kind have it."""
+    kinds = [[finding for finding in findings if finding.role == role] for role in COLOURS]
+    listed = ", ".join(f"{kind[0].role} {_count(kind)}" for kind in kinds if kind)
+    return f"{status[:1].upper()}{status[1:]}: {listed}. {STANDINGS[status]}"
+
+
+def _count(findings: Sequence[Finding]) -> str:
+    heads = len({finding.head for finding in findings})
+    on_heads = counted(heads, "head")
+    return on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"
 
 
 @lasting(CHARTS)
@@ -208,6 +250,22 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     import pandas as pd
 
     findings = filtered(evidence, kinds)
-    columns = ["head", "role", "status", "in words", "gain in points", "n"]
-    rows = [(both(f.head), f.role, standing(f), standing_with_numbers(f), 100 * f.gain, f.n) for f in findings]
+    rows = [
+        {
+            "head": both(f.head),
+            "role": f.role,
+            "what": linked_words(f),
+            "status": standing(f),
+            **{name: 100 * value for name, value in zip(PERCENTAGES, _shares(f), strict=True)},
+            "n": f.n,
+            "documents": f.documents,
+            "in words": standing_with_numbers(f),
+        }
+        for f in findings
+    ]
+    columns = ["head", "role", "what", "status", *PERCENTAGES, "n", "documents", "in words"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _shares(finding: Finding) -> tuple[float, ...]:
+    return finding.score, finding.low, finding.high, finding.baseline, finding.upos, finding.untrained, finding.gain

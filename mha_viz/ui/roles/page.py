@@ -64,17 +64,17 @@ def show_roles(where: Address) -> None:
                 headline.show_headline(model, evidence, head is not None)
             show_map(evidence, head)
             headline.corpus(evidence)
-    if evidence is None:
-        _learning(model)
-        repeated.show_repeated(model)
-        return download_panel.of_charts(charts.on_repeats(model))
+        elif where.head is not None:
+            link_groups.show_under_way(model, where.head)
     with right:
-        if head is not None:
+        if evidence is not None and head is not None:
             head_card.show_head_card(model, evidence, head)
-        elif evidence.findings():
+        elif evidence is not None and evidence.findings():
             show_strongest(evidence)
     _learning(model)
     repeated.show_repeated(model)
+    if evidence is None:
+        return download_panel.of_charts(charts.on_repeats(model))
     if NUMBERS & address.now().keys() or not evidence.findings():
         st.session_state.setdefault("numbers", True)
     with st.expander("Numbers", on_change="rerun", key="numbers") as box:

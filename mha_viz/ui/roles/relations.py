@@ -65,10 +65,7 @@ def show_relations(evidence: Evidence) -> None:
 def _syntax(evidence: Evidence) -> None:
     source = evidence.source("syntax_chosen")
     st.markdown(f"## Dependency relations, on {plain(source.corpus if source else '')}")
-    st.markdown(
-        "Each bar: the best head, on sentences not used to choose it. Ticks: three simple rules; that by part of "
-        "speech knows the gold annotation."
-    )
+    st.markdown("On sentences not used to choose the head. The rule by part of speech knows the gold annotation.")
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     typed, level = filters.relation(left), filters.level(right)
     table = readable(evidence, level)
@@ -156,7 +153,7 @@ def _coreference(evidence: Evidence) -> None:
     st.markdown(f"## Coreference, on {plain(' and '.join(sources))}")
     st.markdown(
         "Right if, of all earlier mentions, the head looks most at one of the same person or thing; in GAP, if more at "
-        "the right one of two names. Each bar: the best head, on sentences not used to choose it."
+        "the right one of two names."
     )
     shown = mentions(evidence)
     numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "untrained")
@@ -216,8 +213,7 @@ def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
     with st.expander("Compare with another model"):
         if not measured:
             st.markdown(
-                "No other model has been measured on this corpus yet. Choose “built-in” above, and another "
-                "model; then come back."
+                "No other model has been measured on this corpus yet. Choose another model above, and “built-in”."
             )
             return
         name = st.selectbox("Other model", list(measured), key="other_model")

@@ -30,12 +30,12 @@ class ScoreRow(NamedTuple):
 def draw(
     heading: str,
     baselines: Iterable[str],
-    rows: Iterable[ScoreRow],
+    rows: Iterable[ScoreRow | str],
     second: str = "Best head",
     bar: str = "the best head",
 ) -> None:
-    """Draw a table with one line per row; each head is a link to its card. ``second``: the heading of the second
-    column; ``bar``: whose score the bars show."""
+    """Draw a table with one line per row; each head is a link to its card, and a text is a heading over the rows that
+    follow. ``second``: the heading of the second column; ``bar``: whose score the bars show."""
     names = tuple(baselines)
     here = {name: value for name, value in address.now().items() if name not in ("head", "on", "pin", "link")}
     key = "".join(
@@ -51,7 +51,9 @@ def draw(
     )
 
 
-def _line(row: ScoreRow, names: tuple[str, ...], here: Mapping[str, str]) -> str:
+def _line(row: ScoreRow | str, names: tuple[str, ...], here: Mapping[str, str]) -> str:
+    if isinstance(row, str):
+        return f'<tr><th colspan="3" scope="rowgroup">{escape(row)}</th></tr>'
     scores = [
         (number, name, value)
         for number, (name, value) in enumerate(zip(names, row.baselines, strict=True), start=1)

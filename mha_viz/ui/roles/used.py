@@ -10,6 +10,7 @@ from mha_viz.analysis.findings import whole_number
 from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.figures.role_words import DIRECTIONS, over
 from mha_viz.numerals import decimal
+from mha_viz.request import Request
 from mha_viz.ui.parts import plain
 
 
@@ -32,8 +33,8 @@ def show_use(rows: Any) -> None:
     st.markdown("\n".join(f"* {_sentence(row)}" for row in rows.itertuples(index=False)))
     st.caption(
         plain(
-            f"Switched off ({first['method']}) on {first['corpus']}; {first['measure']}, 95% intervals. Used: the "
-            "effect is larger than that of every other head of the layer without the role."
+            f"Switched off ({Request(method=first['method']).manner}) on {first['corpus']}; {first['measure']}, 95% "
+            "intervals. Used: the effect is larger than that of every other head of the layer without the role."
         )
     )
 

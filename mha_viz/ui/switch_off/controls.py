@@ -12,19 +12,11 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import both
 from mha_viz.heads import MOST_IN_LINK, NONE, in_link
-from mha_viz.request import BOTH, COSINE, METHODS, OFF_IN, RECIPE, RESAMPLE, TEXT, Request
+from mha_viz.request import BOTH, BY, COSINE, METHODS, OFF_IN, RECIPE, RESAMPLE, TEXT, Request
 from mha_viz.ui import address, asking
 from mha_viz.ui.bound import bound
-from mha_viz.ui.parts import guarded, picked_head, sent
+from mha_viz.ui.parts import guarded, picked_head, remark, sent
 
-BY = {
-    "zero": "nothing",
-    "mean": "its average",
-    "uniform": "even attention",
-    RECIPE: "its recipe",
-    RESAMPLE: "random sentences",
-    TEXT: "another text",
-}
 IN = {BOTH: "both texts", "first": "the first", "second": "the second"}
 ABOUT = {
     "zero": "*nothing*: the output of a head that is off is zero.",
@@ -48,11 +40,6 @@ def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None
         st.segmented_control, "Replace it by", "how", how, methods, default=METHODS[0], format_func=BY.__getitem__,
         help=" ".join(ABOUT.values()), required=True, wrap=True,
     )  # fmt: skip
-    if how == TEXT:
-        bound(
-            st.text_input, "The other text, then Enter", "from", each.source, change=asking.other_text("from"),
-            max_chars=2_000,
-        )  # fmt: skip
     if each.question is not None and each.question.kind == COSINE:
         bound(
             st.segmented_control, "Off in", "in", each.question.off_in, OFF_IN, default=BOTH,
@@ -68,6 +55,15 @@ def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None
             args=(attention.layers, attention.heads, count),
         )
         st.button("Switch all on", key="all_on", disabled=not off, on_click=_go, args=((),))
+
+
+def other_text(source: str) -> None:
+    """Show the field for the text that outputs are taken from, and say if it is empty; errors about it follow it."""
+    bound(
+        st.text_input, "The other text, then Enter", "from", source, change=asking.other_text("from"), max_chars=2_000,
+    )  # fmt: skip
+    if not source.strip():
+        remark("Type a text with as many words as the one above; until then, all heads are on.")
 
 
 def _heads(attention: Attention, names: list[str], key: str) -> None:

@@ -26,8 +26,9 @@ from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.heads import NONE
 from mha_viz.models import catalog
+from mha_viz.numerals import percent
 from mha_viz.reader import verbs
-from mha_viz.request import Question, Request
+from mha_viz.request import TEXT, Question, Request
 from mha_viz.ui import address, asking, inference, two_stacks
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.bound import bound
@@ -39,7 +40,7 @@ from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import complain, guarded, remark, theme
 from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.answering import in_which
-from mha_viz.ui.switch_off.controls import controls, on_point, on_square
+from mha_viz.ui.switch_off.controls import controls, on_point, on_square, other_text
 
 CAUTION = (
     "A small effect does not mean that a head is useless: others may do the same, and this is one sentence and one "
@@ -87,19 +88,26 @@ class SwitchedOff:
         """Say what the model answers and which head matters most, in words. Returns the chart of the answer."""
         apply_style("switch_off")
         drawn: list[PageChart] = []
-        answer, effect = st.columns([3, 2], gap="large")
+        if self.each.method == TEXT:
+            other_text(self.each.source)
+        if inference.lacks_source(self.where):
+            return drawn
+        if self.question is None:
+            answer = effect = st.container(horizontal=True, vertical_alignment="center")
+        else:
+            answer, effect = st.columns([3, 2], gap="large")
         with guarded(complain):
             if self.question is not None:
                 with answer:
                     drawn = answering.show_answer(self.whole, self.request, self._about(self.off))
-            with effect if self.question else answer:
+            with effect:
                 self.effects = _effects(self.whole, self.each)
-                st.markdown(self._sentence(self.effects))
-            with effect, st.container(horizontal=True):
+                st.markdown(self._sentence(self.effects), width="content")
+            with effect, st.container(horizontal=True, width="content"):
                 if not self.off:
                     st.button("All on", key="off_ended", type="tertiary", on_click=address.go, kwargs=ENDED)
                 if self.question is None:
-                    st.button("Let the toy guess a word", key="guess", type="tertiary", on_click=_guess)
+                    st.button(":primary[Let the toy guess a word]", key="guess", type="tertiary", on_click=_guess)
         return drawn
 
     def _sentence(self, effects: Effects) -> str:
@@ -112,7 +120,7 @@ class SwitchedOff:
             return f"One head alone: **{both(every[0])}** matters most here, **{both(every[-1])}** least."
         rank, size = every.index(self.off[0]) + 1, values[self.off[0]] / max(values[every[0]], 1e-12)
         most = f"**{both(every[0])}** matters most here"
-        return f"{most}." if rank == 1 else f"{most} (100), **{both(self.off[0])}** {100 * size:.0f}."
+        return f"{most}." if rank == 1 else f"{most}, **{both(self.off[0])}** {percent(size, 0)} as much."
 
     def show(self) -> list[PageChart]:
         """Show the effect of every head and everything around it, if asked for. Returns the charts."""

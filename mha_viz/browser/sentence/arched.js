@@ -1,0 +1,85 @@
+// On a first visit: the links of the head that is open below, as arcs under the words of the sentence.
+import { make } from "../dom.js";
+import { svg } from "../svg.js";
+
+/**
+ * `links`: from a word to another, by their places among the `words`, with their weights.
+ *
+ * @typedef {{ words: string[], links: [number, number, number][], colour: string }} Bows
+ */
+
+const DEEP = 34; // pixels of the deepest arc
+
+export class Arched {
+  box;
+  #area;
+  #mirror = make("div", { class: "mirror", "aria-hidden": "true" }); // the text again, whose words can be measured
+  #lines = svg("svg", { class: "bows", "aria-hidden": "true" });
+  #bows = /** @type {Bows | null} */ (null);
+
+  /** @param {HTMLTextAreaElement} area */
+  constructor(area) {
+    this.#area = area;
+    this.box = make("div", { class: "field" }, area, this.#mirror, this.#lines);
+    new ResizeObserver(() => this.draw()).observe(this.box);
+    void document.fonts?.ready.then(() => this.draw());
+  }
+
+  // Whether there is room for arcs.
+  /** @type {(isArched: boolean) => void} */
+  show(isArched) {
+    this.box.classList.toggle("arched", isArched);
+    this.draw();
+  }
+
+  /** @type {(bows: Bows) => void} */
+  take(bows) {
+    if (JSON.stringify(bows) === JSON.stringify(this.#bows)) return;
+    this.#bows = bows;
+    this.draw();
+  }
+
+  // Where the words are now: while somebody types, arcs stay under those that are still there.
+  draw() {
+    const { words = [], links = [], colour = "" } = (this.box.classList.contains("arched") && this.#bows) || {};
+    const places = links.length ? this.#places(words) : null;
+    const paths = places ? links.map(([from, to, weight]) => arc(places[from], places[to], weight, colour)) : [];
+    this.#lines.replaceChildren(...paths);
+  }
+
+  // The middle of each word's lower edge; null if the text is not one line of these words.
+  /** @type {(words: string[]) => { x: number, y: number }[] | null} */
+  #places(words) {
+    const text = this.#area.value;
+    this.#mirror.textContent = text;
+    const { fontFamily, fontSize, fontWeight, lineHeight, letterSpacing } = getComputedStyle(this.#area);
+    Object.assign(this.#mirror.style, { fontFamily, fontSize, fontWeight, lineHeight, letterSpacing });
+    const { left, top } = this.box.getBoundingClientRect();
+    let at = 0;
+    const boxes = words.map((word) => {
+      const begin = text.indexOf(word, at);
+      if (begin < 0) return null;
+      at = begin + word.length;
+      const range = document.createRange();
+      range.setStart(/** @type {Node} */ (this.#mirror.firstChild), begin);
+      range.setEnd(/** @type {Node} */ (this.#mirror.firstChild), at);
+      return range.getBoundingClientRect();
+    });
+    const first = boxes[0];
+    if (!first || boxes.some((box) => !box || Math.abs(box.top - first.top) > 2)) return null;
+    return boxes.map((box) => {
+      const { x, width, bottom } = /** @type {DOMRect} */ (box);
+      return { x: x + width / 2 - left, y: bottom - top };
+    });
+  }
+}
+
+/**
+ * @type {(from: { x: number, y: number }, to: { x: number, y: number }, weight: number, colour: string) => SVGElement}
+ */
+export function arc(from, to, weight, colour) {
+  const deep = Math.min(DEEP, 10 + Math.abs(to.x - from.x) / 10);
+  const [x, u, y] = [from.x, to.x, from.y];
+  const d = `M${x} ${y}C${x} ${y + deep} ${u} ${y + deep} ${u} ${y + 2}`;
+  return svg("path", { d, pathLength: 1, stroke: colour, "stroke-width": 1 + 4 * weight, opacity: 0.3 + 0.7 * weight });
+}

@@ -187,7 +187,7 @@ def test_a_page_that_stands_alone_calls_what_opens_it(component: str) -> None:
 def test_every_style_sheet_of_the_pages_is_applied_by_one() -> None:
     sheets = {path.stem for path in (bundle.FOLDER / "pages").glob("*.css")}
     sources = [path.read_text("utf-8") for path in bundle.FOLDER.with_name("ui").rglob("*.py")]
-    assert sheets == {name for source in sources for name in re.findall(r'style\.apply\("(\w+)"', source)}
+    assert sheets == {name for source in sources for name in re.findall(r'apply_style\("(\w+)"', source)}
     assert bundle.page_style("switch_off").startswith("@media (max-width: 1000px) {\n.stHorizontalBlock")
 
 

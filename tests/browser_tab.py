@@ -330,7 +330,8 @@ class BrowserTab:
         raise AssertionError(f"Nowhere on the canvas is said: {pattern.pattern}; last: {self.readout.inner_text()}")
 
     def hover_word(self, word: str) -> str:
-        """Move the pointer to a query word of the link diagram."""
+        """Move the pointer to a query word of the link diagram, which is scrolled into view."""
+        self.links.evaluate("canvas => canvas.scrollIntoView({ block: 'nearest' })")
         height = self.links.bounding_box()
         assert height
         down = ((20.0, float(y)) for y in range(4, int(height["height"]), 8))

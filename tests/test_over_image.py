@@ -14,7 +14,7 @@ from transformers import ViTConfig, ViTModel, WhisperConfig, WhisperModel
 
 import mha_viz as mv
 from mha_viz.attention import Attention
-from mha_viz.drawing.marks import CellPicture
+from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture
 from mha_viz.errors import SettingError, ShapeError
 
 ROWS, COLUMNS = 2, 3
@@ -41,7 +41,7 @@ def test_the_numbers_are_the_row_or_the_column_of_the_held_token() -> None:
             expected = of(a[row["layer"], row["head"]]).reshape(ROWS, COLUMNS)
             assert row["value"] == pytest.approx(float(expected[row["row"], row["column"]]), rel=1e-6)
         assert len(rows) == 2 * len(PATCHES)
-    assert "from each patch to “[CLS]” of 2 × 3 patches" in figure.caption
+    assert "from each of 2 × 3 patches to “[CLS]”" in figure.caption
 
 
 def test_each_patch_is_coloured_by_its_weight_over_its_part_of_the_image() -> None:
@@ -66,11 +66,14 @@ def test_each_patch_is_coloured_by_its_weight_over_its_part_of_the_image() -> No
     "image",
     [
         Image.fromarray(DARK_LEFT),
+        Image.fromarray(DARK_LEFT).convert("RGB").convert("P", palette=Image.Palette.ADAPTIVE),
+        Image.fromarray(DARK_LEFT).convert("LA"),
+        DARK_LEFT.astype(np.uint16) * 257,
         DARK_LEFT / 255,
         DARK_LEFT[..., None].repeat(3, 2),
         torch.tensor(DARK_LEFT / 255).expand(3, -1, -1),
     ],
-    ids=["picture", "shares", "colours last", "colours first"],
+    ids=["picture", "colour table", "transparent", "16 bits", "shares", "colours last", "colours first"],
 )
 def test_an_image_may_have_any_usual_form(image: Any) -> None:
     usual, other = (pictures(mv.over_image(reading(), one, columns=COLUMNS))[0] for one in (DARK_LEFT, image))
@@ -87,19 +90,38 @@ def test_it_is_saved_in_every_format_that_it_names() -> None:
 @pytest.mark.parametrize(
     ("image", "options", "error", "words"),
     [
-        (None, {}, ShapeError, "6 patches are no square. Give columns="),
-        (None, {"columns": 4}, ShapeError, "6 patches are no rows of 4"),
-        (None, {"columns": 0}, ShapeError, "6 patches are no rows of 0"),
+        (None, {}, ShapeError, "6 patches do not form a square. Give columns="),
+        (None, {"columns": 4}, ShapeError, "6 patches do not form rows of 4"),
+        (None, {"columns": 0}, ShapeError, "6 patches do not form rows of 0"),
         (None, {"columns": 3, "pin": "q0k1"}, SettingError, "Hold one token"),
         (None, {"columns": 3, "pin": "q9"}, SettingError, "there is no token 9"),
         (np.zeros((2, 2, 7)), {"columns": 3}, ShapeError, "an array of"),
         (np.full((2, 2), np.nan), {"columns": 3}, ShapeError, "not finite"),
         ("cat.png", {"columns": 3}, ShapeError, "Give a picture"),
+        ([[1], [1, 2]], {"columns": 3}, ShapeError, "different lengths"),
+        (None, {"columns": "3"}, SettingError, "number of patches in a row"),
+        (None, {"columns": True}, SettingError, "number of patches in a row"),
+        (None, {"columns": 3, "special": "hide"}, SettingError, "special has no effect"),
+        (None, {"columns": 3, "scale": "row"}, SettingError, "scale is 'row'"),
     ],
 )
 def test_what_does_not_fit_is_said(image: Any, options: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         mv.over_image(reading(), image, **options)
+
+
+def test_a_token_that_is_no_patch_must_stand_before_them() -> None:
+    with pytest.raises(ShapeError, match="stands among the patches"):
+        mv.over_image(Attention.from_tensors(np.full((1, 1, 7, 7), 1 / 7), [*PATCHES, "[SEP]"]), columns=COLUMNS)
+
+
+def test_many_layers_fit_a_page_and_signs_are_said() -> None:
+    signed = np.random.default_rng(0).normal(size=(12, 1, 7, 7)).astype(np.float32)
+    a = Attention.from_tensors(signed, ["[CLS]", *PATCHES], quantity="gradient")
+    figure = mv.over_image(a, DARK_LEFT, columns=COLUMNS, max_height_mm=200)
+    assert figure.drawing.height <= 200 * POINTS_PER_MM
+    assert sum(picture.pixels.size for picture in pictures(figure)) < 3 * 1600**2
+    assert "Colour: 0 to ±each head's largest." in figure.caption
 
 
 def test_attention_of_transformers_vision_and_sound_is_read() -> None:

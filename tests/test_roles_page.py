@@ -402,6 +402,9 @@ def test_every_role_says_how_far_it_can_be_trusted() -> None:
         assert f"{standing[:1].upper()}{standing[1:]}: " in every
         assert words.startswith(standing)
     assert "on UD English GUM dev (55.4% against 63.3%)" in every, "the bar shows another corpus"
+    better, no_better = every.split("No better than a simple rule: ")
+    assert "no better" not in better
+    assert "; no better on" in no_better
     (numbers,) = [table.value for table in page.at.dataframe if "in words" in table.value and "role" in table.value]
     assert numbers["in words"].tolist() == listed["in words"].tolist()
     named = listed.loc[listed["status"] == "no better than a simple rule", "in words"]

@@ -50,14 +50,17 @@ def over_image(
 ) -> Figure:
     """What heads of a vision transformer look at: the weights between one token and the patches, over the image.
 
-    The last tokens of ``attention`` are the patches, row by row; the others have names such as [CLS]. ``image``: as the
-    model saw it, a picture or an array [row, column, colour] or [colour, row, column]; without it only the weights are
-    drawn. ``columns``: the patches of a row, if they are no square. ``pin``: "q0", the default, shows where the first
-    token looks; "k20" which patches look at token 20. ``scale`` is "head" by default. Other options are those of
-    :func:`grid`. There is no interactive page; ``save`` writes the numbers as .csv or .json.
+    The last tokens of ``attention`` are the patches, row by row; those before them have names such as [CLS].
+    ``image``: as the model saw it, a picture or an array [row, column, colour] or [colour, row, column]; without it only
+    the weights are drawn. ``columns``: the patches of a row, if they are no square. ``pin``: "q0", the default, shows
+    where the first token looks; "k20" which patches look at token 20. ``scale`` ("head" by default, "fixed" or "log"),
+    ``layers``, ``heads`` and the options of Size are as for :func:`grid`; there are no others. There is no interactive
+    page; ``save`` writes the numbers as .csv or .json.
 
     Raises SettingError, UnknownHead, and ShapeError if tokens or image do not fit.
     """
+    if useless := sorted({"unit", "special", "links", "side"} & options.keys()):
+        raise SettingError(f"{useless[0]} has no effect over an image.", "Leave it out.")
     drawn = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
     view, size, look = settings({"pin": "q0", "scale": "head", "unit": "pieces", **options})
     check_pin(attention, view)

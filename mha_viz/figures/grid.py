@@ -37,12 +37,7 @@ def grid(
     parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
     marks = grid_marks(parts, layout, view.scale, theme, layers, numbers)
     every = [part for row in parts for part in row]
-    signed = any(part.signed for part in every)
-    words = f"0 to {'±' * signed}each head's largest"
-    if view.scale != "head":
-        words = span(view.scale, every)
-    marks.append(Text(0, layout.height + FOOT / 2, "rows: layers   columns: heads", 11, theme.muted))
-    marks += scale_bar(layout.width, layout.height + FOOT / 2, 60, theme, scale_colours(every, theme), words)
+    marks += foot(layout, theme, every, view.scale)
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
@@ -68,15 +63,37 @@ def grid_marks(
     marks: list[Mark] = []
     for place, row in enumerate(parts):
         y = layout.top + place * layout.step
-        marks.append(Text(layout.left - 8, y + layout.size / 2, f"L{layers[place]}", 11, theme.muted, anchor="end"))
         for head, part in enumerate(row):
             pixels = painted(part._replace(w=_pooled(part)), scale, theme)
             if part.w.size:
                 marks.append(CellPicture(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
+    return [*marks, *names(layout, layers, heads, theme)]
+
+
+def names(layout: GridLayout, layers: Sequence[int], heads: Sequence[int], theme: Theme) -> list[Mark]:
+    """The numbers of the layers beside their rows, and of the heads above their columns."""
+    marks: list[Mark] = []
+    for place, layer in enumerate(layers):
+        y = layout.top + place * layout.step + layout.size / 2
+        marks.append(Text(layout.left - 8, y, f"L{layer}", 11, theme.muted, anchor="end"))
     for place, head in enumerate(heads):
         x = layout.left + place * layout.step + layout.size / 2
         marks.append(Text(x, layout.top / 2, str(head), 11, theme.muted, anchor="middle"))
     return marks
+
+
+def foot(layout: GridLayout, theme: Theme, parts: Sequence[Block], scale: str) -> list[Mark]:
+    """Below all heads: what rows and columns are, and the colour scale with its range."""
+    y = layout.height + FOOT / 2
+    axes = Text(0, y, "rows: layers   columns: heads", 11, theme.muted)
+    return [axes, *scale_bar(layout.width, y, 60, theme, scale_colours(parts, theme), span_of_each(scale, parts))]
+
+
+def span_of_each(scale: str, parts: Sequence[Block]) -> str:
+    """The range of the colours in words."""
+    if scale != "head":
+        return span(scale, parts)
+    return f"0 to {'±' * any(part.signed for part in parts)}each head's largest"
 
 
 def _pooled(part: Block) -> Weights:

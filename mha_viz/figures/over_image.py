@@ -10,19 +10,18 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageColor
 
-from mha_viz.attention import Attention, Head, Weights, called
+from mha_viz.attention import Attention, Head, Weights, called, is_number
 from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Pixels, Text
+from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Pixels
 from mha_viz.drawing.table import Table
 from mha_viz.errors import SettingError, ShapeError
 from mha_viz.figures import caption
-from mha_viz.figures.heatmap import scale_bar
+from mha_viz.figures.grid import FOOT, foot, names, span_of_each
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
-from mha_viz.figures.view import Block, View, painted, scale_colours, shades, span
+from mha_viz.figures.view import Block, View, painted, shades
 
-FOOT = 22  # room for the names of the axes and the colour scale, pixels
-SHARP = 1600  # pixels of an image along all heads of a row
+SHARP = 1600  # pixels of an image along all heads of a row, and of a column
 FAINT = 0.45  # of an image's own light and shade, where no attention is
 DENSE = 0.85  # how much the colour of the largest weight covers the image
 
@@ -46,15 +45,21 @@ def held(attention: Attention, view: View, columns: int | None) -> Held:
     query, key = view.pinned
     if (query is None) == (key is None):
         raise SettingError(f"pin is {view.pin!r}.", 'Hold one token: "q0" as query, "k0" as key.')
+    if view.scale == "row":
+        raise SettingError("scale is 'row'.", 'Give "head", "fixed" or "log".')
+    if columns is not None and (not is_number(columns) or isinstance(columns, bool)):
+        raise SettingError(f"columns is {str(columns)[:40]!r}.", "Give the number of patches in a row.")
     text = attention.queries if query is None else attention.keys
     count = len(text) - sum(text.special)
     wide = math.isqrt(count) if columns is None else columns
+    remedy = "Give columns=, and names such as [CLS] to the tokens before the patches."
     if wide < 1 or count % wide or (columns is None and wide * wide != count):
-        problem = (
-            f"{count} patches are no rows of {wide}." if columns is not None else f"{count} patches are no square."
-        )
-        raise ShapeError(problem, "Give columns=, and a name such as [CLS] to each token that is no patch.")
-    return Held(key or query or 0, query is None, len(text) - count, count // wide, wide)
+        shape = "a square" if columns is None else f"rows of {wide}"
+        raise ShapeError(f"{count} patches do not form {shape}.", remedy)
+    first = len(text) - count
+    if any(text.special[first:]):
+        raise ShapeError("A token that is no patch stands among the patches.", remedy)
+    return Held(key or query or 0, query is None, first, count // wide, wide)
 
 
 def weights_of(attention: Attention, head: Head, shown: Held) -> Weights:
@@ -67,20 +72,28 @@ def weights_of(attention: Attention, head: Head, shown: Held) -> Weights:
 def grey_of(image: Any) -> Grey:
     """[row, column] from 0 to 1: a picture, or an array [row, column], [row, column, colour] or [colour, row, column].
     Raises ShapeError."""
-    pixels = np.asarray(image)
+    remedy = "Give a picture, or an array [row, column, colour]."
+    if isinstance(image, Image.Image) and not image.mode.startswith(("I", "F")):
+        image = image.convert("RGB")
+    try:
+        pixels = np.asarray(image)
+    except ValueError as error:
+        raise ShapeError("The rows of the image have different lengths.", remedy) from error
     if pixels.ndim == 3 and pixels.shape[0] in (1, 3) and pixels.shape[2] not in (1, 3, 4):
         pixels = np.moveaxis(pixels, 0, 2)
-    if pixels.ndim == 3 and pixels.shape[2] in (1, 3, 4):
-        pixels = pixels[..., :3].mean(axis=2)
-    if pixels.ndim != 2 or not pixels.size or pixels.dtype.kind not in "buif":
-        raise ShapeError(
-            f"The image is an array of {pixels.shape}.", "Give a picture, or an array [row, column, colour]."
-        )
-    grey = pixels.astype(np.float64)
+    grey = pixels[..., :3].mean(axis=2) if pixels.ndim == 3 and pixels.shape[2] in (1, 3, 4) else pixels
+    if grey.ndim != 2 or not grey.size or pixels.dtype.kind not in "buif":
+        raise ShapeError(f"The image is an array of {pixels.shape}.", remedy)
     if not np.isfinite(grey).all():
         raise ShapeError("The image has numbers that are not finite.", "Give the pixels as they are shown.")
-    largest = 255.0 if pixels.dtype.kind in "ui" else max(1.0, float(grey.max()))
-    return np.clip(grey / largest, 0, 1)
+    return np.clip(grey.astype(np.float64) / _white(pixels), 0, 1)
+
+
+def _white(pixels: npt.NDArray[Any]) -> float:
+    """The number of a white pixel: 255 or 65,535 of integers, and 1 of others, if none is larger."""
+    largest, whole = float(pixels.max()), pixels.dtype.kind in "ui"
+    usual = (1.0,) if not whole else (255.0,) if pixels.dtype == np.uint8 else (255.0, 65535.0)
+    return next((white for white in usual if largest <= white), largest)
 
 
 def over_image(
@@ -89,32 +102,24 @@ def over_image(
     """The patches of all ``heads``, of each of some layers the same ones. Raises UnknownHead."""
     theme, quantity = THEMES[size.look], QUANTITIES[attention.quantity]
     layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
-    layout = grid_layout(size.pixels, len(layers), len(numbers), largest=size.pixels)
-    sharp = max(1, SHARP // len(numbers) // max(shown.rows, shown.columns))
+    height = size.tallest - FOOT
+    layout = grid_layout(size.pixels, len(layers), len(numbers), height, largest=min(size.pixels, height))
+    sharp = max(1, SHARP // max(len(numbers) * shown.columns, len(layers) * shown.rows))
     under = None if image is None else _fitted(image, shown, sharp)
-    marks: list[Mark] = []
-    parts = []
+    marks, parts = list[Mark](), list[Block]()
     for place, layer in enumerate(layers):
         y = layout.top + place * layout.step
-        marks.append(Text(layout.left - 8, y + layout.size / 2, f"L{layer}", 11, theme.muted, anchor="end"))
         for across, number in enumerate(numbers):
             w = weights_of(attention, Head(layer, number), shown)
-            part = Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share)
-            parts.append(part)
-            marks.append(_picture(_seen(part, view.scale, theme, under), layout, across, y, shown))
-    for across, number in enumerate(numbers):
-        x = layout.left + across * layout.step + layout.size / 2
-        marks.append(Text(x, layout.top / 2, str(number), 11, theme.muted, anchor="middle"))
-    foot = layout.height + FOOT / 2
-    words = "0 to each head's largest" if view.scale == "head" else span(view.scale, parts)
-    marks.append(Text(0, foot, "rows: layers   columns: heads", 11, theme.muted))
-    marks += scale_bar(layout.width, foot, 60, theme, scale_colours(parts, theme), words)
+            parts.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
+            marks.append(_picture(_seen(parts[-1], view.scale, theme, under), layout, across, y, shown))
+    marks += [*names(layout, layers, numbers, theme), *foot(layout, theme, parts, view.scale)]
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        **_words(attention, heads, shown, words),
+        **_words(attention, heads, shown, span_of_each(view.scale, parts)),
     )
     return sheet(drawing, size)
 
@@ -166,17 +171,11 @@ def _token(attention: Attention, shown: Held) -> str:
 
 def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: str) -> caption.Words:
     whole = len(heads) == attention.layers * attention.heads
-    names = f"all {attention.layers} × {attention.heads} heads" if whole else ", ".join(map(caption.both, heads))
-    way = (
-        f"from each patch to “{_token(attention, shown)}”"
-        if shown.is_key
-        else f"from “{_token(attention, shown)}” to each patch"
-    )
-    patches = f"{shown.rows} × {shown.columns} patches"
-    title = f"Attention over an image: {names} of {called(attention.model)}, {way} of {patches}"
+    listed = f"all {attention.layers} × {attention.heads} heads" if whole else ", ".join(map(caption.both, heads))
+    token, patches = f"“{_token(attention, shown)}”", f"{shown.rows} × {shown.columns} patches"
+    way = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
+    title = f"Attention over an image: {listed} of {called(attention.model)}, {way}"
+    done = "".join(f", {each}" for each in (caption.steps(attention),) if each)
+    sentences = (f"{title}{done}.", caption.quantities([attention]), f"Colour: {colours}.")
     about = {"figure": "image", "model": called(attention.model), "revision": attention.revision, "patches": patches}
-    done = caption.steps(attention)
-    text = " ".join(
-        filter(None, (f"{title}{f', {done}' if done else ''}.", caption.quantities([attention]), f"Colour: {colours}."))
-    )
-    return {"caption": text, "alt": f"{title}.", "about": about}
+    return {"caption": " ".join(filter(None, sentences)), "alt": f"{title}.", "about": about}

@@ -36,8 +36,8 @@ FEW_DOCUMENTS = "few documents: speaks of these alone"
 NO_BETTER = "no better than a simple rule"
 HELD_OUT = "held-out"  # cases on which the head was not chosen
 STANDINGS = {  # in plain words
-    ESTABLISHED: "It holds on two corpora of different origin.",
-    SUGGESTED: "One corpus shows it; it has not been checked on a second one.",
+    ESTABLISHED: "They hold on two corpora of different origin.",
+    SUGGESTED: "One corpus shows them; they have not been checked on a second one.",
     NO_BETTER: "The nearest word of a part of speech is right as often on at least one of the corpora.",
 }
 DIRECTIONS = {

@@ -16,10 +16,10 @@ from mha_viz.ui.studies import READY, Evidence
 FEW = 1000  # pieces of text
 HALF = 0.0005  # so that q is rounded up
 RULE = (
-    "A role is at least ten points above the best fixed offset, at the lower end of its 95% interval over documents "
-    "(coreference: above the better of two rules, on at least 100 pronouns). That does not prove that the model uses "
-    "it. And it applies to running text like the text it was measured on: in lists, titles or formulaic text, a simple "
-    "rule may do as well."
+    "A head is named after a relation if its accuracy, at the lower end of the 95% interval over documents, is at "
+    "least ten points above the best fixed offset (after coreference: above the better of two rules, on at least 100 "
+    "third-person pronouns). That does not prove that the model uses it. And a role applies to running text like the "
+    "text it was measured on: in lists, titles or formulaic text, a simple rule may do as well, or the head may fail."
 )
 
 

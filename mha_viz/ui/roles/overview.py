@@ -49,8 +49,7 @@ PERCENTAGES = (
     "baseline",
     "rule by part of speech",
     "untrained",
-    "gain",
-)  # columns of all numbers
+)  # columns of all numbers in percent
 POSITIONS = ("previous", "next", "same")  # have a glyph each; the other kinds of roles have one
 
 
@@ -220,6 +219,7 @@ def show_table(evidence: Evidence) -> None:
     score_rows.draw("Role", ("best simple rule",), rows, second="Head", bar="this head")
     with st.expander("All numbers of these roles"):
         columns: dict[str, Any] = {name: st.column_config.NumberColumn(format=PERCENT) for name in PERCENTAGES}
+        columns["gain in points"] = st.column_config.NumberColumn(format="%.1f")
         columns["in words"] = st.column_config.TextColumn(width="large")
         table = table_of_roles(evidence, kinds)
         st.dataframe(table, hide_index=True, width="stretch", column_config=columns, key="every_role")
@@ -227,8 +227,10 @@ def show_table(evidence: Evidence) -> None:
 
 def _row(finding: Finding) -> ScoreRow:
     """A role in short; where the rule does as well on another corpus alone, with the numbers there."""
-    there = f"; no better{where_matched(finding)}" if finding.score > best_baseline(finding)[1] else ""
-    return ScoreRow(f"{linked_words(finding)}{there}", finding.head, finding.score, (best_baseline(finding)[1],))
+    rule = best_baseline(finding)[1]
+    elsewhere = standing(finding) == NO_BETTER and finding.score > rule
+    there = f"; no better{where_matched(finding)}" if elsewhere else ""
+    return ScoreRow(f"{linked_words(finding)}{there}", finding.head, finding.score, (rule,))
 
 
 def with_standing(status: str, findings: Sequence[Finding]) -> str:
@@ -257,15 +259,16 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
             "what": linked_words(f),
             "status": standing(f),
             **{name: 100 * value for name, value in zip(PERCENTAGES, _shares(f), strict=True)},
+            "gain in points": 100 * f.gain,
             "n": f.n,
             "documents": f.documents,
             "in words": standing_with_numbers(f),
         }
         for f in findings
     ]
-    columns = ["head", "role", "what", "status", *PERCENTAGES, "n", "documents", "in words"]
+    columns = ["head", "role", "what", "status", *PERCENTAGES, "gain in points", "n", "documents", "in words"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _shares(finding: Finding) -> tuple[float, ...]:
-    return finding.score, finding.low, finding.high, finding.baseline, finding.upos, finding.untrained, finding.gain
+    return finding.score, finding.low, finding.high, finding.baseline, finding.upos, finding.untrained

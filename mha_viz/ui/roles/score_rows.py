@@ -53,7 +53,7 @@ def draw(
 
 def _line(row: ScoreRow | str, names: tuple[str, ...], here: Mapping[str, str]) -> str:
     if isinstance(row, str):
-        return f'<tr><th colspan="3" scope="rowgroup">{escape(row)}</th></tr>'
+        return f'</tbody><tbody><tr><th colspan="3" scope="rowgroup">{escape(row)}</th></tr>'
     scores = [
         (number, name, value)
         for number, (name, value) in enumerate(zip(names, row.baselines, strict=True), start=1)

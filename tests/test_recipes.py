@@ -33,6 +33,7 @@ from mha_viz.study import effects, replaced
 from mha_viz.study import explained as explained_sums
 from mha_viz.study import recipes as study
 from mha_viz.study.cluster.tasks import Summing, WorkerModel
+from mha_viz.study.recipes import CHOICE_FILE
 from mha_viz.study.replaced import ACCURACY_HEADING
 from mha_viz.study.run import sums_of
 from mha_viz.study.sums import merged
@@ -376,8 +377,15 @@ def test_a_study_can_be_watched_and_stopped() -> None:
     mv.recipes(plain("the dog saw", "the girl ran"), "toy", progress=lambda so_far: seen.append(so_far.fraction))
     assert seen == sorted(seen)
     assert seen[-1] == 1
-    with pytest.raises(Cancelled):
-        mv.recipes("grammar", "toy", most=10, cancelled=lambda: True)
+    for when in (0.0, 0.5):  # at once, and when the choice is made
+        told = [0.0]
+        with pytest.raises(Cancelled, match="Start it again"):
+            mv.recipes(
+                *("grammar", "toy"),
+                most=10,
+                progress=lambda so_far, told=told: told.append(so_far.fraction),  # type: ignore[misc]
+                cancelled=lambda when=when, told=told: told[-1] >= when,  # type: ignore[misc]
+            )
 
 
 def test_a_study_goes_on_where_it_was_stopped(
@@ -407,6 +415,32 @@ def test_a_study_goes_on_where_it_was_stopped(
     for name, table in expected.tables.items():
         pd.testing.assert_frame_equal(again.tables[name], table)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_what_was_chosen_otherwise_or_is_damaged_is_chosen_again(tmp_path: Path) -> None:
+    expected = mv.recipes("grammar", "toy", most=10)
+    for damage in (None, b"", b"no file of numbers"):
+        with pytest.raises(Cancelled):  # after the choice, from more sentences
+            mv.recipes("grammar", "toy", most=12, resume=tmp_path, cancelled=partial(_has_file, tmp_path / CHOICE_FILE))
+        if damage is not None:
+            (tmp_path / CHOICE_FILE).write_bytes(damage)
+        again = mv.recipes("grammar", "toy", most=10, resume=tmp_path)
+        for name, table in expected.tables.items():
+            pd.testing.assert_frame_equal(again.tables[name], table)
+
+
+def _has_file(file: Path) -> bool:
+    return file.exists()
+
+
+def test_sentences_that_cannot_be_read_leave_the_other_half(tiny: Tiny) -> None:
+    """The one sentence that can be read is fitted, and none is held out."""
+    explained = mv.recipes(plain("a " * 300, "the dog"), tiny("bert")).tables["explained"]
+    assert explained["fitted"].between(0, 1).all()
+    assert explained["held_out"].isna().all()
+    assert explained["even"].isna().all()
+    with pytest.raises(CorpusError, match=r"Nothing of .* can be read. Give another"):
+        mv.recipes(plain("the dog", "the girl"), "toy", score=plain("a " * 300))
 
 
 def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy: Encoder, tmp_path: Path) -> None:

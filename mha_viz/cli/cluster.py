@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,6 +40,21 @@ def folder_beside(to: Destination | None, ending: str) -> Path | None:
     if path is None or (path.exists() and not path.is_file()):
         return None
     return path.with_name(f".{path.name}.{ending}")
+
+
+@contextmanager
+def stopped_in(folder: Path | None) -> Iterator[None]:
+    """Says what is saved in the folder when the command is stopped; removes it if nothing is."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        again = f"; what is measured is in {folder}: run the same command again to continue" if folder else ""
+        print(f"mha-viz: Stopped{again}.", file=sys.stderr)
+        raise
+    finally:
+        if folder is not None:
+            with suppress(OSError):
+                folder.rmdir()  # not if something is in it
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 from mha_viz.analysis.described import HeadRecipe, described
 from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes, recipes_folder
-from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
+from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line, stopped_in
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, whole
 from mha_viz.cli.profile import CORPUS_HELP, read_corpus
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         from mha_viz.study.replaced import replaced, replaced_accuracy
 
         encoder = load_model(model, args.device, args.dtype)
-        with progress_line() if cluster else bar_of_progress("of the text") as progress:
+        with progress_line() if cluster else bar_of_progress("of the text") as progress, stopped_in(args.out):
             measured = recipes(
                 earlier or args.corpus if cluster else corpus,
                 encoder,

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from mha_viz.analysis.corpus_why import CorpusWhy
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import profile_folder, read_profile
 from mha_viz.attention import Head
-from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line
+from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line, stopped_in
 from mha_viz.cli.effect import few_documents
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, folder_name, model_option, output_options
@@ -57,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
         encoder = load_model(model, args.device)
         if folder is not None:
             make_folder(folder)
-        with progress_line() if cluster else bar_of_progress("of the text") as progress, _stopped(folder):
+        with progress_line() if cluster else bar_of_progress("of the text") as progress, stopped_in(folder):
             if cluster:
                 measured = on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:
@@ -65,21 +62,6 @@ def run(args: argparse.Namespace) -> None:
     put_out(to, measured.arrows if args.arrows else measured.table, map(one_line, _lines(measured)))
     if profile is not None:
         measured.stored_in(profile).write(profile_folder(args.profile))
-
-
-@contextmanager
-def _stopped(folder: Path | None) -> Iterator[None]:
-    """Says what is saved in the folder when the command is stopped; removes it if nothing is."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        again = f"; what is measured is in {folder}: run the same command again to continue" if folder else ""
-        print(f"mha-viz: Stopped{again}.", file=sys.stderr)
-        raise
-    finally:
-        if folder is not None:
-            with suppress(OSError):
-                folder.rmdir()  # not if something is in it
 
 
 def _lines(measured: CorpusWhy) -> Iterator[str]:

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,11 +35,15 @@ from mha_viz.study.sums import PASSES, write
 if TYPE_CHECKING:
     from distributed import Client
 
+    from mha_viz.study.cluster.engine import OnCluster
+    from mha_viz.study.cluster.layout import Layout
+
 MOST = 300  # sentences that are read of each corpus
 MOST_READ = 100_000
 CELLS = 30_000_000  # weights of all heads, and of all rules, to which a fit is made at once
 FITS = 0.5  # share of the time that a choice takes, for the progress
 CHOICE_FILE = ".choice.npz"  # what an unfinished study has chosen
+CORPUS_FOLDER = ".corpus-"  # and what it has measured of each corpus
 FORMAT = 1  # version of that file and of how rules are chosen
 
 
@@ -64,11 +67,13 @@ def recipes(
     ``score``, and nothing is chosen: untrained weights, which have shares of their own, are left out. ``model`` and
     ``device`` are as for ``profile``, ``model`` by default that of the recipes; ``most``: how many sentences are read
     of each corpus; those of more than 256 pieces are left out. ``resume``: a folder for what was chosen and for
-    intermediate sums, from which a stopped study continues. ``progress`` is called as the work goes on. ``client``:
-    of a Dask cluster, whose workers measure what this process has chosen; corpora are then names of files.
+    intermediate sums, from which a stopped study continues. ``progress`` is called as the work goes on, in thousandths
+    of it; ``cancelled`` stops it in this process. ``client``: of a Dask cluster, whose workers measure what this
+    process has chosen; corpora are then names of files, and progress counts the sentences of each.
 
     Raises CorpusError, also where ``score`` lacks the annotation that the recipes need; SettingError, also where they
-    are those of a model of another shape; ModelError's family; Cancelled soon after ``cancelled`` returns True.
+    are those of a model of another shape; ModelError's family; ClusterError; Cancelled soon after ``cancelled`` returns
+    True.
 
     >>> mv.recipes("grammar", "toy", most=40).tables["recipes"].columns.tolist()
     ['layer', 'head', 'query_class', 'rule', 'share']
@@ -79,8 +84,14 @@ def recipes(
         encoder = as_measured(corpus.facts, model, device)
     else:
         encoder = one_stack(catalog.DEFAULT if model is None else model, device)
-    sources = [source for source in (corpus, score) if source is not None and not isinstance(source, Recipes)]
-    study = _Study(encoder, sources, corpora, most, folder, client, progress, cancelled)
+    cluster, layouts = None, list[Any]()
+    if client is not None:
+        from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
+
+        cluster = OnCluster(client)
+        layouts = [cluster.open(one) for one in (corpus, score) if one is not None and not isinstance(one, Recipes)]
+    study = _Study(encoder, corpora, most, folder, cluster, layouts, progress, cancelled)
+    study.check()
     return study.scored(corpus) if isinstance(corpus, Recipes) else study.result()
 
 
@@ -108,23 +119,25 @@ def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
 
 
 class _Fit(NamedTuple):
-    """What was chosen, and the shares [class, head, rule] that untrained weights have for the same rules."""
+    """What was chosen; the shares [class, head, rule] that untrained weights have for the same rules; and on which half
+    of the sentences, 0 for the even ones."""
 
     chosen: RecipeChoice
     by_chance: Numbers
+    half: int
 
 
 @dataclass(frozen=True)
 class _Study:
     """One run: recipes are chosen from the first sentences, and then measured over all of them, by this process or by
-    the workers of a cluster, which read the ``sources`` themselves."""
+    the workers of a ``cluster``, which has opened the corpora as ``layouts``."""
 
     encoder: Encoder
-    sources: Sequence[Source]
     corpora: Sequence[Corpus]
     most: int
     folder: Path | None
-    client: Client | None
+    cluster: OnCluster | None
+    layouts: Sequence[Layout]
     progress: Callable[[Progress], None]
     cancelled: Callable[[], bool]
 
@@ -138,6 +151,12 @@ class _Study:
         """With trained weights, and with untrained ones."""
         return self.encoder, self.encoder.untrained(SEED)
 
+    def check(self) -> None:
+        """Raise CorpusError for a corpus of which nothing can be read."""
+        for corpus in self.corpora:
+            if next(_numbered(self.encoder, corpus, self.most), None) is None:
+                raise CorpusError(f"Nothing of {corpus.name} can be read.", "Give another corpus.")
+
     def result(self) -> Recipes:
         """The recipes with what they explain. Raises CorpusError, Cancelled."""
         fit = self._saved() or self._fitted()
@@ -147,7 +166,7 @@ class _Study:
         }
         measured = [self._explained(number, shares, FITS) for number in range(len(self.corpora))]
         self._clean_up()
-        return self._tables(fit.chosen, measured)
+        return self._tables(fit, measured)
 
     def scored(self, earlier: Recipes) -> Recipes:
         """Recipes that were chosen before, with what they explain of this corpus. Raises CorpusError, SettingError,
@@ -166,13 +185,12 @@ class _Study:
         """Delete what is not needed any more."""
         if self._file:
             self._file.unlink(missing_ok=True)
-        for folder in map(self._folder, range(len(self.corpora))):
-            if folder:
-                shutil.rmtree(folder, ignore_errors=True)
+        for folder in self.folder.glob(f"{CORPUS_FOLDER}*") if self.folder else ():
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _folder(self, number: int) -> Path | None:
         """For the sums of a corpus."""
-        return self.folder / f".corpus-{number}" if self.folder else None
+        return self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
 
     # ---- the choice
 
@@ -181,7 +199,8 @@ class _Study:
         try:
             arrays = arrays_in(self._file) if self._file else {}
             facts, by_chance = json.loads(str(arrays.pop("facts"))), arrays.pop("by_chance")
-            return _Fit(RecipeChoice(**arrays), by_chance) if facts["key"] == self._key else None
+            fit = _Fit(RecipeChoice(**arrays), by_chance, facts["half"])
+            return fit if facts["key"] == self._key else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -196,32 +215,29 @@ class _Study:
         return json.dumps([FORMAT, *of_model, self.corpora[0].digest, self.most, NAMES])
 
     def _fitted(self) -> _Fit:
-        """Rules and shares, from the first sentences. Raises CorpusError, Cancelled."""
+        """Rules and shares, from the first sentences. Raises Cancelled."""
         halves = self._first()
-        rows, others = (
-            self._rows(self.models[0], texts, share) for texts, share in zip(halves, (0.1, 0.2), strict=True)
-        )
+        half = 0 if halves[0] else 1  # if no even sentence can be read, the odd ones are fitted
+        rows = self._rows(self.models[0], halves[half], 0.1)
+        others = self._rows(self.models[0], halves[1 - half], 0.2)
         chosen = fitting.choice(rows, others, lambda share: self._report(FITS * (0.2 + 0.7 * share)))
-        untrained = self._rows(self.models[1], halves[0], 1.0)
+        untrained = self._rows(self.models[1], halves[half], 1.0)
         by_chance = np.where(
             chosen.by_class[None, :, None],
             fitting.refitted(untrained, chosen.shares),
             np.array([fitting.refitted([fitting.joined(untrained)], chosen.shares[:1])[0]] * len(CLASSES)),
         )
         if self._file:
-            write({**chosen._asdict(), "by_chance": by_chance}, {"key": self._key}, self._file)
-        return _Fit(chosen, by_chance)
+            write({**chosen._asdict(), "by_chance": by_chance}, {"key": self._key, "half": half}, self._file)
+        return _Fit(chosen, by_chance, half)
 
     def _first(self) -> tuple[list[RuleText], list[RuleText]]:
-        """Even and odd sentences from the beginning of the corpus, as many as memory has room for. Raises CorpusError
-        if there are none."""
+        """Even and odd sentences from the beginning of the corpus, as many as memory has room for."""
         texts = numbered(self.encoder, self.corpora[0], self.most)
-        if not texts:
-            raise CorpusError(f"Nothing of {self.corpora[0].name} can be read.", "Give another corpus.")
         sizes = np.cumsum([len(text) ** 2 for _, text in texts])
         some = texts[: max(1, int((sizes <= CELLS // max(self.heads, len(RULES))).sum()))]
         even, odd = ([text for number, text in some if number % 2 == half] for half in (0, 1))
-        return (even, odd) if even else (odd, even)
+        return even, odd
 
     def _rows(self, encoder: Encoder, texts: Sequence[RuleText], share: float) -> list[RuleRows]:
         """The rows by class, in the order of the texts; then ``share`` of the choice is done."""
@@ -230,7 +246,7 @@ class _Study:
         return fitting.rows_by_class((text, read[number]) for number, text in enumerate(texts))
 
     def _report(self, share: float) -> None:
-        if self.client is None:  # a cluster counts sentences
+        if not self.cluster:  # which counts sentences
             self.progress(Progress(round(1000 * share), 1000))
         if self.cancelled():
             raise Cancelled("The study was stopped.", "Start it again to measure the recipes.")
@@ -246,24 +262,21 @@ class _Study:
             self.progress(Progress(round(1000 * (begins + part * (number + so_far.fraction))), 1000))
 
         kind, folder, models = OfRecipes(self.most, shares), self._folder(number), self.models[: len(shares)]
-        if self.client is not None:
-            from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
-
-            cluster = OnCluster(self.client)
-            layout = cluster.open(self.sources[number])
-            sums = cluster.sums(self.encoder, layout, folder, PASSES[: len(shares)], kind, self.progress)
+        if self.cluster:
+            layout, passes = self.layouts[number], PASSES[: len(shares)]
+            sums = self.cluster.sums(self.encoder, layout, folder, passes, kind, self.progress)
         else:
             corpus = self.corpora[number]
             sums = sums_of(models, corpus, kind, resume=folder, keep=True, progress=report, cancelled=self.cancelled)
         return Explained.of(sums, [len(of) for of in shares.values()])
 
-    def _tables(self, chosen: RecipeChoice, measured: Sequence[Explained]) -> Recipes:
+    def _tables(self, fit: _Fit, measured: Sequence[Explained]) -> Recipes:
         import pandas as pd
 
-        even, odd = measured[0].half(0), measured[0].half(1)
-        judged = measured[1] if len(measured) > 1 else odd
+        chosen, fitted, held_out = fit.chosen, measured[0].half(fit.half), measured[0].half(1 - fit.half)
+        judged = measured[1] if len(measured) > 1 else held_out
         other = judged.means()[0] if len(measured) > 1 else np.full(self.heads, np.nan)
-        columns = [even.means()[0], odd.means()[0], other, *judged.means()[1:], judged.mean_iou()]
+        columns = [fitted.means()[0], held_out.means()[0], other, *judged.means()[1:], judged.mean_iou()]
         places = [divmod(head, self.encoder.heads) for head in range(self.heads)]
         explained = [(*place, *numbers) for place, numbers in zip(places, zip(*columns, strict=True), strict=True)]
         rows = [row for head, place in enumerate(places) for row in _shares(chosen, head, place)]
@@ -322,11 +335,17 @@ def readable(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
 
 def numbered(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, RuleText]]:
     """The same, each with its number in the corpus."""
-    texts = []
+    return list(_numbered(encoder, corpus, most))
+
+
+def _numbered(encoder: Encoder, corpus: Corpus, most: int) -> Iterator[tuple[int, RuleText]]:
     for number, sentence in enumerate(corpus.sentences[:most]):
-        with suppress(TextError):  # too long, or a word that the tokenizer drops
-            texts.append((number, RuleText(sentence, encoder.read_words(sentence.forms), bool(encoder.causal))))
-    return [(number, text) for number, text in texts if len(text) <= LONGEST]
+        try:
+            pieces = encoder.read_words(sentence.forms)
+        except TextError:  # too long, or a word that the tokenizer drops
+            continue
+        if len(pieces) <= LONGEST:
+            yield number, RuleText(sentence, pieces, bool(encoder.causal))
 
 
 def _check_annotation(corpus: Corpus, score: Corpus) -> None:

@@ -222,7 +222,8 @@ class Run:
             self.done += int(np.array(texts.lengths, np.int64)[_done(name, kind, texts, sums)].sum())
         self.progress(Progress(self.done, self.total))
         if self.cancelled():
-            raise Cancelled("The study was stopped.", "The work so far is saved; start the study again to continue.")
+            again = "The work so far is saved; start the study again to continue." if self.file else "Start it again."
+            raise Cancelled("The study was stopped.", again)
 
     def _batches(self, name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
         """The remaining work of a pass as independent tasks, each of which returns its own sums."""

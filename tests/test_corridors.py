@@ -25,16 +25,16 @@ LINES: Mapping[str, int] = {
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
-    "figures": 6_895,
+    "figures": 6_910,
     "files": 340,
     "models": 7_320,
     "process": 680,
     "reader": 570,
     "serving": 1_450,
-    "study": 5_310,
+    "study": 5_330,
     "text": 530,
     "training": 2_070,
-    "ui": 12_670,
+    "ui": 12_650,
     "": 1_160,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -388,3 +388,6 @@ def test_the_other_text_and_the_texts_that_heads_are_off_in_are_chosen(minilm: E
     page.check()
     assert page.at.text_input(key="from").value == ""
     assert "until then, all heads are on" in page.said
+    page.at.button(key="off_ended").click().run()
+    page.check()
+    assert page.url.get("off") is None

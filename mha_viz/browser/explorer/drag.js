@@ -18,7 +18,10 @@ export function draggable(grid, box, cell, turn) {
   const drop = () => {
     held = null;
     ghost.remove();
+    document.removeEventListener("keydown", cancel, true);
   };
+  /** @type {(event: KeyboardEvent) => void} */
+  const cancel = ({ key }) => void (key === "Escape" && drop());
   grid.addEventListener("pointerdown", (event) => {
     const head = event.pointerType === "touch" || event.button ? null : cell(event);
     wasDragged = false;
@@ -26,9 +29,13 @@ export function draggable(grid, box, cell, turn) {
   });
   grid.addEventListener("pointermove", (event) => {
     if (!held) return;
+    if (!event.buttons) return drop(); // released elsewhere
     const { clientX: x, clientY: y } = event;
     if (!wasDragged && Math.hypot(x - held.x, y - held.y) < FAR) return;
-    if (!wasDragged) grid.setPointerCapture(event.pointerId);
+    if (!wasDragged) {
+      grid.setPointerCapture(event.pointerId);
+      document.addEventListener("keydown", cancel, true);
+    }
     wasDragged = true;
     if (!ghost.isConnected) box.append(ghost);
     ghost.style.translate = `${x}px ${y}px`;

@@ -17,6 +17,11 @@ from mha_viz.ui.parts import guarded
 PARAMETER = "beside"
 
 
+def is_beside(result: Result) -> bool:
+    """Whether the link asks for another seed, and the experiment has seeds."""
+    return "seed" in EXPERIMENTS[result.settings.experiment].asks and address.now().get(PARAMETER) == "1"
+
+
 def show_beside(result: Result, play: Callable[[Result], None]) -> None:
     """Show the switch for another seed and, if it is on, what ``play`` draws of it, or how far its training is."""
     if "seed" not in EXPERIMENTS[result.settings.experiment].asks:
@@ -28,8 +33,7 @@ def show_beside(result: Result, play: Callable[[Result], None]) -> None:
             _train(other)
         return {PARAMETER: "1" if is_on else None}
 
-    wanted = address.now().get(PARAMETER) == "1"
-    if not bound(st.toggle, "Another seed below", PARAMETER, wanted, change=change, key="lab_beside"):
+    if not bound(st.toggle, "Another seed below", PARAMETER, is_beside(result), change=change, key="lab_beside"):
         return
     second, training = trainings.result(other), trainings.under_way(other)
     if second is not None:

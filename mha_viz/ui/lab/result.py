@@ -22,7 +22,7 @@ from mha_viz.ui import address
 from mha_viz.ui.bound import in_link
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.lab import curves, downloads, stage
-from mha_viz.ui.lab.beside import PARAMETER, show_beside
+from mha_viz.ui.lab.beside import is_beside, show_beside
 from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark
 
 RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
@@ -60,7 +60,7 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
         recorded = _recorded(shown, shown.runs[number], theme, numbers)
         stage.play(recorded, at, lab.compared(guess, shown), partial(_address, int(arm.steps[-1])), key)
 
-    play(result, numbers=stage.has_numbers() and PARAMETER not in address.now())
+    play(result, numbers=stage.has_numbers() and not is_beside(result))
     if stage.has_numbers():
         show_beside(result, partial(play, key="lab_second"))
     stage.why(EXPERIMENTS[result.settings.experiment].answer, EXPERIMENTS[result.settings.experiment].source)

@@ -76,10 +76,11 @@ class SwitchedOff:
     def drawn(self) -> str:
         """For the explorer, as JSON: the places of the heads that are ``off``, and how far the attention of every later
         one has ``moved``, as a share of the largest divergence; None where nothing can have changed."""
-        places, moved = [head.place(self.whole.heads) for head in self.off], np.array([])
-        if self.off and self.shown.quantity == self.whole.quantity:
+        off = () if inference.lacks_source(self.where) else self.off
+        places, moved = [head.place(self.whole.heads) for head in off], np.array([])
+        if off and self.shown.quantity == self.whole.quantity:
             moved = per_head(self.whole, self.shown)
-            moved[: self.off[0].layer + 1] = np.nan
+            moved[: off[0].layer + 1] = np.nan
         largest = np.nanmax(moved, initial=0) or 1
         shares = [None if np.isnan(one) else round(float(one / largest), 3) for one in moved.ravel()]
         return json.dumps({"off": places, "moved": shares})
@@ -91,6 +92,7 @@ class SwitchedOff:
         if self.each.method == TEXT:
             other_text(self.each.source)
         if inference.lacks_source(self.where):
+            st.button("All on", key="off_ended", type="tertiary", on_click=address.go, kwargs=ENDED)
             return drawn
         if self.question is None:
             answer = effect = st.container(horizontal=True, vertical_alignment="center")

@@ -212,8 +212,10 @@ def of_model(model: str, revision: str = "") -> Recipes:
 
 @lru_cache(maxsize=4)
 def _shipped_shares(model: str, revision: str) -> Numbers:
-    """:func:`shares_of` of them, which every reading needs."""
-    return shares_of(of_model(model, revision))
+    """:func:`shares_of` of them, which every reading needs; read only."""
+    shares = shares_of(of_model(model, revision))
+    shares.setflags(write=False)
+    return shares
 
 
 @lru_cache(maxsize=4)

@@ -237,6 +237,18 @@ def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab)
     assert set(pictures_of(calm)) == {1}, "without motion a map changes only with the step"
 
 
+def test_what_a_training_showed_is_said_at_its_end_and_not_of_another(visitor: BrowserTab) -> None:
+    page = visitor.visit("/why_heads_differ", experiment="identical")
+    verdict = page.locator(".mha-player .verdict")
+    expect(verdict).to_have_text("")
+    slider_of(page).press("End")
+    expect(verdict).not_to_have_text("")
+    page.get_by_text("Random start", exact=True).first.click()
+    visitor.asked(experiment="random")
+    expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 0")
+    expect(verdict).to_have_text("")
+
+
 def test_back_undoes_a_step_that_the_server_never_answered(visitor: BrowserTab) -> None:
     visitor.is_altered = True
     page, silent = visitor.page, threading.Event()

@@ -60,15 +60,24 @@ def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
     _drag(visitor, 0.2, 1.2)
     visitor.asked(off="L0H1", head="L3H1")
     expect(dark).to_have_count(1)
+    _drag(visitor, 0.2, 1.2)  # a head that is off stays off
+    _drag(visitor, 0.3, 1.2, escape=True)
+    visitor.asked(off="L0H1", head="L3H1")
+    visitor.choose("Shown", "rollout")
+    expect(page.get_by_text("After layer")).to_be_visible()
+    expect(page.get_by_role("button", name="Switch off")).to_be_hidden()  # one map joins all heads of a layer
+    expect(page.get_by_role("button", name="+ Compare")).to_be_hidden()
 
 
-def _drag(visitor: BrowserTab, start: float, end: float) -> None:
+def _drag(visitor: BrowserTab, start: float, end: float, escape: bool = False) -> None:
     """Drag the square at a part of the first row to a part of the grid's height."""
     box, mouse = visitor.grid.bounding_box(), visitor.page.mouse
     assert box
     mouse.move(box["x"] + start * box["width"], box["y"] + 0.1 * box["height"])
     mouse.down()
     mouse.move(box["x"] + start * box["width"], box["y"] + end * box["height"], steps=4)
+    if escape:
+        visitor.page.keyboard.press("Escape")
     mouse.up()
 
 

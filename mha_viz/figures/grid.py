@@ -63,23 +63,27 @@ def grid_marks(
     marks: list[Mark] = []
     for place, row in enumerate(parts):
         y = layout.top + place * layout.step
+        marks.append(layer_name(layout, place, layers[place], theme))
         for head, part in enumerate(row):
             pixels = painted(part._replace(w=_pooled(part)), scale, theme)
             if part.w.size:
                 marks.append(CellPicture(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
-    return [*marks, *names(layout, layers, heads, theme)]
+    return [*marks, *head_names(layout, heads, theme)]
 
 
-def names(layout: GridLayout, layers: Sequence[int], heads: Sequence[int], theme: Theme) -> list[Mark]:
-    """The numbers of the layers beside their rows, and of the heads above their columns."""
-    marks: list[Mark] = []
-    for place, layer in enumerate(layers):
-        y = layout.top + place * layout.step + layout.size / 2
-        marks.append(Text(layout.left - 8, y, f"L{layer}", 11, theme.muted, anchor="end"))
-    for place, head in enumerate(heads):
-        x = layout.left + place * layout.step + layout.size / 2
-        marks.append(Text(x, layout.top / 2, str(head), 11, theme.muted, anchor="middle"))
-    return marks
+def layer_name(layout: GridLayout, place: int, layer: int, theme: Theme) -> Text:
+    """The number of a layer beside its row, the row at this ``place``."""
+    y = layout.top + place * layout.step + layout.size / 2
+    return Text(layout.left - 8, y, f"L{layer}", 11, theme.muted, anchor="end")
+
+
+def head_names(layout: GridLayout, heads: Sequence[int], theme: Theme) -> list[Text]:
+    """The numbers of heads above their columns."""
+    places = [layout.left + place * layout.step + layout.size / 2 for place in range(len(heads))]
+    return [
+        Text(x, layout.top / 2, str(head), 11, theme.muted, anchor="middle")
+        for x, head in zip(places, heads, strict=True)
+    ]
 
 
 def foot(layout: GridLayout, theme: Theme, parts: Sequence[Block], scale: str) -> list[Mark]:

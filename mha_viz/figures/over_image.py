@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Pixels
 from mha_viz.drawing.table import Table
 from mha_viz.errors import SettingError, ShapeError
 from mha_viz.figures import caption
-from mha_viz.figures.grid import FOOT, foot, names, span_of_each
+from mha_viz.figures.grid import FOOT, foot, head_names, layer_name, span_of_each
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import Block, View, painted, shades
@@ -73,6 +74,8 @@ def grey_of(image: Any) -> Grey:
     """[row, column] from 0 to 1: a picture, or an array [row, column], [row, column, colour] or [colour, row, column].
     Raises ShapeError."""
     remedy = "Give a picture, or an array [row, column, colour]."
+    if isinstance(image, str | os.PathLike):
+        raise ShapeError(f"{str(image)[:60]!r} is the path of an image.", "Open it: PIL.Image.open(path).")
     if isinstance(image, Image.Image) and not image.mode.startswith(("I", "F")):
         image = image.convert("RGB")
     try:
@@ -84,8 +87,9 @@ def grey_of(image: Any) -> Grey:
     grey = pixels[..., :3].mean(axis=2) if pixels.ndim == 3 and pixels.shape[2] in (1, 3, 4) else pixels
     if grey.ndim != 2 or not grey.size or pixels.dtype.kind not in "buif":
         raise ShapeError(f"The image is an array of {pixels.shape}.", remedy)
-    if not np.isfinite(grey).all():
-        raise ShapeError("The image has numbers that are not finite.", "Give the pixels as they are shown.")
+    if not np.isfinite(grey).all() or grey.min() < 0:
+        problem = "The image has numbers that are below 0 or not finite."
+        raise ShapeError(problem, "Give the pixels as they are shown, before they are normalised.")
     return np.clip(grey.astype(np.float64) / _white(pixels), 0, 1)
 
 
@@ -109,11 +113,12 @@ def over_image(
     marks, parts = list[Mark](), list[Block]()
     for place, layer in enumerate(layers):
         y = layout.top + place * layout.step
+        marks.append(layer_name(layout, place, layer, theme))
         for across, number in enumerate(numbers):
             w = weights_of(attention, Head(layer, number), shown)
             parts.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
             marks.append(_picture(_seen(parts[-1], view.scale, theme, under), layout, across, y, shown))
-    marks += [*names(layout, layers, numbers, theme), *foot(layout, theme, parts, view.scale)]
+    marks += [*head_names(layout, numbers, theme), *foot(layout, theme, parts, view.scale)]
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,

@@ -138,7 +138,7 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
     if np.isnan(probabilities).any():
         raise ModelBroken(
             f"{quoted(encoder.name)} gives probabilities of words that are not numbers: its files may be damaged.",
-            "Give a second text (other=, --other), to measure their similarity, or choose another model.",
+            "Compare two texts without asking for a word, or choose another model.",
         )
     return probabilities
 
@@ -159,7 +159,7 @@ def word_head(encoder: Encoder) -> Any:
     if isinstance(head, str):
         raise ModelUnsupported(
             f"{quoted(encoder.name)} cannot predict words: {head}.",
-            "Give a second text (other=, --other), to measure their similarity, or choose a model such as BERT.",
+            "Compare two texts without asking for a word, or choose a model such as toy or BERT.",
         )
     return head
 

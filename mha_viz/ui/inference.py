@@ -88,7 +88,7 @@ def _shown(request: Request, where: Address) -> Attention:
             st.button(
                 "Switch on", key="switch_on", on_click=address.go, kwargs=dict.fromkeys(("off", "how", "from", "in"))
             )
-    elif where.off:
+    elif where.off and not lacks_source(where):
         say_all_on(where)
     return attention
 

@@ -1,10 +1,10 @@
-// A square that is dragged out of the grid: its head is switched off, or on again. Fingers scroll instead.
+// A square that is dragged out of the grid: its head is switched off. Fingers scroll instead.
 import { make } from "../dom.js";
 
 const FAR = 8; // pixels from which on a press is a drag
 
 /**
- * `box` is what a square has to leave; `cell`: the head under the pointer; `turn` switches a head off or on.
+ * `box` is what a square has to leave; `cell`: the head under the pointer; `turn` gets its head.
  *
  * @param {HTMLElement} grid
  * @param {HTMLElement} box

@@ -4,6 +4,7 @@ import { inNats, number, percent } from "../numerals.js";
 import { headName, mapName } from "../reading.js";
 import { spokenRecipe } from "./recipe.js";
 import { spoken } from "./roles.js";
+import { isOfLayers } from "../view.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Metric, Reading } from "../reading.js" */
 /** @import { Look, Stage } from "../stage.js" */
@@ -116,9 +117,10 @@ export class Heads {
     this.#stage.change({ head, on: wasAlone ? [head, ...others].slice(0, reading.together) : [head] });
   }
 
-  // Switch a head off, or on again.
+  // Switch a head off, or on again; not where a map joins the heads of a layer.
   /** @type {(head: number) => void} */
   turn(head) {
+    if (isOfLayers(this.#read.reading)) return;
     this.#stage.send("off", headName(this.#read.reading, head));
     this.#say(`${mapName(this.#read.reading, head)} is being switched ${this.isOff(head) ? "on" : "off"}.`);
   }
@@ -131,6 +133,7 @@ export class Heads {
   // Add a head to the compared heads.
   /** @type {(head: number) => void} */
   compare(head) {
+    if (isOfLayers(this.#read.reading)) return;
     const { reading } = this.#read;
     const { model, of, request } = reading;
     this.#stage.send("compare", { model, head: headName(reading, head), of, ...request });

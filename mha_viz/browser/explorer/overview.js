@@ -175,7 +175,8 @@ export class Overview {
       if (i === null) return null;
       return layers[Math.floor(i / across.length)] * read.reading.heads + across[i % across.length];
     };
-    if (!this.#stores.isAlone) draggable(this.#grid, this.#gridBox, cell, (head) => heads.turn(head));
+    if (!this.#stores.isAlone)
+      draggable(this.#grid, this.#gridBox, cell, (head) => heads.isOff(head) || heads.turn(head));
     this.#grid.onpointermove = (event) => this.#hover(cell(event));
     this.#grid.onpointerleave = () => this.#hover(null);
     this.#grid.onclick = (event) => {

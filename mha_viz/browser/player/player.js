@@ -128,7 +128,7 @@ function drawTraining(root, state, send, data) {
   if (before?.key !== data.key) {
     stop(state);
     state.sent.clear();
-    state.ended = state.ended && before?.labels.join() === data.labels.join();
+    state.ended = state.ended && before?.maps === data.maps; // the same training
     state.moment = data.at;
     state.parts = build(root, state, send, data);
   } else if (data.at !== before.at && !state.sent.delete(data.at) && !state.playing) {

@@ -89,9 +89,9 @@ def _numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
     stage.charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole.items()})
     if "accuracies" in whole:
         _costs(result)
+    st.markdown(SLICES)
     titles = curves.titles(arm)
     stage.charts({key: (title, curves.drawn(key, result, arm, at, theme)) for key, title in titles.items()})
-    st.markdown(SLICES)
 
 
 def _origin(result: Result) -> str:

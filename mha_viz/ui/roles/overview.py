@@ -199,9 +199,9 @@ def _name(head: Head) -> str:
 
 
 def show_strongest(evidence: Evidence) -> None:
-    """While no head is chosen, show the strongest role of each kind."""
+    """While no head is chosen, show the strongest role of each kind that is shown on the map."""
     strongest: dict[str, Finding] = {}
-    for finding in strongest_first(evidence.findings()):
+    for finding in strongest_first(filtered(evidence, filters.from_url().kinds)):
         strongest.setdefault(finding.role, finding)
     st.markdown("**Strongest by kind**")
     lines(strongest[role] for role in COLOURS if role in strongest)

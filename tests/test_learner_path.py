@@ -198,6 +198,9 @@ def test_a_first_visit_is_offered_the_tour_and_another_one_can_find_it() -> None
     page.at.button(key="tour_first").click().run()
     page.check()
     assert page.url == {**STEPS_OF_TOUR[0].parameters, "tour": "1", "tray": "x"}
+    page.at.button(key="tour_out").click().run()
+    page.check()
+    assert page.url == {"text": "Birds sing.", "tray": "x"}, "what was open is open again"
 
 
 def test_a_tour_that_was_left_can_be_gone_on_with() -> None:

@@ -18,6 +18,7 @@ from mha_viz.ui.components import apply_style, lead
 from mha_viz.ui.parts import formulas, guarded
 
 LEAVING = "leaving"  # in the session, and the key of the link
+BEFORE = "before_the_tour"  # in the session: the page and its parameters
 
 
 def pages() -> list[st.Page]:
@@ -102,6 +103,7 @@ def tour_link(pages: Sequence[Any], here: Any) -> None:
     """The link to the tour; a visitor whose URL has no parameters gets it as an invitation."""
     url = address.now()
     if step_number(url) is None:
+        st.session_state[BEFORE] = (here.title.lower(), dict(url))
         with st.container(key="tour_way", width="content"):
             _to(pages, here, 1, "Tour" if url else ":primary[Tour]", "first")
 
@@ -140,15 +142,23 @@ def _ways(pages: Sequence[Any], here: Any, at: int) -> None:
         if at < len(steps()):
             _to(pages, here, at + 1, ":primary[**Next →**]", "next")
         else:
-            _out(":primary[**Finish**]")
+            st.button(":primary[**Finish**]", key="tour_out", type="tertiary", on_click=address.go, kwargs={TOUR: None})
         if at > 1:
             _to(pages, here, at - 1, "← Back", "back")
     if here.title != _page_of_step(pages, at).title or at < len(steps()):
-        _out("Leave the tour")
+        st.button("Leave the tour", key="tour_out", type="tertiary", on_click=_left, args=(here.title.lower(),))
 
 
-def _out(label: str) -> None:
-    st.button(label, key="tour_out", type="tertiary", on_click=address.go, kwargs={TOUR: None})
+@guarded()
+def _left(here: str) -> None:
+    """Go back to what was open before the tour, if anything was chosen there."""
+    name, parameters = st.session_state.get(BEFORE, (here, {}))
+    if not parameters:
+        address.go(**{TOUR: None})
+    elif name == here:
+        address.open_at(parameters)
+    else:
+        leave(name, parameters)
 
 
 def _to(pages: Sequence[Any], here: Any, at: int, label: str, key: str) -> None:

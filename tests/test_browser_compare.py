@@ -63,6 +63,7 @@ def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> Non
     visitor.asked(shown="rollout")
     expect(page.locator(".one h2")).to_have_text("After layer 5, all heads together")
     page.get_by_text("+ Compare").click()
+    expect(page.get_by_text("Layer 5 was added to the compared heads")).to_be_visible()
     pins = [without, *(Pin(Request("minilm", FIRST), head) for head in (Head(3, 2), Head(5, 0)))]
     visitor.asked(tray=comparison.write(pins))
     visitor.read("Cats sleep.")  # the compared heads outlive the text that they came from

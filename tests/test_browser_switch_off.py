@@ -66,7 +66,6 @@ def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
     visitor.choose("Shown", "rollout")
     expect(page.get_by_text("After layer")).to_be_visible()
     expect(page.get_by_role("button", name="Switch off")).to_be_hidden()  # one map joins all heads of a layer
-    expect(page.get_by_role("button", name="+ Compare")).to_be_hidden()
 
 
 def _drag(visitor: BrowserTab, start: float, end: float, escape: bool = False) -> None:

@@ -92,12 +92,13 @@ def _listed(request: Request) -> list[str]:
     return texts + parts + (off if request.source else off[:2])
 
 
-def add(pins: Comparison, pin: Pin) -> Comparison:
-    """The list with one more head at its end, which a message reports. Raises ComparisonFull."""
+def add(pins: Comparison, pin: Pin, name: str = "") -> Comparison:
+    """The list with one more head at its end, which a message reports, by another ``name`` if one is given. Raises
+    ComparisonFull."""
     more = _checked((*pins, pin))
     same = sum((p.request, p.head) == (pin.request, pin.head) for p in more)
     again = " again" if same > 1 else ""
-    st.toast(f"{pin.head} was added to the compared heads{again}: {len(more)} of {MOST}.")
+    st.toast(f"{name or pin.head} was added to the compared heads{again}: {len(more)} of {MOST}.")
     return more
 
 

@@ -88,7 +88,6 @@ export class HeadView {
     { type: "button", class: "quiet off", title: "In the grid: key x, or drag its square out" },
     "Switch off",
   );
-  #compare;
   #usual = make("summary");
   #composition = make("input", { type: "checkbox" });
   #composed = make(
@@ -114,10 +113,10 @@ export class HeadView {
     });
     const title = "Add this head to the compared heads (in the grid: key c)";
     const onclick = () => heads.compare(stage.view.head);
-    this.#compare = make("button", { type: "button", class: "quiet", title, onclick }, "+ Compare");
+    const compare = make("button", { type: "button", class: "quiet", title, onclick, hidden: isAlone }, "+ Compare");
     this.#off.onclick = () => heads.turn(stage.view.head);
     this.#composition.onchange = () => stage.change({ arrows: this.#composition.checked });
-    const top = make("header", {}, this.#title, this.#compare, this.#off);
+    const top = make("header", {}, this.#title, compare, this.#off);
     const texts = [this.#begun, this.#readout, this.#panels, this.note];
     this.menu = make(
       "details",
@@ -136,7 +135,7 @@ export class HeadView {
     const { read, stage, heads } = this.#stores;
     const { reading } = read;
     this.#title.replaceChildren(...headingOf(reading, stage.view.head));
-    this.#compare.hidden = this.#off.hidden = this.#stores.isAlone || isOfLayers(reading);
+    this.#off.hidden = this.#stores.isAlone || isOfLayers(reading);
     this.#off.setAttribute("aria-pressed", String(heads.isOff(stage.view.head)));
     this.#chips.draw(stage.view.head);
     this.#controls.set(stage.view, isPair(reading), !!read.recipes);

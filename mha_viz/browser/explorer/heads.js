@@ -133,7 +133,6 @@ export class Heads {
   // Add a head to the compared heads.
   /** @type {(head: number) => void} */
   compare(head) {
-    if (isOfLayers(this.#read.reading)) return;
     const { reading } = this.#read;
     const { model, of, request } = reading;
     this.#stage.send("compare", { model, head: headName(reading, head), of, ...request });

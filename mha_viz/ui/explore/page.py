@@ -233,7 +233,8 @@ def _on_compare() -> None:
         if not request.part:
             request = replace(request, text=what.to_pin(what.sentence), **address.switched_off_in(event))
         pins, _ = comparison.read(what.where.tray)
-        address.go(tray=comparison.write(comparison.add(pins, Pin(request, head))))
+        layer = f"Layer {head.layer}" if QUANTITIES[what.where.quantity].of_layers else ""
+        address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))
     except MhaVizError as error:
         st.toast(plain(str(error)))  # the button may be far from where errors are shown
         complain_later(error)

@@ -127,6 +127,14 @@ def test_tokens_and_later_heads_change(minilm: Encoder) -> None:
         assert shown[str(head)] == charts.in_thousandths(moved[head])
 
 
+def test_that_nothing_was_typed_is_said_once() -> None:
+    page = visit(off="L1H1")
+    page.at.query_params["text"] = " "
+    page.at.run()
+    page.check()
+    assert page.said.count("Nothing was typed") == 1
+
+
 def test_nothing_comes_after_the_last_layer(offered: list[Offer]) -> None:
     page = visit(off="L5H0")
     assert "no head comes after the last layer" in page.said

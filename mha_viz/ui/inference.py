@@ -60,7 +60,7 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
     except MhaVizError as error:
         if says_source or not (where.off and where.how == TEXT):
             complain(error)
-        if not is_plain:
+        if not is_plain and text.strip():
             return _plainer(text, where)
         if isinstance(error, ModelError):
             _way_back(where)

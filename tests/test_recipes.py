@@ -378,13 +378,13 @@ def test_a_study_can_be_watched_and_stopped() -> None:
     assert seen == sorted(seen)
     assert seen[-1] == 1
     for when in (0.0, 0.5):  # at once, and when the choice is made
-        told = [0.0]
+        fractions = [0.0]
         with pytest.raises(Cancelled, match="Start it again"):
             mv.recipes(
                 *("grammar", "toy"),
                 most=10,
-                progress=lambda so_far, told=told: told.append(so_far.fraction),  # type: ignore[misc]
-                cancelled=lambda when=when, told=told: told[-1] >= when,  # type: ignore[misc]
+                progress=lambda so_far, fractions=fractions: fractions.append(so_far.fraction),  # type: ignore[misc]
+                cancelled=lambda when=when, fractions=fractions: fractions[-1] >= when,  # type: ignore[misc]
             )
 
 

@@ -135,9 +135,11 @@ def test_the_surprise_of_every_link_is_that_of_plain_loops() -> None:
                 share = max(usual, float(np.mean(others)), float(np.mean(along)))
                 expected[Head(layer, head), i, j] = max(0.0, rows[i, j] * np.log2(rows[i, j] / share))
     kind = KINDS["link"]
-    found = {(one.head, one.query, one.key): one.surprise for one in kind.find(Seen(reading, {}), "link", kind.least)}
-    assert len(found) > 20
-    assert found == pytest.approx(expected)
+    surprises = {
+        (one.head, one.query, one.key): one.surprise for one in kind.find(Seen(reading, {}), "link", kind.least)
+    }
+    assert len(surprises) > 20
+    assert surprises == pytest.approx(expected)
 
 
 def test_a_head_that_is_known_for_nothing_or_does_what_it_is_known_for_is_not_idle() -> None:

@@ -21,7 +21,7 @@ from mha_viz.attention.trace import Array, Mask, Parameters, Relative, Trace, tr
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
 from mha_viz.models.distances import RELATIVE
-from mha_viz.models.families import Family, family_of, holds, key_heads, opaque
+from mha_viz.models.families import Family, attention_of, family_of, holds, key_heads, opaque
 from mha_viz.models.linear import PackedLinear
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
@@ -63,10 +63,11 @@ class Opened:
                 "Load it without dtype.",
             )
         self._name, self._layer, self._model = name, layer, model
-        self._family = family_of(model.config)
-        self._relative = RELATIVE.get(model.config.model_type) if apart else None
-        if opaque(model.config) and self._relative is None:
-            raise _unsupported(name, opaque(model.config))
+        self.layer, self.part = attention_of(model.config, layer)
+        self._family, why = family_of(model.config, layer), opaque(model.config, layer)
+        self._relative = RELATIVE.get(model.config.model_type) if apart and why else None
+        if why and self._relative is None:
+            raise _unsupported(name, why)
         self._turns = holds(self._family.rotary, model.config)
         self._place = place(model, layer)
         self._thread = 0
@@ -86,6 +87,8 @@ class Opened:
             self._hooks.append(self._hook_before(self._place.holder, "turns", self._turned))
         if self._relative is not None:
             self._hooks.append(self._hook_before(self._place.holder, "given", self._bound))
+        if self._family.crossing:
+            self._hooks.append(self._place.inputs[1].register_forward_hook(self._hook("memory", self._layer, _entered)))
         return self
 
     def _bound(self, arguments: Any, named: dict[str, Any]) -> dict[str, Any]:
@@ -141,13 +144,14 @@ class Opened:
         if rotation is not None and self._family.adjacent:
             rotation, parameters = _side_by_side(rotation, parameters, config.num_attention_heads)
         trace = traced(
-            *(self._name, revision, self._layer, text, x, parameters),
+            *(self._name, revision, self.layer, text, x, parameters),
             self._mask(n),
             heads=config.num_attention_heads,
             scaling=scaling,
             entered=entered,
             rotation=rotation,
             relative=relative,
+            memory=self._memory,
             of_model=(weights[self._layer], array(self._heard["output"].reshape(n, -1))),
         )
         if max(trace.agreement) > TOLERANCE:
@@ -175,9 +179,16 @@ class Opened:
         entered = array(self._heard["entered"].reshape(x.shape))
         return None if np.array_equal(entered, x) else entered
 
+    @property
+    def _memory(self) -> Array | None:
+        """What the keys are made of where this is not x: [m, d_model]."""
+        return array(self._heard["memory"][0]) if "memory" in self._heard else None
+
     def _mask(self, n: int) -> Mask:
         """[query, key]: the mask that the layer got together with its rotations, if any, because a layer may see only a
         window of the text."""
+        if self._memory is not None:
+            return np.zeros((n, len(self._memory)), np.bool_)
         given = self._heard["turns"].mask if self._turns else None
         if given is None:
             causal = np.triu(np.full((n, n), holds(self._family.causal, self._model.config)), 1)
@@ -263,7 +274,7 @@ def place(model: Any, layer: int) -> Place:
 
 
 def _place(model: Any, layer: int) -> Place:
-    family = family_of(model.config)
+    family = family_of(model.config, layer)
     numbers = family.numbers(model.config, layer)
     holder = model.get_submodule(family.holder.format(*numbers))
     inputs = tuple(holder.get_submodule(name) for name in family.inputs)

@@ -125,9 +125,9 @@ class Opened:
     def _hook(self, name: str, after: int, takes: Callable[[Any, Any], Any]) -> Callable[..., None]:
         """Records the first tensor after ``after`` layers: ALBERT runs one module many times, and DeBERTa calls its
         input layers again with distances. The second argument of ``takes`` is the result of the module or, before it
-        runs, its arguments by name."""
+        runs, its arguments by name. Another thread's pass may call a hook without these while it is being removed."""
 
-        def hook(_: Any, arguments: Any, more: Any) -> None:
+        def hook(_: Any, arguments: Any, more: Any = None) -> None:
             is_mine = threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after
             if is_mine and name not in self._heard:
                 self._heard[name] = takes(arguments, more)

@@ -1,13 +1,12 @@
 // Marks the word under the pointer in every chart of a page: a band over its row or column, its name in the line of
 // words, its row in the table. `layout.meta` of a chart says which tokens are along which axes. Nothing is sent.
 import { make } from "../dom.js";
+import { areaOf, axisOf, bandBox } from "../plotly.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
 const WORDS = ".inside-held [data-token]";
 const REASONS = ".inside-why[data-key]"; // a sentence for each key that is drawn; one is shown
 const ROWS = ".st-key-wide_inside_by_hand tbody tr";
-
-/** @typedef {{ x: number, y: number, width: number, height: number }} Area */
 
 /** @type {WeakMap<Element, (tokens: number[]) => void>} */
 const pointing = new WeakMap(); // what each chart with listeners tells its tokens, as of the latest run
@@ -104,27 +103,6 @@ function drawBands(chart, pointed, colour) {
     const { range } = axisOf(chart.layout, name);
     if (area) for (const place of places) sheet?.append(band(bandBox(area, name, range, place), colour));
   }
-}
-
-/** @type {(layout: any, name: string) => any} */
-const axisOf = (layout, name) => layout[`${name[0]}axis${name.slice(1)}`];
-
-// Where an axis is drawn: the rectangle of its subplot that takes the pointer.
-/** @type {(chart: any, name: string) => Area | null} */
-function areaOf(chart, name) {
-  const other = axisOf(chart.layout, name).anchor ?? (name[0] === "x" ? "y" : "x");
-  const subplot = [name, other].sort().join("");
-  const rectangle = chart.querySelector(`.nsewdrag[data-subplot="${subplot}"]`);
-  const [x, y, width, height] = ["x", "y", "width", "height"].map((side) => Number(rectangle?.getAttribute(side)));
-  return rectangle && { x, y, width, height };
-}
-
-// The band at a position along an axis from one end of its range to the other, which is as long as the other axis.
-/** @type {(area: Area, name: string, range: [number, number], place: number) => Record<string, number>} */
-export function bandBox({ x, y, width, height }, name, [from, to], place) {
-  const [start, end] = [place - 0.5, place + 0.5].map((edge) => (edge - from) / (to - from)).sort((a, b) => a - b);
-  if (name[0] === "x") return { left: x + start * width, top: y, width: (end - start) * width, height };
-  return { left: x, top: y + (1 - end) * height, width, height: (end - start) * height };
 }
 
 /** @type {(box: Record<string, number>, colour: string) => HTMLElement} */

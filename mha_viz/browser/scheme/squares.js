@@ -8,7 +8,9 @@ import { arrow } from "../stage.js";
 const CHARTS = "[class*=st-key-wide_] .js-plotly-plot";
 const LABEL = "Arrow keys move from head to head, Enter chooses one, Escape goes back to the held one.";
 
-/** @typedef {{ curve: number, at: number, x: number, y: number, head: string, says: string, isHeld: boolean }} Square */
+/**
+ * @typedef {{ curve: number, at: number, x: number, y: number, head: string, says: string, isHeld: boolean }} Square
+ */
 
 // Called after each change of the page.
 /** @type {() => void} */

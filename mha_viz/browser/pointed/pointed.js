@@ -1,5 +1,6 @@
 // Marks the word under the pointer in every chart of a page: a band over its row or column, its name in the line of
-// words, its row in the table, and why the query looks at it. `layout.meta` of a chart says which tokens are along which axes. Nothing is sent.
+// words, its row in the table, and why the query looks at it. `layout.meta` of a chart says which tokens are along
+// which axes. Nothing is sent.
 import { make } from "../dom.js";
 import { areaOf, axisOf, bandBox } from "../plotly.js";
 /** @import { StreamlitComponent } from "../mount.js" */

@@ -18,7 +18,7 @@ PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
     "analysis": 5_910,
-    "attention": 2_160,
+    "attention": 2_170,
     "browser": 260,
     "cli": 3_080,
     "corpus": 2_180,
@@ -27,7 +27,7 @@ LINES: Mapping[str, int] = {
     "figure": 790,
     "figures": 6_950,
     "files": 340,
-    "models": 7_500,
+    "models": 7_510,
     "process": 680,
     "reader": 570,
     "serving": 1_450,

@@ -29,7 +29,7 @@ REFUSED = {
     "gemma2": "bends large",
     "gemma3_text": "norm stands between",
     "mobilebert": "narrower vector",
-    "olmo2": "queries of all heads of a layer together",
+    "olmo2": "norm stands between",
     "cohere of normed heads": "in a way of their own",
     "stablelm of normed heads": "in a way of their own",
     "xlnet": "two streams",

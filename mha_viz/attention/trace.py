@@ -317,13 +317,16 @@ def one_by_one(
     d_k, y = p.w_q.shape[1] // heads, x if memory is None else memory
     shared = heads * d_k // p.w_k.shape[1]  # heads per key and value
     outputs = []
+    factors = [np.ones((heads, 1, 1), np.float32)] * 2
+    if rotation is not None:  # a norm may be of all heads together
+        factors = [rotation.factors(v, which) for which, v in enumerate(projected(x, p, heads, memory)[:2])]
     for head in range(heads):
         columns, common = (slice(number * d_k, (number + 1) * d_k) for number in (head, head // shared))
         q = x @ p.w_q[:, columns] + p.b_q[columns]  # [n, d_k]
         k = y @ p.w_k[:, common] + p.b_k[common]
         v = y @ p.w_v[:, common] + p.b_v[common]
         if rotation is not None:
-            q, k = rotation.rotate(rotation.normalised(q, 0)), rotation.rotate(rotation.normalised(k, 1))
+            q, k = rotation.rotate(q * factors[0][head]), rotation.rotate(k * factors[1][head])
         outputs.append(softmax(q @ k.T * np.float32(scaling), mask) @ v)
     return np.stack(outputs)
 

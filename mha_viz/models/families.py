@@ -109,7 +109,6 @@ _NARROW = (
     "input x"
 )
 
-_NORMED_TOGETHER = "it normalises the queries of all heads of a layer together, and so their keys"
 _NORMED_APART = "it normalises the queries and keys of each head in a way of their own"
 OPAQUE_WHERE = MappingProxyType(  # by the entry of config.json that decides
     {"alibi": _DISTANCE, "qk_layernorm": _NORMED_APART, "use_qk_norm": _NORMED_APART}
@@ -250,7 +249,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             probabilities="dropout",
         ),
         "nomic_bert": _LLAMA._replace(pre_norm=False, causal=False, final_norm=""),
-        "olmo2": _LLAMA._replace(pre_norm=False, final_norm="", opaque=_NORMED_TOGETHER),
+        "olmo2": _LLAMA._replace(pre_norm=False, final_norm=""),  # it normalises what W_O gives before it adds it
         "opt": Family(
             "decoder.layers.{0}.self_attn",
             _PROJECTED,

@@ -17,7 +17,7 @@ from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.trace import Array, Mask, Parameters, Relative, Trace, traced
+from mha_viz.attention.trace import Array, Mask, Parameters, Relative, Trace, shared_by, traced
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
 from mha_viz.models.distances import RELATIVE
@@ -139,7 +139,7 @@ class Opened:
         config, n = self._model.config, len(text)
         x, entered = self.inputs(n)
         scaling, relative = self._distances(n)
-        rotation = _rotation(self._place.holder, self._heard["turns"]) if self._turns else None
+        rotation = _rotation(self._place.holder, self._heard["turns"], config) if self._turns else None
         parameters = _parameters(self._place, self._family, config)
         if rotation is not None and self._family.adjacent:
             rotation, parameters = _side_by_side(rotation, parameters, config.num_attention_heads)
@@ -211,13 +211,16 @@ def _first(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Te
     return (arguments[0] if arguments else named["hidden_states"]).clone()
 
 
-def _rotation(holder: Any, turns: _Turns) -> Rotation:
+def _rotation(holder: Any, turns: _Turns, config: Any) -> Rotation:
     cos, sin = (array(numbers[0]) for numbers in turns[:2])
     norms = [module for module in (getattr(holder, name, None) for name in ("q_norm", "k_norm")) if module is not None]
     if not norms:
         return Rotation(cos, sin, np.zeros((0, 0), np.float32))
     eps = epsilon(norms[0])
-    return Rotation(cos, sin, np.stack([scale_of(norm, eps) for norm in norms]), eps)
+    scales = [scale_of(norm, eps) for norm in norms]
+    if len(scales[0]) > holder.head_dim:  # one norm for all heads
+        scales = [shared_by(config.num_attention_heads, s.reshape(-1, 1, holder.head_dim)) for s in scales]
+    return Rotation(cos, sin, np.stack(scales), eps)
 
 
 def _side_by_side(rotation: Rotation, p: Parameters, heads: int) -> tuple[Rotation, Parameters]:

@@ -39,7 +39,7 @@ from mha_viz.quotes import quoted
 
 SHIFTS, OUTPUT_BIASES = "shifts of norms", "output biases"
 _BETWEEN = "a norm stands between what W_O puts out and the sum that it is added to"
-_REFUSED = {"gemma3_text": _BETWEEN, "xlnet": "its words have two streams of vectors"}
+_REFUSED = {"gemma3_text": _BETWEEN, "olmo2": _BETWEEN, "xlnet": "its words have two streams of vectors"}
 _TABLES = ("position_embeddings", "embed_positions", "wpe")  # modules with a vector for each position
 _PROJECTIONS = ("embeddings_project", "encoder.embedding_hidden_mapping_in")  # from narrow vectors of words to d_model
 

@@ -87,7 +87,7 @@ def _bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
 
 def _bar(o: OpenStep, value: float, low: float, whole: float) -> str:
     """A bar from 0 to a value, on a line ``whole`` long that begins at ``low``."""
-    sides = f"left: {(min(value, 0) - low) / whole:.1%}; width: {abs(value) / whole:.1%}"
+    sides = f"left: {100 * (min(value, 0) - low) / whole:.1f}%; width: {100 * abs(value) / whole:.1f}%"
     return f'<i style="{sides}; background: {draw.signed(value, o.theme)}"></i>'
 
 

@@ -217,6 +217,15 @@ def test_a_model_that_computes_something_else_is_refused(tiny_folder: Folder) ->
         opened.trace("", encoder.tokenize(SENTENCE), weights)
 
 
+def test_a_hook_that_is_being_removed_does_not_stop_another_thread_s_pass(tiny: Tiny) -> None:
+    """PyTorch forgets that it takes arguments by name while it may still be called."""
+    encoder = tiny("llama")
+    with Opened(encoder._model, encoder.name, 0, encoder.layers) as opened:
+        hooks = [hook for hook in opened._place.holder._forward_pre_hooks.values() if hook.__name__ == "hook"]
+        assert hooks
+        assert [hook(opened._place.holder, ()) for hook in hooks] == [None] * len(hooks)
+
+
 def test_no_hook_stays_on_a_model(tiny: Tiny) -> None:
     tiny("albert").trace(SENTENCE)
     with pytest.raises(EmptyText):

@@ -1,5 +1,4 @@
-"""The libraries whose recordings are drawn, whose notebooks show drawings or which draw maps of links, and which of them
-are not installed (requirements-bench.txt)."""
+"""Other libraries that are used where they are installed (requirements-bench.txt), and which of them are missing."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class RuleText:
     causal: bool = False
 
     def __len__(self) -> int:
-        return len(self.pieces)
+        return len(self.pieces.ids)
 
     @cached_property
     def word(self) -> Places:

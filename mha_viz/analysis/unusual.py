@@ -123,7 +123,7 @@ def _at(offset: int, says: str) -> Callable[[Seen, str, float], Candidates]:
 
 
 def _links(seen: Seen, kind: str, least: float) -> Candidates:
-    """The strongest unexpected link between two ordinary words of each head."""
+    """The unexpected links between two ordinary words."""
     plain, count = seen.plain, len(seen.words)
     if len(plain) < ROWS:
         return
@@ -135,10 +135,12 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
         value, (query, key), others = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
         beside = (columns[place, j] - value) / others  # what other words give to this key
         along = (diagonal(j - i)[place] - value) / max(others - abs(j - i), 1)
-        expected = max(usual[i, j], beside, along)
+        surprise = bits(value, max(usual[i, j], beside, along))
+        if surprise < LEAST:
+            continue
         words = (f"{seen.every[place]} links ", seen.words[query], " to ", seen.words[key], f" ({decimal(value)}).")
         places = seen.pieces[query], seen.pieces[key]
-        yield Unusual(kind, seen.every[place], value, bits(value, expected), words, *places)
+        yield Unusual(kind, seen.every[place], value, surprise, words, *places)
 
 
 def _mark(seen: Seen, kind: str, least: float) -> Candidates:

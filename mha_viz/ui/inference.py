@@ -12,7 +12,6 @@ from typing import TypeVar
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import request_of
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
@@ -285,7 +284,7 @@ def _go_back(name: str | None) -> None:
 
 def say_cut(attention: Attention, where: Address, sentence: str) -> None:
     """Say where the ``sentence`` of the URL or its pair was cut, and how much of it was read."""
-    read, request = attention.keys, request_of(attention)  # a target is never cut
+    read, request = attention.keys, attention.request  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
     texts = (read.text, read.pair) if source is None else (clean(sentence), "")
     held = [len(part or "") for part in (where.text, where.pair)]  # of CoNLL-U, the lines and not the words in it

@@ -11,7 +11,6 @@ from urllib.parse import quote
 import streamlit as st
 
 from mha_viz.attention import Attention
-from mha_viz.attention.steps import request_of
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.models import catalog, hub
 from mha_viz.request import CROSS, ENCODER, PARTS, Request
@@ -95,7 +94,7 @@ def _target(typed: str) -> Changes:
 def say(attention: Attention) -> None:
     """Show the text that the model generated, and what is not defined for a part; nothing for a model with one
     stack."""
-    request = request_of(attention)
+    request = attention.request
     if request is None or not request.part:
         return
     if request.part != ENCODER and not request.target:
@@ -105,7 +104,7 @@ def say(attention: Attention) -> None:
 
 def is_part(attention: Attention) -> bool:
     """Whether a reading is a part of an encoder–decoder."""
-    request = request_of(attention)
+    request = attention.request
     return request is not None and bool(request.part)
 
 

@@ -10,7 +10,6 @@ from html import escape
 import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.steps import request_of
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, LONG_TOKENS
 from mha_viz.errors import MhaVizError
@@ -81,7 +80,7 @@ def show_comparison(what: Url) -> None:
 def _about(attention: Attention, head: Head | None = None) -> None:
     """Say whose heads these are, with a control to change it."""
     whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
-    answered = request_of(attention)
+    answered = attention.request
     whose += f", {steps(attention)}" if answered is not None and answered.off else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair

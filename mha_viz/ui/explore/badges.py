@@ -12,7 +12,7 @@ import numpy as np
 
 from mha_viz.analysis import rules
 from mha_viz.analysis.active import LINKING, active
-from mha_viz.analysis.described import LONGEST, of_heads, text_of, unexplained
+from mha_viz.analysis.described import LONGEST, of_heads, predicted, text_of
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.analysis.unusual import unusual
@@ -179,9 +179,10 @@ def shown_recipes(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, A
     sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
     if sent is None or len(attention.queries) > LONGEST:
         return sent
-    heads = of_heads(attention.model, attention.revision)
-    full = [heads[head.place(attention.heads)] for head in full_heads(attention, wanted)]
-    marks = _marks(attention, {part.rule for head in full for part in head.parts})
+    full, per_layer = full_heads(attention, wanted), attention.heads
+    recipes = of_heads(attention.model, attention.revision)
+    numbers = {part.rule for head in full for part in recipes[head.place(per_layer)].parts}
+    marks = _marks(attention, numbers)
     marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in sent["rules"]]
     return {**sent, "rules": marked, "here": _explained(attention)}
 
@@ -198,6 +199,6 @@ def _explained(attention: Attention) -> list[float] | None:
     quantities."""
     if attention.quantity not in ("weight", "unexplained"):
         return None
-    left = attention if attention.quantity == "unexplained" else unexplained(attention)
-    shares = 1 - np.abs(left.weights).sum(axis=3).mean(axis=2) / 2
+    left = attention.weights if attention.quantity == "unexplained" else attention.weights - predicted(attention)
+    shares = 1 - np.abs(left).sum(axis=3).mean(axis=2) / 2
     return [round(float(share), 4) for share in shares.ravel()]

@@ -112,13 +112,14 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
     """The app's name, the links to the pages, the search and, at the right, what is about the app. The links carry the
     parameters along, so that visiting another page loses nothing."""
     parameters, name = address.now(), here.title.lower()
+    heads = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
+    compared = f" ({heads})" if heads else ""
     open_first = request.open_on_first_view() if here.title == every_page[0].title else {}
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
         st.html('<span class="mha-mark">mha_viz</span>', width="content")
         with st.container(key="pages", width="content", horizontal=True, vertical_alignment="center"):
             for other in every_page[:-1]:
-                compared = len(comparison.read(parameters.get("tray"))[0]) if other.url_path == "compare" else 0
-                label = f"{other.title} ({compared})" if compared else other.title
+                label = f"{other.title}{compared}" if other.url_path == "compare" else other.title
                 carried = open_first if other.url_path in OF_A_HEAD else {}
                 st.page_link(other, label=label, query_params=parameters | carried)
         if not address.in_class():

@@ -26,11 +26,12 @@ from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.reader import verbs
 from mha_viz.request import Request
-from mha_viz.ui import address, inference, studies, two_stacks
+from mha_viz.ui import address, inference, studies
 from mha_viz.ui.address import Url
 from mha_viz.ui.caches import lasting, model_service
 from mha_viz.ui.explore.gold import block_of_words
 from mha_viz.ui.parts import complain, guarded, remark
+from mha_viz.ui.request import is_part
 
 _in_words = lasting(8)(roles_in_words)  # of the models read last
 HERE, LINK, REST = "active here", "strong link in this sentence", "not triggered here"
@@ -66,7 +67,7 @@ def badges(
     measured = False
     try:
         model = catalog.resolve(attention.model)
-        if two_stacks.is_part(attention):
+        if is_part(attention):
             measured = True  # nothing more to measure: no study reads an encoder–decoder
         else:
             findings, on, measured = studies.roles(model), studies.measured_on(model), studies.is_measured(model)

@@ -153,8 +153,8 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
 
     made: list[Offer] = []
 
-    def keep(offers: Sequence[Offer], everything: object = None) -> None:
-        made[:] = offers
+    def keep(make_offers: Callable[[], Sequence[Offer]], everything: object = None) -> None:
+        made[:] = make_offers()
 
     monkeypatch.setattr(download_panel, "_expander", keep)
     return made

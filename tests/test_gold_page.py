@@ -11,9 +11,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mha_viz.analysis.active import active
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import Arc, arcs, pointers
+from mha_viz.analysis.unusual import active
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.drawing.marks import Curve, Text

@@ -21,6 +21,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 from mha_viz.ui import address, bound, classroom, comparison, navigation, request, search_field
 from mha_viz.ui.components import SCHEME, apply_style, more, watch
+from mha_viz.ui.lesson import NUMBER
 from mha_viz.ui.navigation import pages
 from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, message, remark, say_complaint
 
@@ -56,7 +57,8 @@ def _show(cut_short: Sequence[str]) -> None:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is longer than can be read. These parts of it were shortened: {shortened}.")
     navigation.show_tour(every_page, here)
-    classroom.show_class_view(every_page, here)
+    if {address.CLASS, NUMBER} & address.url().parameters.keys():
+        classroom.show_class_view(every_page, here)
     token = _inside.set(True)
     try:
         with guarded(complain):
@@ -127,7 +129,8 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
                 search_field.show_search_field(name)
         navigation.tour_link(every_page, here)
         if not address.in_class():
-            more(_full(classroom.name_of(here)), SAVED.get(classroom.name_of(here), "figures"), MORE, _on_class)
+            page = navigation.name_of(here)
+            more(_full(page), SAVED.get(page, "figures"), MORE, _on_class)
         with st.container(key="about_way", width="content"):
             st.page_link(every_page[-1], query_params=parameters)
         watch([page.title for page in every_page].index(here.title), _on_linked)

@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mha_viz.analysis import rules
-from mha_viz.analysis.active import LINKING, active
 from mha_viz.analysis.described import LONGEST, of_heads, predicted, text_of
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import arcs, pointers
-from mha_viz.analysis.unusual import unusual
+from mha_viz.analysis.unusual import LINKING, active, unusual
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.corpus.treebank import Sentence

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from mha_viz.analysis.active import PRONOUNS
 from mha_viz.analysis.coreference import Anaphor, chunk
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import DIRECTIONS, Pointers, arcs, pointers
+from mha_viz.analysis.unusual import PRONOUNS
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import streamlit as st
@@ -14,6 +15,7 @@ from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import Cancelled, CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.packet import OpenHead, RankedLink, belongs_to, is_coarse
+from mha_viz.figures.view import View
 from mha_viz.models import catalog
 from mha_viz.numerals import done
 from mha_viz.request import Request
@@ -76,9 +78,6 @@ def draw(
     begin = opened_first(what, attention)
     wanted = _wanted(what, attention, begin)
     entitle(str(wanted[0]), quoted(what.sentence))
-    queries, keys = len(attention.queries), len(attention.keys)
-    fits = where.link and where.link[0] < queries and where.link[1] < keys
-    link = RankedLink(*where.link, words=where.words) if where.link and fits else None
     is_of_part = is_part(attention)
     say_part(attention)
     _say_coarse(attention)
@@ -90,11 +89,10 @@ def draw(
     if QUANTITIES[where.quantity].of_answer:
         _ask(attention, where)
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
-    above, step = st.container(), address.now().get(navigation.TOUR, "")[:20]
-    led = step, st.session_state.get(search_field.OPENED, 0), hides_an_answer(what, attention.model)
+    above, led = st.container(), _led(what, attention)
     composed = None if mode or is_of_part else arrows(what, attention)
     explorer(
-        model_service().packet(attention, wanted, link, begin),
+        model_service().packet(attention, wanted, _ranked(where, attention), begin),
         badges(attention, wanted, annotation and annotation.sentence, *led, mode.drawn if mode else "null", composed),
         "explorer",
         on_view=_on_view,
@@ -112,7 +110,27 @@ def draw(
     _beside_gold(what, attention, annotation, wanted[0])
     if not is_of_part and "\n" in what.text:
         charts += averages.show_averages(what, attention.model)
-    download_panel.of_reading(attention, wanted, view_of(address.now(), _pin(begin, where), max(queries, keys)), charts)
+    download_panel.of_reading(attention, wanted, partial(_view, attention, where, begin), charts)
+
+
+def _ranked(where: Address, attention: Attention) -> RankedLink | None:
+    """The link by which heads are ranked, if its tokens exist."""
+    if where.link is None or where.link[0] >= len(attention.queries) or where.link[1] >= len(attention.keys):
+        return None
+    return RankedLink(*where.link, words=where.words)
+
+
+def _led(what: Url, attention: Attention) -> tuple[str, int, bool]:
+    """What leads the drawing besides the URL of the view: the step of the tour, how often the search has opened a head,
+    and whether an answer is hidden."""
+    step = what.parameters.get(navigation.TOUR, "")[:20]
+    return step, st.session_state.get(search_field.OPENED, 0), hides_an_answer(what, attention.model)
+
+
+def _view(attention: Attention, where: Address, begin: OpenHead) -> View:
+    """The view on screen. If the URL holds no token, it is that of the first view, as long as its head is open."""
+    held = begin.pin if where.head is None else None
+    return view_of(address.now(), held, max(len(attention.queries), len(attention.keys)))
 
 
 def _wanted(what: Url, attention: Attention, begin: OpenHead) -> tuple[Head, ...]:
@@ -166,11 +184,6 @@ def _ask(attention: Attention, where: Address) -> None:
         question = asking.panel(catalog.resolve(attention.model), attention, where)
         if question is not None:
             remark(f"Each number says what a link adds to {question.score}, to first order.")
-
-
-def _pin(begin: OpenHead, where: Address) -> str | None:
-    """The token that is held if the URL names none: that of the first view, as long as its head is open."""
-    return begin.pin if where.head is None else None
 
 
 def _existing_heads(attention: Attention, heads: tuple[Head, ...]) -> tuple[tuple[Head, ...], list[str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -12,12 +11,11 @@ import numpy as np
 
 from mha_viz.analysis.described import LONGEST
 from mha_viz.analysis.rules import CLASSES, RULES, Numbers, RuleText, prediction
-from mha_viz.analysis.syntax import Relations
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.measures import ReadShard, Texts
-from mha_viz.study.plan import batches, plan
+from mha_viz.study.measures import ReadShard, Texts, among_first, plain_shard
+from mha_viz.study.plan import batches
 from mha_viz.study.sums import PASSES, Sums
 
 FORMAT = 1  # version of the sums and of how they are measured
@@ -42,15 +40,11 @@ class OfRecipes(NamedTuple):
 
     def sentences(self, count: int, first: int) -> int:
         """As many as are left of ``most``."""
-        return max(0, min(count, self.most - first))
+        return among_first(self.most, count, first)
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """The sentences, each alone."""
-        assert isinstance(corpus, Corpus)
-        some = corpus.sentences[: self.sentences(len(corpus.sentences), first)]
-        alone = replace(corpus, sentences=some, has_trees=False, has_chains=False, left_out=())
-        labels = [HALVES[number % 2] for number in range(first, first + len(some))]
-        return ReadShard(alone, plan(encoder, alone, first), Relations(()), first, labels, {})
+        return plain_shard(encoder, corpus, first, self.most, lambda number, _: HALVES[number % 2])
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
         """Sentences of equal length together."""

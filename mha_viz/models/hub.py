@@ -228,21 +228,21 @@ def _download(model: Model, watch: _Watch) -> Path:
     place = storage(model.hub_id)
     with budget.room_for(watch.total, who), _partial_folder(place, watch.total, who) as partial:
         files = {name: [*file] for name, file in listing.files.items()}
-        _asked(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
+        _in_child(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
         look(partial, model)
         watch.beat()
         return _publish(partial, place, listing.commit, model.revision or MAIN)
 
 
 def _list_files(model: Model, watch: _Watch) -> _Listing:
-    who, listed = quoted(model.name), _asked(model, watch, METADATA_SECONDS)
+    who, listed = quoted(model.name), _in_child(model, watch, METADATA_SECONDS)
     files = {name: _File(*file) for name, file in listed["files"].items()}
     names = _needed(files, who)
     _check_size(sum(files[n].size for n in names), who)
     return _Listing(listed["commit"], {n: files[n] for n in names})
 
 
-def _asked(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
+def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
     """What a child process answers that asks the Hub (``models.transfer``), and is ended when nobody waits any more.
     Until it has begun, the Hub does not count as silent."""
     watch.moved = math.inf

@@ -1,4 +1,4 @@
-"""What is asked of the Hub, in a child process: which files a model has, and their bytes. Ending the process ends a
+"""What is asked of the Hub, in a child process: the names of files, and their bytes. Ending the process ends a
 name lookup that hangs, the wait for a silent server, and a transfer.
 
 The Hub's own client lists the files and opens the connections, but files are streamed here and not by its

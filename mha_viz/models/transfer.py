@@ -3,8 +3,8 @@ name lookup that hangs, the wait for a silent server, and a transfer.
 
 The Hub's own client lists the files and opens the connections, but files are streamed here and not by its
 ``snapshot_download``: that compares sizes only after the last byte, so that a server that never stops fills the disk,
-and no SHA-256; it reports every 10 MB, so that a slow connection looks like a silent one; and it asks a Hub that fails
-again for a minute before it says so.
+and no SHA-256; it reports every 10 MB, so that a slow connection looks like a silent one; and before each file it asks
+for its head, several times if the Hub fails.
 """
 
 from __future__ import annotations

@@ -13,11 +13,10 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis import link_groups as links_of
-from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.clusters import grouped, medoids, silhouette
 from mha_viz.analysis.described import shares_of
 from mha_viz.analysis.link_groups import GROUPS, LINKS, LinkSample
-from mha_viz.analysis.rules import RULES, matrix
+from mha_viz.analysis.rules import RULES, matrix, prediction
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.errors import SettingError, UnknownHead
@@ -87,7 +86,7 @@ def test_links_rules_and_queries_are_those_of_the_model(toy: Encoder) -> None:
         text = texts[link.number]
         query, key = link.query.token, link.key.token
         weights = toy.batch([text.pieces])[head.layer, head.head, 0]
-        predicted = fitting.prediction(shares, text)[0]
+        predicted = prediction(shares, text)[0]
         assert link.weight == pytest.approx(weights[query, key], abs=1e-6)
         assert link.predicted == pytest.approx(predicted[query, key])
         assert (link.rule >= 0) == (2 * link.predicted >= link.weight)

@@ -60,13 +60,20 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
     except MhaVizError as error:
         if says_source or not (where.off and where.how == TEXT):
             complain(error)
-        if not is_plain and text.strip():
+        if model and not is_plain and text.strip():
             return _plainer(text, where)
         if isinstance(error, ModelError):
             _way_back(where)
         return _meanwhile(text, where, model)
     download(model)
     return _meanwhile(text, where, model)
+
+
+def is_of_requested_model(attention: Attention, where: Address) -> bool:
+    """Whether the model in the URL gave this reading, not the one that is shown in the meantime."""
+    with suppress(MhaVizError):
+        return model_of(where).name == attention.model
+    return False
 
 
 def _plainer(text: str, where: Address) -> Attention | None:

@@ -53,9 +53,9 @@ OF_ANOTHER_TEXT = dict.fromkeys(("head", "on", "pair", *address.OF_THIS_TEXT))
 
 
 def mode(what: Url, attention: Attention) -> SwitchedOff | None:
-    """What Explore shows of the heads that are off, beside its drawing of ``attention``; None for an encoder–decoder.
-    Pasted CoNLL-U is read as the sentence it contains."""
-    if refused(what.where, "heads are switched off"):
+    """What Explore shows of the heads that are off, beside its drawing of ``attention``; None for an encoder–decoder,
+    and while another model than the requested one is drawn. Pasted CoNLL-U is read as the sentence it contains."""
+    if refused(what.where, "heads are switched off") or not inference.is_of_requested_model(attention, what.where):
         return None
     whole = inference.requested_reading(what.sentence, what.where)
     return None if whole is None else SwitchedOff(what.where, whole, attention)

@@ -310,9 +310,10 @@ def progress(page: PageSession) -> str:
     return " ".join(bar.proto.text for bar in page.at.get("progress"))
 
 
-def test_the_page_tells_how_far_a_download_is_and_cancels_it(hub: FakeHub, visitors: Visitors) -> None:
+@pytest.mark.parametrize("off", ["none", "L1H1", None])
+def test_the_page_tells_how_far_a_download_is_and_cancels_it(hub: FakeHub, visitors: Visitors, off: str | None) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
-    page = PageSession({"model": "someone/tiny"})
+    page = PageSession({"model": "someone/tiny"} | ({"off": off, "more": "1"} if off else {}))
     until(lambda: visitors.start("someone/tiny").size > 0)
     page.at.run()
     assert "Downloading someone/tiny" in progress(page)

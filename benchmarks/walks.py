@@ -28,8 +28,15 @@ APP = str(ROOT / "app.py")
 SENTENCES = 60
 OFF = '{"of": [["The cat sat.", "", "minilm", "", "", "L0H2", "zero"]], "heads": [["L3H1", 0, ""], ["L2H4", 0, ""]]}'
 OTHER_OFF = OFF.replace("L0H2", "L1H8")
-GOALS: Mapping[str, tuple[int, int]] = MappingProxyType(  # moves and files, at most
-    {"a typed sentence": (900, 35), "a changed view": (250, 25), "Compare with a head off": (400, 35)}
+# Moves and files, at most. For pages, goals; for the others, what was counted, with a tenth to spare.
+GOALS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "a typed sentence": (900, 35),
+        "a changed view": (250, 25),
+        "Compare with a head off": (400, 35),
+        "a figure to PDF": (270, 26),
+        "a corpus on two workers": (25_000, 78),
+    }
 )
 
 
@@ -150,12 +157,8 @@ def main(results: Path, quick: bool = False) -> None:
     for name, make in WALKS.items():
         if quick and make is corpus:
             continue
-        walk, goal = make(), GOALS.get(name)
-        for what, count, most in (
-            ("moves", walk.moves, goal and goal[0]),
-            ("files", len(walk.files), goal and goal[1]),
-            ("calls", walk.calls, None),
-        ):
-            target = Target("below", most + 1) if most else None
-            rows.append(Row(f"{name}: {what}", Sample((float(count),)), "", target=target))
+        walk, (moves, files) = make(), GOALS[name]
+        for what, count, most in (("moves", walk.moves, moves), ("files", len(walk.files), files)):
+            sample, target = Sample((float(count),)), Target("below", most + 1)
+            rows.append(Row(f"{name}: {what}", sample, "", target=target, beside={"calls": walk.calls}))
     write(results, "walks", "Through the code", "", rows, "calls of functions of this project")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from numbers import Integral
 from operator import index
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
@@ -68,6 +69,12 @@ class Head(NamedTuple):
                 f"Choose between L0H0 and {cls(layers - 1, heads - 1)}.",
             )
         return head
+
+
+@lru_cache(maxsize=32)
+def every_head(layers: int, heads: int) -> tuple[Head, ...]:
+    """All heads of a model in order: L0H0, L0H1, …"""
+    return tuple(Head(layer, head) for layer in range(layers) for head in range(heads))
 
 
 AnyHead: TypeAlias = Head | tuple[int, int] | str

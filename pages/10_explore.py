@@ -1,16 +1,16 @@
 """A sentence, every head at a glance, one head in full."""
 
-from mha_viz.ui import address, frame, request, two_stacks
+from mha_viz.ui import address, frame, request
 from mha_viz.ui.explore import page as explore
 from mha_viz.ui.switch_off import controls, page
 
 frame.view()
 what = address.url()
 request.ask(what, explore.INTRODUCTION)
-two_stacks.controls(what.where)
+request.ask_part(what.where)
 attention = explore.requested_reading(what)
 if attention is not None:
-    explore.draw(what, attention, page.mode(what, attention), controls.on_head)
+    explore.draw(what, attention, page.mode, controls.on_head)
     explore.link_to_tasks()
     explore.say_shared_keys(attention)
 explore.warm_up()

@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from mha_viz.attention import Attention
     from mha_viz.models.encoder import Encoder
+    from mha_viz.process.apart import Stop, Tell
     from mha_viz.ui.download_panel import Offer
     from tests.app_server import AppServer
     from tests.browser_tab import BrowserTab
@@ -153,8 +155,8 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
 
     made: list[Offer] = []
 
-    def keep(offers: Sequence[Offer], everything: object = None) -> None:
-        made[:] = offers
+    def keep(make_offers: Callable[[], Sequence[Offer]], everything: object = None) -> None:
+        made[:] = make_offers()
 
     monkeypatch.setattr(download_panel, "_expander", keep)
     return made
@@ -381,9 +383,14 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    """A Hub on this machine with the models that a test adds."""
+    """A Hub on this machine with the models that a test adds; it is asked in this process, not in a child."""
+    from mha_viz.models import hub as hub_module
     from tests.fake_hub import FakeHub
 
+    def here(module: str, order: object, _: object, progress: Tell, __: Stop) -> Any:
+        return import_module(module).work(order, progress, lambda: False)
+
+    monkeypatch.setattr(hub_module, "run", here)
     with FakeHub() as running:
         monkeypatch.setenv("HF_ENDPOINT", running.url)
         yield running

@@ -1,9 +1,8 @@
-"""The libraries whose recordings are drawn and whose notebooks show drawings, and which of them are not installed
-(requirements-bench.txt)."""
+"""Other libraries that are used where they are installed (requirements-bench.txt), and which of them are missing."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
-LIBRARIES = ("bertviz", "jupyterlab", "marimo", "nnsight", "transformer_lens")
+LIBRARIES = ("bertviz", "jupyterlab", "marimo", "nnsight", "transformer_lens", "umap")
 MISSING = tuple(name for name in LIBRARIES if find_spec(name) is None)

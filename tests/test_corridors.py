@@ -27,7 +27,7 @@ LINES: Mapping[str, int] = {
     "figure": 790,
     "figures": 6_950,
     "files": 340,
-    "models": 7_510,
+    "models": 7_580,
     "process": 680,
     "reader": 570,
     "serving": 1_450,
@@ -35,7 +35,7 @@ LINES: Mapping[str, int] = {
     "text": 530,
     "training": 2_070,
     "ui": 12_700,
-    "": 1_160,  # the modules that are in no folder
+    "": 1_170,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

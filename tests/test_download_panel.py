@@ -31,11 +31,11 @@ class Offers:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._made: list[tuple[Sequence[Offer], Everything | None]] = []
         monkeypatch.setattr(
-            download_panel, "_expander", lambda offers, everything=None: self._made.append((offers, everything))
+            download_panel, "_expander", lambda offers, everything=None: self._made.append((offers(), everything))
         )
 
     def on_explore(self, attention: Attention, head: Head) -> Sequence[Offer]:
-        download_panel.of_reading(attention, [head], View(pin="q0"))
+        download_panel.of_reading(attention, [head], lambda: View(pin="q0"))
         return self._made[-1][0]
 
     def on_compare(self, panels: Sequence[Panel]) -> tuple[Sequence[Offer], Everything]:

@@ -8,17 +8,21 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelError, ModelUnreachable, ModelUnsupported, SettingError
-from mha_viz.models import budget, catalog, storage
+from mha_viz.models import budget, catalog, storage, transfer
 from mha_viz.models import hub as hub_module
 from mha_viz.models.catalog import Model, resolve
 from mha_viz.models.hub import fetch, local_folder
+from mha_viz.process import apart
 from mha_viz.reader import Reader, verbs
 from mha_viz.request import Request
 from mha_viz.ui import downloads, jobs
@@ -227,6 +231,52 @@ def test_the_last_visitor_who_leaves_stops_the_transfer(hub: FakeHub, visitors: 
     assert left_over(Path(os.environ["HF_HUB_CACHE"])) == []
 
 
+@pytest.fixture
+def children(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The child processes that download, in place of this one."""
+    started, begun = apart._started, list[subprocess.Popen[bytes]]()
+
+    @contextmanager
+    def noted(module: str, bounds: apart.Bounds) -> Iterator[subprocess.Popen[bytes]]:
+        with started(module, bounds) as child:
+            begun.append(child)
+            yield child
+
+    monkeypatch.setattr(apart, "_started", noted)
+    monkeypatch.setattr(hub_module, "run", apart.run)
+    return begun
+
+
+@pytest.mark.app
+def test_a_child_lists_the_files_of_a_model_and_another_brings_them(
+    hub: FakeHub, hub_cache: Path, children: list[subprocess.Popen[bytes]]
+) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files()))
+    told: list[tuple[int, int]] = []
+    assert fetch(TINY, lambda *done: told.append(done)) == local_folder(TINY)
+    assert len(children) == 2
+    assert told[-1][0] == told[-1][1] > len(tiny_bert_files()["model.safetensors"])
+    hub.add("someone/other", Repository(tiny_bert_files(), code="GatedRepo", file_status=403))
+    with pytest.raises(ModelUnsupported, match="“someone/other” is gated"):
+        fetch(resolve("someone/other"))
+
+
+@pytest.mark.app
+@pytest.mark.parametrize("where", ["metadata", "body"])
+def test_cancelling_ends_the_child_and_nothing_is_kept(
+    where: Any, hub: FakeHub, visitors: Visitors, children: list[subprocess.Popen[bytes]]
+) -> None:
+    hub.add("someone/tiny", Repository(tiny_bert_files(), stall=where))
+    job = visitors.start("someone/tiny")
+    assert hub.stalled.acquire(timeout=PATIENCE)
+    assert children[-1].poll() is None
+    visitors.cancel(job)
+    assert children[-1].wait(PATIENCE) == -signal.SIGKILL
+    assert job.wait(PATIENCE)
+    assert isinstance(job.error, Cancelled)
+    until(lambda: left_over(Path(os.environ["HF_HUB_CACHE"])) == [])
+
+
 def test_a_failure_reaches_every_visitor_and_can_be_tried_again(hub: FakeHub, visitors: Visitors) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files(), status=500))
     job = visitors.start("someone/tiny")
@@ -260,9 +310,10 @@ def progress(page: PageSession) -> str:
     return " ".join(bar.proto.text for bar in page.at.get("progress"))
 
 
-def test_the_page_tells_how_far_a_download_is_and_cancels_it(hub: FakeHub, visitors: Visitors) -> None:
+@pytest.mark.parametrize("off", ["none", "L1H1", None])
+def test_the_page_tells_how_far_a_download_is_and_cancels_it(hub: FakeHub, visitors: Visitors, off: str | None) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
-    page = PageSession({"model": "someone/tiny"})
+    page = PageSession({"model": "someone/tiny"} | ({"off": off, "more": "1"} if off else {}))
     until(lambda: visitors.start("someone/tiny").size > 0)
     page.at.run()
     assert "Downloading someone/tiny" in progress(page)
@@ -315,7 +366,7 @@ def test_strangers_are_told_nothing_of_the_machine(
         case "offline":
             from huggingface_hub.errors import OfflineModeIsEnabled
 
-            monkeypatch.setattr(hub_module, "_list_files", _raising(OfflineModeIsEnabled("HF_HUB_OFFLINE is set")))
+            monkeypatch.setattr(transfer, "_listed", _raising(OfflineModeIsEnabled("HF_HUB_OFFLINE is set")))
         case "unwritable":
             hub_cache.write_text("a file where a folder should be")
         case "full":

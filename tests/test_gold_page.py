@@ -11,16 +11,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mha_viz.analysis.active import active
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import Arc, arcs, pointers
+from mha_viz.analysis.unusual import active
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.drawing.marks import Curve, Text
 from mha_viz.figures.arcs import LABEL, SIZE, Span, colour, drawing
 from mha_viz.figures.theme import LIGHT
 from mha_viz.text import Token, TokenizedText
-from mha_viz.ui.annotated import annotated, built_in, words_of
+from mha_viz.ui.annotated import Annotated, annotated, built_in, words_of
 from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub")
@@ -89,7 +89,7 @@ def test_words_are_given_only_where_there_is_gold() -> None:
     assert words_of("The animal was tired.") is None
     assert words_of(PASTED) == ("She", "did", "n't", "see", "herself", ".")
     annotation = annotated(written(built_in().sentences[0]))
-    assert annotation is not None
+    assert isinstance(annotation, Annotated)
     assert not annotation.pasted
 
 

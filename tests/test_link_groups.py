@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,16 +13,16 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis import link_groups as links_of
-from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.clusters import grouped, medoids, silhouette
 from mha_viz.analysis.described import shares_of
 from mha_viz.analysis.link_groups import GROUPS, LINKS, LinkSample
-from mha_viz.analysis.rules import RULES, matrix
+from mha_viz.analysis.rules import RULES, matrix, prediction
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.study.link_groups import link_groups
 from mha_viz.study.recipes import numbered
+from tests.libraries import MISSING
 
 if TYPE_CHECKING:
     from mha_viz.models.encoder import Encoder
@@ -85,7 +86,7 @@ def test_links_rules_and_queries_are_those_of_the_model(toy: Encoder) -> None:
         text = texts[link.number]
         query, key = link.query.token, link.key.token
         weights = toy.batch([text.pieces])[head.layer, head.head, 0]
-        predicted = fitting.prediction(shares, text)[0]
+        predicted = prediction(shares, text)[0]
         assert link.weight == pytest.approx(weights[query, key], abs=1e-6)
         assert link.predicted == pytest.approx(predicted[query, key])
         assert (link.rule >= 0) == (2 * link.predicted >= link.weight)
@@ -123,6 +124,26 @@ def test_unexplained_links_form_groups_by_queries_and_keys() -> None:
     assert first.spread(2) == [0, 3]
     points = links_of.by_pca(vectors)
     assert np.abs(np.diff(points[..., 0].reshape(4, 4).mean(axis=1))[[0, 2]]) == pytest.approx(np.sqrt(3), abs=0.05)
+
+
+def test_without_umap_the_map_is_by_pca(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)
+    with pytest.raises(SettingError, match="UMAP is not installed"):
+        links_of.by_umap(np.zeros((2, 30, 3), np.float32))
+
+
+if "umap" not in MISSING:
+
+    @pytest.mark.filterwarnings("ignore:Tensorflow not installed:ImportWarning")
+    def test_umap_keeps_two_kinds_of_links_apart() -> None:
+        kinds = np.repeat([[0.0], [5.0]], 40, axis=0)
+        vectors = (np.random.default_rng(0).normal(size=(2, 80, 6)) + kinds).astype(np.float32)
+        points = links_of.maps(vectors)["umap"]
+        assert points.shape == (2, 80, 2)
+        first, second = points[:, :40].reshape(-1, 2), points[:, 40:].reshape(-1, 2)
+        apart = np.linalg.norm(first.mean(axis=0) - second.mean(axis=0))
+        assert apart > 2 * max(first.std(axis=0).max(), second.std(axis=0).max())
+        assert np.array_equal(points, links_of.maps(vectors)["umap"])
 
 
 def test_a_model_without_recipes_gets_one_for_the_head(tiny: Callable[[str], Encoder]) -> None:

@@ -19,7 +19,7 @@ from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.reduce import word_block
-from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix
+from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix, prediction
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Head
 from mha_viz.cli import main
@@ -153,7 +153,7 @@ def planted(shares: dict[str, float], texts: int = 6) -> list[tuple[RuleText, np
             for word in (*words[turn:], *words[:turn])
         )
         text = text_of((None, *range(len(words)), None), Sentence(turned))
-        read.append((text, fitting.prediction(every, text).astype(np.float32)))
+        read.append((text, prediction(every, text).astype(np.float32)))
     return read
 
 
@@ -193,7 +193,7 @@ def test_the_explained_share_by_hand() -> None:
     weights = np.array([[[0.9, 0.1], [0.5, 0.5]]], np.float32)
     before = fitting.alone(np.array([NAMES.index("the token before")]))
     # The first token has none before it and looks everywhere: 0.5 + 0.1. The second looks at the first: 0.5.
-    assert fitting.prediction(before, text)[0].tolist() == [[0.5, 0.5], [1, 0]]
+    assert prediction(before, text)[0].tolist() == [[0.5, 0.5], [1, 0]]
     rows = fitting.rows_by_class([(text, weights)])
     assert fitting.explained(rows, before) == pytest.approx([(0.6 + 0.5) / 2])
 
@@ -223,7 +223,7 @@ def test_classes_have_shares_of_their_own_where_that_gains() -> None:
 def test_rows_and_texts_are_predicted_alike() -> None:
     (text, weights), *_ = planted({"its head": 0.6, "its siblings": 0.4})
     shares = fitting.alone(np.array([NAMES.index("its dependents")]))
-    by_text = np.minimum(weights, fitting.prediction(shares, text)).sum() / len(text)
+    by_text = np.minimum(weights, prediction(shares, text)).sum() / len(text)
     assert fitting.explained(fitting.rows_by_class([(text, weights)]), shares) == pytest.approx([by_text])
 
 
@@ -257,7 +257,7 @@ def test_the_explained_share_is_that_of_a_loop(measured: Recipes) -> None:
     for sentence in [*mv.iterate("grammar")][1:24:2]:
         text = RuleText(sentence, toy.read_words(sentence.forms))
         weights = toy.encode_words(sentence.forms).weights[0, 3]
-        total += np.minimum(weights, fitting.prediction(shares, text)[0]).sum()
+        total += np.minimum(weights, prediction(shares, text)[0]).sum()
         rows += len(text)
     assert measured.head("L0H3")["explained"]["held_out"].item() == pytest.approx(total / rows, abs=1e-6)
 
@@ -495,7 +495,7 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
     for text in study.readable(toy, corpus, 15):
         sentence, words = text.sentence, text.pieces.words
         read = toy.encode_words(sentence.forms)
-        means = fitting.prediction(described.shares_of(recipes), text).reshape(read.weights.shape)
+        means = prediction(described.shares_of(recipes), text).reshape(read.weights.shape)
         replaced = mv.without(toy, first, "", method="recipe", means=means, words=sentence.forms)
         for which, weights in enumerate((read.weights, replaced.weights)):
             pointed = pointers(word_block(weights.reshape(8, *weights.shape[2:]), words))

@@ -26,7 +26,7 @@ from mha_viz.study import child
 from mha_viz.ui import searches as searches_room
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.address import MAX_ENCODED, CaseInLink
-from mha_viz.ui.annotated import annotated, built_in
+from mha_viz.ui.annotated import Annotated, annotated, built_in
 from mha_viz.ui.explore.gold import excerpt
 from mha_viz.ui.jobs import queue_of
 from mha_viz.ui.roles import readable
@@ -89,7 +89,7 @@ def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
         assert header["start"]["head"] == head
         (held,) = re.fullmatch(rf"{axis}(\d+)", header["start"]["pin"]).groups()  # type: ignore[union-attr]
         annotation = annotated(query["text"])
-        assert annotation is not None
+        assert isinstance(annotation, Annotated)
         form = annotation.forms[int(word)]
         assert form.lower().startswith(header["tokens"][int(held)].lower())
         assert f"**L3H1 (4-2)** on “{form}”: " in unescaped(opened)
@@ -171,7 +171,7 @@ def test_a_link_holds_the_annotation_of_a_sentence() -> None:
     assert query is not None
     assert (query["case"], query["gold"]) == ("L3H1.q2", "coreference")
     annotation = annotated(query["text"])
-    assert annotation is not None
+    assert isinstance(annotation, Annotated)
     assert (annotation.sentence.words, annotation.sentence.mentions) == (words, sentence.mentions)
     built_in_sentence = built_in().sentences[0]
     assert readable.link(built_in_sentence, CaseInLink(Head(0, 0), "k", 1), "") == {
@@ -193,7 +193,7 @@ def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
     query = readable.link(sentence, CaseInLink(Head(3, 1), "q", 12), "coreference")
     assert query is not None
     held = annotated(query["text"])
-    assert held is not None
+    assert isinstance(held, Annotated)
     assert held.notes == ()
     assert held.forms == sentence.forms
     before, after = (chunk([one], [0]).anaphors for one in (sentence, held.sentence))

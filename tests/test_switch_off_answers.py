@@ -182,7 +182,9 @@ def ranking(page: PageSession) -> Table:
 def shown_charts_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = download_panel.of_reading
 
-    def of_reading(attention: Attention, heads: Sequence[Head], view: View, charts: Sequence[PageChart] = ()) -> None:
+    def of_reading(
+        attention: Attention, heads: Sequence[Head], view: Callable[[], View], charts: Sequence[PageChart] = ()
+    ) -> None:
         shown_charts[:] = charts
         usual(attention, heads, view, charts)
 

@@ -135,6 +135,15 @@ def test_that_nothing_was_typed_is_said_once() -> None:
     assert page.said.count("Nothing was typed") == 1
 
 
+@pytest.mark.parametrize("off", ["none", "L1H1"])
+def test_that_a_model_cannot_be_read_is_said_once(off: str) -> None:
+    page = visit(off=off, model="[]", more="1")
+    assert page.said.count("“[]” is not a model") == 1
+    assert page.said.count("Meanwhile, the drawing below shows MiniLM") == 1
+    press(page, "back_to_model")
+    assert "model" not in page.url
+
+
 def test_nothing_comes_after_the_last_layer(offered: list[Offer]) -> None:
     page = visit(off="L5H0")
     assert "no head comes after the last layer" in page.said

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.unusual import APART, KINDS, LINK, MOST, Seen, Unusual, unusual
+from mha_viz.analysis.unusual import APART, KINDS, LEAST, LINK, MOST, Seen, Unusual, unusual
 from mha_viz.attention import Attention, Head
 from mha_viz.text import from_names
 from mha_viz.ui.caches import first_reading
@@ -138,8 +138,8 @@ def test_the_surprise_of_every_link_is_that_of_plain_loops() -> None:
     surprises = {
         (one.head, one.query, one.key): one.surprise for one in kind.find(Seen(reading, {}), "link", kind.least)
     }
-    assert len(surprises) > 20
-    assert surprises == pytest.approx(expected)
+    assert len(expected) > len(surprises) > 8
+    assert surprises == pytest.approx({link: bits for link, bits in expected.items() if bits >= LEAST})
 
 
 def test_a_head_that_is_known_for_nothing_or_does_what_it_is_known_for_is_not_idle() -> None:

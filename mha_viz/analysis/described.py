@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes
-from mha_viz.analysis.recipes import Numbers
-from mha_viz.analysis.rules import CLASSES, NAMES, RULES, RuleText
+from mha_viz.analysis.rules import CLASSES, NAMES, RULES, Numbers, RuleText, prediction
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.corpus.treebank import Sentence, Word
@@ -159,7 +157,7 @@ def predicted(attention: Attention, recipes: Recipes | None = None) -> Weights:
         raise TextError(problem, "Read a shorter text.")
     is_shipped = recipes is shipped(attention.model, attention.revision)
     shares = _shipped_shares(attention.model, attention.revision) if is_shipped else shares_of(recipes)
-    rows: Weights = fitting.prediction(shares, text_of(attention)).astype(np.float32)
+    rows: Weights = prediction(shares, text_of(attention)).astype(np.float32)
     return rows.reshape(attention.weights.shape)
 
 

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.clusters import grouped
 from mha_viz.analysis.described import KIND_OF
-from mha_viz.analysis.recipes import FLOOR, Numbers, prediction
-from mha_viz.analysis.rules import EVEN, RULES, RuleText, matrices
+from mha_viz.analysis.rules import EVEN, FLOOR, RULES, Numbers, RuleText, matrices, prediction
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.conllu import as_conllu, read_conllu
 from mha_viz.corpus.treebank import Sentence

@@ -13,15 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.rules import CLASSES, EVEN, RULES, RuleText, matrices
+from mha_viz.analysis.rules import CLASSES, EVEN, FLOOR, RULES, Numbers, RuleText, matrices
 from mha_viz.attention import Weights
-
-Numbers = npt.NDArray[np.float64]
 
 MOST_RULES = 6  # of a head, "everywhere" included
 STEPS, QUICK_STEPS = 100, 25  # of a fit: the last one, and those between two choices
 MOVED = 1e-4  # when no share moves more, a fit has arrived
-FLOOR = 1e-9  # the least share of "everywhere" during a fit, so that nothing is impossible
 NEW = 0.1  # the share that a rule begins with when it is chosen
 LEAST_GAIN = 1e-3  # estimated gain in Σ A ln P, per row, below which no rule is added
 LEAST_SHARE = 0.005  # rules with less are left out of a recipe
@@ -205,19 +202,3 @@ def _single(rows: RuleRows, progress: Callable[[float], None]) -> npt.NDArray[np
 def alone(single: npt.NDArray[np.intp], classes: int = len(CLASSES)) -> Numbers:
     """Shares [class, head, rule] of one rule per head."""
     return np.repeat(np.eye(len(RULES))[None, single], classes, axis=0)
-
-
-def prediction(shares: Numbers, text: RuleText) -> Numbers:
-    """P [head, query, key] for a text from shares [class, head, rule]; 0 where a key is not visible."""
-    used = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
-    rules = matrices(text, used)  # [rule, query, key]
-    even = rules[np.searchsorted(used, EVEN)]
-    applies = rules.any(axis=2).astype(float)  # [rule, query]
-    result = np.empty((shares.shape[1], len(text), len(text)))
-    for number in np.unique(text.classes):
-        at = np.flatnonzero(text.classes == number)
-        mixed = shares[number][:, used]
-        total = mixed @ applies[:, at]  # [head, query]
-        cells = np.tensordot(mixed, rules[:, at], axes=1)
-        result[:, at] = np.where(total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], even[at])
-    return result

@@ -25,7 +25,7 @@ from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.intervals import Bounds, Documents, Interval, wilson, with_cases
 from mha_viz.analysis.metrics import DELIMITERS, OFFSETS, POSITIONS
 from mha_viz.analysis.reduce import Counts, Running, share
-from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, RelationRow, Relations, best_offset, best_upos
+from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, best_offset, best_upos
 
 GAIN = 0.10  # points over the baseline
 CASES = 100  # cases at least
@@ -172,11 +172,8 @@ def candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
 
 def named_rows(relations: Relations) -> list[int]:
     """The rows after which roles are named: among relations with the same cases, the shorter name."""
-    return [at for at, row in enumerate(relations.rows) if row.level == "base" or _has_subtype(row)]
-
-
-def _has_subtype(row: RelationRow) -> bool:
-    return row.level == "full" and ":" in row.relation
+    rows = enumerate(relations.rows)
+    return [at for at, row in rows if row.level == "base" or (row.level == "full" and ":" in row.relation)]
 
 
 def _gaining(counts: SyntaxCounts, direction: int, at: int, halves: slice) -> list[int]:

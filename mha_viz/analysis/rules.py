@@ -1,7 +1,7 @@
 """Rules that heads may follow: each says, for every token of a text, which tokens are looked at.
 
 ``RULES`` has a row for each: its name in words, its kind, the annotation that it needs, and the function that marks its
-targets. :func:`matrices` spreads them evenly over the targets of each token.
+targets. :func:`matrices` spreads them evenly over the targets of each token; :func:`prediction` mixes them by shares.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mha_viz.text import WordPieces, is_punctuation
 
 Marks = npt.NDArray[np.bool_]  # [query, key]: the targets of each token; or of words, or [token]
 Places = npt.NDArray[np.intp]
+Numbers = npt.NDArray[np.float64]
 
 FURTHEST = 3  # tokens that a rule of position looks back or ahead
 NEARBY = (2, 5)  # tokens on either side that a rule of position takes together
@@ -28,6 +29,7 @@ CONTENT_TAGS = frozenset({"NOUN", "PROPN", "VERB", "ADJ", "ADV", "NUM", "INTJ"})
 FUNCTION_TAGS = frozenset({"ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "SCONJ"})
 STOPS = frozenset(".!?…。！？")
 EVERYWHERE = "everywhere"
+FLOOR = 1e-9  # the least share of "everywhere" during a fit, so that nothing is impossible
 NO_ANNOTATION, TAGS, TREES, CHAINS = NEEDS = ("", "parts of speech", "trees", "chains")
 TAG_NAMES = {
     "ADJ": "adjectives",
@@ -79,7 +81,7 @@ class RuleText:
     causal: bool = False
 
     def __len__(self) -> int:
-        return len(self.pieces)
+        return len(self.pieces.ids)
 
     @cached_property
     def word(self) -> Places:
@@ -329,15 +331,31 @@ def marked(rule: AttentionRule, text: RuleText) -> Marks:
     return rule.targets(text) & text.visible
 
 
-def matrix(rule: AttentionRule, text: RuleText) -> npt.NDArray[np.float64]:
+def matrix(rule: AttentionRule, text: RuleText) -> Numbers:
     """R[query, key]: the visible targets of each token, with equal shares that sum to 1; a row of zeros where the rule
     does not apply."""
     marks = marked(rule, text)
     counts = marks.sum(axis=1, keepdims=True)
-    shares: npt.NDArray[np.float64] = marks / np.maximum(counts, 1)
+    shares: Numbers = marks / np.maximum(counts, 1)
     return shares
 
 
-def matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> npt.NDArray[np.float64]:
+def matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> Numbers:
     """[rule, query, key]: :func:`matrix` of the rules with these numbers in RULES."""
     return np.stack([matrix(RULES[number], text) for number in numbers])
+
+
+def prediction(shares: Numbers, text: RuleText) -> Numbers:
+    """P [head, query, key] for a text from shares [class, head, rule]; 0 where a key is not visible."""
+    used = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
+    rules = matrices(text, used)  # [rule, query, key]
+    even = rules[np.searchsorted(used, EVEN)]
+    applies = rules.any(axis=2).astype(float)  # [rule, query]
+    result = np.empty((shares.shape[1], len(text), len(text)))
+    for number in np.unique(text.classes):
+        at = np.flatnonzero(text.classes == number)
+        mixed = shares[number][:, used]
+        total = mixed @ applies[:, at]  # [head, query]
+        cells = np.tensordot(mixed, rules[:, at], axes=1)
+        result[:, at] = np.where(total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], even[at])
+    return result

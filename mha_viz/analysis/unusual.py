@@ -1,38 +1,114 @@
-"""What is unusual in one reading: up to three findings in plain words, each about one head and one token.
+"""What shows in one text: whether the roles of heads, measured over a corpus, do, and what is unusual in it.
 
-Each kind of finding is a row of :data:`KINDS`: its name, its threshold, and a function that gives candidates. How
-unusual a candidate is, is counted in bits: its share of attention, times the logarithm to base 2 of that share over
-the share that was to be expected. That is the mean of all heads in this text; for a link, also what this head gives
-elsewhere in the text to that key, and at that distance. This is a term of a Kullback–Leibler divergence, so all kinds
-have one scale. A pattern that a head is known for counts half. Nothing is said below :data:`LEAST` bits.
+A head with a position, delimiter or broad role is *active* if this text alone meets the role's threshold. The role of a
+head for a relation shows if some word gives more than half of its attention to another word; for coreference, if a
+third-person pronoun gives it to an earlier word. In texts without such a link, the head attends to a delimiter (Clark
+et al. 2019, section 3.2). Only gold annotation can tell whether the link is the relation.
+
+*Unusual* are up to three findings in plain words, each about one head and one token. Each kind of finding is a row of
+:data:`KINDS`: its name, its threshold, and a function that gives candidates. How unusual a candidate is, is counted in
+bits: its share of attention, times the logarithm to base 2 of that share over the share that was to be expected. That
+is the mean of all heads in this text; for a link, also what this head gives elsewhere in the text to that key, and at
+that distance. This is a term of a Kullback–Leibler divergence, so all kinds have one scale. A pattern that a head is
+known for counts half. Nothing is said below :data:`LEAST` bits.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.active import LINKING, active
+from mha_viz.analysis import metrics
 from mha_viz.analysis.distance import entropy
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.metrics import POSITIONS
+from mha_viz.analysis.roles import BROAD, DELIMITER, MASS, SHARE
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.browser.quantities import WEIGHT
 from mha_viz.numerals import decimal
 from mha_viz.text import is_punctuation
+
+OFFSET = {detail: offset for offset, detail in POSITIONS.items()}
+LINKING = ("syntax", "coreference")  # roles that link words
+TO_ONE = 0.5  # share of a word's attention that goes to one other word
+_SINGULAR = ("he", "him", "his", "himself", "she", "her", "hers", "herself", "it", "its", "itself")
+PRONOUNS = frozenset((*_SINGULAR, "they", "them", "their", "theirs", "themselves"))  # third-person pronouns
+
+_MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values()}
+
+
+def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...]:
+    """For each role, whether it shows in this text."""
+    present = [f for f in findings if f.head.layer < attention.layers and f.head.head < attention.heads]
+    seen: dict[Finding, bool] = {}
+    for measure, limit, of_kind in _kinds(present, len(attention.text)):
+        values = measure(attention.only([f.head for f in of_kind]))[0]
+        seen |= {f: bool(value >= limit) for f, value in zip(of_kind, values, strict=True)}
+    return tuple(seen.get(f, False) for f in findings)
+
+
+def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.Measure, float, list[Finding]]]:
+    """The measure, the value that it has to reach, and the roles that it decides."""
+    above = math.nextafter  # "more than" a half means: from the next number on
+    linking = dict(zip(LINKING, (_strongest, _from_pronouns), strict=True))
+    for role, measure in linking.items():
+        of_role = [f for f in findings if f.role == role]
+        if of_role:
+            yield measure, above(TO_ONE, 1), of_role
+    for detail in dict.fromkeys(f.detail for f in findings if f.role not in linking):
+        of_kind = [f for f in findings if f.detail == detail]
+        role = of_kind[0].role
+        if role == "position":
+            by_mass = [f for f in of_kind if math.isnan(f.low)]
+            by_share = [f for f in of_kind if not math.isnan(f.low)]
+            yield from ((_MEASURES[detail], above(MASS, 1), part) for part in (by_mass,) if part)
+            by_maxima = partial(metrics.maxima_at, offset=OFFSET[detail])
+            yield from ((by_maxima, SHARE, part) for part in (by_share,) if part)
+        elif role == "delimiter":
+            yield _MEASURES[detail], above(DELIMITER, 1), of_kind
+        else:
+            yield _MEASURES[detail], BROAD * math.log(n), of_kind
+
+
+def _strongest(attention: Attention) -> metrics.PerHead:
+    """[layer, head]: the largest share of its attention that a word gives to another; without special tokens and
+    punctuation."""
+    return _to_another(attention, lambda text: True)
+
+
+def _from_pronouns(attention: Attention) -> metrics.PerHead:
+    """The same, from third-person pronouns to earlier words."""
+    return np.asarray(_to_another(attention, lambda text: text.casefold() in PRONOUNS, earlier=True))
+
+
+def _to_another(attention: Attention, asks: Callable[[str], bool], earlier: bool = False) -> metrics.PerHead:
+    words = attention.by_words()
+    text = words.text
+    ordinary = [i for i, t in enumerate(text.tokens) if not (text.special[i] or is_punctuation(t.text))]
+    block = words.weights[:, :, ordinary][..., ordinary]
+    asking = np.array([asks(text.tokens[i].text) for i in ordinary], bool)
+    back = np.subtract.outer(ordinary, ordinary)  # [from, to]: how far back a word looks
+    among = asking[:, None] & (back > 0 if earlier else back != 0)
+    if not among.any():
+        return np.zeros(block.shape[:2])
+    strongest: metrics.PerHead = np.where(among, block, 0).max(axis=(2, 3)).astype(np.float64)
+    return strongest
+
+
+# ---- What is unusual ----------------------------------------------------------------------------------------
 
 MOST = 3  # findings of one text
 MOST_WORDS = 128  # words of the longest text about which anything is said
 LEAST = 0.5  # bits
 ROWS = 3  # the fewest words from which a pattern of a head can be told
 HALF = 0.5  # how much of its surprise is left of what a head is known for
-MASS = 0.5  # the least share for a pattern
+PATTERN = 0.5  # the least share for a pattern
 LINK, APART = 0.25, 2  # a link: its least weight, and the least distance of its ends in words
 
 Values = npt.NDArray[np.float64]
@@ -123,7 +199,7 @@ def _at(offset: int, says: str) -> Callable[[Seen, str, float], Candidates]:
 
 
 def _links(seen: Seen, kind: str, least: float) -> Candidates:
-    """The strongest unexpected link between two ordinary words of each head."""
+    """The unexpected links between two ordinary words."""
     plain, count = seen.plain, len(seen.words)
     if len(plain) < ROWS:
         return
@@ -135,10 +211,12 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
         value, (query, key), others = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
         beside = (columns[place, j] - value) / others  # what other words give to this key
         along = (diagonal(j - i)[place] - value) / max(others - abs(j - i), 1)
-        expected = max(usual[i, j], beside, along)
+        surprise = bits(value, max(usual[i, j], beside, along))
+        if surprise < LEAST:
+            continue
         words = (f"{seen.every[place]} links ", seen.words[query], " to ", seen.words[key], f" ({decimal(value)}).")
         places = seen.pieces[query], seen.pieces[key]
-        yield Unusual(kind, seen.every[place], value, bits(value, expected), words, *places)
+        yield Unusual(kind, seen.every[place], value, surprise, words, *places)
 
 
 def _mark(seen: Seen, kind: str, least: float) -> Candidates:
@@ -182,13 +260,13 @@ def _idle(seen: Seen, kind: str, least: float) -> Candidates:
 KINDS: Mapping[str, Kind] = MappingProxyType({
     row.name: row
     for row in (
-        Kind("back", MASS, _at(-1, "looks one word back")),
-        Kind("ahead", MASS, _at(1, "looks one word ahead")),
-        Kind("itself", MASS, _at(0, "looks at the word itself")),
+        Kind("back", PATTERN, _at(-1, "looks one word back")),
+        Kind("ahead", PATTERN, _at(1, "looks one word ahead")),
+        Kind("itself", PATTERN, _at(0, "looks at the word itself")),
         Kind("link", LINK, _links),
-        Kind("mark", MASS, _mark),
+        Kind("mark", PATTERN, _mark),
         Kind("even", 0.9, _even),
-        Kind("idle", MASS, _idle),
+        Kind("idle", PATTERN, _idle),
     )
 })  # fmt: skip
 

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
@@ -16,12 +16,13 @@ import numpy as np
 from mha_viz.attention import cache as caches
 from mha_viz.attention import tensors
 from mha_viz.attention.shown import Content, Shown, called
-from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Row, Step, steps_of
+from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Row, Step, request_of, steps_of
 from mha_viz.attention.tensors import Weights, averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
-from mha_viz.heads import AnyHead, Head, is_number
+from mha_viz.heads import AnyHead, Head, every_head, is_number
 from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions
+from mha_viz.request import Request
 from mha_viz.text import TokenizedText, clean, from_names
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class Attention:
 
     def __getitem__(self, head: AnyHead) -> Weights:
         """The matrix of one head, [query, key], by ``Head(3, 7)``, ``(3, 7)`` or ``"L3H7"``. Raises UnknownHead."""
-        layer, number = self._existing(head)
+        layer, number = Head.among(head, self.layers, self.heads, self.model)
         matrix: Weights = self.weights[layer, number]
         return matrix
 
@@ -275,6 +276,11 @@ class Attention:
         if self.made[:1] not in READ:
             digest.update(tensors.digest(self.weights) + tensors.digest(self.hidden))
         return digest.hexdigest()
+
+    @cached_property
+    def request(self) -> Request | None:
+        """The request that this reading answers (``attention.steps.request_of``)."""
+        return request_of(self)
 
     @property
     def is_cross(self) -> bool:
@@ -308,7 +314,7 @@ class Attention:
 
     def every_head(self) -> tuple[Head, ...]:
         """All heads in order: L0H0, L0H1, …"""
-        return _every_head(self.layers, self.heads)
+        return every_head(self.layers, self.heads)
 
     def by_words(self) -> Attention:
         """One row and column per word: attention *to* a word is the sum over its pieces, *from* a word the mean.
@@ -325,7 +331,8 @@ class Attention:
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
         """A reading with one layer that has only these heads, in this order. Raises UnknownHead."""
-        named = [self._existing(head) for head in heads]
+        layers, per_layer = self.layers, self.heads
+        named = [Head.among(head, layers, per_layer, self.model) for head in heads]
         if not named:
             raise UnknownHead("No head was named.", "Give a list such as ['L3H1', (3, 4)].")
         weights = np.stack([self.weights[head] for head in named])[None]
@@ -371,10 +378,6 @@ class Attention:
             tensors.read_only(before + (1 - before) * hidden),
         )
 
-    def _existing(self, given: AnyHead) -> Head:
-        """The head that ``given`` names. Raises UnknownHead for one that the model does not have."""
-        return Head.among(given, self.layers, self.heads, self.model)
-
     def _both_texts(self, change: Callable[[TokenizedText], TokenizedText]) -> tuple[TokenizedText, TokenizedText]:
         """Queries and keys after a change to both; for self-attention still the same object."""
         queries = change(self.queries)
@@ -386,11 +389,6 @@ class Attention:
         """The reading that results from ``step``."""
         made = (*self.made, step)
         return Attention(self.model, self.revision, queries, weights, hidden, made, keys, self.quantity)
-
-
-@lru_cache(maxsize=32)
-def _every_head(layers: int, heads: int) -> tuple[Head, ...]:
-    return tuple(Head(layer, head) for layer in range(layers) for head in range(heads))
 
 
 def _identity(text: TokenizedText) -> list[object]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mha_viz.attention import Attention
-from mha_viz.attention.steps import ROLLOUT, request_of
+from mha_viz.attention.steps import ROLLOUT
 from mha_viz.errors import ShapeError, check_kind
 from mha_viz.request import DECODER
 
@@ -31,7 +31,7 @@ def rollout(attention: Attention) -> Attention:
             "Rollout follows whole attention weights of a text to itself; these are not.",
             "Use the reading as the model returned it.",
         )
-    request = request_of(attention)
+    request = attention.request
     if request is not None and request.part == DECODER:
         raise ShapeError(
             "Rollout follows a text through its own layers; this decoder also reads the source between them.",

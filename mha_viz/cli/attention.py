@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from mha_viz import exports
-from mha_viz.attention.steps import request_of
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, device_option, dtype_option, output_options, text_options
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     axes = f"{queries} × {keys} tokens" if attention.is_cross else f"{queries} tokens"
     shape = f"{attention.layers} layers × {attention.heads} heads, {axes}"
     what = "" if attention.quantity == "weight" else f"{args.quantity}, "
-    answered = request_of(attention)
+    answered = attention.request
     what = f"{answered.part}, " if answered is not None and answered.part else what
     off = f"without {', '.join(map(str, args.without))}, " if args.without else ""
     to.report(f"{to.path}: {attention.model}, {what}{off}{shape}")

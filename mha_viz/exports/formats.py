@@ -44,7 +44,8 @@ def _text_arrays(fields: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
     """The fields of a text, or of a reading, as arrays, with one array per field of the tokens."""
     tokens = fields.pop("tokens")
     arrays = {name: np.array(value) for name, value in fields.items()}
-    arrays |= {name: _integers(t[name] for t in tokens) for name in ("word", "segment", "start", "end")}
+    for name in ("word", "segment", "start", "end"):
+        arrays[name] = np.array([-1 if t[name] is None else t[name] for t in tokens], np.int64)
     return arrays | {"tokens": np.array([t["text"] for t in tokens])}
 
 
@@ -126,10 +127,6 @@ def _text(text: TokenizedText) -> dict[str, Any]:
             for t in text.tokens
         ],
     }
-
-
-def _integers(values: Iterator[int | None]) -> npt.NDArray[np.int64]:
-    return np.array([-1 if v is None else v for v in values], np.int64)
 
 
 def _matrices(attention: Attention) -> Iterator[tuple[Head, Weights]]:

@@ -32,7 +32,6 @@ import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.attention.steps import request_of
 from mha_viz.attention.tensors import between, each_layer
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.figures.theme import DARK, LIGHT
@@ -287,7 +286,7 @@ def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
 def belongs_to(attention: Attention) -> str:
     """What a view of a reading belongs to: its text and, for an encoder–decoder, the source, the target and the
     part."""
-    request, text = request_of(attention), attention.queries
+    request, text = attention.request, attention.queries
     if request is None or not request.part:
         return text_key(text.text, text.pair, text.given)
     return text_key(request.text, request.target, request.part)
@@ -296,7 +295,7 @@ def belongs_to(attention: Attention) -> str:
 def requested(attention: Attention) -> dict[str, object]:
     """What else the page needs to ask for this reading again: the request to an encoder–decoder, or the heads that are
     off."""
-    request = request_of(attention)
+    request = attention.request
     if request is not None and request.part:
         return {"request": {"text": request.text, "target": request.target, "part": request.part}}
     if request is not None and request.off:

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import Step, later_steps, request_of
+from mha_viz.attention.steps import Step, later_steps
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT, Quantity
 from mha_viz.figures.layout import Size
 from mha_viz.figures.panels import Panel
@@ -49,7 +49,7 @@ def of_panels(panels: Sequence[Panel], view: View, size: Size, options: dict[str
 def _reading(name: str, attention: Attention) -> str:
     """The code that makes a reading again: the request that a model answered, then each step that was applied. If no
     call makes it, the reading is opened from a file."""
-    request = request_of(attention)
+    request = attention.request
     call = _call(request, attention.revision) if request is not None else ""
     for step in later_steps(attention):
         call = call and _after(call, step)

@@ -3,26 +3,26 @@
 A model comes from the bundle, a folder or the Hub. In each case, the folder is checked (``folder.check_folder``)
 before any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a silent server.
 
-What the Hub offers is asked with its own client, but files are streamed here and not by ``hf_hub_download``, in this
-process or another: over HTTP it compares sizes only after the last byte, so that a server that never stops fills the
-disk, and no SHA-256; and it reports every 10 MB, so that a slow connection looks like a silent one, which it asks
-again for a minute. Files are stored in the Hugging Face cache, in its layout, so that other programs find them.
+The Hub is asked in a child process (``models.transfer``), which ends when nobody waits for it any more. Files are
+stored in the Hugging Face cache, in its layout, so that other programs find them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from mha_viz.errors import (
     Cancelled,
@@ -30,7 +30,6 @@ from mha_viz.errors import (
     ModelError,
     ModelMissing,
     ModelNotAllowed,
-    ModelUnreachable,
     ModelUnsupported,
 )
 from mha_viz.files import passing_folder
@@ -49,11 +48,13 @@ from mha_viz.models.folder import (
     no_safetensors,
     no_tokenizer,
 )
-from mha_viz.models.refusals import OTHER, endpoint, explained, for_whom, gated, refused, silent, too_slow
-from mha_viz.models.storage import COMMIT, INDEX, MAIN, WEIGHTS, snapshot, storage
+from mha_viz.models.refusals import OTHER, explained, for_whom, silent, too_slow
+from mha_viz.models.storage import INDEX, MAIN, WEIGHTS, snapshot, storage
+from mha_viz.process.apart import Bounds, run
 from mha_viz.quotes import quoted
 
 SIZE_SETTING = budget.ONE_SETTING
+TRANSFER = "mha_viz.models.transfer"
 STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with a reserve
 METADATA_SECONDS = 3.0
 TICK_SECONDS = 0.1  # seconds until a cancellation is noticed
@@ -159,7 +160,7 @@ class _Watch:
     done: int = 0  # bytes
     total: int = 0  # bytes; 0 until the Hub has announced the size
     stop: threading.Event = field(default_factory=threading.Event)
-    moved: float = field(default_factory=time.monotonic)  # time of the last progress, in seconds
+    moved: float = math.inf  # time of the last progress, in seconds
 
     def beat(self, fresh_bytes: int = 0) -> None:
         """Record progress. Raises Cancelled if nobody waits any more."""
@@ -169,8 +170,7 @@ class _Watch:
         self.moved = time.monotonic()
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(NamedTuple):
     size: int  # bytes
     sha256: str | None  # the Hub gives it for large files only
 
@@ -198,7 +198,7 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
             OTHER,
         )
     watch, answer, begun = _Watch(), Future[Path](), time.monotonic()
-    # Name lookups and silent servers cannot be interrupted: the thread is abandoned and ends when they do.
+    # The thread ends with its child process, a moment after nobody waits any more.
     threading.Thread(target=_answer, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
     try:
         while not answer.done():
@@ -223,44 +223,32 @@ def _answer(answer: Future[Path], model: Model, watch: _Watch) -> None:
 
 def _download(model: Model, watch: _Watch) -> Path:
     who = quoted(model.name)
-    listing = _list_files(model)
-    watch.beat()
+    listing = _list_files(model, watch)
     watch.total = sum(f.size for f in listing.files.values())
     place = storage(model.hub_id)
     with budget.room_for(watch.total, who), _partial_folder(place, watch.total, who) as partial:
-        for name, file in listing.files.items():
-            _stream(model, listing.commit, name, file, partial / name, watch)
-            if name == "config.json":  # checked before hundreds of megabytes are downloaded
-                look(partial, model, whole=False)
+        files = {name: [*file] for name, file in listing.files.items()}
+        _in_child(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
         look(partial, model)
         watch.beat()
         return _publish(partial, place, listing.commit, model.revision or MAIN)
 
 
-def _list_files(model: Model) -> _Listing:
-    from huggingface_hub import HfApi
+def _list_files(model: Model, watch: _Watch) -> _Listing:
+    who, listed = quoted(model.name), _in_child(model, watch, METADATA_SECONDS)
+    files = {name: _File(*file) for name, file in listed["files"].items()}
+    names = _needed(files, who)
+    _check_size(sum(files[n].size for n in names), who)
+    return _Listing(listed["commit"], {n: files[n] for n in names})
 
-    who = quoted(model.name)
-    hub = HfApi(endpoint=endpoint(), token=False)
-    revision = model.revision or None
-    repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=METADATA_SECONDS)
-    if repository.gated:
-        raise gated(who)
-    if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
-        raise ModelUnreachable(
-            for_whom(
-                f"{endpoint()} does not answer like the Hugging Face Hub.",
-                "The Hugging Face Hub sent an unexpected response.",
-            ),
-            for_whom("Check HF_ENDPOINT.", OTHER),
-        )
-    listed = {
-        s.rfilename: _File((s.lfs.size if s.lfs else s.size) or 0, s.lfs.sha256 if s.lfs else None)
-        for s in repository.siblings or ()
-    }
-    names = _needed(listed, who)
-    _check_size(sum(listed[n].size for n in names), who)
-    return _Listing(repository.sha, {n: listed[n] for n in names})
+
+def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
+    """What a child process answers that asks the Hub (``models.transfer``), and is ended when nobody waits any more.
+    Until it has begun, the Hub does not count as silent."""
+    watch.moved = math.inf
+    bounds = Bounds(what=f"The download of {quoted(model.name)}", writable=(order["folder"],) if order else ())
+    order |= {"model": asdict(model), "seconds": seconds}
+    return run(TRANSFER, order, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
 
 
 def _needed(names: Collection[str], who: str) -> list[str]:
@@ -304,31 +292,6 @@ def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
                 for_whom(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
             )
         yield partial
-
-
-def _stream(model: Model, commit: str, name: str, file: _File, target: Path, watch: _Watch) -> None:
-    """Write one file in the chunks that the network delivers; its size and SHA-256 must be the announced ones."""
-    from huggingface_hub import get_session, hf_hub_url
-
-    url = hf_hub_url(model.hub_id, name, revision=commit, endpoint=endpoint())
-    headers = {"Accept-Encoding": "identity", "User-Agent": "mha-viz"}
-    digest, size = hashlib.sha256(), 0
-    with (
-        get_session().stream("GET", url, headers=headers, timeout=STALL_SECONDS, follow_redirects=True) as response,
-        target.open("wb") as out,
-    ):
-        if response.status_code != 200:
-            raise refused(response.status_code, response.headers.get("X-Error-Code"), quoted(model.name))
-        watch.beat()
-        for chunk in response.iter_bytes():
-            watch.beat(len(chunk))
-            size += len(chunk)
-            if size > file.size:  # a server that never stops must not fill the disk
-                break
-            digest.update(chunk)
-            out.write(chunk)
-    if size != file.size or file.sha256 not in (None, digest.hexdigest()):
-        raise ModelUnreachable(f"{quoted(model.name)}: {name} arrived incomplete or changed.", "Try again.")
 
 
 def _publish(partial: Path, place: Path, commit: str, revision: str) -> Path:

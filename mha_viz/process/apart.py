@@ -2,9 +2,10 @@
 
 The caller names a module that ends in ``if __name__ == "__main__": serve(work)`` and sends it an order; it receives
 progress and a result. The child runs at low priority, is limited in time, memory and threads, and never outlives its
-parent: it watches its standard input, which closes when the parent ends for any reason. It has no network and writes
-only where it is told to, if the system can see to that (``process.confined``). Orders and results are plain values
-(``process.messages``): numbers, texts, bytes and arrays, alone or in lists and dicts; nothing is unpickled.
+parent: it watches its standard input, which closes when the parent ends for any reason. It writes only where it is
+told to and has no network, unless that is its work, if the system can see to it (``process.confined``). Orders and
+results are plain values (``process.messages``): numbers, texts, bytes and arrays, alone or in lists and dicts; nothing
+is unpickled.
 """
 
 from __future__ import annotations
@@ -226,11 +227,12 @@ def _from_signal(code: int | None) -> type[MhaVizError] | None:
 # ---- The child --------------------------------------------------------------------------------------------------
 
 
-def serve(work: Work) -> None:
-    """Confine this process, do one piece of work for the parent process and send the result. Everything that this
-    process prints goes to standard error; an unexpected error is reported without the text that was being processed."""
+def serve(work: Work, network: bool = False) -> None:
+    """Confine this process, with or without a ``network``, do one piece of work for the parent process and send the
+    result. Everything that this process prints goes to standard error; an unexpected error is reported without the text
+    that was being processed."""
     gc.enable()
-    confine(sys.argv[1:])  # what is imported is this program's own; what is read from here on may be anybody's
+    confine(sys.argv[1:], network)  # what is imported is this program's own; what is read from here on may be anybody's
     out, sys.stdout = sys.stdout.buffer, sys.stderr
     lock, stop = threading.Lock(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

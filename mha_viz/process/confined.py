@@ -58,24 +58,26 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(_Instruction)))
 
 
-def confine(writable: Iterable[str] = ()) -> frozenset[str]:
-    """Confine this process to writing below the folders ``writable``, and to no network. Returns what was taken of
-    WRITING and NETWORK: less than both where the kernel cannot do it, or a container forbids to ask for it."""
+def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[str]:
+    """Confine this process to writing below the folders ``writable``, and to no network, unless ``network``. Returns
+    what was taken of WRITING and NETWORK: less than both where the kernel cannot do it, or a container forbids to ask
+    for it."""
     if not sys.platform.startswith("linux"):
         return frozenset()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return frozenset()
-    taken = {WRITING: _write_below(libc, writable), NETWORK: _open_no_socket(libc)}
+    taken = {WRITING: _write_below(libc, writable, network), NETWORK: not network and _open_no_socket(libc)}
     return frozenset(name for name, done in taken.items() if done)
 
 
-def _write_below(libc: ctypes.CDLL, writable: Iterable[str]) -> bool:
+def _write_below(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> bool:
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return False
     change = _CHANGE | sum(right for since, right in _SINCE.items() if version >= since)
-    rules = _Ruleset(change, _TCP * (version >= _TCP_SINCE), _SCOPES * (version >= _SCOPES_SINCE))
+    tcp = _TCP * (version >= _TCP_SINCE and not network)
+    rules = _Ruleset(change, tcp, _SCOPES * (version >= _SCOPES_SINCE))
     size = 8 * (1 + (version >= _TCP_SINCE) + (version >= _SCOPES_SINCE))
     ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), 0)
     if ruleset < 0:

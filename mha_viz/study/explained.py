@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.described import LONGEST
-from mha_viz.analysis.recipes import Numbers
-from mha_viz.analysis.rules import CLASSES, RULES, RuleText
-from mha_viz.analysis.syntax import Relations
+from mha_viz.analysis.rules import CLASSES, RULES, Numbers, RuleText, prediction
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.measures import ReadShard, Texts
-from mha_viz.study.plan import batches, plan
+from mha_viz.study.measures import ReadShard, Texts, among_first, plain_shard
+from mha_viz.study.plan import batches
 from mha_viz.study.sums import PASSES, Sums
 
 FORMAT = 1  # version of the sums and of how they are measured
@@ -44,15 +40,11 @@ class OfRecipes(NamedTuple):
 
     def sentences(self, count: int, first: int) -> int:
         """As many as are left of ``most``."""
-        return max(0, min(count, self.most - first))
+        return among_first(self.most, count, first)
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """The sentences, each alone."""
-        assert isinstance(corpus, Corpus)
-        some = corpus.sentences[: self.sentences(len(corpus.sentences), first)]
-        alone = replace(corpus, sentences=some, has_trees=False, has_chains=False, left_out=())
-        labels = [HALVES[number % 2] for number in range(first, first + len(some))]
-        return ReadShard(alone, plan(encoder, alone, first), Relations(()), first, labels, {})
+        return plain_shard(encoder, corpus, first, self.most, lambda number, _: HALVES[number % 2])
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
         """Sentences of equal length together."""
@@ -107,9 +99,7 @@ class Explained(NamedTuple):
 
     def add(self, half: int, text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
         """Add a sentence with its attention [head, query, key]."""
-        explained = [
-            np.minimum(weights, fitting.prediction(one, text)).sum(axis=(1, 2), dtype=np.float64) for one in shares
-        ]
+        explained = [np.minimum(weights, prediction(one, text)).sum(axis=(1, 2), dtype=np.float64) for one in shares]
         self.weight[half] += explained
         self.iou[half] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
         self.rows[half] += np.bincount(text.classes, minlength=len(CLASSES))

@@ -15,8 +15,7 @@ from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.described import shares_of, shipped
 from mha_viz.analysis.link_groups import DrawnLink, LinkGroups, LinkSample, drawn_links, groups_of, maps
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.recipes import Numbers
-from mha_viz.analysis.rules import RULES, RuleText
+from mha_viz.analysis.rules import RULES, Numbers, RuleText
 from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap

@@ -17,8 +17,8 @@ import numpy as np
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.described import ALL, LONGEST, shares_of
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
-from mha_viz.analysis.recipes import Numbers, RecipeChoice, RuleRows
-from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, RuleText
+from mha_viz.analysis.recipes import RecipeChoice, RuleRows
+from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, Numbers, RuleText
 from mha_viz.attention import Weights
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.described import shares_of
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.recipes import Numbers
 from mha_viz.analysis.reduce import word_block
-from mha_viz.analysis.rules import RuleText
+from mha_viz.analysis.rules import Numbers, RuleText, prediction
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.sources import Source
@@ -159,7 +157,7 @@ class Replacing:
         """For each of METHODS, what replaces the outputs of heads in a text."""
         encoder = self.encoder
         shape = encoder.layers, encoder.heads, len(text), len(text)
-        predicted = fitting.prediction(self.shares, text).astype(np.float32)
+        predicted = prediction(self.shares, text).astype(np.float32)
         yield ablation.attending(predicted.reshape(shape))
         yield ablation.substitute(encoder, MEAN, self.means)
         yield ablation.substitute(encoder, EVENLY)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mha_viz.analysis.corpus_why import CorpusWhy, Gathered, cells
-from mha_viz.analysis.syntax import Relations
 from mha_viz.attention.shares import variation
 from mha_viz.corpus.sources import Source, open_sentences
-from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
-from mha_viz.study.measures import ReadShard, Texts
-from mha_viz.study.plan import plan
+from mha_viz.study.measures import ReadShard, Texts, among_first, plain_shard
 from mha_viz.study.recipes import check_most
 from mha_viz.study.run import Progress, sums_of
 from mha_viz.study.sums import PASSES, Sums, bits_of, block
@@ -101,16 +98,16 @@ class OfWhy(NamedTuple):
 
     def sentences(self, count: int, first: int) -> int:
         """As many as are left of ``most``."""
-        return max(0, min(count, self.most - first))
+        return among_first(self.most, count, first)
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """The sentences without their annotation."""
-        assert isinstance(corpus, Corpus)
-        some = corpus.sentences[: self.sentences(len(corpus.sentences), first)]
-        plain = replace(corpus, sentences=some, has_trees=False, has_chains=False, left_out=())
-        units = [str(number) if self.by_sentence else one.document for number, one in enumerate(some, first)]
-        labels = units if self.bits is None else [block(unit, self.bits) for unit in units]
-        return ReadShard(plain, plan(encoder, plain, first), Relations(()), first, labels, {})
+
+        def label(number: int, sentence: Sentence) -> str:
+            unit = str(number) if self.by_sentence else sentence.document
+            return unit if self.bits is None else block(unit, self.bits)
+
+        return plain_shard(encoder, corpus, first, self.most, label)
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
         """Sentences, one at a time."""

@@ -113,7 +113,8 @@ def to_bytes(result: Result) -> bytes:
     descriptions: list[dict[str, Any]] = []  # labels and counts
     for number, run in enumerate(result.runs):
         values = {field.name: getattr(run, field.name) for field in fields(run)}
-        arrays |= {f"{number}.{name}": _stored(name, v) for name, v in values.items() if isinstance(v, np.ndarray)}
+        stored = {name: v for name, v in values.items() if isinstance(v, np.ndarray)}
+        arrays |= {f"{number}.{name}": v.astype(np.float16) if name in _HALF else v for name, v in stored.items()}
         descriptions.append({name: v for name, v in values.items() if not isinstance(v, np.ndarray)})
     if result.removal is not None:
         arrays |= {f"removal.{field.name}": getattr(result.removal, field.name) for field in fields(RemovedHeads)}
@@ -122,10 +123,6 @@ def to_bytes(result: Result) -> bytes:
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **arrays)
     return file.getvalue()
-
-
-def _stored(name: str, values: Array) -> Array:
-    return values.astype(np.float16) if name in _HALF else values
 
 
 def from_bytes(data: bytes) -> Result:

@@ -283,7 +283,8 @@ def trained(
         if step in schedule.saved or step == schedule.steps:
             saved[step] = weights(model)
         if step % 50 == 0 or step == schedule.steps:
-            history.append(TrainingProgress(step, schedule.steps, _mean(recent)))
+            means = {name: sum(row[name] for row in recent) / len(recent) for name in recent[0]}
+            history.append(TrainingProgress(step, schedule.steps, means))
             recent = []
             if progress:
                 progress(history[-1])
@@ -298,10 +299,6 @@ def _update(optimiser: torch.optim.Optimizer, losses: Mapping[str, Tensor], lear
     nn.utils.clip_grad_norm_(group["params"], 1.0)
     optimiser.step()
     return {name: loss.item() for name, loss in losses.items()}
-
-
-def _mean(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
 
 
 def weights(model: Any) -> Weights:

@@ -10,7 +10,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
@@ -25,7 +25,7 @@ from mha_viz.attention import Head
 from mha_viz.attention.answers import SIDES
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES
-from mha_viz.errors import CorpusError, UnknownHead
+from mha_viz.errors import UnknownHead
 from mha_viz.files.assets import asset
 from mha_viz.heads import from_link
 from mha_viz.request import BOTH, CROSS, METHODS, OFF_IN, PARTS, TEXT
@@ -171,9 +171,8 @@ class Url:
     @cached_property
     def gold(self) -> Annotated | None:
         """The annotation of the text, if it has any and it can be read."""
-        with suppress(CorpusError):
-            return None if self.where.pair else annotated(self.text)
-        return None
+        annotation = None if self.where.pair else annotated(self.text)
+        return annotation if isinstance(annotation, Annotated) else None
 
     @cached_property
     def sentence(self) -> str:

@@ -38,21 +38,10 @@ class Annotated(NamedTuple):
         return " ".join(self.forms)
 
 
-def annotated(typed: str) -> Annotated | None:
-    """The gold annotation of the typed text: of pasted CoNLL-U, or of a sentence of the built-in corpus; None for other
-    text.
-
-    Raises CorpusError for CoNLL-U that cannot be read, and if the tree of its first sentence is invalid.
-    """
-    gold = _read(typed)
-    if isinstance(gold, CorpusError):
-        raise CorpusError(gold.problem, gold.remedy)  # a copy: raising the same one adds tracebacks
-    return gold
-
-
 @lru_cache(maxsize=TEXTS)
-def _read(typed: str) -> Annotated | CorpusError | None:
-    """What :func:`annotated` returns or raises, cached because one run of a page calls it several times."""
+def annotated(typed: str) -> Annotated | CorpusError | None:
+    """The gold annotation of the typed text: of pasted CoNLL-U, or of a sentence of the built-in corpus; None for other
+    text; the error for CoNLL-U that cannot be read, or if the tree of its first sentence is invalid."""
     if any(line.count("\t") == 9 for line in typed.splitlines()):
         try:
             return _pasted(read_conllu(typed, "What was pasted"))
@@ -77,11 +66,8 @@ def _built_in() -> dict[str, Annotated]:
 
 def words_of(typed: str) -> tuple[str, ...] | None:
     """The words that the model reads if the text gives them, as CoNLL-U does; None if the tokenizer splits the text."""
-    try:
-        annotation = annotated(typed)
-    except CorpusError:
-        return None
-    return annotation.forms if annotation else None
+    annotation = annotated(typed)
+    return annotation.forms if isinstance(annotation, Annotated) else None
 
 
 def bare(words: Sequence[str]) -> str:

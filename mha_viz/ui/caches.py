@@ -31,7 +31,7 @@ from mha_viz.figures.packet import OpenHead, Overview, RankedLink, overview, pac
 from mha_viz.figures.panels import Panel, opened, pack
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
-from mha_viz.models.folder import stamps
+from mha_viz.models.folder import Facts, stamps
 from mha_viz.process.messages import size_of
 from mha_viz.reader import Reader, verbs
 from mha_viz.request import Request
@@ -359,13 +359,17 @@ def idle() -> None:
 
 
 def ready(model: catalog.Model) -> bool:
-    """True if the files of ``model`` are on this machine. For models that come with the app this is checked once."""
-    return _comes_along(model) if model.kind in ("bundled", "own") else hub.local_folder(model) is not None
+    """True if the files of ``model`` are on this machine."""
+    return facts(model) is not None
 
 
-@cache
-def _comes_along(model: catalog.Model) -> bool:
-    return hub.local_folder(model) is not None
+def facts(model: catalog.Model) -> Facts | None:
+    """What the files of ``model`` say of it; None if they are not on this machine. Those of a model that comes with the
+    app are looked at once. Raises what ``hub.facts`` raises."""
+    return _of_the_app(model) if model.kind in ("bundled", "own") else hub.facts(model)
+
+
+_of_the_app = cache(hub.facts)
 
 
 def first_reading() -> Attention:

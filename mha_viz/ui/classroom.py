@@ -18,6 +18,7 @@ from mha_viz.numerals import counted
 from mha_viz.ui import address, lesson, request
 from mha_viz.ui.components import apply_style
 from mha_viz.ui.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson
+from mha_viz.ui.navigation import name_of
 from mha_viz.ui.parts import guarded, plain, remark
 
 LARGER = 1.2  # of charts and drawings
@@ -46,8 +47,6 @@ def answer(label: str = "Answer") -> Iterator[None]:
 def show_class_view(pages: Sequence[Any], here: Any) -> None:
     """The class's panel above the page: the lesson's remark and navigation, the QR code, and how to make a lesson."""
     url = address.now()
-    if address.CLASS not in url and NUMBER not in url:
-        return
     views, whole = lesson.read(url.get(PARAMETER))
     odd = [address.CLASS] if address.CLASS in url and not address.in_class() else []
     odd += [NUMBER] if NUMBER in url and lesson.number_of(url, views) is None else []
@@ -115,11 +114,6 @@ def _open(parameters: dict[str, str]) -> None:
 
 def _page(pages: Sequence[Any], name: str) -> Any:
     return next(page for page in pages if name_of(page) == name)
-
-
-def name_of(page: Any) -> str:
-    """A page's name in a lesson; the first page has no path in the URL."""
-    return str(page.title.lower().replace(" ", "_"))
 
 
 def _old(url: dict[str, str]) -> list[str]:

@@ -82,18 +82,23 @@ class PageChart:
 
 def of_charts(charts: Sequence[PageChart], before: Sequence[Offer] = ()) -> None:
     """The downloads of a page with charts: the figures ``before`` its charts, then the charts."""
-    offers = [*before, *(chart.offer() for chart in charts)]
-    if offers:
-        _expander(offers)
+    if charts or before:
+        _expander(lambda: [*before, *(chart.offer() for chart in charts)])
 
 
-def of_reading(attention: Attention, heads: Sequence[Head], view: View, charts: Sequence[PageChart] = ()) -> None:
+def of_reading(
+    attention: Attention, heads: Sequence[Head], view: Callable[[], View], charts: Sequence[PageChart] = ()
+) -> None:
     """The downloads of the Explore page: the open heads as heatmap and links, the grid, and the charts that are
     shown."""
+    _expander(lambda: [*_of_heads(attention, heads, view()), *(chart.offer() for chart in charts)])
+
+
+def _of_heads(attention: Attention, heads: Sequence[Head], view: View) -> list[Offer]:
     first, named = heads[0], "-".join(map(str, heads))
     view = _holding(attention, view)
     settings, one = _settings(view), _weights(attention)
-    offers = [
+    return [
         Offer(
             f"Heatmap of {first}",
             f"heatmap-{first}",
@@ -116,7 +121,6 @@ def of_reading(attention: Attention, heads: Sequence[Head], view: View, charts: 
             lambda size, file: recipe.of_head(attention, "grid", [], view, size, file),
         ),
     ]
-    _expander([*offers, *(chart.offer() for chart in charts)])
 
 
 def of_panels(
@@ -153,7 +157,7 @@ def of_panels(
             diff = None  # the page says why these two cannot be subtracted
         return figure_api.archive(panels, dpi, diff=diff, **given, **rows, **_settings(view), **_settings(size))
 
-    _expander(offers, everything if is_compared else None)
+    _expander(lambda: offers, everything if is_compared else None)
 
 
 def _difference(panels: Sequence[Panel], view: View, pair: tuple[int, int], pin_of: int) -> Offer:
@@ -200,7 +204,8 @@ def _settings(of: View | Size) -> dict[str, Any]:
     return {name: getattr(of, name) for name in of.__dataclass_fields__}
 
 
-def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None = None) -> None:
+def _expander(make_offers: Callable[[], Sequence[Offer]], everything: Callable[..., bytes] | None = None) -> None:
+    """The panel, closed at first: what it offers is made when it is opened."""
     if address.in_class():
         return
     with st.expander("Download", on_change="rerun", key="download_panel", icon=":material/download:") as box:
@@ -208,6 +213,7 @@ def _expander(offers: Sequence[Offer], everything: Callable[..., bytes] | None =
             return
         left, right = st.columns([2, 3], gap="large")
         with left:
+            offers = make_offers()
             labels = [offer.label for offer in offers]
             label = st.radio("Figure", labels, key="take_figure", horizontal=True)
             offer = offers[labels.index(label)] if label in labels else offers[0]

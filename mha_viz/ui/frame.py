@@ -21,6 +21,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog
 from mha_viz.ui import address, bound, classroom, comparison, navigation, request, search_field
 from mha_viz.ui.components import SCHEME, apply_style, more, watch
+from mha_viz.ui.lesson import NUMBER
 from mha_viz.ui.navigation import pages
 from mha_viz.ui.parts import complain, complain_later, entitle, fault, guarded, message, remark, say_complaint
 
@@ -56,7 +57,8 @@ def _show(cut_short: Sequence[str]) -> None:
         shortened = ", ".join(name[:30] for name in cut_short[:5])
         remark(f"This link is longer than can be read. These parts of it were shortened: {shortened}.")
     navigation.show_tour(every_page, here)
-    classroom.show_class_view(every_page, here)
+    if {address.CLASS, NUMBER} & address.url().parameters.keys():
+        classroom.show_class_view(every_page, here)
     token = _inside.set(True)
     try:
         with guarded(complain):
@@ -112,13 +114,14 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
     """The app's name, the links to the pages, the search and, at the right, what is about the app. The links carry the
     parameters along, so that visiting another page loses nothing."""
     parameters, name = address.now(), here.title.lower()
+    heads = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
+    compared = f" ({heads})" if heads else ""
     open_first = request.open_on_first_view() if here.title == every_page[0].title else {}
     with st.container(key="mast", horizontal=True, vertical_alignment="center"):
         st.html('<span class="mha-mark">mha_viz</span>', width="content")
         with st.container(key="pages", width="content", horizontal=True, vertical_alignment="center"):
             for other in every_page[:-1]:
-                compared = len(comparison.read(parameters.get("tray"))[0]) if other.url_path == "compare" else 0
-                label = f"{other.title} ({compared})" if compared else other.title
+                label = f"{other.title}{compared}" if other.url_path == "compare" else other.title
                 carried = open_first if other.url_path in OF_A_HEAD else {}
                 st.page_link(other, label=label, query_params=parameters | carried)
         if not address.in_class():
@@ -126,7 +129,8 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
                 search_field.show_search_field(name)
         navigation.tour_link(every_page, here)
         if not address.in_class():
-            more(_full(classroom.name_of(here)), SAVED.get(classroom.name_of(here), "figures"), MORE, _on_class)
+            page = navigation.name_of(here)
+            more(_full(page), SAVED.get(page, "figures"), MORE, _on_class)
         with st.container(key="about_way", width="content"):
             st.page_link(every_page[-1], query_params=parameters)
         watch([page.title for page in every_page].index(here.title), _on_linked)

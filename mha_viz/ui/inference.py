@@ -12,7 +12,6 @@ from typing import TypeVar
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import request_of
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
@@ -21,12 +20,13 @@ from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import DECODER, FIRST, METHODS, TEXT, Question, Request
 from mha_viz.text import clean
-from mha_viz.ui import address, downloads, two_stacks
+from mha_viz.ui import address, downloads
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.caches import model_service, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark
+from mha_viz.ui.request import is_part, model_of, of_part, shown_model
 
 MULTILINGUAL = "bert-base-multilingual-cased"
 # English words that are rare in other languages with Latin letters: a text that contains one counts as English.
@@ -54,19 +54,26 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
     none. ``says_source``: say, too, what is wrong with the text that heads take their outputs from."""
     is_plain, model = not where.off and where.quantity == DEFAULTS["shown"], None
     try:
-        model = two_stacks.model_of(where)
+        model = model_of(where)
         if ready(model) or (is_plain and model_service().has_reading(requested(model, text, where))):
             return _shown(requested(model, text, where), where)
     except MhaVizError as error:
         if says_source or not (where.off and where.how == TEXT):
             complain(error)
-        if not is_plain and text.strip():
+        if model and not is_plain and text.strip():
             return _plainer(text, where)
         if isinstance(error, ModelError):
             _way_back(where)
         return _meanwhile(text, where, model)
     download(model)
     return _meanwhile(text, where, model)
+
+
+def is_of_requested_model(attention: Attention, where: Address) -> bool:
+    """Whether the model in the URL gave this reading, not the one that is shown in the meantime."""
+    with suppress(MhaVizError):
+        return model_of(where).name == attention.model
+    return False
 
 
 def _plainer(text: str, where: Address) -> Attention | None:
@@ -108,7 +115,7 @@ def requested(model: catalog.Model, text: str, where: Address) -> Request:
     request = Request(model.name, text, where.pair)
     if where.off and not lacks_source(where):
         return as_shown(replace(request, off=where.off, **where.way(text)), where)
-    return as_shown(two_stacks.of_part(request, where), where)
+    return as_shown(of_part(request, where), where)
 
 
 def as_shown(request: Request, where: Address) -> Request:
@@ -194,21 +201,12 @@ def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Atte
         try:
             model = catalog.resolve(name)
             if model != missing and ready(model):
-                attention = read(two_stacks.of_part(Request(model.name, text, where.pair), where))
+                attention = read(of_part(Request(model.name, text, where.pair), where))
                 remark(f"Meanwhile, the drawing below shows {model.label}.")
                 return attention
         except MhaVizError:
             continue
     return None
-
-
-def shown_model(where: Address) -> str | None:
-    """The name of the model whose picture is on screen; None for the default one."""
-    try:
-        here = ready(catalog.resolve(where.model)) if where.model else True
-    except MhaVizError:
-        here = False
-    return where.model if here else where.before
 
 
 # ---- Downloading --------------------------------------------------------------------------------------
@@ -285,7 +283,7 @@ def _go_back(name: str | None) -> None:
 
 def say_cut(attention: Attention, where: Address, sentence: str) -> None:
     """Say where the ``sentence`` of the URL or its pair was cut, and how much of it was read."""
-    read, request = attention.keys, request_of(attention)  # a target is never cut
+    read, request = attention.keys, attention.request  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
     texts = (read.text, read.pair) if source is None else (clean(sentence), "")
     held = [len(part or "") for part in (where.text, where.pair)]  # of CoNLL-U, the lines and not the words in it
@@ -326,7 +324,7 @@ def say_unknown(attention: Attention) -> None:
 def split_words(attention: Attention) -> str:
     """How many words are split into pieces, if that suggests a language that the model has hardly seen; else an empty
     string."""
-    if two_stacks.is_part(attention):  # a target may be in any language
+    if is_part(attention):  # a target may be in any language
         return ""
     text = attention.text
     words = text.by_words()

@@ -33,6 +33,11 @@ def page(name: str) -> st.Page:
     return _page(path, page_files()[path], path == next(iter(page_files())))
 
 
+def name_of(page: Any) -> str:
+    """A page's name in a lesson; the first page has no path in the URL."""
+    return str(page.title.lower().replace(" ", "_"))
+
+
 def leave(name: str, parameters: Mapping[str, str]) -> None:
     """Go to the page called ``name``: the next run shows a link to it, which the browser follows at once. A switch of
     the page by the server would be two entries of the browser's history: the parameters, then the page."""

@@ -1,20 +1,36 @@
-"""What the URL asks for, and the inputs for it: the sentence, the examples, the model menu."""
+"""What the URL asks for, and the inputs for it: the sentence, the examples, the model menu, and the part and the target
+of an encoder–decoder; with the remarks where only models with one stack of layers work."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from urllib.parse import quote
+
+import streamlit as st
 
 from mha_viz.attention import Attention
 from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
 from mha_viz.figures.packet import OpenHead
 from mha_viz.models import catalog
+from mha_viz.request import CROSS, ENCODER, PARTS, Request
 from mha_viz.text import clean
-from mha_viz.ui import address, inference, navigation
-from mha_viz.ui.address import Url, examples
-from mha_viz.ui.caches import ready
+from mha_viz.ui import address, navigation
+from mha_viz.ui.address import Address, Url, examples
+from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.caches import facts, ready
 from mha_viz.ui.components import sentence
-from mha_viz.ui.parts import guarded, message, sent, whole
+from mha_viz.ui.parts import complain, guarded, message, remark, sent, whole
+
+MOST_TYPED = 2_000  # characters of a target
+WHY = {
+    "cross": "Rows are tokens of the target and columns those of the source, so weights on the token itself and its "
+    "neighbours, roles and gold annotation are not defined here.",
+    "decoder": "Roles and gold annotation belong to the source; they are not defined for the target.",
+    "encoder": "Roles are measured on models with one stack of layers; they are not defined here.",
+}
 
 # ---- Input --------------------------------------------------------------------------------------------
 
@@ -63,7 +79,7 @@ def _look_and_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]
 
 def full(what: Url) -> dict[str, str]:
     """The parameters that a link needs in addition to the URL to show the same where the defaults differ."""
-    model = inference.shown_model(what.where) or catalog.default().name
+    model = shown_model(what.where) or catalog.default().name
     return {"text": what.text, "model": model} | open_on_first_view()
 
 
@@ -114,7 +130,7 @@ def _on_model() -> None:
         if ready(catalog.resolve(name)):
             address.go(model=chosen, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
             return
-    address.go(model=chosen, before=inference.shown_model(address.url().where))
+    address.go(model=chosen, before=shown_model(address.url().where))
 
 
 def open_on_first_view() -> dict[str, str]:
@@ -123,7 +139,7 @@ def open_on_first_view() -> dict[str, str]:
     if what.where.head or what.where.case or QUANTITIES[what.where.quantity].of_layers:
         return {}
     with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
-        begin = _opened_first(what, inference.shown_model(what.where) or catalog.default().name)
+        begin = _opened_first(what, shown_model(what.where) or catalog.default().name)
         return {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
     return {}
 
@@ -150,3 +166,110 @@ def _opened_first(what: Url, model: str) -> OpenHead:
 def hides_an_answer(what: Url, model: str) -> bool:
     """Whether the page asks a class a question whose answer is hidden, so that nothing else may say it."""
     return bool(_look(what, model, hint=True)["answer"])
+
+
+# ---- The model ----------------------------------------------------------------------------------------
+
+
+def model_of(where: Address) -> catalog.Model:
+    """The model that the URL names, or else the default one. Raises the errors of ``catalog.resolve``."""
+    return catalog.resolve(where.model) if where.model else catalog.default()
+
+
+def shown_model(where: Address) -> str | None:
+    """The name of the model whose picture is on screen; None for the default one."""
+    try:
+        here = ready(catalog.resolve(where.model)) if where.model else True
+    except MhaVizError:
+        here = False
+    return where.model if here else where.before
+
+
+# ---- Encoder–decoders ---------------------------------------------------------------------------------
+
+
+def has_two(model: catalog.Model) -> bool:
+    """Whether a model is an encoder–decoder; False if its files are not here."""
+    with suppress(MhaVizError):
+        of_files = facts(model)
+        return of_files is not None and bool(of_files.parts)
+    return False
+
+
+def of_part(request: Request, where: Address) -> Request:
+    """The request with the target and the part that the URL asks of an encoder–decoder; unchanged for a model with one
+    stack."""
+    if not has_two(catalog.resolve(request.model)):
+        return request
+    return replace(request, target="" if where.part == ENCODER else where.target, part=where.part)
+
+
+def beside(request: Request, attention: Attention, where: Address) -> Request:
+    """The request to a model that is shown beside another one's reading: to an encoder–decoder about the same part, or
+    else about its encoder."""
+    return of_part(request, where if is_part(attention) else replace(where, part=ENCODER))
+
+
+def ask_part(where: Address) -> None:
+    """The controls for the part and the target of an encoder–decoder."""
+    with suppress(MhaVizError):
+        if not has_two(model_of(where)):
+            return
+        with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
+            part = partial(_part, where.part)
+            bound(
+                st.segmented_control, "Attention of", "part", where.part, PARTS, change=part, required=True,
+                width="content",
+            )  # fmt: skip
+            if where.part != ENCODER:
+                bound(
+                    st.text_input, "Target", "target", where.target, change=_target, keeps=True, max_chars=MOST_TYPED,
+                    placeholder="Empty: the model writes it, up to 64 tokens",
+                )  # fmt: skip
+
+
+def _part(before: str, part: str) -> Changes:
+    of_a_stack = ("head", "on") if ENCODER in (part, before) else ()  # the encoder has other heads than the decoder
+    changes = dict.fromkeys((*address.OF_THESE_TOKENS, "case", *of_a_stack))
+    return {"part": None if part == CROSS else part, **changes}
+
+
+def _target(typed: str) -> Changes:
+    target = clean(str(typed)[:MOST_TYPED]).strip()
+    if len(quote(target)) > address.room_for("target"):
+        remedy = "Shorten one of them, or remove a compared head with a long text."
+        raise TextError("Source and target are together too long for the page’s link.", remedy)
+    return {"target": target or None, **dict.fromkeys((*address.OF_THESE_TOKENS, "case"))}
+
+
+def say_part(attention: Attention) -> None:
+    """Show the text that the model generated, and what is not defined for a part; nothing for a model with one
+    stack."""
+    request = attention.request
+    if request is None or not request.part:
+        return
+    if request.part != ENCODER and not request.target:
+        remark(f"Target, written by the model one token at a time: “{attention.queries.text}”")
+    remark(WHY[request.part])
+
+
+def is_part(attention: Attention) -> bool:
+    """Whether a reading is a part of an encoder–decoder."""
+    return attention.request is not None and bool(attention.request.part)
+
+
+def refused(where: Address, what: str) -> bool:
+    """Whether the model is an encoder–decoder; then also says that ``what`` needs a model with one stack of layers."""
+    try:
+        model = model_of(where)
+    except MhaVizError:  # reported where the reading is requested
+        return False
+    if not has_two(model):
+        return False
+    complain(
+        ModelUnsupported(
+            f"{model.label} is an encoder–decoder: {what} only for models with one stack of layers.",
+            "Its attention is drawn on Explore and Compare. Choose another model for this page.",
+        )
+    )
+    return True

@@ -20,13 +20,14 @@ from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.text import clean
-from mha_viz.ui import address, head_search, navigation, studies, two_stacks
+from mha_viz.ui import address, head_search, navigation, studies
 from mha_viz.ui.address import Url
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.caches import model_service, ready
 from mha_viz.ui.components import search
 from mha_viz.ui.head_search import Group, HeadAnswer
 from mha_viz.ui.parts import guarded, message, sent, whole
+from mha_viz.ui.request import has_two, model_of, of_part
 from mha_viz.ui.studies import given
 
 KEY = "search"
@@ -101,7 +102,7 @@ def answer_groups(typed: str) -> list[Group]:
     """What the model on the page has for the query, the most certain kind of answer first. Raises what the model
     raises, and Busy."""
     what = address.url()
-    model = catalog.resolve(what.where.model) if what.where.model else catalog.default()
+    model = model_of(what.where)
     findings = studies.roles(model)
     heads = head_search.named(typed)
     if heads:
@@ -133,7 +134,7 @@ def _tables(model: catalog.Model) -> Callable[[str], Any]:
 def _linked(typed: str, model: catalog.Model, what: Url) -> Group | None:
     words = head_search.two_words(typed)
     text = f"{what.sentence} {what.where.pair}".casefold()
-    if words is None or not (two_stacks.has_two(model) or all(word in text for word in words)):
+    if words is None or not (has_two(model) or all(word in text for word in words)):
         return None
     return head_search.between_words(words, _reading(model, what))
 
@@ -142,7 +143,7 @@ def _reading(model: catalog.Model, what: Url) -> Attention:
     request = Request(model.name, what.text, what.where.pair)
     if not (model_service().has_reading(request) or ready(model)):
         request = replace(request, model=catalog.default().name)  # whose picture is shown meanwhile
-    future = model_service().cached(verbs.read, two_stacks.of_part(request, what.where))
+    future = model_service().cached(verbs.read, of_part(request, what.where))
     try:
         return future.result(PATIENCE)
     except NotYet:

@@ -8,7 +8,6 @@ import streamlit as st
 
 from mha_viz.analysis.distance import Map, Matrix, farthest, nearest
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import request_of
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
@@ -117,7 +116,7 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
 
 @guarded()
 def _pin(attention: Attention, head: Head) -> None:
-    text, answered = attention.queries, request_of(attention)
+    text, answered = attention.queries, attention.request
     pins, _ = comparison.read(address.now().get("tray"))
     if answered is None or not answered.part:
         answered = Request(attention.model, address.url().to_pin(text.text), text.pair)

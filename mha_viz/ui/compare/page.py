@@ -10,7 +10,6 @@ from html import escape
 import streamlit as st
 
 from mha_viz.attention import Attention, Head, called
-from mha_viz.attention.steps import request_of
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, LONG_TOKENS
 from mha_viz.errors import MhaVizError
@@ -21,7 +20,7 @@ from mha_viz.figures.view import View
 from mha_viz.heads import NONE
 from mha_viz.models import catalog
 from mha_viz.request import PARTS, Request
-from mha_viz.ui import address, asking, comparison, download_panel, inference, navigation, request, two_stacks
+from mha_viz.ui import address, asking, comparison, download_panel, inference, navigation, request
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.asking import second_text
 from mha_viz.ui.bound import Changes, bound
@@ -32,6 +31,7 @@ from mha_viz.ui.components import compare as component
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.minimal_pair import replaced
 from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
+from mha_viz.ui.request import ask_part, beside, is_part, model_of
 
 SHOWS = {
     "tray": "Compared heads",
@@ -60,7 +60,7 @@ def show_comparison(what: Url) -> None:
     if chosen == "tray":
         _comparison(pins, what.where)
         return
-    two_stacks.controls(what.where)
+    ask_part(what.where)
     read = inference.requested_reading if chosen in OF_WEIGHTS else inference.read_shown
     second = None if chosen == "word" else what.where.second  # with a sentence of its own, and no question to the model
     attention = read(what.text, replace(what.where, off=(), second=second))
@@ -81,7 +81,7 @@ def show_comparison(what: Url) -> None:
 def _about(attention: Attention, head: Head | None = None) -> None:
     """Say whose heads these are, with a control to change it."""
     whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
-    answered = request_of(attention)
+    answered = attention.request
     whose += f", {steps(attention)}" if answered is not None and answered.off else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
@@ -278,14 +278,14 @@ def _word(attention: Attention, head: Head, what: Url) -> list[Panel]:
     else:
         where = replace(what.where, second=None, off=())  # here the second sentence is the text
         with guarded(complain):
-            other = inference.read(inference.requested(two_stacks.model_of(where), second, where))
+            other = inference.read(inference.requested(model_of(where), second, where))
             panels.append(Panel(other, head))
     return panels
 
 
 def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
     """The head in the whole model, and with the heads of the URL switched off."""
-    if two_stacks.is_part(attention):
+    if is_part(attention):
         remark("Heads can be switched off only in models with one stack of layers.")
         return [Panel(attention, head)]
     off = tuple(one for one in what.where.off if one in attention.every_head())
@@ -307,7 +307,7 @@ def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
 
 def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
     """The sentence in another model, with the head there whose attention between words is most similar."""
-    current_model = two_stacks.model_of(what.where)
+    current_model = model_of(what.where)
     others = [m for m in catalog.offered() if m.name != current_model.name]
     if not others:
         remark("This server offers one model only.")
@@ -326,7 +326,7 @@ def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
         _missing(model, "This comparison needs")
         return [Panel(attention, head)]
     request_to_it = Request(model.name, what.text, what.where.pair)
-    other = inference.read_by(two_stacks.beside(request_to_it, attention, what.where))
+    other = inference.read_by(beside(request_to_it, attention, what.where))
     if other is None:
         return [Panel(attention, head)]
     similar, nats = model_service().most_similar_head(attention, head, other)

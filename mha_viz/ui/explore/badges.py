@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mha_viz.analysis import rules
-from mha_viz.analysis.active import LINKING, active
-from mha_viz.analysis.described import LONGEST, of_heads, text_of, unexplained
+from mha_viz.analysis.described import LONGEST, of_heads, predicted, text_of
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import arcs, pointers
-from mha_viz.analysis.unusual import unusual
+from mha_viz.analysis.unusual import LINKING, active, unusual
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.corpus.treebank import Sentence
@@ -26,11 +25,12 @@ from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.reader import verbs
 from mha_viz.request import Request
-from mha_viz.ui import address, inference, studies, two_stacks
+from mha_viz.ui import address, inference, studies
 from mha_viz.ui.address import Url
 from mha_viz.ui.caches import lasting, model_service
 from mha_viz.ui.explore.gold import block_of_words
 from mha_viz.ui.parts import complain, guarded, remark
+from mha_viz.ui.request import is_part
 
 _in_words = lasting(8)(roles_in_words)  # of the models read last
 HERE, LINK, REST = "active here", "strong link in this sentence", "not triggered here"
@@ -66,7 +66,7 @@ def badges(
     measured = False
     try:
         model = catalog.resolve(attention.model)
-        if two_stacks.is_part(attention):
+        if is_part(attention):
             measured = True  # nothing more to measure: no study reads an encoder–decoder
         else:
             findings, on, measured = studies.roles(model), studies.measured_on(model), studies.is_measured(model)
@@ -179,9 +179,10 @@ def shown_recipes(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, A
     sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
     if sent is None or len(attention.queries) > LONGEST:
         return sent
-    heads = of_heads(attention.model, attention.revision)
-    full = [heads[head.place(attention.heads)] for head in full_heads(attention, wanted)]
-    marks = _marks(attention, {part.rule for head in full for part in head.parts})
+    full, per_layer = full_heads(attention, wanted), attention.heads
+    recipes = of_heads(attention.model, attention.revision)
+    numbers = {part.rule for head in full for part in recipes[head.place(per_layer)].parts}
+    marks = _marks(attention, numbers)
     marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in sent["rules"]]
     return {**sent, "rules": marked, "here": _explained(attention)}
 
@@ -198,6 +199,6 @@ def _explained(attention: Attention) -> list[float] | None:
     quantities."""
     if attention.quantity not in ("weight", "unexplained"):
         return None
-    left = attention if attention.quantity == "unexplained" else unexplained(attention)
-    shares = 1 - np.abs(left.weights).sum(axis=3).mean(axis=2) / 2
+    left = attention.weights if attention.quantity == "unexplained" else attention.weights - predicted(attention)
+    shares = 1 - np.abs(left).sum(axis=3).mean(axis=2) / 2
     return [round(float(share), 4) for share in shares.ravel()]

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from mha_viz.analysis.active import PRONOUNS
 from mha_viz.analysis.coreference import Anaphor, chunk
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import DIRECTIONS, Pointers, arcs, pointers
+from mha_viz.analysis.unusual import PRONOUNS
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
@@ -280,9 +280,9 @@ class ArcExcerpt(NamedTuple):
     spans: tuple[Span, ...]
 
 
-def show_case(annotation: Annotated | None, attention: Attention, case: CaseInLink | None) -> None:
-    """Show the arcs at the word of a case; nothing without a case, or for a role without gold annotation."""
-    if annotation is None or case is None or attention.quantity != "weight":
+def show_case(annotation: Annotated, attention: Attention, case: CaseInLink) -> None:
+    """Show the arcs at the word of a case; nothing for a role without gold annotation."""
+    if attention.quantity != "weight":
         return
     relation, _, way = address.now().get("gold", "").partition(".")
     if not relation or case.head not in attention.every_head() or not was_read(annotation, attention):

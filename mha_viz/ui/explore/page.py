@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import streamlit as st
@@ -14,7 +15,8 @@ from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import Cancelled, CorpusError, MhaVizError, UnknownHead
 from mha_viz.figures.packet import OpenHead, RankedLink, belongs_to, is_coarse
-from mha_viz.models import catalog, hub
+from mha_viz.figures.view import View
+from mha_viz.models import catalog
 from mha_viz.numerals import done
 from mha_viz.request import Request
 from mha_viz.ui import (
@@ -26,11 +28,10 @@ from mha_viz.ui import (
     navigation,
     search_field,
     studies,
-    two_stacks,
 )
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.annotated import Annotated, annotated, built_in
-from mha_viz.ui.caches import model_service, ready
+from mha_viz.ui.caches import facts, model_service, ready
 from mha_viz.ui.comparison import Pin
 from mha_viz.ui.components import apply_style, explorer
 from mha_viz.ui.download_panel import PageChart, view_of
@@ -48,7 +49,7 @@ from mha_viz.ui.parts import (
     say_complaint,
     sent,
 )
-from mha_viz.ui.request import hides_an_answer, opened_first
+from mha_viz.ui.request import hides_an_answer, is_part, model_of, of_part, opened_first, say_part
 from mha_viz.ui.studies import sentences_given
 from mha_viz.ui.study_progress import progress
 
@@ -68,30 +69,30 @@ class PageMode(Protocol):
     def show(self) -> list[PageChart]: ...
 
 
-def draw(what: Url, attention: Attention, mode: PageMode | None, on_off: Callable[[], None]) -> None:
-    """Draw a reading, with remarks on what could not be read or followed; ``on_off`` switches a head off or on."""
-    where = what.where
+def draw(
+    what: Url, attention: Attention, make_mode: Callable[[Url, Attention], PageMode | None], on_off: Callable[[], None]
+) -> None:
+    """Draw a reading, with remarks on what could not be read or followed. ``make_mode`` is asked if the URL says which
+    heads are off, were it none of them; ``on_off`` switches a head off or on."""
+    where, mode = what.where, make_mode(what, attention) if "off" in what.parameters else None
     begin = opened_first(what, attention)
     wanted = _wanted(what, attention, begin)
     entitle(str(wanted[0]), quoted(what.sentence))
-    queries, keys = len(attention.queries), len(attention.keys)
-    fits = where.link and where.link[0] < queries and where.link[1] < keys
-    link = RankedLink(*where.link, words=where.words) if where.link and fits else None
-    is_part = two_stacks.is_part(attention)
-    two_stacks.say(attention)
+    is_of_part = is_part(attention)
+    say_part(attention)
     _say_coarse(attention)
-    annotation = None if is_part else what.gold
-    if not is_part:
+    annotation = None if is_of_part else what.gold
+    if not is_of_part:
         show_measuring(attention.model)
-    gold.show_case(annotation, attention, where.case)
+    if annotation is not None and where.case is not None:
+        gold.show_case(annotation, attention, where.case)
     if QUANTITIES[where.quantity].of_answer:
         _ask(attention, where)
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
-    above, step = st.container(), address.now().get(navigation.TOUR, "")[:20]
-    led = step, st.session_state.get(search_field.OPENED, 0), hides_an_answer(what, attention.model)
-    composed = None if mode or is_part else arrows(what, attention)
+    above, led = st.container(), _led(what, attention)
+    composed = None if mode or is_of_part else arrows(what, attention)
     explorer(
-        model_service().packet(attention, wanted, link, begin),
+        model_service().packet(attention, wanted, _ranked(where, attention), begin),
         badges(attention, wanted, annotation and annotation.sentence, *led, mode.drawn if mode else "null", composed),
         "explorer",
         on_view=_on_view,
@@ -107,8 +108,29 @@ def draw(what: Url, attention: Attention, mode: PageMode | None, on_off: Callabl
             charts = mode.say()
         charts += mode.show()
     _beside_gold(what, attention, annotation, wanted[0])
-    charts += [] if is_part else averages.show_averages(what, attention.model)
-    download_panel.of_reading(attention, wanted, view_of(address.now(), _pin(begin, where), max(queries, keys)), charts)
+    if not is_of_part and "\n" in what.text:
+        charts += averages.show_averages(what, attention.model)
+    download_panel.of_reading(attention, wanted, partial(_view, attention, where, begin), charts)
+
+
+def _ranked(where: Address, attention: Attention) -> RankedLink | None:
+    """The link by which heads are ranked, if its tokens exist."""
+    if where.link is None or where.link[0] >= len(attention.queries) or where.link[1] >= len(attention.keys):
+        return None
+    return RankedLink(*where.link, words=where.words)
+
+
+def _led(what: Url, attention: Attention) -> tuple[str, int, bool]:
+    """What leads the drawing besides the URL of the view: the step of the tour, how often the search has opened a head,
+    and whether an answer is hidden."""
+    step = what.parameters.get(navigation.TOUR, "")[:20]
+    return step, st.session_state.get(search_field.OPENED, 0), hides_an_answer(what, attention.model)
+
+
+def _view(attention: Attention, where: Address, begin: OpenHead) -> View:
+    """The view on screen. If the URL holds no token, it is that of the first view, as long as its head is open."""
+    held = begin.pin if where.head is None else None
+    return view_of(address.now(), held, max(len(attention.queries), len(attention.keys)))
 
 
 def _wanted(what: Url, attention: Attention, begin: OpenHead) -> tuple[Head, ...]:
@@ -147,8 +169,9 @@ def _beside_gold(what: Url, attention: Attention, annotation: Annotated | None, 
         remark(f"{QUANTITIES[attention.quantity].about} Roles were measured on weights and are not shown here.")
     elif annotation is not None:
         gold.show_gold(annotation, attention, head)
-    elif not two_stacks.is_part(attention):
-        _say_pasted(what)
+    elif not is_part(attention):
+        if isinstance(misread := annotated(what.text), CorpusError):
+            complain(misread)
         gold.propose(attention)
 
 
@@ -161,19 +184,6 @@ def _ask(attention: Attention, where: Address) -> None:
         question = asking.panel(catalog.resolve(attention.model), attention, where)
         if question is not None:
             remark(f"Each number says what a link adds to {question.score}, to first order.")
-
-
-def _say_pasted(what: Url) -> None:
-    """Say why pasted CoNLL-U could not be read, if so."""
-    try:
-        annotated(what.text)
-    except CorpusError as error:
-        complain(error)
-
-
-def _pin(begin: OpenHead, where: Address) -> str | None:
-    """The token that is held if the URL names none: that of the first view, as long as its head is open."""
-    return begin.pin if where.head is None else None
 
 
 def _existing_heads(attention: Attention, heads: tuple[Head, ...]) -> tuple[tuple[Head, ...], list[str]]:
@@ -229,7 +239,7 @@ def _on_compare() -> None:
         return
     try:
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
-        request = two_stacks.of_part(Request(name, what.sentence, what.where.pair), what.where)
+        request = of_part(Request(name, what.sentence, what.where.pair), what.where)
         if not request.part:
             request = replace(request, text=what.to_pin(what.sentence), **address.switched_off_in(event))
         pins, _ = comparison.read(what.where.tray)
@@ -274,8 +284,8 @@ def requested_reading(what: Url) -> Attention | None:
 def say_shared_keys(attention: Attention) -> None:
     """One line on the groups of heads, for models that have such groups."""
     with suppress(MhaVizError):  # the files are gone: the drawing stays
-        facts = hub.facts(catalog.resolve(attention.model))
-        shared = facts.heads_per_key if facts is not None else 1
+        of_files = facts(catalog.resolve(attention.model))
+        shared = of_files.heads_per_key if of_files is not None else 1
         if shared > 1:
             remark(f"In each layer {_groups(attention.heads, shared)} share a key and a value; their queries differ.")
 
@@ -293,6 +303,8 @@ def show_measuring(name: str) -> None:
         model = catalog.resolve(name)
     except MhaVizError:  # a model that is no longer offered
         return
+    if studies.is_measured(model):
+        return
     study = studies.under_way(model, built_in().digest)
     failed = studies.failed(model, built_in().digest)
     if study is not None:
@@ -304,5 +316,4 @@ def show_measuring(name: str) -> None:
 @guarded()
 def _on_measure() -> None:
     """Measure the model on the page, or join the study under way."""
-    where = address.url().where
-    studies.start(catalog.resolve(where.model) if where.model else catalog.default(), sentences_given())
+    studies.start(model_of(address.url().where), sentences_given())

@@ -18,7 +18,7 @@ from mha_viz.models import catalog
 from mha_viz.quotes import shortened
 from mha_viz.reader import verbs
 from mha_viz.request import Request
-from mha_viz.ui import address, download_panel, inference, request, two_stacks
+from mha_viz.ui import address, download_panel, inference, request
 from mha_viz.ui.address import Url
 from mha_viz.ui.bound import in_link
 from mha_viz.ui.caches import model_service
@@ -40,6 +40,7 @@ from mha_viz.ui.parts import (
     theme,
     whole,
 )
+from mha_viz.ui.request import refused
 
 COST = "cost"  # no step is open: the calculator follows the map directly
 
@@ -48,7 +49,7 @@ def show_steps(what: Url) -> None:
     """Show the page for the request in the URL."""
     apply_style("inside")
     say_complaint()
-    if two_stacks.refused(what.where, "the steps inside a head are shown"):
+    if refused(what.where, "the steps inside a head are shown"):
         return
     attention = inference.requested_reading(what.text, what.where)
     if attention is None:

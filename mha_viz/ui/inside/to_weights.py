@@ -271,10 +271,6 @@ The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{percent(share)}*
 """
 
 
-def _some(numbers: Any) -> str:
-    return "(" + ", ".join(decimal(number) for number in numbers[:5]) + ", …)"
-
-
 def _scaled(t: Trace) -> str:
     """The input of softmax, in TeX."""
     return r"\frac{q k^\top}{\sqrt{d_k}}" if t.divides else rf"{t.scaling:.4g} \cdot q k^\top"

@@ -35,7 +35,9 @@ def charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[PageC
         PageChart(title, name, draw, about, None, code) for name, (title, draw) in curves.of_the_run(result).items()
     ]
     for name, title in curves.titles(arm).items():
-        made.append(PageChart(_plain(title), f"lab-{name}", _drawing(name, result, arm, at), of_arm, None, code))
+        made.append(
+            PageChart(_plain(title), f"lab-{name}", partial(curves.drawn, name, result, arm, at), of_arm, None, code)
+        )
     return made + _of_the_player(arm, at, f"{about} Heads of {arm.label} at step {int(arm.steps[at]):,}.", code)
 
 
@@ -66,10 +68,6 @@ def _code(result: Result, arm: TrainingRun) -> str:
         "from mha_viz.training.experiments import run\nfrom mha_viz.training.record import Settings\n\n"
         f"result = run({result.settings!r})\nresult.runs[{number}].loss  # and .accuracy, .maps, .gradients\n"
     )
-
-
-def _drawing(name: str, result: Result, arm: TrainingRun, at: int) -> Any:
-    return lambda theme: curves.drawn(name, result, arm, at, theme)
 
 
 def _plain(title: str) -> str:

@@ -40,7 +40,7 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
             values: dict[str, Any] = {
                 name: _control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].asks
             }
-            faults = _faults(experiment, values)
+            faults = lab.faults(replace(EXPERIMENTS[experiment].default, **values))
             if running is None:
                 st.button(
                     "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start,
@@ -111,10 +111,6 @@ def _key(name: Field, linked_settings: Settings) -> str:
     """The key of a control, which begins with the value in the URL and keeps what is entered until the URL changes."""
     run = written(linked_settings)
     return f"lab_{linked_settings.experiment}_{name}" + (f"_{run}" if run else "")
-
-
-def _faults(experiment: str, values: Mapping[str, Any]) -> dict[Field, SettingError]:
-    return lab.faults(replace(EXPERIMENTS[experiment].default, **values))
 
 
 @guarded()

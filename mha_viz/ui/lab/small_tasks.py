@@ -26,7 +26,7 @@ from mha_viz.ui.lab import stage
 from mha_viz.ui.parts import plain, theme
 
 SCENE = "tasks"
-PARAMETERS = TASK, ANSWER = "task", "answer"  # of the URL
+TASK, ANSWER = "task", "answer"  # of the URL
 MODEL = "minilm"
 Numbers = npt.NDArray[np.float64]
 

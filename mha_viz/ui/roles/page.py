@@ -11,12 +11,13 @@ from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
 from mha_viz.training import toy_maps
-from mha_viz.ui import address, download_panel, inference, navigation, two_stacks
+from mha_viz.ui import address, download_panel, inference, navigation
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.bound import bound, go
 from mha_viz.ui.caches import ready
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint
+from mha_viz.ui.request import model_of, refused
 from mha_viz.ui.roles import (
     charts,
     filters,
@@ -46,7 +47,7 @@ def show_roles(where: Address) -> None:
     """Show the page for the request in the URL."""
     say_complaint()
     try:
-        model = catalog.resolve(where.model) if where.model else catalog.default()
+        model = model_of(where)
     except MhaVizError as error:
         complain(error)
         model = catalog.default()
@@ -58,7 +59,7 @@ def show_roles(where: Address) -> None:
     with left:
         if not ready(model):
             return inference.download(model)
-        evidence = None if two_stacks.refused(where, "roles are measured") else evidence_on(model, corpus)
+        evidence = None if refused(where, "roles are measured") else evidence_on(model, corpus)
         if evidence is not None:
             head = _existing(evidence, where.head)
             with title:

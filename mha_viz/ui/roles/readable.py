@@ -26,7 +26,7 @@ from mha_viz.models import catalog
 from mha_viz.numerals import weight
 from mha_viz.ui import address, navigation, studies
 from mha_viz.ui.address import CaseInLink
-from mha_viz.ui.annotated import annotated, built_in
+from mha_viz.ui.annotated import Annotated, annotated, built_in
 from mha_viz.ui.parts import complain, plain
 from mha_viz.ui.roles.measuring import FILES
 from mha_viz.ui.studies import Evidence
@@ -179,7 +179,7 @@ def link(sentence: Sentence, case: CaseInLink, gold: str) -> dict[str, str] | No
     text = " ".join(sentence.forms)
     annotation = annotated(text)
     texts: Iterable[str] = [text]
-    if annotation is None or annotation.sentence.words != sentence.words:
+    if not isinstance(annotation, Annotated) or annotation.sentence.words != sentence.words:
         texts = map(_pasted, shorter(sentence, coreference=gold == "coreference"))
     same = {name: value for name, value in address.now().items() if name in ("model", "tray")}
     room = address.MAX_ENCODED - len(quote(same.get("tray", "")))

@@ -29,7 +29,7 @@ from mha_viz.models import catalog
 from mha_viz.numerals import percent
 from mha_viz.reader import verbs
 from mha_viz.request import TEXT, Question, Request
-from mha_viz.ui import address, asking, inference, two_stacks
+from mha_viz.ui import address, asking, inference
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.bound import bound
 from mha_viz.ui.caches import model_service
@@ -38,6 +38,7 @@ from mha_viz.ui.components import apply_style
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import complain, guarded, remark, theme
+from mha_viz.ui.request import refused
 from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.answering import in_which
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square, other_text
@@ -52,9 +53,9 @@ OF_ANOTHER_TEXT = dict.fromkeys(("head", "on", "pair", *address.OF_THIS_TEXT))
 
 
 def mode(what: Url, attention: Attention) -> SwitchedOff | None:
-    """What Explore shows of the heads that are off, beside its drawing of ``attention``; None unless the URL says which
-    ones are, were it none of them. Pasted CoNLL-U is read as the sentence it contains."""
-    if "off" not in what.parameters or two_stacks.refused(what.where, "heads are switched off"):
+    """What Explore shows of the heads that are off, beside its drawing of ``attention``; None for an encoder–decoder,
+    and while another model than the requested one is drawn. Pasted CoNLL-U is read as the sentence it contains."""
+    if refused(what.where, "heads are switched off") or not inference.is_of_requested_model(attention, what.where):
         return None
     whole = inference.requested_reading(what.sentence, what.where)
     return None if whole is None else SwitchedOff(what.where, whole, attention)

@@ -1,0 +1,113 @@
+"""What is asked of the Hub, in a child process: the names of files, and their bytes. Ending the process ends a
+name lookup that hangs, the wait for a silent server, and a transfer.
+
+The Hub's own client lists the files and opens the connections, but files are streamed here and not by its
+``snapshot_download``: that compares sizes only after the last byte, so that a server that never stops fills the disk,
+and no SHA-256; it reports every 10 MB, so that a slow connection looks like a silent one; and before each file it asks
+for its head, several times if the Hub fails.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mha_viz.errors import Cancelled, ModelUnreachable
+from mha_viz.models.catalog import Model
+from mha_viz.models.folder import look_at
+from mha_viz.models.refusals import OTHER, endpoint, explained, for_whom, gated, refused
+from mha_viz.models.storage import COMMIT
+from mha_viz.process.apart import Stop, Tell, serve
+from mha_viz.quotes import quoted
+
+
+def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
+    """The files of the ``model``; or those in ``files``, of a ``commit``, written to a ``folder``. ``seconds`` without
+    a byte count as silence; ``tell`` gets the bytes so far. Raises what :func:`explained` makes of errors."""
+    model = Model(**order["model"])
+
+    def report(done: float) -> None:
+        if stop():  # the process that waits has ended
+            raise Cancelled("The download was stopped.")
+        tell(done)
+
+    report(0)  # it has begun
+    try:
+        if "folder" not in order:
+            return _listed(model, order["seconds"])
+        _transfer(model, order, report)
+    except Exception as error:
+        raise explained(error, model) from error
+    return None
+
+
+def _listed(model: Model, seconds: float) -> dict[str, object]:
+    """The ``commit`` of the model's revision and its ``files`` by name: bytes, and the SHA-256, which the Hub gives for
+    large ones only."""
+    from huggingface_hub import HfApi
+
+    hub = HfApi(endpoint=endpoint(), token=False)
+    revision = model.revision or None
+    repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=seconds)
+    if repository.gated:
+        raise gated(quoted(model.name))
+    if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
+        raise ModelUnreachable(
+            for_whom(
+                f"{endpoint()} does not answer like the Hugging Face Hub.",
+                "The Hugging Face Hub sent an unexpected response.",
+            ),
+            for_whom("Check HF_ENDPOINT.", OTHER),
+        )
+    files = {
+        s.rfilename: [(s.lfs.size if s.lfs else s.size) or 0, s.lfs.sha256 if s.lfs else None]
+        for s in repository.siblings or ()
+    }
+    return {"commit": repository.sha, "files": files}
+
+
+def _transfer(model: Model, order: dict[str, Any], tell: Tell) -> None:
+    folder, done = Path(order["folder"]), 0
+    for name, (size, sha256) in order["files"].items():
+        _stream(model, order, name, _File(size, sha256, done), tell)
+        done += size
+        if name == "config.json":  # checked before hundreds of megabytes are downloaded
+            look_at(folder, model, whole=False)
+
+
+class _File(NamedTuple):
+    """What is announced of a file, and the bytes ``before`` it."""
+
+    size: int
+    sha256: str | None
+    before: int
+
+
+def _stream(model: Model, order: dict[str, Any], name: str, file: _File, tell: Tell) -> None:
+    """Write one file in the chunks that the network delivers; its size and SHA-256 must be the announced ones."""
+    from huggingface_hub import get_session, hf_hub_url
+
+    url = hf_hub_url(model.hub_id, name, revision=order["commit"], endpoint=endpoint())
+    headers = {"Accept-Encoding": "identity", "User-Agent": "mha-viz"}
+    digest, size = hashlib.sha256(), 0
+    with (
+        get_session().stream("GET", url, headers=headers, timeout=order["seconds"], follow_redirects=True) as response,
+        (Path(order["folder"]) / name).open("wb") as out,
+    ):
+        if response.status_code != 200:
+            raise refused(response.status_code, response.headers.get("X-Error-Code"), quoted(model.name))
+        tell(file.before)
+        for chunk in response.iter_bytes():
+            size += len(chunk)
+            tell(file.before + size)
+            if size > file.size:  # a server that never stops must not fill the disk
+                break
+            digest.update(chunk)
+            out.write(chunk)
+    if size != file.size or file.sha256 not in (None, digest.hexdigest()):
+        raise ModelUnreachable(f"{quoted(model.name)}: {name} arrived incomplete or changed.", "Try again.")
+
+
+if __name__ == "__main__":
+    serve(work, network=True)

@@ -265,3 +265,64 @@ def bucket(apart: int, size: int, longest: int) -> int:
 
 
 BY_HAND = {"bert": Bert, "gpt2": Gpt2, "llama": Llama, "deberta-v2": Deberta}
+
+
+class T5:
+    """Both attentions of T5's decoder, from what hooks hear in one pass in float64."""
+
+    def __init__(self, model: Any, source: list[int], target: list[int]) -> None:
+        self.model = copy.deepcopy(model).double()
+        self.heard: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}  # what each module takes and puts out
+        for module in self.model.modules():
+            if not list(module.children()) or type(module).__name__ == "T5LayerFF":
+                module.register_forward_hook(self._hear)
+        with torch.no_grad():
+            self.model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([target]), use_cache=False)
+
+    def _hear(self, module: Any, given: Any, out: torch.Tensor) -> None:
+        if given[0].is_floating_point():
+            self.heard[module] = given[0][0], out[0]
+
+    def _heads(self, attention: Any, name: str) -> Vectors:
+        context, weight = self.heard[attention.o][0], attention.o.weight.T
+        d = attention.key_value_proj_dim
+        columns = [slice(head * d, (head + 1) * d) for head in range(attention.n_heads)]
+        return {f"{name}H{head}": context[:, at] @ weight[at] for head, at in enumerate(columns)}
+
+    def _normed(self, parts: Vectors, norm: Any) -> Vectors:
+        size = (total(parts).pow(2).mean(-1, keepdim=True) + norm.variance_epsilon).sqrt()
+        return {name: vectors / size * norm.weight for name, vectors in parts.items()}
+
+    def _stream(self, stack: Any, prefix: str, until: tuple[int, bool]) -> Vectors:
+        """What enters an attention, or the last norm of the encoder: ``until`` is its layer, and whether it crosses."""
+        parts = {"word": self.heard[stack.block[0].layer[0].layer_norm][0]}
+        for number, block in enumerate(stack.block):
+            for place, name in enumerate(("decoder", "cross") if stack.is_decoder else ("",)):
+                if (number, bool(place)) == until:
+                    return parts
+                attention = block.layer[place].EncDecAttention if place else block.layer[place].SelfAttention
+                parts |= self._heads(attention, f"{name} L{number}".strip())
+            given, out = self.heard[block.layer[-1]]
+            parts[f"feed-forward {number}"] = out - given
+        return {prefix + name: vectors for name, vectors in parts.items()}
+
+    @torch.no_grad()
+    def table(self, part: str, layer: int, head: int, query: int, key: int) -> tuple[Table, float]:
+        """The score of two tokens pair by pair, and as a whole; the distance is what the whole has beside these."""
+        decoder, crosses = self.model.decoder, part == "cross"
+        sublayer = decoder.block[layer].layer[crosses]
+        of_query = of_key = self._normed(self._stream(decoder, "", (layer, crosses)), sublayer.layer_norm)
+        attention = sublayer.EncDecAttention if crosses else sublayer.SelfAttention
+        if crosses:
+            encoder = self.model.encoder
+            of_key = self._normed(self._stream(encoder, "encoder ", (-1, False)), encoder.final_layer_norm)
+        d = attention.key_value_proj_dim
+        at = slice(head * d, (head + 1) * d)
+        w_q, w_k = attention.q.weight.T[:, at], attention.k.weight.T[:, at]
+        table = {(a, b): float(x[query] @ w_q @ (y[key] @ w_k)) for a, x in of_query.items() for b, y in of_key.items()}
+        score = float(self.heard[attention.q][1][query, at] @ self.heard[attention.k][1][key, at])
+        if not crosses:
+            biases = decoder.block[0].layer[0].SelfAttention.compute_bias(query + 1, query + 1)
+            table[DISTANCE, DISTANCE] = float(biases[0, head, query, key])
+            score += table[DISTANCE, DISTANCE]
+        return table, score

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -130,6 +131,7 @@ def test_a_link_is_opened_and_other_comparisons_are_chosen(visitor: BrowserTab) 
     a_word_pointed_at_is_shown_in_every_panel(page)
     all_compared_heads_are_downloaded(page)
     a_word_is_replaced_in_place(visitor)
+    the_head_that_carries_the_difference_is_held_by_keyboard(visitor)
     a_point_of_the_map_is_chosen(visitor)
     visitor.resize(PHONE)
     a_narrow_page_shows_the_map_upright(page)
@@ -180,6 +182,21 @@ def a_word_is_replaced_in_place(visitor: BrowserTab) -> None:
     page.get_by_role("button", name="Close", exact=True).click()
     visitor.asked(diff="none")
     expect(page.get_by_text("Jensen–Shannon").first).to_be_hidden()
+
+
+def the_head_that_carries_the_difference_is_held_by_keyboard(visitor: BrowserTab) -> None:
+    page = visitor.page
+    page.get_by_text("Which heads carry the difference?").click()
+    squares = page.get_by_role("group", name="Arrow keys move from head to head").get_by_role("button")
+    expect(squares).to_have_count(72)
+    settled(page)
+    squares.and_(page.get_by_role("button", pressed=True)).focus()
+    for key, head in {"ArrowRight": "L3H2", "ArrowUp": "L2H2", "Escape": "L3H1", "ArrowDown": "L4H1"}.items():
+        page.keyboard.press(key)
+        expect(page.locator(":focus")).to_have_accessible_name(re.compile(rf"^{head} \(.*%$"))
+    page.keyboard.press("Enter")
+    visitor.asked(head="L4H1")
+    expect(page.locator(":focus[aria-pressed=true]")).to_have_accessible_name(re.compile("^L4H1 "))
 
 
 def a_point_of_the_map_is_chosen(visitor: BrowserTab) -> None:

@@ -97,3 +97,7 @@ def _a_mark_of_one_chart_is_a_mark_of_all(page: Page) -> None:
         page.mouse.move(box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2)
     expect(page.locator(".mha-band")).to_have_count(2)
     expect(page.locator(".inside-held .pointed")).to_have_count(1)
+    page.locator('.inside-held [data-token="5"]').hover()
+    for reasons in (".inside-why", ".inside-sides"):
+        expect(page.locator(f"{reasons}[data-key='5']")).to_be_visible()
+        expect(page.locator(f"{reasons}[data-held]")).to_be_hidden()

@@ -218,4 +218,5 @@ def test_halves_differ_by_what_the_page_says(page: Page, toy: Encoder, tmp_path:
         page.goto(address)
         (answer,) = read_in(page, [EXAMPLE])
     deviation = np.abs(answer.weights - toy.encode(EXAMPLE).weights).max()
-    assert 0 < deviation == pytest.approx(float(stated[1]), rel=0.5, abs=CLOSE)
+    assert 0 < deviation <= float(stated[1]) + CLOSE
+    assert float(stated[1]) < 5 * deviation, "of the 21 sentences, the example is no exception"

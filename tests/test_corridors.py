@@ -18,23 +18,23 @@ PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
     "analysis": 5_910,
-    "attention": 2_110,
+    "attention": 2_170,
     "browser": 260,
     "cli": 3_080,
     "corpus": 2_180,
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
-    "figures": 6_920,
+    "figures": 6_950,
     "files": 340,
-    "models": 7_400,
+    "models": 7_580,
     "process": 680,
     "reader": 570,
     "serving": 1_450,
     "study": 5_330,
     "text": 530,
     "training": 2_070,
-    "ui": 12_660,
+    "ui": 12_700,
     "": 1_170,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -214,8 +214,8 @@ def test_the_roles_page_measures_without_a_corpus_and_gives_its_charts(repeater:
     assert any(one.endswith("-repeats") for one in drawn)
     page.at.segmented_control(key="repeats_measure").set_value("previous").run()
     page.check()
-    assert [offer.file for offer in offered] == ["repeats-previous"]
-    weights = offered[0].make(Size())
+    assert [offer.file for offer in offered] == ["roles", "repeats-previous"]
+    weights = offered[1].make(Size())
     assert weights.to_bytes(".pdf").startswith(b"%PDF")
     header, *lines = weights.to_bytes(".csv").decode().splitlines()
     column = header.split(",").index("previous")

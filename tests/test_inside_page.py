@@ -195,6 +195,12 @@ def test_the_scores_say_why_the_query_looks_at_the_key(minilm: Encoder) -> None:
     assert f"The score is <b>{decimal(parts.score)}</b>, mean {mean}." in why
     (held,) = re.findall(r'<p class="inside-why" data-key="13" data-held>.*?</p>', why)
     assert why.count(" hidden>") == len(parts.text) - 1, "a sentence for each other key, which the pointer shows"
+    (bars,) = [e.proto.body for e in page.at.get("html") if 'class="inside-sides"' in e.proto.body]
+    (of_held,) = re.findall(r'<div class="inside-sides" data-key="13" data-held>.*?</div>', bars)
+    rows = re.findall(r"<tr><th>(.*?)</th><td>(.*?)</td>", of_held)
+    assert rows[0] == ("position", decimal(parts.of_query[place]))
+    assert [name for name, _ in rows].count("position") == 2, "by the query and by the key"
+    assert bars.count(" hidden>") == why.count(" hidden>")
     link = dict(parse_qsl(unescape(re.search(r'href="\?([^"]*)"[^>]*>L0H2 \(1-3\)', held)[1])))  # type: ignore[index]
     assert link == {"text": SENTENCE, "head": "L0H2", "q": "12", "k": "13", "step": "scale"}
     assert [one.label for one in page.at.expander].count("Part by part") == 1

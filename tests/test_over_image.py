@@ -16,6 +16,7 @@ import mha_viz as mv
 from mha_viz.attention import Attention
 from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture
 from mha_viz.errors import SettingError, ShapeError
+from mha_viz.models.encoder import Encoder
 
 ROWS, COLUMNS = 2, 3
 PATCHES = [f"{row},{column}" for row in range(ROWS) for column in range(COLUMNS)]
@@ -110,6 +111,16 @@ def test_it_is_saved_in_every_format_that_it_names() -> None:
 def test_what_does_not_fit_is_said(image: Any, options: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         mv.over_image(reading(), image, **options)
+
+
+@pytest.mark.parametrize("text", ["The animal was too tired today .", "4 9 16 25"])
+def test_the_reading_of_a_text_has_no_patches(text: str, minilm: Encoder) -> None:
+    read = minilm.encode(text)
+    for one in (read, read.by_words()):
+        with pytest.raises(ShapeError, match=r"are those of a text, such as .* and not patches.*named by number"):
+            mv.over_image(one, DARK_LEFT)
+    with pytest.raises(ShapeError, match="such as “the”"):
+        mv.over_image(Attention.from_tensors(np.ones((1, 1, 4, 4)) / 4, ["the", "cat", "sat", "down"]))
 
 
 def test_a_token_that_is_no_patch_must_stand_before_them() -> None:

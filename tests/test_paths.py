@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import jensenshannon
 
 import mha_viz as mv
 from mha_viz.attention.answers import SIDES
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported, SettingError, UnknownHead
-from mha_viz.models import patching
+from mha_viz.heads import Head
+from mha_viz.models import patching, paths
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
 from mha_viz.models.probe import place
-from tests import oracles
+from tests import lanes, oracles
 
 ENDS = ("A cat is a dog.", "A dog is a cat.")
 TO = 1  # the head of the last layer at which paths end
@@ -129,6 +132,55 @@ def test_what_composition_names_is_the_path_that_carries_the_answer() -> None:
     assert by_side["key"]["L0H0"] > 10 * max(by_side[side].abs().max() for side in ("query", "value"))
     assert by_side["key"]["L0H0"] > 5 * by_side["key"].drop("L0H0").abs().max()
     assert mv.patch(model, ONCE, OTHERWISE).shares[0, 0] > 0.9
+
+
+def rows_moved(encoder: Encoder, text: str, to: Head, side: str) -> dict[Head, float]:
+    """How far the rows of a head move, in nats, if an earlier head's output does not reach one side of it."""
+    read = encoder.pieces(text)
+    _, whole = encoder.last_states(read, partial(paths._Path, to=to))
+    assert isinstance(whole, paths._Path)
+    earlier = [Head(layer, head) for layer in range(to.layer) for head in range(encoder.heads)]
+    outputs = [output.repeat(len(earlier), 1, 1, 1) for output in whole.outputs]
+    for variant, head in enumerate(earlier):
+        outputs[head.layer][variant, :, head.head] = 0
+    _, sent = encoder.last_states(read, partial(paths._Path, to=to, outputs=outputs), len(earlier))
+    assert isinstance(sent, paths._Path)
+    received = SIDES.index(side), sent.sides[SIDES.index(side)]
+    _, moved = encoder.last_states(
+        read, partial(paths._Path, to=to, outputs=whole.outputs, received=received), len(earlier)
+    )
+    rows = whole.weights[to.layer, to.head].double().numpy()
+    return {
+        head: float(np.mean([jensenshannon(*pair) ** 2 for pair in zip(rows, other, strict=True)]))
+        for head, other in zip(earlier, moved.weights[to.layer, to.head].double().numpy(), strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "least"),
+    [
+        ("repeater", ONCE, 0.8),
+        ("toy", "The girl smiles because [MASK] sings .", 0.8),
+        ("minilm", "The cat sat on it.", 0.8),
+    ],
+)
+def test_every_arrow_of_composition_is_a_path_that_moves_rows(name: str, text: str, least: float) -> None:
+    encoder = one_stack(name)
+    last = encoder.layers if lanes.everything else 2
+    arrows = {(of, to, side) for of, to, side, _ in mv.why(encoder, text).composed() if to.layer <= last}
+    ends = product(sorted({to for _, to, _ in arrows}), ("query", "key"))
+    drawn, others, above = [], [], []
+    for to, side in ends:
+        moved = rows_moved(encoder, text, to, side)
+        without = [by for of, by in moved.items() if (of, to, side) not in arrows]
+        with_arrow = [by for of, by in moved.items() if (of, to, side) in arrows]
+        drawn += with_arrow
+        others += without
+        above += [by > np.mean(without) for by in with_arrow if without]
+    assert len(drawn) == len(arrows) > 4
+    assert min(drawn) > 5e-5, "nats, of rows that changed"
+    assert np.mean(drawn) > np.mean(others)
+    assert np.mean(above) >= least, "of the arrows, those above the mean of the same head's paths without one"
 
 
 def test_paths_that_do_not_exist_are_refused(tiny: Callable[[str], Encoder]) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from mha_viz.analysis.given import GIVEN, given_roles
 from mha_viz.attention import Head
-from mha_viz.corpus import grammar, uploads
+from mha_viz.corpus import BUILT_IN, grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Busy, Cancelled, CorpusError
@@ -125,6 +125,14 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
+
+
+def test_the_repeater_s_map_tells_heads_that_find_keys_by_position_from_those_that_live_on_them() -> None:
+    page = PageSession({"model": "repeater"}, PAGE)
+    said = squares(page)
+    assert said["L0H0"].endswith("finds keys by 100% position")
+    assert all(re.search(r"finds keys by 9\d% earlier heads", said[f"L1H{head}"]) for head in range(4))
+    assert page.at.segmented_control(key="roles_corpus").options == ["built-in", "your file"]
 
 
 def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> None:
@@ -772,7 +780,7 @@ def test_a_profile_that_the_server_lost_says_so() -> None:
 def test_the_given_profiles_are_of_the_model_that_comes_with_the_app(minilm: Any) -> None:
     evidence = given("minilm")
     assert evidence is not None
-    assert len(evidence.profiles) == len([name for name in GIVEN if name != "grammar"])
+    assert len(evidence.profiles) == len([name for name in GIVEN if name not in BUILT_IN])
     for profile in evidence.profiles:
         assert (profile.facts["model"], profile.facts["revision"]) == ("minilm", minilm.revision)
         assert profile.shape == (minilm.layers, minilm.heads)

@@ -10,17 +10,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import mha_viz as mv
 from mha_viz.attention.parts import GROUPS, HEADS, ScoreParts
 from mha_viz.attention.shares import Why
-from mha_viz.errors import ModelUnsupported, NeedsOneStack, SettingError, TextError, UnknownHead
+from mha_viz.errors import ModelUnsupported, SettingError, TextError, UnknownHead
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import EncoderDecoder
 from mha_viz.models.loading import from_folder, one_stack
 from tests import lanes, tiny_encoder_decoders, tiny_models
 from tests.oracles import SECOND, SENTENCE, plain
-from tests.parts_by_hand import BY_HAND
+from tests.parts_by_hand import BY_HAND, T5
 
 Tiny = Callable[[str], Encoder]
 Folder = Callable[[str], Path]
@@ -28,7 +29,7 @@ REFUSED = {
     "gemma2": "bends large",
     "gemma3_text": "norm stands between",
     "mobilebert": "narrower vector",
-    "olmo2": "queries of all heads of a layer together",
+    "olmo2": "norm stands between",
     "cohere of normed heads": "in a way of their own",
     "stablelm of normed heads": "in a way of their own",
     "xlnet": "two streams",
@@ -237,10 +238,9 @@ def test_scaled_vectors_of_words_are_not_taken_for_positions(tiny_folder: Folder
 
 def test_models_of_two_stacks_are_refused(tmp_path: Path) -> None:
     model = from_folder(tiny_encoder_decoders.build("bart", tmp_path))
-    with pytest.raises(NeedsOneStack):
-        mv.why(model, SENTENCE)
-    with pytest.raises(NeedsOneStack):
-        model.score_parts(SENTENCE, (0, 0), 1, 1)
+    for why in (mv.why, lambda model, text: model.score_parts(text, (0, 0), 1, 1)):
+        with pytest.raises(ModelUnsupported, match="only those of T5 and mT5 can"):
+            why(model, SENTENCE)
 
 
 @pytest.mark.parametrize("family", ["t5", "mt5"])
@@ -262,6 +262,35 @@ def test_the_encoder_of_t5_is_taken_apart_with_what_distances_add(family: str, t
     assert (shares[HEADS].iloc[-1] != 0).all()
     with pytest.raises(TextError):
         model.score_parts(TEXT, (0, 0), 1, 1, pair="Is it?")
+
+
+@pytest.mark.parametrize(("part", "layer", "head", "query", "key"), [("decoder", 1, 2, 4, 2), ("cross", 2, 1, 3, 6)])
+def test_the_decoder_of_t5_is_taken_apart_in_both_of_its_attentions(
+    part: str, layer: int, head: int, query: int, key: int, tmp_path: Path
+) -> None:
+    folder = tiny_encoder_decoders.build("t5", tmp_path)
+    model, target, at = from_folder(folder), "The cat was tired.", (layer, head)
+    assert isinstance(model, EncoderDecoder)
+    ours = model.score_parts(TEXT, at, query, key, target=target, part=part)
+    read = model.encode(TEXT, target=target, part=part)
+    assert (ours.text, ours.keys) == (read.queries, read.keys)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    source, typed = tokenizer(TEXT).input_ids, tokenizer(target).input_ids
+    by_hand = T5(AutoModelForSeq2SeqLM.from_pretrained(folder), source, [0, *typed[:-1]])
+    table, score = by_hand.table(part, layer, head, query, key)
+    largest = max(map(abs, table.values()))
+    made = {
+        (a, b): value
+        for a, row in zip(ours.names, ours.values, strict=True)
+        for b, value in zip(ours.key_names, row, strict=True)
+    }
+    assert made.keys() >= table.keys()
+    assert max(abs(value - table.get(pair, 0)) for pair, value in made.items()) <= CLOSE * largest
+    assert abs(ours.score - score) + abs(ours.values.sum() - score) <= CLOSE * largest
+    assert np.isclose(ours.by_group().to_numpy().sum(), ours.above_mean.sum())
+    assert set(ours.table()["key_part"]) == set(ours.key_names)
+    with pytest.raises(SettingError, match="source has" if part == "cross" else "does not see"):
+        model.score_parts(TEXT, at, query, key + 3 if part == "decoder" else 99, target=target, part=part)
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,15 @@ def test_a_model_that_computes_something_else_is_refused(tiny_folder: Folder) ->
         opened.trace("", encoder.tokenize(SENTENCE), weights)
 
 
+def test_a_hook_that_is_being_removed_does_not_stop_another_thread_s_pass(tiny: Tiny) -> None:
+    """PyTorch forgets that it takes arguments by name while it may still be called."""
+    encoder = tiny("llama")
+    with Opened(encoder._model, encoder.name, 0, encoder.layers) as opened:
+        hooks = [hook for hook in opened._place.holder._forward_pre_hooks.values() if hook.__name__ == "hook"]
+        assert hooks
+        assert [hook(opened._place.holder, ()) for hook in hooks] == [None] * len(hooks)
+
+
 def test_no_hook_stays_on_a_model(tiny: Tiny) -> None:
     tiny("albert").trace(SENTENCE)
     with pytest.raises(EmptyText):
@@ -265,8 +274,10 @@ def test_queries_and_keys_before_the_turn_are_the_projections(family: str, trace
             columns = slice(number * trace.d_k, (number + 1) * trace.d_k)
             expected = (trace.x @ w[:, columns] + b[columns]).astype(np.float64)
             if trace.rotation.has_norms:
-                expected /= np.sqrt((expected**2).mean(axis=1, keepdims=True) + trace.rotation.eps)
-                expected *= trace.rotation.norms[which]
+                norms, normed = trace.rotation.norms[which], expected
+                if family == "olmo2":  # which normalises all heads together
+                    norms, normed = norms[head, 0], (trace.x @ w + b).astype(np.float64)
+                expected = expected / np.sqrt((normed**2).mean(axis=1, keepdims=True) + trace.rotation.eps) * norms
             assert np.abs(trace.before_turn[which][head] - expected).max() <= 1e-4
 
 
@@ -291,6 +302,7 @@ def test_queries_and_keys_are_normalised_where_the_model_does_so(trace_of: Trace
     normed = {family: trace_of(family, 1).rotation for family in ROTARY}
     assert {family for family, rotation in normed.items() if rotation and rotation.has_norms} == {
         "gemma3_text",
+        "olmo2",
         "qwen3",
         "qwen3_moe",
     }

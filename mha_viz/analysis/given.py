@@ -11,7 +11,8 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import read_findings
 from mha_viz.files.assets import asset
 
-GIVEN = ("ewt", "gum", "gap", "grammar")  # shipped profiles, in the order in which a table is looked for in them
+# Shipped profiles, in the order in which a table is looked for in them.
+GIVEN = ("ewt", "gum", "gap", "grammar", "repeats")
 
 
 @cache

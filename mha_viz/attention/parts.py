@@ -35,11 +35,18 @@ QUERY, KEY = "query", "key"
 
 
 class Parts(NamedTuple):
-    """What the input x of a layer's attention is a sum of, part by part."""
+    """What the input x of a layer's attention, or the last state of a stack, is a sum of, part by part."""
 
     names: tuple[str, ...]
     groups: tuple[str, ...]  # of GROUPS
-    x: Array  # [part, n, d_model]; the sum over parts is ``Trace.x``
+    x: Array  # [part, n, d_model]; the sum over parts is ``Trace.x``, or ``Trace.memory``
+
+
+class OfKeys(NamedTuple):
+    """The side of the keys where these are of another text than the queries, as in cross-attention."""
+
+    text: TokenizedText
+    parts: Parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +62,10 @@ class ScoreParts:
     which are rotated, and those in ``values``, which are not. "distance": what a model adds for the distance between
     the two tokens; where it compares the query or the key with a vector of the distance, as DeBERTa does, that product
     is in the column or row "distance".
+
+    In the cross-attention of an encoder–decoder, keys are made of the encoder's last state: ``keys`` is the source,
+    and ``key_names`` are the parts of that state, which differ from those of the decoder. Elsewhere both sides have the
+    same text and the same parts.
     """
 
     head: Head
@@ -67,6 +78,14 @@ class ScoreParts:
     means: Sums  # [part of the query, part of the key]
     score: float  # computed from q and k as a whole
     turned: Sums | None = None  # [part of the query, part of the key], without "rotation"; None without a rotation
+    keys: TokenizedText | None = None
+    key_names: tuple[str, ...] = ()
+    key_groups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.keys is None:
+            for name, of_query in (("keys", self.text), ("key_names", self.names), ("key_groups", self.groups)):
+                object.__setattr__(self, name, of_query)
 
     @property
     def above_mean(self) -> Sums:
@@ -90,8 +109,11 @@ class ScoreParts:
         both in the order of GROUPS."""
         import pandas as pd
 
-        member = np.array([[group == of for group in self.groups] for of in GROUPS], np.float64)
-        sums = member @ self.above_mean @ member.T
+        of_query, of_key = (
+            np.array([[group == of for group in groups] for of in GROUPS], np.float64)
+            for groups in (self.groups, self.key_groups)
+        )
+        sums = of_query @ self.above_mean @ of_key.T
         return pd.DataFrame(sums, index=pd.Index(GROUPS, name="query"), columns=pd.Index(GROUPS, name="key"))
 
     def table(self) -> pd.DataFrame:
@@ -104,15 +126,17 @@ class ScoreParts:
         numbers = {"value": self.values, "mean": self.means, "above_mean": self.above_mean}
         named = {
             f"{side}_{kind}": [whole[at] for at in places]
-            for kind, whole in (("part", self.names), ("group", self.groups))
-            for side, places in ((QUERY, rows), (KEY, columns))
+            for kind, of in (("part", (self.names, self.key_names)), ("group", (self.groups, self.key_groups)))
+            for side, places, whole in zip((QUERY, KEY), (rows, columns), of, strict=True)
         }
         return pd.DataFrame(named | {name: values[rows, columns] for name, values in numbers.items()})
 
 
-def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequence[int]) -> tuple[ScoreParts, ...]:
+def score_parts(
+    trace: Trace, parts: Parts, head: Head, query: int, keys: Sequence[int], of_keys: OfKeys | None = None
+) -> tuple[ScoreParts, ...]:
     """The scores of ``query`` with each of ``keys``, numbers of tokens from 0, in a head of the layer of ``trace``,
-    whose input is the sum of ``parts``.
+    whose input is the sum of ``parts``; ``of_keys``: in cross-attention, the parts of its memory.
 
     Raises UnknownHead for a head of another layer, SettingError for tokens that do not exist and for a key that the
     query does not see.
@@ -120,9 +144,10 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
     at = trace.number(head)
     for key in keys:
         _check(trace, query, key)
-    rows, columns = _projected(trace, parts, at, 0, [query])[:, 0], _projected(trace, parts, at, 1, slice(None))
+    rows = _projected(trace, parts, at, 0, [query])[:, 0]
+    columns = _projected(trace, of_keys.parts if of_keys else parts, at, 1, slice(None))
     values = _products(rows, columns) * trace.scaling  # [part, part, key]
-    names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
+    names, groups = _with_biases(parts)
     turned, rotation = None, trace.rotation
     if rotation is not None:
         cos, sin = rotation.cos, rotation.sin
@@ -136,18 +161,24 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
     means = values[:, :, ~trace.mask[query]].mean(axis=-1)
     scores = trace.scaled[at, query].tolist()
     whole = [None if turned is None else turned[:, :, key] for key in keys]
+    other = () if of_keys is None else (of_keys.text, *_with_biases(of_keys.parts))
     return tuple(
-        ScoreParts(head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], of_key)
+        ScoreParts(head, query, key, trace.text, names, groups, values[:, :, key], means, scores[key], of_key, *other)
         for key, of_key in zip(keys, whole, strict=True)
     )
 
 
+def _with_biases(parts: Parts) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of parts and their groups, with the biases of a linear layer that they go through."""
+    return (*parts.names, BIASES), (*parts.groups, CONSTANTS)
+
+
 def _check(trace: Trace, query: int, key: int) -> None:
-    for side, number in ((QUERY, query), (KEY, key)):
-        if not 0 <= number < trace.n:
+    texts = ("text", "text") if trace.memory is None else ("target", "source")
+    for side, number, text, n in zip((QUERY, KEY), (query, key), texts, trace.mask.shape, strict=True):
+        if not 0 <= number < n:
             raise SettingError(
-                f"There is no {side} {number}: the text has {trace.n} tokens.",
-                f"Tokens count from 0 to {trace.n - 1}.",
+                f"There is no {side} {number}: the {text} has {n} tokens.", f"Tokens count from 0 to {n - 1}."
             )
     if trace.mask[query, key]:
         raise SettingError(

@@ -22,7 +22,9 @@ class Rotation(NamedTuple):
 
     cos: Array  # [n, r]; some models for long texts multiply both by a factor
     sin: Array  # [n, r]
-    norms: Array  # [2, d_k]: factors of queries and keys after division by their RMS; [0, 0] without normalisation
+    # Factors of queries and keys after division by their RMS: [2, d_k]; [0, 0] without normalisation; [2, h, 1, d_k] if
+    # the RMS is that of all heads of a layer together, as in OLMo 2.
+    norms: Array
     eps: float = 0.0  # added to the mean square under the root
 
     @property
@@ -35,8 +37,13 @@ class Rotation(NamedTuple):
         """True if queries and keys are normalised before the rotation."""
         return len(self.norms) > 0
 
+    @property
+    def is_joint(self) -> bool:
+        """True if the queries of all heads are normalised together, and so their keys."""
+        return self.norms.ndim > 2
+
     def normalised(self, vectors: Array, which: int) -> Array:
-        """Queries (``which`` 0) or keys (1), […, d_k], after their RMSNorm, where the model has one (Zhang and
+        """Queries (``which`` 0) or keys (1), [h, n, d_k], after their RMSNorm, where the model has one (Zhang and
         Sennrich 2019, equation 4)."""
         if not self.has_norms:
             return vectors
@@ -44,11 +51,12 @@ class Rotation(NamedTuple):
         return scaled
 
     def factors(self, vectors: Array, which: int) -> Array:
-        """What the RMSNorm of queries (``which`` 0) or keys (1), […, d_k], multiplies each of their numbers by: ones
+        """What the RMSNorm of queries (``which`` 0) or keys (1), [h, n, d_k], multiplies each of their numbers by: ones
         where the model has none."""
         if not self.has_norms:
             return np.ones_like(vectors)
-        size = np.sqrt((vectors * vectors).mean(axis=-1, keepdims=True) + np.float32(self.eps))
+        axes = (0, -1) if self.is_joint else -1
+        size = np.sqrt((vectors * vectors).mean(axis=axes, keepdims=True) + np.float32(self.eps))
         factors: Array = self.norms[which] / size
         return factors
 

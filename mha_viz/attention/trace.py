@@ -92,7 +92,8 @@ class Trace:
     ``scaling`` is the factor of the products: 1 / √d_k in the paper and in almost every model. ``entered``: the input
     of a layer that normalises it and passes the result, x, to its attention. ``rotation``: the rotation of queries and
     keys by their positions, in models that have it: ``q`` and ``k`` are then rotated, and ``before_turn`` are the
-    unrotated ones. ``relative``: what the distance between two tokens adds to the scaled scores.
+    unrotated ones. ``relative``: what the distance between two tokens adds to the scaled scores. ``memory``: in
+    cross-attention, what W_K and W_V are multiplied with in place of x; there are then m keys.
     """
 
     model: str
@@ -113,6 +114,7 @@ class Trace:
     entered: Array | None = None  # [n, d_model]
     rotation: Rotation | None = None
     relative: Relative | None = None
+    memory: Array | None = None  # [m, d_model]
 
     @property
     def heads(self) -> int:
@@ -150,7 +152,7 @@ class Trace:
         ``k``."""
         if self.rotation is None:
             return self.q, self.k
-        q, k, _ = projected(self.x, self.parameters, self.heads)
+        q, k, _ = projected(self.x, self.parameters, self.heads, self.memory)
         return _read_only(self.rotation.normalised(q, 0)), _read_only(self.rotation.normalised(k, 1))
 
     @property
@@ -233,7 +235,7 @@ class Trace:
     @cached_property
     def loop_difference(self) -> float:
         """The largest difference between the heads computed together and one after the other."""
-        alone = one_by_one(self.x, self.parameters, self.mask, self.scaling, self.heads, self.rotation)
+        alone = one_by_one(self.x, self.parameters, self.mask, self.scaling, self.heads, self.rotation, self.memory)
         return float(np.abs(self.context - alone).max())
 
 
@@ -251,17 +253,18 @@ def traced(
     entered: Array | None = None,
     rotation: Rotation | None = None,
     relative: Relative | None = None,
+    memory: Array | None = None,
     of_model: tuple[Array, Array] | None = None,
 ) -> Trace:
     """All steps from ``x`` [n, d_model] on. ``of_model``: weights [h, query, key] and output [n, d_model] of the model;
-    ``entered``, ``rotation`` and ``relative`` as for :class:`Trace`.
+    ``entered``, ``rotation``, ``relative`` and ``memory`` as for :class:`Trace`.
 
     Raises ShapeError if the heads do not divide the columns of W_Q.
     """
     if parameters.w_q.shape[1] % heads:
         raise ShapeError(f"{heads} heads cannot share {parameters.w_q.shape[1]} columns.")
     p = parameters
-    q, k, v = projected(x, p, heads)
+    q, k, v = projected(x, p, heads, memory)
     if rotation is not None:
         q, k = (rotation.rotate(rotation.normalised(vectors, which)) for which, vectors in enumerate((q, k)))
     scores = q @ k.transpose(0, 2, 1)  # [h, query, key]: one matrix product for all heads
@@ -278,6 +281,7 @@ def traced(
         entered,
         rotation,
         relative,
+        memory,
     )
 
 
@@ -287,10 +291,11 @@ def _scaled(q: Array, k: Array, scores: Array, scaling: float, relative: Relativ
     return scaled if relative is None else scaled + relative.added(q, k, scaling)
 
 
-def projected(x: Array, p: Parameters, heads: int) -> tuple[Array, Array, Array]:
-    """Queries, keys and values, [h, n, d_k] each: shared ones are repeated."""
-    d_k = p.w_q.shape[1] // heads
-    q, k, v = (split(x @ w + b, w.shape[1] // d_k) for w, b in ((p.w_q, p.b_q), (p.w_k, p.b_k), (p.w_v, p.b_v)))
+def projected(x: Array, p: Parameters, heads: int, memory: Array | None = None) -> tuple[Array, Array, Array]:
+    """Queries, keys and values, [h, n, d_k] each: shared ones are repeated. ``memory`` as for :class:`Trace`."""
+    d_k, y = p.w_q.shape[1] // heads, x if memory is None else memory
+    made = ((x, p.w_q, p.b_q), (y, p.w_k, p.b_k), (y, p.w_v, p.b_v))
+    q, k, v = (split(given @ w + b, w.shape[1] // d_k) for given, w, b in made)
     return q, shared_by(heads, k), shared_by(heads, v)
 
 
@@ -300,19 +305,28 @@ def shared_by(heads: int, vectors: Array) -> Array:
 
 
 def one_by_one(
-    x: Array, p: Parameters, mask: Mask, scaling: float, heads: int, rotation: Rotation | None = None
+    x: Array,
+    p: Parameters,
+    mask: Mask,
+    scaling: float,
+    heads: int,
+    rotation: Rotation | None = None,
+    memory: Array | None = None,
 ) -> Array:
     """The same heads in a loop, each with its slices of the matrices: context [h, n, d_k]."""
-    d_k = p.w_q.shape[1] // heads
+    d_k, y = p.w_q.shape[1] // heads, x if memory is None else memory
     shared = heads * d_k // p.w_k.shape[1]  # heads per key and value
     outputs = []
+    factors = [np.ones((heads, 1, 1), np.float32)] * 2
+    if rotation is not None:  # a norm may be of all heads together
+        factors = [rotation.factors(v, which) for which, v in enumerate(projected(x, p, heads, memory)[:2])]
     for head in range(heads):
         columns, common = (slice(number * d_k, (number + 1) * d_k) for number in (head, head // shared))
         q = x @ p.w_q[:, columns] + p.b_q[columns]  # [n, d_k]
-        k = x @ p.w_k[:, common] + p.b_k[common]
-        v = x @ p.w_v[:, common] + p.b_v[common]
+        k = y @ p.w_k[:, common] + p.b_k[common]
+        v = y @ p.w_v[:, common] + p.b_v[common]
         if rotation is not None:
-            q, k = rotation.rotate(rotation.normalised(q, 0)), rotation.rotate(rotation.normalised(k, 1))
+            q, k = rotation.rotate(q * factors[0][head]), rotation.rotate(k * factors[1][head])
         outputs.append(softmax(q @ k.T * np.float32(scaling), mask) @ v)
     return np.stack(outputs)
 

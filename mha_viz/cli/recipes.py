@@ -52,12 +52,12 @@ def run(args: argparse.Namespace) -> None:
     score = None if args.score is None else read_corpus(args.score)
     make_folder(args.out)
     files = [name for name in (None if earlier else args.corpus, args.score) if name is not None]
-    with warnings_as_lines(), cluster_for(args, files) as cluster:
+    with warnings_as_lines(), stopped_in(args.out), cluster_for(args, files) as cluster:
         from mha_viz.study.recipes import recipes  # imports torch
         from mha_viz.study.replaced import replaced, replaced_accuracy
 
         encoder = load_model(model, args.device, args.dtype)
-        with progress_line() if cluster else bar_of_progress("of the text") as progress, stopped_in(args.out):
+        with progress_line() if cluster else bar_of_progress("of the text") as progress:
             measured = recipes(
                 earlier or args.corpus if cluster else corpus,
                 encoder,

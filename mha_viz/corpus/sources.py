@@ -58,7 +58,8 @@ def files_of_source(source: Source) -> tuple[Path, ...]:
     """The files of a corpus, if it is stored in files. Raises CorpusError."""
     if isinstance(source, Corpus | Gap) or source in BUILT_IN:
         raise CorpusError(
-            "A cluster reads files, but this corpus is not in a file.", "Write it to a file, or leave it out."
+            "A cluster reads files, but this corpus is not in a file.",
+            "Measure it without a cluster (--workers, --cluster, client=), or give a file.",
         )
     return tuple(file for path in _paths(source) for file in stored.files_of(path))
 

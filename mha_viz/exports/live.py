@@ -16,6 +16,7 @@ from mha_viz.exports.page import MADE, PUBLISHED, Look, PagePart, content, html,
 from mha_viz.numerals import three_digits
 
 MOST_TYPED = 4_000  # characters of a sentence
+OTHERS = 20  # sentences, besides the example, on which the deviation of halves is measured
 _POLICY = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'"
 _STYLE = """
 #live form { display: flex; flex-wrap: wrap; gap: 8px 12px; align-items: end; margin: 14px 0 6px; }
@@ -97,7 +98,7 @@ def _section(live: Live) -> str:
     words += f"The first sentence fetches the model, {live.megabytes:,.0f}\u00a0MB, which then works offline as well."
     if live.deviation:
         differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"
-        words += f" It is stored in half precision: on the sentence below, {differ}."
+        words += f" It is stored in half precision: on the sentence below and {OTHERS} others, {differ}."
     data = content(live.example.packet, live.example.start, ofHeads=live.of_heads)
     field = f'<input name="sentence" value="{escape(live.text)}" maxlength="{MOST_TYPED}" autocomplete="off">'
     return (

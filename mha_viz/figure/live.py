@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from mha_viz import exports
+from mha_viz.corpus import grammar
 from mha_viz.errors import ExportError
-from mha_viz.exports.live import Live, site
+from mha_viz.exports.live import OTHERS, Live, site
 from mha_viz.exports.page import Look, PagePart
 from mha_viz.figures.known import heads_of
 from mha_viz.figures.packet import common
@@ -82,7 +83,8 @@ def _model_files(encoder: Encoder, half: bool, text: str) -> dict[str, bytes]:
         "tokenizer": tokenizer_rules.parts(tokenizer),
         "rules": tokenizer_rules.rules(tokenizer),
     }
-    data, deviation = onnx.graph(encoder, half, (text,))
+    others = [" ".join(sentence.forms) for sentence in grammar.corpus(OTHERS).sentences] if half else []
+    data, deviation = onnx.graph(encoder, half, (text, *others))
     parts = {f"model.{i}.onnx": data[at : at + _PART] for i, at in enumerate(range(0, len(data), _PART))}
     facts = {"bytes": len(data), "parts": list(parts), "deviation": deviation, **description}
     return {**parts, "model.json": json.dumps(facts, separators=(",", ":")).encode()}

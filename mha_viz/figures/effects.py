@@ -130,7 +130,8 @@ def _numbers(
     layers, heads = values.shape
     every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
     per_unit = 1000 if written is in_thousandths else 1
-    hints = [_hover(head, values[head] * per_unit, unit, head in off) for head in every]
+    numbers = [_number(values[head], per_unit, unit, written) for head in every]
+    hints = [_hover(head, number, unit, head in off) for head, number in zip(every, numbers, strict=True)]
     texts = ["off" if head in off else written(values[head]) for head in every]
     inks = [_ink(max(0.0, values[head] / top), theme) for head in every]
     return on_squares(every, texts, 11 if heads <= 12 else 9, inks, hints)
@@ -168,8 +169,13 @@ def frame_of(head: Head, half: tuple[float, float], colour: str, width: float) -
     return Frame(x, y, colour, width)
 
 
-def _hover(head: Head, value: float, unit: str, is_off: bool) -> str:
-    number = "" if np.isnan(value) else f"<br>{three_digits(value)} {escape(unit)}"
+def _number(value: float, per_unit: int, unit: str, written: Callable[[float], str]) -> str:
+    """In a hover text: more exact than on the square where it has a unit; empty for NaN."""
+    return written(value) if not unit or np.isnan(value) else three_digits(value * per_unit)
+
+
+def _hover(head: Head, number: str, unit: str, is_off: bool) -> str:
+    number = f"<br>{number} {escape(unit)}".rstrip() if number else ""
     return f"<b>{both(head)}</b>{' is off' if is_off else ''}{number}"
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from PIL import Image, ImageColor
 
 from mha_viz.attention import Attention, Head, Weights, called, is_number
+from mha_viz.attention.steps import request_of
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Pixels
 from mha_viz.drawing.table import Table
@@ -21,6 +22,8 @@ from mha_viz.figures.grid import FOOT, foot, head_names, layer_name, span_of_eac
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import Block, View, painted, shades
+from mha_viz.quotes import quoted
+from mha_viz.text import TokenizedText
 
 SHARP = 1600  # pixels of an image along all heads of a row, and of a column
 FAINT = 0.45  # of an image's own light and shade, where no attention is
@@ -51,6 +54,7 @@ def held(attention: Attention, view: View, columns: int | None) -> Held:
     if columns is not None and (not is_number(columns) or isinstance(columns, bool)):
         raise SettingError(f"columns is {str(columns)[:40]!r}.", "Give the number of patches in a row.")
     text = attention.queries if query is None else attention.keys
+    _check_patches(attention, text)
     count = len(text) - sum(text.special)
     wide = math.isqrt(count) if columns is None else columns
     remedy = "Give columns=, and names such as [CLS] to the tokens before the patches."
@@ -61,6 +65,18 @@ def held(attention: Attention, view: View, columns: int | None) -> Held:
     if any(text.special[first:]):
         raise ShapeError("A token that is no patch stands among the patches.", remedy)
     return Held(key or query or 0, query is None, first, count // wide, wide)
+
+
+def _check_patches(attention: Attention, text: TokenizedText) -> None:
+    """Raises ShapeError for the tokens of a text: patches have names with numbers, and no tokenizer made them."""
+    names = [token.text for token in text.tokens if not token.special]
+    words = [name for name in names if not any(map(str.isdigit, name))]
+    if words or request_of(attention) is not None:
+        one = quoted((words or names or [""])[0])
+        raise ShapeError(
+            f"The tokens are those of a text, such as {one}, and not patches of an image.",
+            "Give what a vision transformer attends to (Attention.from_cache), with patches named by number: “0,1”.",
+        )
 
 
 def weights_of(attention: Attention, head: Head, shown: Held) -> Weights:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,19 +22,30 @@ def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     """What each part of the query, and of the key, adds to the score above its mean over the keys that the query sees;
     those beyond LISTED together. ``names``: of the parts, as a page writes them."""
     series, plots = [], []
-    for number, (side, values) in enumerate((("query", parts.of_query), ("key", parts.of_key))):
+    for number, (title, labels, values) in enumerate(listed(parts, names)):
+        colours = [signed(value, theme) for value in values]
+        series.append(bars_rightward(np.array(values), colours, [decimal(v) for v in values], digits=3, plot=number))
+        ends, most = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, values))
+        y = Axis(at=list(range(len(labels))), names=labels, grid=False, range=ends)
+        low = -most if min(values) < 0 else 0
+        x = Axis(is_shown=False, range=(low, most if max(values) > 0 else 0))
+        plots.append(Plot(x, y, title, spans((1, 1), 0.28)[number]))
+    return chart_of(theme, series, plots, 90 + 22 * (LISTED + 1), top=34, left=120)
+
+
+def signed(value: float, theme: Theme) -> str:
+    """The colour of a bar: orange above zero and blue below."""
+    return theme.signed[5] if value > 0 else theme.signed[1]
+
+
+def listed(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple[str, list[str], list[float]]]:
+    """For the query and the key: a title, the names of the LISTED largest parts, and what each adds; the rest is one
+    more."""
+    for side, values in (("query", parts.of_query), ("key", parts.of_key)):
         order = np.argsort(-abs(values), kind="stable")
         first, rest = order[:LISTED], order[LISTED:]
-        listed = [*(float(values[at]) for at in first), *([float(values[rest].sum())] if len(rest) else [])]
-        labels = [*(names[at] for at in first), *([f"{len(rest)} more"] if len(rest) else [])]
-        colours = [theme.signed[5] if value > 0 else theme.signed[1] for value in listed]
-        series.append(bars_rightward(np.array(listed), colours, [decimal(v) for v in listed], digits=3, plot=number))
-        ends, most = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, listed))
-        y = Axis(at=list(range(len(labels))), names=labels, grid=False, range=ends)
-        low = -most if min(listed) < 0 else 0
-        x = Axis(is_shown=False, range=(low, most if max(listed) > 0 else 0))
-        plots.append(Plot(x, y, f"by the {side}", spans((1, 1), 0.28)[number]))
-    return chart_of(theme, series, plots, 90 + 22 * (LISTED + 1), top=34, left=120)
+        numbers = [*(float(values[at]) for at in first), *([float(values[rest].sum())] if len(rest) else [])]
+        yield f"by the {side}", [*(names[at] for at in first), *([f"{len(rest)} more"] if len(rest) else [])], numbers
 
 
 def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:

@@ -15,15 +15,15 @@ from mha_viz.errors import LOADED, EmptyText, ModelUnsupported, NeedsOneStack, S
 from mha_viz.models import capture, cores
 from mha_viz.models.capture import LastLayerSeen, Tap
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.families import ENCODER_DECODERS, ENCODER_STACKS
+from mha_viz.models.families import ENCODER_DECODERS
 from mha_viz.models.generation import MOST, greedy, writing_of
-from mha_viz.models.in_parts import InParts
 from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.opening import open_two_stacks
+from mha_viz.models.stacks import SourceStack, TargetStack
 from mha_viz.models.tokenizer import TextPieces, Tokenizer
 from mha_viz.quotes import quoted
 from mha_viz.request import CROSS, DECODER, ENCODER, PARTS
-from mha_viz.text import Piece, WordPieces
+from mha_viz.text import Piece
 
 __all__ = ["AnyModel", "EncoderDecoder", "in_one_stack"]
 
@@ -82,15 +82,12 @@ class EncoderDecoder(LoadedModel):
         SettingError for another part, ModelUnsupported if the files name no token that a target begins with, or lack
         the weights for generation.
         """
-        part = part or CROSS
-        if part not in PARTS:
-            raise SettingError(f"part is {str(part)[:40]!r}.", f"Choose one of {', '.join(PARTS)}.")
+        part = _one_of_parts(part or CROSS)
         source = self._read(text, pair)
         if part == ENCODER:
             weights = self._weights(source.ids, [], part)
             return Attention(self.name, self.revision, source.tokenized(), weights, made=of_part(part, text))
-        is_written = not target.strip()
-        read = self._written(source) if is_written else self._typed_target(target)
+        is_written, read = not target.strip(), self._target(source, target)
         queries, keys = read.tokenized(), source.tokenized()
         weights = self._weights(source.ids, read.ids, part)
         made = of_part(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written)
@@ -99,19 +96,43 @@ class EncoderDecoder(LoadedModel):
         return Attention(self.name, self.revision, queries, weights, made=made, keys=keys)
 
     def score_parts(
-        self, text: str, head: AnyHead, query: int, key: int, *, pair: str = "", words: Sequence[str] = ()
+        self,
+        text: str,
+        head: AnyHead,
+        query: int,
+        key: int,
+        *,
+        target: str = "",
+        part: str = ENCODER,
+        pair: str = "",
+        words: Sequence[str] = (),
     ) -> ScoreParts:
-        """As :meth:`Encoder.score_parts`, of the encoder. Raises NeedsOneStack for families whose encoder cannot be
-        taken apart: T5 and mT5 can."""
-        return self.source_stack().score_parts(text, head, query, key, pair=pair, words=words)
+        """As :meth:`Encoder.score_parts`, of one part of the model: "encoder", "decoder" or "cross".
+
+        ``text`` and ``target`` are as for :meth:`encode`, and the query is a token of the target in both attentions of
+        the decoder. Its heads are parts "decoder L0H0", which attend to the target, and "cross L0H0", which attend to
+        the source. In cross-attention, the parts of the key are those of the encoder's last state, "encoder word",
+        "encoder L0H0" and so on.
+
+        Raises ModelUnsupported for families whose scores cannot be taken apart (those of T5 and mT5 can), and as
+        :meth:`encode`.
+        """
+        source = self.source_stack()
+        if _one_of_parts(part) == ENCODER:
+            return source.score_parts(text, head, query, key, pair=pair, words=words)
+        read = self._read(text, pair)
+        decoder = TargetStack(self, source, self._model.get_decoder(), (self.layers, self.heads))
+        return decoder.score_parts(read, self._target(read, target), part, head, query, key)
 
     def source_stack(self) -> SourceStack:
-        """The encoder alone. Raises NeedsOneStack as :meth:`score_parts`."""
-        if self._model.config.model_type not in ENCODER_STACKS:
-            raise NeedsOneStack(*self.refusal)
+        """The encoder alone. Raises ModelUnsupported as :meth:`score_parts`."""
         return SourceStack(self, self._model.get_encoder(), self._encoder_shape)
 
     # ---- the target -------------------------------------------------------------------------------------------------
+
+    def _target(self, source: TextPieces, typed: str) -> TextPieces:
+        """The pieces of a target; the model generates it if none was typed."""
+        return self._typed_target(typed) if typed.strip() else self._written(source)
 
     def _typed_target(self, target: str) -> TextPieces:
         """The pieces of a target as the decoder reads them: shifted by one, so that each predicts the next."""
@@ -195,6 +216,17 @@ class EncoderDecoder(LoadedModel):
             self._model.get_encoder()(input_ids=torch.tensor([list(ids)], device=self.device))
         return tap.weights.cpu().numpy(), tap
 
+    def through_decoder(
+        self, ids: Sequence[int], state: torch.Tensor, make_tap: Callable[[torch.Tensor], Tap]
+    ) -> tuple[Weights, Tap]:
+        """One pass through the decoder behind the encoder's last state, [1, n, d_model]: as :meth:`through_encoder`,
+        with two attentions per layer, [2 · layer, head, query, key], and room for the longer of the two texts."""
+        tap = make_tap(self._space(2 * self.layers, self.heads, len(ids), max(len(ids), state.shape[1])))
+        given = torch.tensor([list(ids)], device=self.device)
+        with self._rows(), cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+            self._model.get_decoder()(input_ids=given, encoder_hidden_states=state.to(self.device), use_cache=False)
+        return tap.weights.cpu().numpy(), tap
+
     # ---- the model --------------------------------------------------------------------------------------------------
 
     def _weights(self, source: Sequence[int], target: Sequence[int], part: str) -> Weights:
@@ -239,23 +271,6 @@ class EncoderDecoder(LoadedModel):
         raise NeedsOneStack(*self.refusal)
 
 
-class SourceStack(InParts):
-    """The encoder of a model with two stacks."""
-
-    def __init__(self, whole: EncoderDecoder, stack: Any, shape: tuple[int, int]) -> None:
-        self.name, self.revision, (self.layers, self.heads) = whole.name, whole.revision, shape
-        self._whole, self._model, self._typed = whole, stack, False
-
-    def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
-        """The pieces of a text. Raises TextError for a pair, and for given words."""
-        if words:
-            raise TextError(f"{self.name} reads no sentence given as words.", "Give it as a text.")
-        return self._whole.pieces_of_source(text, pair)
-
-    def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
-        return self._whole.through_encoder(read.ids, tap)
-
-
 AnyModel: TypeAlias = Encoder | EncoderDecoder
 
 
@@ -290,6 +305,13 @@ class PartTap(Tap):
         """Raise LastLayerSeen if all layers of the part were seen."""
         if self.taken == len(self.weights):
             raise LastLayerSeen
+
+
+def _one_of_parts(part: str) -> str:
+    """The same part. Raises SettingError for one that does not exist."""
+    if part not in PARTS:
+        raise SettingError(f"part is {str(part)[:40]!r}.", f"Choose one of {', '.join(PARTS)}.")
+    return part
 
 
 def _is_added(piece: Piece) -> bool:

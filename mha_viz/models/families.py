@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from mha_viz.request import CROSS, DECODER
+
 # A fact of the family, or the entry of config.json that decides; after "not " it decides for the opposite, and with "="
 # where it has that value.
 Setting = bool | str
@@ -64,7 +66,8 @@ class Family(NamedTuple):
     holder that has a row for each head of each sentence. ``rewritten``: where there is no such module, either, this
     package computes the attention (:mod:`mha_viz.models.rewritten`), and the paths are those of its own modules.
     ``wordless``: why a model with weights for words cannot be asked for one; empty where it can. ``adjacent``: numbers
-    2i and 2i + 1 of queries and keys are turned together, not i and i + r/2.
+    2i and 2i + 1 of queries and keys are turned together, not i and i + r/2. ``crossing``: its keys and values are made
+    of what another stack puts out.
     """
 
     holder: str
@@ -87,6 +90,7 @@ class Family(NamedTuple):
     rewritten: bool = False
     wordless: str = ""
     adjacent: bool = False
+    crossing: bool = False
 
 
 _SEPARATE = ("query", "key", "value")
@@ -105,7 +109,6 @@ _NARROW = (
     "input x"
 )
 
-_NORMED_TOGETHER = "it normalises the queries of all heads of a layer together, and so their keys"
 _NORMED_APART = "it normalises the queries and keys of each head in a way of their own"
 OPAQUE_WHERE = MappingProxyType(  # by the entry of config.json that decides
     {"alibi": _DISTANCE, "qk_layernorm": _NORMED_APART, "use_qk_norm": _NORMED_APART}
@@ -246,7 +249,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             probabilities="dropout",
         ),
         "nomic_bert": _LLAMA._replace(pre_norm=False, causal=False, final_norm=""),
-        "olmo2": _LLAMA._replace(pre_norm=False, final_norm="", opaque=_NORMED_TOGETHER),
+        "olmo2": _LLAMA._replace(pre_norm=False, final_norm=""),  # it normalises what W_O gives before it adds it
         "opt": Family(
             "decoder.layers.{0}.self_attn",
             _PROJECTED,
@@ -294,24 +297,45 @@ ENCODER_DECODERS = MappingProxyType(  # by "model_type" in config.json
     {"bart": _BART, "marian": _BART, "mbart": _BART, "mt5": _T5, "pegasus": _BART, "t5": _T5}
 )
 
-# The encoders of two stacks whose scores can be taken apart, likewise.
-ENCODER_STACKS = MappingProxyType(
-    dict.fromkeys(
-        ("mt5", "t5"),
-        Family(
-            "block.{0}.layer.0.SelfAttention",
-            ("q", "k", "v"),
-            "block.{0}.layer.0.SelfAttention.o",
-            pre_norm=True,
-            opaque=_DISTANCE,
-        ),
-    )
+_T5_ENCODER = Family(
+    "block.{0}.layer.0.SelfAttention",
+    ("q", "k", "v"),
+    "block.{0}.layer.0.SelfAttention.o",
+    pre_norm=True,
+    opaque=_DISTANCE,
+)
+_T5_DECODER = _T5_ENCODER._replace(
+    holder="block.{0}.layer.{1}.SelfAttention",
+    output="block.{0}.layer.{1}.SelfAttention.o",
+    causal=True,
+    numbers=lambda _, attention: divmod(attention, 2),
+)
+_T5_CROSS = _T5_DECODER._replace(
+    holder="block.{0}.layer.{1}.EncDecAttention",
+    output="block.{0}.layer.{1}.EncDecAttention.o",
+    causal=False,
+    opaque="",
+    crossing=True,
 )
 
+# The stacks of encoder–decoders whose scores can be taken apart, likewise: of the encoder, and of the decoder, each of
+# whose layers has two attentions, which are counted one after the other.
+STACKS = MappingProxyType(dict.fromkeys(("mt5", "t5"), (_T5_ENCODER, (_T5_DECODER, _T5_CROSS))))
 
-def family_of(config: Any) -> Family:
-    """The family of a model of one stack, or of the encoder of a model of two."""
-    return FAMILIES.get(config.model_type) or ENCODER_STACKS[config.model_type]
+
+def family_of(config: Any, attention: int = 0) -> Family:
+    """The family of a model of one stack, or of a stack of a model of two. ``attention``: which of a decoder's."""
+    if config.model_type in FAMILIES:
+        return FAMILIES[config.model_type]
+    encoder, decoder = STACKS[config.model_type]
+    return decoder[attention % 2] if config.is_decoder else encoder
+
+
+def attention_of(config: Any, attention: int) -> tuple[int, str]:
+    """The layer of an attention, and which part of an encoder–decoder it is if it is one of the decoder's."""
+    if config.model_type not in STACKS or not config.is_decoder:
+        return attention, ""
+    return attention // 2, CROSS if family_of(config, attention).crossing else DECODER
 
 
 def holds(setting: Setting, config: Any) -> bool:
@@ -329,10 +353,11 @@ def is_causal(config: Any) -> bool:
     return family is not None and holds(family.causal, config)
 
 
-def opaque(config: Any) -> str:
-    """Why the steps inside a head of a model with this config cannot be shown; empty where they can."""
+def opaque(config: Any, attention: int = 0) -> str:
+    """Why the steps inside a head of a model with this config cannot be shown; empty where they can. ``attention`` as
+    for :func:`family_of`."""
     because = (why for setting, why in OPAQUE_WHERE.items() if holds(setting, config))
-    return family_of(config).opaque or next(because, "")
+    return family_of(config, attention).opaque or next(because, "")
 
 
 def key_heads(config: Any) -> int:

@@ -17,11 +17,11 @@ from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.trace import Array, Mask, Parameters, Relative, Trace, traced
+from mha_viz.attention.trace import Array, Mask, Parameters, Relative, Trace, shared_by, traced
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
 from mha_viz.models.distances import RELATIVE
-from mha_viz.models.families import Family, family_of, holds, key_heads, opaque
+from mha_viz.models.families import Family, attention_of, family_of, holds, key_heads, opaque
 from mha_viz.models.linear import PackedLinear
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
@@ -63,10 +63,11 @@ class Opened:
                 "Load it without dtype.",
             )
         self._name, self._layer, self._model = name, layer, model
-        self._family = family_of(model.config)
-        self._relative = RELATIVE.get(model.config.model_type) if apart else None
-        if opaque(model.config) and self._relative is None:
-            raise _unsupported(name, opaque(model.config))
+        self.layer, self.part = attention_of(model.config, layer)
+        self._family, why = family_of(model.config, layer), opaque(model.config, layer)
+        self._relative = RELATIVE.get(model.config.model_type) if apart and why else None
+        if why and self._relative is None:
+            raise _unsupported(name, why)
         self._turns = holds(self._family.rotary, model.config)
         self._place = place(model, layer)
         self._thread = 0
@@ -86,6 +87,8 @@ class Opened:
             self._hooks.append(self._hook_before(self._place.holder, "turns", self._turned))
         if self._relative is not None:
             self._hooks.append(self._hook_before(self._place.holder, "given", self._bound))
+        if self._family.crossing:
+            self._hooks.append(self._place.inputs[1].register_forward_hook(self._hook("memory", self._layer, _entered)))
         return self
 
     def _bound(self, arguments: Any, named: dict[str, Any]) -> dict[str, Any]:
@@ -122,9 +125,9 @@ class Opened:
     def _hook(self, name: str, after: int, takes: Callable[[Any, Any], Any]) -> Callable[..., None]:
         """Records the first tensor after ``after`` layers: ALBERT runs one module many times, and DeBERTa calls its
         input layers again with distances. The second argument of ``takes`` is the result of the module or, before it
-        runs, its arguments by name."""
+        runs, its arguments by name. Another thread's pass may call a hook without these while it is being removed."""
 
-        def hook(_: Any, arguments: Any, more: Any) -> None:
+        def hook(_: Any, arguments: Any, more: Any = None) -> None:
             is_mine = threading.get_ident() == self._thread and self._tap is not None and self._tap.seen == after
             if is_mine and name not in self._heard:
                 self._heard[name] = takes(arguments, more)
@@ -136,18 +139,19 @@ class Opened:
         config, n = self._model.config, len(text)
         x, entered = self.inputs(n)
         scaling, relative = self._distances(n)
-        rotation = _rotation(self._place.holder, self._heard["turns"]) if self._turns else None
+        rotation = _rotation(self._place.holder, self._heard["turns"], config) if self._turns else None
         parameters = _parameters(self._place, self._family, config)
         if rotation is not None and self._family.adjacent:
             rotation, parameters = _side_by_side(rotation, parameters, config.num_attention_heads)
         trace = traced(
-            *(self._name, revision, self._layer, text, x, parameters),
+            *(self._name, revision, self.layer, text, x, parameters),
             self._mask(n),
             heads=config.num_attention_heads,
             scaling=scaling,
             entered=entered,
             rotation=rotation,
             relative=relative,
+            memory=self._memory,
             of_model=(weights[self._layer], array(self._heard["output"].reshape(n, -1))),
         )
         if max(trace.agreement) > TOLERANCE:
@@ -175,9 +179,16 @@ class Opened:
         entered = array(self._heard["entered"].reshape(x.shape))
         return None if np.array_equal(entered, x) else entered
 
+    @property
+    def _memory(self) -> Array | None:
+        """What the keys are made of where this is not x: [m, d_model]."""
+        return array(self._heard["memory"][0]) if "memory" in self._heard else None
+
     def _mask(self, n: int) -> Mask:
         """[query, key]: the mask that the layer got together with its rotations, if any, because a layer may see only a
         window of the text."""
+        if self._memory is not None:
+            return np.zeros((n, len(self._memory)), np.bool_)
         given = self._heard["turns"].mask if self._turns else None
         if given is None:
             causal = np.triu(np.full((n, n), holds(self._family.causal, self._model.config)), 1)
@@ -200,13 +211,16 @@ def _first(arguments: Sequence[torch.Tensor], named: dict[str, Any]) -> torch.Te
     return (arguments[0] if arguments else named["hidden_states"]).clone()
 
 
-def _rotation(holder: Any, turns: _Turns) -> Rotation:
+def _rotation(holder: Any, turns: _Turns, config: Any) -> Rotation:
     cos, sin = (array(numbers[0]) for numbers in turns[:2])
     norms = [module for module in (getattr(holder, name, None) for name in ("q_norm", "k_norm")) if module is not None]
     if not norms:
         return Rotation(cos, sin, np.zeros((0, 0), np.float32))
     eps = epsilon(norms[0])
-    return Rotation(cos, sin, np.stack([scale_of(norm, eps) for norm in norms]), eps)
+    scales = [scale_of(norm, eps) for norm in norms]
+    if len(scales[0]) > holder.head_dim:  # one norm for all heads
+        scales = [shared_by(config.num_attention_heads, s.reshape(-1, 1, holder.head_dim)) for s in scales]
+    return Rotation(cos, sin, np.stack(scales), eps)
 
 
 def _side_by_side(rotation: Rotation, p: Parameters, heads: int) -> tuple[Rotation, Parameters]:
@@ -263,7 +277,7 @@ def place(model: Any, layer: int) -> Place:
 
 
 def _place(model: Any, layer: int) -> Place:
-    family = family_of(model.config)
+    family = family_of(model.config, layer)
     numbers = family.numbers(model.config, layer)
     holder = model.get_submodule(family.holder.format(*numbers))
     inputs = tuple(holder.get_submodule(name) for name in family.inputs)

@@ -21,7 +21,6 @@ import torch
 from mha_viz.attention.parts import CONSTANTS, FEED_FORWARD, HEADS, POSITION, WORD, Parts
 from mha_viz.attention.trace import Array
 from mha_viz.errors import ModelUnsupported
-from mha_viz.heads import Head
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import family_of, holds
 from mha_viz.models.probe import (
@@ -40,7 +39,7 @@ from mha_viz.quotes import quoted
 
 SHIFTS, OUTPUT_BIASES = "shifts of norms", "output biases"
 _BETWEEN = "a norm stands between what W_O puts out and the sum that it is added to"
-_REFUSED = {"gemma3_text": _BETWEEN, "xlnet": "its words have two streams of vectors"}
+_REFUSED = {"gemma3_text": _BETWEEN, "olmo2": _BETWEEN, "xlnet": "its words have two streams of vectors"}
 _TABLES = ("position_embeddings", "embed_positions", "wpe")  # modules with a vector for each position
 _PROJECTIONS = ("embeddings_project", "encoder.embedding_hidden_mapping_in")  # from narrow vectors of words to d_model
 
@@ -55,14 +54,19 @@ class _Norm(NamedTuple):
 
 
 class _Outputs(Tap):
-    """Records the outputs of each layer's heads, [n, head, d_head]."""
+    """Records the outputs of each layer's heads, [n, head, d_head]. ``widths``: how many keys each attention has, where
+    not all have as many."""
 
     changes = False
     stop_after_last = False
 
-    def __init__(self, weights: torch.Tensor) -> None:
+    def __init__(self, weights: torch.Tensor, widths: Sequence[int]) -> None:
         super().__init__(weights)
         self.outputs: list[Array] = []
+        self.widths = widths
+
+    def slot(self, index: int) -> torch.Tensor:
+        return self.weights[index][..., : self.widths[index]] if self.widths else self.weights[index]
 
     def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
         self.outputs.append(array(output[0]))
@@ -88,12 +92,16 @@ def _modules_of(model: Any) -> _Modules:
 
 
 class Stream:
-    """The pass of a model over one text up to a layer: ``with stream: run(stream.tap)``, then ``stream.parts(…)``."""
+    """The pass of a model over one text up to a layer: ``with stream: run(stream.tap)``, then ``stream.parts(…)``.
 
-    def __init__(self, model: Any, name: str, layers: int, last: int) -> None:
-        """``layers``: of the model; ``last``: the last layer whose parts are wanted. Raises ModelUnsupported with the
-        reason, UnknownHead for a layer that does not exist."""
-        self._model, self._name, self._heads = model, name, int(model.config.num_attention_heads)
+    The layers of a decoder have two attentions, to its own text and across to another; each counts as a layer here.
+    """
+
+    def __init__(self, model: Any, name: str, layers: int, last: int, widths: Sequence[int] = ()) -> None:
+        """``layers``: of the model; ``last``: the last layer whose parts are wanted; ``widths``: how many keys each
+        layer has, where not all have as many. Raises ModelUnsupported with the reason, UnknownHead for a layer that
+        does not exist."""
+        self._model, self._name, self._heads, self.widths = model, name, int(model.config.num_attention_heads), widths
         refuse(model.config, name)
         self._opened = [Opened(model, name, layer, layers, apart=True) for layer in range(last + 1)]
         self._norms: list[_Norm] = []
@@ -111,7 +119,7 @@ class Stream:
 
     def tap(self, weights: torch.Tensor) -> Tap:
         """The tap for the pass."""
-        self._tap = _Outputs(weights)
+        self._tap = _Outputs(weights, self.widths)
         for each in self._opened:
             each.listen(self._tap)
         return self._tap
@@ -136,20 +144,38 @@ class Stream:
     def parts(self, read: Any, is_typed: bool, layers: Collection[int]) -> Iterator[tuple[Opened, Parts]]:
         """For each of ``layers``, in order: what its attention is given, in parts. ``is_typed``: the model is given the
         types of the pieces."""
-        n = len(read.ids)
-        is_pre = holds(family_of(self._model.config).pre_norm, self._model.config)
-        streams = [each.inputs(n) for each in self._opened]
-        summed = self._embedded(read, is_typed, _stream(*streams[0]))
-        for layer, ((x, entered), opened) in enumerate(zip(streams, self._opened, strict=True)):
+        for layer, (summed, x, entered) in enumerate(self._entering(read, is_typed)):
             if layer in layers:
                 given = summed if entered is None else summed.behind(self._norm(layer, x, entered))
-                yield opened, self._checked(given.named(), x)
-            if layer + 1 < len(streams):
-                summed.add_heads(layer, *self._of_heads(layer))
-                if is_pre:
-                    summed.add_rest(layer, _stream(*streams[layer + 1]))
-                else:
-                    self._leave(layer, summed)
+                yield self._opened[layer], self._checked(given.named(), x)
+
+    def last_state(self, read: Any) -> tuple[Array, Parts]:
+        """What a stack of layers puts out behind its last norm, [n, d_model], after a pass to its last layer; and the
+        parts of it."""
+        *_, (summed, _, _) = self._entering(read, False)
+        layer, norm = len(self._opened) - 1, self._norms[-1]
+        summed.add_heads(self._named(layer), *self._of_heads(layer))
+        summed.add_rest(layer, norm.given)
+        return norm.put_out, self._checked(summed.behind(norm).named(), norm.put_out)
+
+    def _entering(self, read: Any, is_typed: bool) -> Iterator[tuple[_Summed, Array, Array | None]]:
+        """For each layer: what enters it, in parts, which later layers add to; x and what it is made of."""
+        is_pre = holds(family_of(self._model.config).pre_norm, self._model.config)
+        streams = [each.inputs(len(read.ids)) for each in self._opened]
+        summed = self._embedded(read, is_typed, _stream(*streams[0]))
+        for layer, (x, entered) in enumerate(streams):
+            yield summed, x, entered
+            if layer + 1 == len(streams):
+                return
+            summed.add_heads(self._named(layer), *self._of_heads(layer))
+            if not is_pre:
+                self._leave(layer, summed)
+            elif not family_of(self._model.config, layer + 1).crossing:
+                summed.add_rest(self._opened[layer].layer, _stream(*streams[layer + 1]))
+
+    def _named(self, layer: int) -> str:
+        """What the names of a layer's heads begin with."""
+        return f"{self._opened[layer].part} L{self._opened[layer].layer}".strip()
 
     def _leave(self, layer: int, summed: _Summed) -> None:
         """From the heads of a layer, with a norm after each of its halves, to what leaves it."""
@@ -265,10 +291,10 @@ class _Summed:
         self.names.append(name)
         self.groups.append(group)
 
-    def add_heads(self, layer: int, outputs: Array, bias: Array) -> None:
-        """Add what each head of a layer puts out, [head, n, d], and the bias of W_O."""
+    def add_heads(self, layer: str, outputs: Array, bias: Array) -> None:
+        """Add what each head of a layer, such as "L1", puts out, [head, n, d], and the bias of W_O."""
         for head, output in enumerate(outputs):
-            self.add(str(Head(layer, head)), HEADS, output)
+            self.add(f"{layer}H{head}", HEADS, output)
         self.x[1] += bias
 
     def add_rest(self, layer: int, whole: Array) -> None:

@@ -1,7 +1,9 @@
 // The word under the pointer: the tokens at a point of a chart, and the positions of their bands.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bandBox, tokensAt, explain } from "../../mha_viz/browser/pointed/pointed.js";
+import { bandBox } from "../../mha_viz/browser/plotly.js";
+import { tokensAt, explain } from "../../mha_viz/browser/pointed/pointed.js";
+import { squaresOf } from "../../mha_viz/browser/scheme/squares.js";
 
 const meta = { tokens: [0, 4, 9], axes: ["x", "y"] };
 
@@ -44,4 +46,18 @@ test("the sentence of the key that is pointed at is shown, or else that of the k
     reasons.map(({ hidden }) => hidden),
     [true, false],
   );
+});
+
+test("a square says its head and number, and whether its head is held", () => {
+  const numbers = {
+    x: [0, 1],
+    y: [1, 1],
+    customdata: ["L1H0", "L1H1"],
+    hovertext: ["<b>L1H0</b><br>45%", "<b>L1H1</b>"],
+  };
+  const frame = { x0: 0.53, x1: 1.47, y0: 0.55, y1: 1.45 };
+  const [first, second] = squaresOf([{ z: [[]] }, numbers], [frame]);
+  assert.deepEqual([first.says, first.isHeld, first.curve, first.at], ["L1H0, 45%", false, 1, 0]);
+  assert.deepEqual([second.says, second.isHeld, second.at], ["L1H1", true, 1]);
+  assert.deepEqual(squaresOf([{ z: [[]] }]), []);
 });

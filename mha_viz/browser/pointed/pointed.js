@@ -1,21 +1,28 @@
 // Marks the word under the pointer in every chart of a page: a band over its row or column, its name in the line of
-// words, its row in the table. `layout.meta` of a chart says which tokens are along which axes. Nothing is sent.
+// words, its row in the table, and why the query looks at it. `layout.meta` of a chart says which tokens are along
+// which axes. Nothing is sent.
 import { make } from "../dom.js";
+import { areaOf, axisOf, bandBox } from "../plotly.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
 const WORDS = ".inside-held [data-token]";
-const REASONS = ".inside-why[data-key]"; // a sentence for each key that is drawn; one is shown
+const REASONS = ":is(.inside-why, .inside-sides)[data-key]"; // a sentence and bars for each key that is drawn
 const ROWS = ".st-key-wide_inside_by_hand tbody tr";
 
-/** @typedef {{ x: number, y: number, width: number, height: number }} Area */
+/** @typedef {(by: Element, tokens?: number[]) => void} Point tells what points at which tokens, none when it leaves */
 
-/** @type {WeakMap<Element, (tokens: number[]) => void>} */
+/** @type {WeakMap<Element, Point>} */
 const pointing = new WeakMap(); // what each chart with listeners tells its tokens, as of the latest run
+let pointer = /** @type {Element | null} */ (null); // the word or the chart that was pointed at last
 
 /** @param {StreamlitComponent} component */
 export default function ({ data }) {
-  /** @type {(tokens: number[]) => void} */
-  const point = (tokens) => markAll(new Set(tokens), data.tokens, data.colour);
+  /** @type {Point} */
+  const point = (by, tokens) => {
+    if (!tokens && by !== pointer) return; // a chart says late that it was left
+    pointer = by;
+    markAll(new Set(tokens), data.tokens, data.colour);
+  };
   let frame = 0;
   const look = () => document.querySelectorAll(".js-plotly-plot").forEach((chart) => listenToChart(chart, point));
   const soon = () => {
@@ -28,11 +35,12 @@ export default function ({ data }) {
   /** @type {(event: Event) => void} */
   const over = ({ target }) => {
     const word = target instanceof Element ? target.closest(WORDS) : null;
-    if (word) point([Number(word.getAttribute("data-token"))]);
+    if (word) point(word, [Number(word.getAttribute("data-token"))]);
   };
   /** @type {(event: Event) => void} */
   const out = ({ target }) => {
-    if (target instanceof Element && target.closest(WORDS)) point([]);
+    const word = target instanceof Element ? target.closest(WORDS) : null;
+    if (word) point(word);
   };
   document.addEventListener("pointerover", over);
   document.addEventListener("pointerout", out);
@@ -48,16 +56,16 @@ export default function ({ data }) {
   };
 }
 
-/** @type {(chart: any, point: (tokens: number[]) => void) => void} */
+/** @type {(chart: any, point: Point) => void} */
 function listenToChart(chart, point) {
   if (typeof chart.on !== "function") return; // not drawn yet
   const isHeard = pointing.has(chart);
   pointing.set(chart, point);
   if (isHeard) return;
   chart.on("plotly_hover", (/** @type {{ points: any[] }} */ { points }) =>
-    pointing.get(chart)?.(tokensAt(chart.layout.meta, points[0])),
+    pointing.get(chart)?.(chart, tokensAt(chart.layout.meta, points[0])),
   );
-  chart.on("plotly_unhover", () => pointing.get(chart)?.([]));
+  chart.on("plotly_unhover", () => pointing.get(chart)?.(chart));
 }
 
 // The tokens at a point of a chart: two in a map of queries by keys.
@@ -86,9 +94,10 @@ function markAll(pointed, listed, colour) {
 /** @type {(reasons: HTMLElement[], pointed: Set<number>) => void} */
 export function explain(reasons, pointed) {
   const [key] = pointed;
-  const one =
-    reasons.find((reason) => Number(reason.dataset.key) === key) ?? reasons.find((reason) => "held" in reason.dataset);
-  for (const reason of reasons) reason.hidden = reason !== one;
+  const isDrawn = reasons.some((reason) => Number(reason.dataset.key) === key);
+  for (const reason of reasons) {
+    reason.hidden = isDrawn ? Number(reason.dataset.key) !== key : !("held" in reason.dataset);
+  }
 }
 
 /** @type {(chart: any, pointed: Set<number>, colour: string) => void} */
@@ -104,27 +113,6 @@ function drawBands(chart, pointed, colour) {
     const { range } = axisOf(chart.layout, name);
     if (area) for (const place of places) sheet?.append(band(bandBox(area, name, range, place), colour));
   }
-}
-
-/** @type {(layout: any, name: string) => any} */
-const axisOf = (layout, name) => layout[`${name[0]}axis${name.slice(1)}`];
-
-// Where an axis is drawn: the rectangle of its subplot that takes the pointer.
-/** @type {(chart: any, name: string) => Area | null} */
-function areaOf(chart, name) {
-  const other = axisOf(chart.layout, name).anchor ?? (name[0] === "x" ? "y" : "x");
-  const subplot = [name, other].sort().join("");
-  const rectangle = chart.querySelector(`.nsewdrag[data-subplot="${subplot}"]`);
-  const [x, y, width, height] = ["x", "y", "width", "height"].map((side) => Number(rectangle?.getAttribute(side)));
-  return rectangle && { x, y, width, height };
-}
-
-// The band at a position along an axis from one end of its range to the other, which is as long as the other axis.
-/** @type {(area: Area, name: string, range: [number, number], place: number) => Record<string, number>} */
-export function bandBox({ x, y, width, height }, name, [from, to], place) {
-  const [start, end] = [place - 0.5, place + 0.5].map((edge) => (edge - from) / (to - from)).sort((a, b) => a - b);
-  if (name[0] === "x") return { left: x + start * width, top: y, width: (end - start) * width, height };
-  return { left: x, top: y + (1 - end) * height, width, height: (end - start) * height };
 }
 
 /** @type {(box: Record<string, number>, colour: string) => HTMLElement} */

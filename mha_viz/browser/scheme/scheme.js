@@ -1,12 +1,14 @@
-// What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways and stay
-// with what they operate, a navigation that says which page is open, names in words, the way to what a link leads to,
-// and links in tables and maps that open a head's card without loading the page again.
+// What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways,
+// stay with what they operate and choose squares of charts, a navigation that says which page is open, names in
+// words, the way to what a link leads to, and links in tables and maps that open a head's card without loading the
+// page again.
 import { mounted } from "../mount.js";
 import { Arrival } from "./arrival.js";
 import { Keyboard } from "./keyboard.js";
 import { HeadLinks } from "./links.js";
 import { nameCurrent } from "./navigation.js";
 import { speakFormulas } from "./spoken.js";
+import { layButtons } from "./squares.js";
 import { Theme } from "./theme.js";
 import { mark, wideBoxes } from "./wide.js";
 /** @import { StreamlitComponent } from "../mount.js" */
@@ -64,6 +66,7 @@ class Scheme {
     nameCurrent(this.#page);
     keyboard.restore();
     speakFormulas(document);
+    layButtons();
     links.arrive();
     arrival.arrive();
     for (const box of wideBoxes()) {

@@ -11,7 +11,7 @@ export const wideBoxes = () => document.querySelectorAll(`[class*="st-key-wide_"
 /** @type {(box: HTMLElement) => void} */
 export function mark(box) {
   const beyond = box.scrollWidth - box.clientWidth;
-  if (beyond > 0 && !box.querySelector("a[href]")) box.setAttribute("tabindex", "0");
+  if (beyond > 0 && !box.querySelector("a[href], .mha-squares")) box.setAttribute("tabindex", "0");
   else box.removeAttribute("tabindex");
   box.toggleAttribute("data-scrolls", beyond > 0);
   box.toggleAttribute("data-more", beyond - box.scrollLeft > SLACK);

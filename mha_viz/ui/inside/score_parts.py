@@ -1,4 +1,4 @@
-"""Why the query looks at the key: the parts of their score, in a sentence, two rows of bars and the pairs of parts."""
+"""Why the query looks at the key: the parts of their score, in a sentence, as bars, and their pairs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from mha_viz.figures import score_parts as draw
 from mha_viz.figures.caption import both
 from mha_viz.numerals import decimal
 from mha_viz.ui import address
+from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.inside.step_parts import OpenStep, chart
 from mha_viz.ui.parts import remark
 
@@ -38,7 +39,10 @@ def why(o: OpenStep, text: Any, charts: Any) -> None:
     names = [both(Head.parse(name)) if group == HEADS else name for name, group in _named(parts)]
     with text:
         st.html("".join(_sentence(o, each, names) for each in of_keys.values()))
-    chart(charts, o, "why", "What makes this score, by query and key", lambda theme: draw.sides(parts, names, theme))
+    alt = "What makes this score, by query and key"
+    o.charts.append(PageChart(alt, "inside-why", lambda theme: draw.sides(parts, names, theme), o.about, code=o.code))
+    with charts:
+        st.html("".join(_bars(o, each, names) for each in of_keys.values()))
     with charts, st.expander("Part by part"):
         alt = "What each pair of parts adds to the score"
         chart(st.container(), o, "pairs", alt, lambda theme: draw.pairs(parts, names, theme))
@@ -62,11 +66,34 @@ def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     ]
     because = f"because {', '.join(reasons)}" if reasons else "although nothing raises this score"
     mean = decimal(parts.score - float(above.sum()))
-    state = " data-held" if parts.key == o.key else " hidden"
     return (
-        f'<p class="inside-why" data-key="{parts.key}"{state}><b>{query} → {key}</b> {because}. The score is '
+        f'<p class="inside-why"{_shown_for(o, parts)}><b>{query} → {key}</b> {because}. The score is '
         f"<b>{decimal(parts.score)}</b>, mean {mean}. Means are over the keys in sight.</p>"
     )
+
+
+def _bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
+    """The chart ``draw.sides`` as two tables, one of which for each key that is drawn costs little."""
+    tables = []
+    for title, labels, values in draw.listed(parts, names):
+        low, whole = min(0.0, *values), (max(0.0, *values) - min(0.0, *values)) or 1.0
+        rows = "".join(
+            f"<tr><th>{escape(label)}</th><td>{decimal(value)}</td><td>{_bar(o, value, low, whole)}</td></tr>"
+            for label, value in zip(labels, values, strict=True)
+        )
+        tables.append(f"<table><caption>{title}</caption>{rows}</table>")
+    return f'<div class="inside-sides"{_shown_for(o, parts)}>{"".join(tables)}</div>'
+
+
+def _bar(o: OpenStep, value: float, low: float, whole: float) -> str:
+    """A bar from 0 to a value, on a line ``whole`` long that begins at ``low``."""
+    sides = f"left: {100 * (min(value, 0) - low) / whole:.1f}%; width: {100 * abs(value) / whole:.1f}%"
+    return f'<i style="{sides}; background: {draw.signed(value, o.theme)}"></i>'
+
+
+def _shown_for(o: OpenStep, parts: ScoreParts) -> str:
+    """Which key an element is about; the page shows it while the pointer is on that key, the held one's else."""
+    return f' data-key="{parts.key}"{" data-held" if parts.key == o.key else " hidden"}'
 
 
 def _link(o: OpenStep, parts: ScoreParts, at: int, names: list[str]) -> str:

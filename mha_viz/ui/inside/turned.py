@@ -63,9 +63,10 @@ def _partly(t: Trace, rotation: Rotation) -> str:
 def _normed(rotation: Rotation) -> str:
     if not rotation.has_norms:
         return ""
+    whose = "the root mean square of all heads’" if rotation.is_joint else "its root mean square"
     return (
-        " Before that, this model divides every query and key by its root mean square and multiplies its numbers by "
-        "learned ones (RMSNorm)."
+        f" Before that, this model divides every query and key by {whose} and multiplies its numbers by learned ones "
+        "(RMSNorm)."
     )
 
 

@@ -7,6 +7,7 @@ import re
 import streamlit as st
 
 from mha_viz.attention import Head
+from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
 from mha_viz.training import toy_maps
@@ -120,8 +121,8 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     names += [name for name in folder.models() if name not in names and not catalog.hosted()]
     names = names if model.name in names else [*names, model.name]
     shipped = shipped_evidence(model)
-    grammar_shipped = shipped is not None and {p.facts["sha256"] for p in shipped.profiles} == {built_in().digest}
-    offered = [c for c in CORPORA if (shipped or c != GOLD) and not (grammar_shipped and c == GRAMMAR)]
+    is_built_in = shipped is not None and {p.corpus for p in shipped.profiles} <= {*BUILT_IN}
+    offered = [c for c in CORPORA if (shipped or c != GOLD) and not (is_built_in and c == GRAMMAR)]
     if model.name not in folder.models():
         offered.remove(folder.CHOICE)
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
@@ -132,7 +133,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     bound(
         st.segmented_control, "Corpus", "corpus", chosen if chosen in offered else UPLOAD, offered,
         go=go, key="roles_corpus", required=True, wrap=True, width="content",
-        format_func=lambda name: CORPORA[GRAMMAR if grammar_shipped and name == GOLD else name],
+        format_func=lambda name: CORPORA[GRAMMAR if is_built_in and name == GOLD else name],
     )  # fmt: skip
     if chosen == folder.CHOICE:
         folder.show_steps(model.name)

@@ -1,0 +1,24 @@
+// Where the parts of a chart that Plotly has drawn are on its sheet.
+
+/** @typedef {{ x: number, y: number, width: number, height: number }} Area */
+
+/** @type {(layout: any, name: string) => any} */
+export const axisOf = (layout, name) => layout[`${name[0]}axis${name.slice(1)}`];
+
+// Where an axis is drawn: the rectangle of its subplot that takes the pointer.
+/** @type {(chart: any, name: string) => Area | null} */
+export function areaOf(chart, name) {
+  const other = axisOf(chart.layout, name).anchor ?? (name[0] === "x" ? "y" : "x");
+  const subplot = [name, other].sort().join("");
+  const rectangle = chart.querySelector(`.nsewdrag[data-subplot="${subplot}"]`);
+  const [x, y, width, height] = ["x", "y", "width", "height"].map((side) => Number(rectangle?.getAttribute(side)));
+  return rectangle && { x, y, width, height };
+}
+
+// The band at a position along an axis from one end of its range to the other, which is as long as the other axis.
+/** @type {(area: Area, name: string, range: [number, number], place: number) => Record<string, number>} */
+export function bandBox({ x, y, width, height }, name, [from, to], place) {
+  const [start, end] = [place - 0.5, place + 0.5].map((edge) => (edge - from) / (to - from)).sort((a, b) => a - b);
+  if (name[0] === "x") return { left: x + start * width, top: y, width: (end - start) * width, height };
+  return { left: x, top: y + (1 - end) * height, width, height: (end - start) * height };
+}

@@ -1,0 +1,96 @@
+// Charts with a square per head that a click chooses, for the keyboard: a button lies over each square, and takes no
+// pointer. Tab comes to one of them, arrow keys go from square to square, Enter chooses, Escape goes back to the head
+// that is held.
+import { make } from "../dom.js";
+import { areaOf, bandBox } from "../plotly.js";
+import { arrow } from "../stage.js";
+
+const CHARTS = "[class*=st-key-wide_] .js-plotly-plot";
+const LABEL = "Arrow keys move from head to head, Enter chooses one, Escape goes back to the held one.";
+
+/**
+ * @typedef {{ curve: number, at: number, x: number, y: number, head: string, says: string, isHeld: boolean }} Square
+ */
+
+// Called after each change of the page.
+/** @type {() => void} */
+export function layButtons() {
+  for (const chart of document.querySelectorAll(CHARTS)) if (isChoice(chart)) cover(chart);
+}
+
+/** @type {(chart: any) => boolean} */
+const isChoice = (chart) => typeof chart.emit === "function" && /select/.test(chart.layout?.clickmode ?? "");
+
+// The squares with heads, row by row; the held ones are framed.
+/** @type {(data: any[], shapes?: any[]) => Square[]} */
+export function squaresOf(data, shapes = []) {
+  const curve = data.findIndex((series) => series.customdata && series.hovertext);
+  const { x = [], y = [], customdata = [], hovertext = [] } = data[curve] ?? {};
+  return [...customdata].map((head, at) => {
+    const isHeld = shapes.some((s) => s.x0 < x[at] && x[at] < s.x1 && s.y0 < y[at] && y[at] < s.y1);
+    const says = hovertext[at]
+      .replace(/<br>/g, ", ")
+      .replace(/<[^>]*>/g, "")
+      .trim();
+    return { curve, at, x: x[at], y: y[at], head, says, isHeld };
+  });
+}
+
+/** @type {(chart: any) => void} */
+function cover(chart) {
+  const sheet = chart.querySelector(".svg-container");
+  const area = areaOf(chart, "x");
+  const squares = squaresOf(chart.data, chart.layout.shapes);
+  if (!sheet || !area || !squares.length) return;
+  const before = sheet.querySelector(".mha-squares");
+  const key = JSON.stringify([area, squares]);
+  if (before?.dataset.key === key) return;
+  const focused = before?.querySelector(":focus")?.getAttribute("data-head");
+  const buttons = squares.map((square) => button(chart, square, area));
+  const stop = squares.findIndex((square) => (focused ? square.head === focused : square.isHeld));
+  buttons[Math.max(0, stop)].tabIndex = 0;
+  const group = make("div", { class: "mha-squares", role: "group", "aria-label": LABEL }, ...buttons);
+  group.dataset.key = key;
+  group.addEventListener("keydown", walk);
+  before?.remove();
+  sheet.append(group);
+  if (focused) buttons[Math.max(0, stop)].focus({ preventScroll: true });
+}
+
+/** @type {(chart: any, square: Square, area: import("../plotly.js").Area) => HTMLElement} */
+function button(chart, square, area) {
+  const { x, y, head, says, isHeld } = square;
+  const { xaxis, yaxis } = chart.layout;
+  const { left, width } = bandBox(area, "x", xaxis.range, x);
+  const { top, height } = bandBox(area, "y", yaxis.range, y);
+  const element = make("button", { type: "button", tabIndex: -1, "aria-label": says, "aria-pressed": isHeld });
+  Object.assign(element.dataset, { head, row: y, column: x });
+  const sides = Object.entries({ left, top, width, height }).map(([side, value]) => [side, `${value}px`]);
+  Object.assign(element.style, Object.fromEntries(sides));
+  element.addEventListener("click", () => choose(chart, square));
+  return element;
+}
+
+// As a click with the pointer does.
+/** @type {(chart: any, square: Square) => void} */
+function choose(chart, { curve, at, x, y, head }) {
+  const point = { curveNumber: curve, pointNumber: at, pointIndex: at, x, y, customdata: head };
+  chart.emit("plotly_selected", { points: [{ ...point, data: chart.data[curve] }] });
+}
+
+/** @type {(event: KeyboardEvent) => void} */
+function walk(event) {
+  const { target, currentTarget } = event;
+  const step = arrow(event);
+  if ((!step && event.key !== "Escape") || event.altKey || event.ctrlKey || event.metaKey) return;
+  const group = /** @type {HTMLElement} */ (currentTarget);
+  const from = /** @type {HTMLElement} */ (target);
+  const [row, column] = [Number(from.dataset.row) + (step?.[0] ?? 0), Number(from.dataset.column) + (step?.[1] ?? 0)];
+  const wanted = step ? `[data-row="${row}"][data-column="${column}"]` : "[aria-pressed=true]";
+  const next = /** @type {HTMLElement | null} */ (group.querySelector(wanted));
+  event.preventDefault();
+  if (!next) return;
+  from.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}

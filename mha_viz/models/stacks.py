@@ -1,0 +1,79 @@
+"""The stacks of an encoder–decoder whose scores can be taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from mha_viz.attention import Weights
+from mha_viz.attention.parts import OfKeys, ScoreParts, score_parts
+from mha_viz.errors import ModelUnsupported, TextError
+from mha_viz.heads import AnyHead, Head
+from mha_viz.models.capture import Tap
+from mha_viz.models.families import STACKS
+from mha_viz.models.in_parts import InParts
+from mha_viz.models.stream import Stream
+from mha_viz.models.tokenizer import TextPieces
+from mha_viz.quotes import quoted
+from mha_viz.request import CROSS, ENCODER
+from mha_viz.text import WordPieces
+
+if TYPE_CHECKING:
+    from mha_viz.models.encoder_decoder import EncoderDecoder
+
+
+class SourceStack(InParts):
+    """The encoder of a model with two stacks."""
+
+    def __init__(self, whole: EncoderDecoder, stack: Any, shape: tuple[int, int]) -> None:
+        """Raises ModelUnsupported for families whose scores cannot be taken apart."""
+        if stack.config.model_type not in STACKS:
+            raise ModelUnsupported(
+                f"The scores of {quoted(whole.name)} cannot be taken apart: of encoder–decoders, only those of T5 and "
+                "mT5 can.",
+                "Choose one of these, or a model with one stack of layers, such as BERT.",
+            )
+        self.name, self.revision, (self.layers, self.heads) = whole.name, whole.revision, shape
+        self._whole, self._model, self._typed = whole, stack, False
+
+    def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
+        """The pieces of a text. Raises TextError for a pair, and for given words."""
+        if words:
+            raise TextError(f"{self.name} reads no sentence given as words.", "Give it as a text.")
+        return self._whole.pieces_of_source(text, pair)
+
+    def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+        return self._whole.through_encoder(read.ids, tap)
+
+    def last_state(self, read: TextPieces | WordPieces) -> tuple[torch.Tensor, OfKeys]:
+        """What the decoder is given of a source, [1, n, d_model], and its parts."""
+        stream = Stream(self._model, self.name, self.layers, self.layers - 1)
+        with stream:
+            self._run(read, stream.tap)
+        state, parts = stream.last_state(read)
+        named = parts._replace(names=tuple(f"{ENCODER} {name}" for name in parts.names))
+        return torch.from_numpy(state)[None], OfKeys(read.tokenized(), named)
+
+
+class TargetStack:
+    """The decoder of a model with two stacks, behind its encoder."""
+
+    def __init__(self, whole: EncoderDecoder, source: SourceStack, stack: Any, shape: tuple[int, int]) -> None:
+        self._whole, self._source, self._model, (self.layers, self.heads) = whole, source, stack, shape
+
+    def score_parts(
+        self, source: TextPieces, target: TextPieces, part: str, head: AnyHead, query: int, key: int
+    ) -> ScoreParts:
+        """The parts of a score in one of the decoder's two attentions, "decoder" or "cross"."""
+        one = Head.among(head, self.layers, self.heads, self._source.name)
+        state, of_keys = self._source.last_state(source)
+        at, mine, theirs = 2 * one.layer + (part == CROSS), len(target.ids), len(source.ids)
+        stream = Stream(self._model, self._source.name, 2 * self.layers, at, [mine, theirs] * self.layers)
+        with stream:
+            weights, _ = self._whole.through_decoder(target.ids, state, stream.tap)
+        ((opened, parts),) = stream.parts(target, False, [at])
+        cut = weights[..., : stream.widths[at]]
+        trace = opened.trace(self._source.revision, target.tokenized(), cut)
+        return score_parts(trace, parts, one, query, [key], of_keys if part == CROSS else None)[0]

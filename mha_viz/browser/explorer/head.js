@@ -159,7 +159,7 @@ export class HeadView {
     const focus = stage.focused();
     if (!opened) return this.#drawNothing();
     this.#fade(opened.head);
-    this.#drawDrawings({ ...axes, heads, focus }, opened);
+    this.#drawDrawings({ ...axes, heads, focus, quiet: read.quiet }, opened);
     this.#drawWords(focus, opened, axes);
   }
 

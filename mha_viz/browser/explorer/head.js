@@ -142,11 +142,12 @@ export class HeadView {
     this.#composition.checked = stage.view.arrows;
     this.#composed.hidden = this.#stores.isAlone || !!read.mode || isOfLayers(reading);
     const usual = defaultsFor(DEFAULTS, [reading]);
+    const shown = reading.quantity ?? usual.shown; // weights, where what was asked for could not be read
     const marks = [
       ...(read.roles.ofHead.size && stage.view.roles ? ["known roles"] : []),
       ...(stage.view.arrows && !this.#composed.hidden ? ["composition"] : []),
     ];
-    this.#usual.textContent = `Drawing: ${[...differing(stage.view, usual), ...marks].join(", ")}`;
+    this.#usual.textContent = `Drawing: ${[...differing({ ...stage.view, shown }, usual), ...marks].join(", ")}`;
     begin(this.#begun, firstView(reading), usual, stage.view, (settings) => stage.change(settings), BEGUN);
     this.#bar.draw();
   }

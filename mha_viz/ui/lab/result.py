@@ -60,7 +60,13 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
 
     def play(shown: Result, follows: str = "") -> None:
         recorded = _recorded(shown, shown.runs[number], theme, stage.has_numbers() and not seeds)
-        stage.play(recorded, at, lab.compared(guess, shown), partial(_address, int(arm.steps[-1])), follows)
+        stage.play(
+            recorded,
+            at,
+            lab.compared(guess, shown),
+            partial(_address, shown.settings.experiment, int(arm.steps[-1])),
+            follows,
+        )
 
     if seeds:
         show_side_by_side(result, seeds, play)
@@ -75,9 +81,13 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
     downloads.show_downloads(result, arm, at, _origin(result))
 
 
-def _address(last: int, step: int) -> dict[str, str | None]:
-    """The parameters for a step; those after the last are removed heads."""
-    return {"step": str(min(step, last)) if step else None, "removed": str(step - last) if step > last else None}
+def _address(experiment: str, last: int, step: int) -> dict[str, str | None]:
+    """The parameters for a step, beside whose it is, because other pages have steps too; those after the last are
+    removed heads."""
+    if not step:
+        return {"step": None, "removed": None}
+    removed = str(step - last) if step > last else None
+    return {"experiment": experiment, "step": str(min(step, last)), "removed": removed}
 
 
 def _numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:

@@ -25,16 +25,16 @@ LINES: Mapping[str, int] = {
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
-    "figures": 6_920,
+    "figures": 7_010,
     "files": 340,
     "models": 7_320,
     "process": 680,
     "reader": 570,
-    "serving": 1_450,
+    "serving": 1_460,
     "study": 5_330,
     "text": 530,
     "training": 2_070,
-    "ui": 12_660,
+    "ui": 12_730,
     "": 1_160,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

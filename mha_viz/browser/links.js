@@ -177,7 +177,7 @@ function numbers(context, links, layout, look, [above, below]) {
     const others = links.filter((other) => other !== link && other.weight > weight / 2);
     const isFree = (/** @type {Place} */ { x, before, at, after }) => {
       const y = downTo(link, at);
-      if (taken.some((chip) => Math.abs(chip.x - x) < wide && Math.abs(chip.y - y) < 2 * half)) return false;
+      if (taken.some((one) => Math.abs(one.x - x) < wide && Math.abs(one.y - y) < 2 * half)) return false;
       return !others.some((other) => {
         const [a, b] = [downTo(other, before), downTo(other, after)];
         return Math.min(a, b) < y + half && Math.max(a, b) > y - half;

@@ -64,7 +64,7 @@ class Strand(NamedTuple):
     below: str
 
 
-class Link(NamedTuple):
+class LinkLine(NamedTuple):
     """The line of one weight, from one height to another."""
 
     number: str
@@ -73,7 +73,7 @@ class Link(NamedTuple):
     ends: float
 
 
-class Place(NamedTuple):
+class NumberPlace(NamedTuple):
     """Where the middle of a number may be: its x, and how far down its curve the number begins, is and ends, as
     shares."""
 
@@ -282,7 +282,7 @@ def _at(strand: Strand, is_query: bool, i: int, other: int | None) -> tuple[floa
     return float(strand.part.w[at]), bool(strand.mask[at]) and int(strand.shade[at]) > 2
 
 
-def _numbered(strands: Sequence[Strand], layout: LinksLayout, beside: Sequence[float]) -> list[Link]:
+def _numbered(strands: Sequence[Strand], layout: LinksLayout, beside: Sequence[float]) -> list[LinkLine]:
     """The links whose weights are written where nothing is held, strongest first."""
     some = []
     for (_, _, _, part, mask, shade, _), shift in zip(strands, beside, strict=True):
@@ -290,11 +290,11 @@ def _numbered(strands: Sequence[Strand], layout: LinksLayout, beside: Sequence[f
         for at in np.argwhere(shown):
             begins, ends = ((i + 0.5) * layout.row_height + shift for i in at.tolist())
             weight = float(part.w[tuple(at)])
-            some.append(Link(part.written(weight), weight, begins, ends))
+            some.append(LinkLine(part.written(weight), weight, begins, ends))
     return sorted(some, key=lambda link: -link.weight)
 
 
-def _numbers(some: Sequence[Link], layout: LinksLayout, theme: Theme) -> list[Mark]:
+def _numbers(some: Sequence[LinkLine], layout: LinksLayout, theme: Theme) -> list[Mark]:
     """Each number breaks its line at the first place from the query on where it covers neither a number nor another of
     these lines of more than half its weight; it is left out if there is none."""
     size = _number_size(layout)
@@ -316,11 +316,11 @@ def _numbers(some: Sequence[Link], layout: LinksLayout, theme: Theme) -> list[Ma
     return marks
 
 
-def _down(link: Link, share: float) -> float:
+def _down(link: LinkLine, share: float) -> float:
     return link.begins + (link.ends - link.begins) * share
 
 
-def _places(layout: LinksLayout, wide: float) -> list[Place]:
+def _places(layout: LinksLayout, wide: float) -> list[NumberPlace]:
     """Whole steps along a curve, which all curves have at the same x (:func:`bend`)."""
     t = np.arange(CURVE + 1) / CURVE
     xs = layout.left + (layout.right - layout.left) * t * (1.26 - t * (0.78 - 0.52 * t))
@@ -329,7 +329,7 @@ def _places(layout: LinksLayout, wide: float) -> list[Place]:
     fit = np.flatnonzero((xs - reach >= layout.left + SEEN / 2) & (xs + reach <= layout.right - SEEN))
     before = np.searchsorted(xs, xs[fit] - reach, side="right") - 1
     after = np.searchsorted(xs, xs[fit] + reach)
-    return [Place(*place) for place in zip(xs[fit], down[before], down[fit], down[after], strict=True)]
+    return [NumberPlace(*place) for place in zip(xs[fit], down[before], down[fit], down[after], strict=True)]
 
 
 def _number_size(layout: LinksLayout) -> float:

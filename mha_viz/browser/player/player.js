@@ -57,8 +57,8 @@ import { hideUntilSettled } from "./settled.js";
 
 /**
  * What a training looks like at its recorded steps (figures/frames.py). `off`: the heads that are removed at each;
- * `verdict`: what it showed, said at its end; `play`: other than 0 where it begins by itself; `follows`: it moves with the
- * training beside it, which has the button.
+ * `verdict`: what it showed, said at its end; `play`: other than 0 where it begins by itself;
+ * `follows`: it moves with the training beside it, which has the button.
  *
  * @typedef {object} PlayerData
  * @property {string} key

@@ -772,7 +772,7 @@ def test_the_slices_are_this_head_s(head: int) -> None:
     figure, p = on_page(draw.slices, trace, head, LIGHT), trace.parameters
     for i, (name, matrix) in enumerate(zip("QKV", (p.w_q, p.w_k, p.w_v), strict=True)):
         same(figure.data[i].z, matrix[:, 4 * head : 4 * head + 4])
-            assert titles(figure)[i] == f"W<sub>{name}</sub> of H{head}"
+        assert titles(figure)[i] == f"W<sub>{name}</sub> of H{head}"
     assert len({(drawn.zmin, drawn.zmax) for drawn in figure.data}) == 1  # one scale of colours for the three
     assert figure.layout.yaxis.autorange == "reversed"
 

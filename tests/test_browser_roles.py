@@ -73,6 +73,13 @@ def arrow_keys_go_from_square_to_square_and_enter_opens_one(visitor: BrowserTab)
 
 def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     page = visitor.page
+    kinds = page.get_by_role("toolbar", name="Show").get_by_role("link")
+    kinds.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(kinds.nth(1)).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # what the bars mean
+    expect(page.locator(f"{MAP} li").first).to_contain_text("unexplained")
     page.get_by_text("Numbers", exact=True).click()
     page.get_by_role("textbox", name="Filter relations").fill("mod")
     page.get_by_role("link", name="syntax", exact=True).click()  # what is typed survives a click that follows at once

@@ -25,16 +25,16 @@ LINES: Mapping[str, int] = {
     "drawing": 640,
     "exports": 2_020,
     "figure": 790,
-    "figures": 6_950,
+    "figures": 7_060,
     "files": 340,
     "models": 7_580,
     "process": 680,
     "reader": 570,
-    "serving": 1_450,
+    "serving": 1_460,
     "study": 5_330,
     "text": 530,
     "training": 2_070,
-    "ui": 12_700,
+    "ui": 12_760,
     "": 1_170,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

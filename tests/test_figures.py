@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import tomllib
@@ -243,6 +244,25 @@ def test_links_of_several_heads_say_which_colour_is_which() -> None:
 def test_numbers_on_a_link_stand_on_opaque_paper() -> None:
     chips = [m for m in links(reading(), [H], View(pin="q2")).marks if isinstance(m, Rect)]
     assert {m.opacity for m in chips} == {1}
+
+
+def test_where_nothing_is_held_links_above_a_tenth_have_numbers_that_cover_no_word_and_no_number() -> None:
+    w = np.array([[0.6, 0.3, 0.1, 0.0], [0.05, 0.9, 0.05, 0.0], [0.55, 0.0, 0.45, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    attention = Attention.from_tensors([w[None]], ["One", "two", "three", "four"])
+    marks = links(attention, [Head(0, 0)]).marks
+    numbers = [m for m in marks if isinstance(m, Text) and m.text[0].isdigit()]
+    assert sorted(m.text for m in numbers) == ["0.300", "0.450", "0.550", "0.600", "0.900", "1.000"]
+    assert {m.colour for m in numbers} == {LIGHT.ink}
+    chips = [m for m in marks if isinstance(m, Rect)]
+    ends = [x for m in marks if isinstance(m, Curve) for x, _ in m.points]
+    assert all(min(ends) < m.x and m.x + m.width < max(ends) for m in chips)
+    apart = [
+        abs(a.x - b.x) >= a.width - 1e-9 or abs(a.y - b.y) >= a.height - 1e-9
+        for a, b in itertools.combinations(chips, 2)
+    ]
+    assert all(apart)
+    many = Attention.from_tensors([np.eye(129)[None]], ["word"] * 129)
+    assert not [m for m in links(many, [Head(0, 0)]).marks if isinstance(m, Rect)]
 
 
 def test_the_strongest_link_is_between_words_and_says_so() -> None:

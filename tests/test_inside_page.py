@@ -299,6 +299,11 @@ def test_a_model_without_turns_has_no_such_step() -> None:
     assert "turn" not in [step["name"] for step in diagram(page)["steps"]]
 
 
+def test_a_step_that_no_head_has_is_said_unless_it_is_that_of_a_training() -> None:
+    assert "Part of this link could not be used (step=77)." in visit(step="77").said
+    assert "could not be used" not in visit(step="77", experiment="random").said
+
+
 def test_heads_that_share_keys_say_so(tiny_folder: Callable[[str], Path]) -> None:
     page = visit(model=str(tiny_folder("llama")), step="linear", head="L1H3", text="One dog barks.")
     assert "$W_V$ have columns for only 2 of them. Heads 2 to 3 share one k and v" in page.said
@@ -773,7 +778,7 @@ def test_the_slices_are_this_head_s(head: int) -> None:
     figure, p = on_page(draw.slices, trace, head, LIGHT), trace.parameters
     for i, (name, matrix) in enumerate(zip("QKV", (p.w_q, p.w_k, p.w_v), strict=True)):
         same(figure.data[i].z, matrix[:, 4 * head : 4 * head + 4])
-        assert titles(figure)[i] == f"W<sub>{name}</sub> of head {head}  10 × 4"
+        assert titles(figure)[i] == f"W<sub>{name}</sub> of H{head}"
     assert len({(drawn.zmin, drawn.zmax) for drawn in figure.data}) == 1  # one scale of colours for the three
     assert figure.layout.yaxis.autorange == "reversed"
 

@@ -436,10 +436,10 @@ def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch)
     again = visit(**page.url)
     assert formulas(plain("Run on this server: h = 4, d_model = 32, steps = 3, seed = 7")) in again.said
     assert playing(again)["steps"] == [0, 1, 2, 3]
-    again.at.toggle(key="lab_beside").set_value(True).run()
+    again.at.segmented_control(key="lab_beside").set_value("1").run()
     until(lambda: trainings_module.under_way(replace(settings, seed=8)) is None)
     beside = visit(**again.url)
-    assert (beside.url["beside"], "**Seed 8**, in place of 7" in beside.said) == ("1", True)
+    assert (beside.url["beside"], "**Seed 8**" in beside.said) == ("1", True)
     drawn = [component.proto for component in beside.at.get("bidi_component") if "lab_" in component.proto.id]
     assert len(drawn) == 2
 

@@ -16,8 +16,10 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from mha_viz.analysis.described import KINDS
 from mha_viz.analysis.given import GIVEN, given_roles
 from mha_viz.attention import Head
+from mha_viz.attention.parts import GROUPS
 from mha_viz.corpus import BUILT_IN, grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.uploads import StudyCorpus
@@ -125,6 +127,8 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
+    legend = [re.findall("</u>([^<]+)", line) for line in drawn.split("<li>")[1:]]  # below the squares, and left
+    assert legend == [[*KINDS, "unexplained"], list(GROUPS)]
 
 
 def test_the_repeater_s_map_tells_heads_that_find_keys_by_position_from_those_that_live_on_them() -> None:

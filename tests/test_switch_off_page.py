@@ -104,7 +104,7 @@ def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(who
     assert f"Each head switched off alone, it ranks {rank} of 72." in page.said
     weaker = int((effect.random < effect.sentence).sum())
     low, high = 1000 * effect.random.min(), 1000 * effect.random.max()
-    assert f"{low:.1f} to {high:.1f} thousandths (1 − cosine): less than that in {weaker} of 20 draws" in page.said
+    assert f"does less in {weaker} of 20 tries: {low:.1f} to {high:.1f} thousandths (1 − cosine)." in page.said
 
 
 def test_without_a_whole_layer_there_are_no_other_directions_to_remove() -> None:

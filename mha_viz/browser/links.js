@@ -20,17 +20,22 @@ import { isShare } from "./view.js";
  * @property {OffscreenCanvas} [picture]
  */
 
-/** @typedef {Axes & { heads: ShownHead[], focus: Span | null }} LinkScene */
+/** @typedef {Axes & { heads: ShownHead[], focus: Span | null, quiet?: boolean }} LinkScene */
+
+/** @typedef {{ head: ShownHead, weight: number, from: number, to: number }} Link from one height to another, pixels */
 
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
 const SEEN = 16; // pixels of a line between its number and the word that it reaches
+const NUMBERED = { least: 0.1, most: 100, tokens: 128 }; // links above a weight, the strongest of a text
+const CURVE = 16; // steps along a curve: a number may be on each, from the query on
 const LEVELS = 24; // the number of line strengths; all lines of one strength are one stroke
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const linksLabel = (rows, cols, look) => widest(rows, cols, look.textFont(15)) + 8;
 
-// scene: {rows, cols, heads: [{head, colour, dash, part, mask, shade}], focus: {row, col, rows?, cols?}|null}. Drawings
-// of equal size share `look.label` and `look.most`, the room for labels and the number of tokens.
+// scene: {rows, cols, heads: [{head, colour, dash, part, mask, shade}], focus: {row, col, rows?, cols?}|null, quiet: no
+// numbers, which would give an answer away}. Drawings of equal size share `look.label` and `look.most`, the room for
+// labels and the number of tokens.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
 export function drawLinks(canvas, scene, look, scroll) {
   const label = look.label ?? linksLabel(scene.rows, scene.cols, look);
@@ -49,6 +54,7 @@ export function drawLinks(canvas, scene, look, scroll) {
   const shifts = shiftsOf(scene.heads.length, layout);
   scene.heads.forEach((head, place) => strokes(context, scene, head, layout, band, shifts[place]));
   tokens(context, scene, layout, look, band);
+  if (!scene.focus && !scene.quiet) numbers(context, numberedLinks(scene, layout, shifts), layout, look, band);
   return layout;
 }
 
@@ -138,24 +144,112 @@ function weightAt({ part, mask, shade }, isQuery, i, focus) {
   return { weight: spanWeight(part, link), shown };
 }
 
-// Exact weights beside the linked tokens, on a chip near the end of the lines: one number per head, three at most.
+// The links whose weights are written where nothing is held, strongest first: none of a long text.
+/** @type {(scene: LinkScene, layout: LinksLayout, shifts: number[]) => Link[]} */
+function numberedLinks({ rows, cols, heads }, { rowHeight }, shifts) {
+  if (Math.max(rows.length, cols.length) > NUMBERED.tokens) return [];
+  /** @type {(i: number, place: number) => number} */
+  const mid = (i, place) => (i + 0.5) * rowHeight + shifts[place];
+  /** @type {(head: ShownHead, place: number) => Link[]} */
+  const above = (head, place) => {
+    const { part, mask, shade } = head;
+    const { w, C } = part;
+    if (!isShare(part)) return [];
+    const some = Array.from(w.keys()).filter((i) => w[i] > NUMBERED.least && mask?.[i] && shade[i] > 5);
+    return some.map((i) => ({ head, weight: w[i], from: mid(Math.floor(i / C), place), to: mid(i % C, place) }));
+  };
+  return heads.flatMap(above).sort((a, b) => b.weight - a.weight);
+}
+
+// Each number breaks its line at the first place from the query on where it covers neither a number nor another of
+// these lines of more than half its weight; it is left out if there is none.
+/**
+ * @type {(context: CanvasRenderingContext2D, links: Link[], layout: LinksLayout, look: Look, band: number[]) => void}
+ */
+function numbers(context, links, layout, look, [above, below]) {
+  const size = numberSize(layout);
+  const [wide, half] = [size * 3.2, size * 0.7];
+  const places = placesOf(layout, wide);
+  /** @type {{ x: number, y: number }[]} */
+  const taken = [];
+  for (const link of links.slice(0, NUMBERED.most)) {
+    const { weight, head } = link;
+    const others = links.filter((other) => other !== link && other.weight > weight / 2);
+    const isFree = (/** @type {Place} */ { x, before, at, after }) => {
+      const y = downTo(link, at);
+      if (taken.some((one) => Math.abs(one.x - x) < wide && Math.abs(one.y - y) < 2 * half)) return false;
+      return !others.some((other) => {
+        const [a, b] = [downTo(other, before), downTo(other, after)];
+        return Math.min(a, b) < y + half && Math.max(a, b) > y - half;
+      });
+    };
+    const place = places.find(isFree);
+    if (!place) continue;
+    const [x, y] = [place.x, downTo(link, place.at)];
+    taken.push({ x, y });
+    if (y > above && y < below) chip(context, number(weight, head.part), x, y, wide, size, look);
+  }
+}
+
+/** @type {(link: Link, share: number) => number} */
+const downTo = ({ from, to }, share) => from + (to - from) * share;
+
+/**
+ * @typedef {{ x: number, before: number, at: number, after: number }} Place how far down its curve a number begins, is
+ *   and ends, as shares
+ */
+
+// Where the middle of a number may be: whole steps along a curve, which all curves have at the same x, because the bend
+// of all is 0.42.
+/** @type {(layout: LinksLayout, wide: number) => Place[]} */
+function placesOf({ left, right }, wide) {
+  const steps = Array.from({ length: CURVE + 1 }, (_, i) => i / CURVE);
+  const xs = steps.map((t) => left + (right - left) * t * (1.26 - t * (0.78 - 0.52 * t)));
+  /** @type {(t: number) => number} */
+  const down = (t) => t * t * (3 - 2 * t);
+  const reach = wide / 2;
+  return xs.flatMap((x, i) => {
+    if (x - reach < left + SEEN / 2 || x + reach > right - SEEN) return [];
+    const before = xs.findLastIndex((other) => other <= x - reach);
+    const after = xs.findIndex((other) => other >= x + reach);
+    return [{ x, before: down(steps[before]), at: down(steps[i]), after: down(steps[after]) }];
+  });
+}
+
+/** @type {(layout: LinksLayout) => number} */
+const numberSize = ({ rowHeight }) => Math.max(9, Math.min(12, rowHeight - 6));
+
+// A number on a chip, opaque, so that no line shows through.
+/**
+ * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, wide: number, size: number, look:
+ *   Look) => void}
+ */
+function chip(context, text, x, y, wide, size, look) {
+  context.fillStyle = look.paper;
+  context.fillRect(x - wide / 2, y - size * 0.7, wide, size * 1.4);
+  context.font = look.numberFont(size);
+  context.fillStyle = look.ink;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText(text, x, y + 0.5);
+}
+
+// Exact weights beside the linked tokens, on a chip near the end of the lines: one number per head, three at most, over
+// the colours of their heads if there are several.
 /**
  * @type {(context: CanvasRenderingContext2D, scene: LinkScene & { focus: Span }, isQuery: boolean, i: number, y:
  *   number, layout: LinksLayout, look: Look) => void}
  */
 function weights(context, scene, isQuery, i, y, layout, look) {
-  const size = Math.max(9, Math.min(12, layout.rowHeight - 6));
-  context.font = look.numberFont(size);
+  const size = numberSize(layout);
   const wide = size * (isShare(scene.heads[0].part) ? 3.2 : 7.2);
   scene.heads.slice(0, 3).forEach((head, slot) => {
     const { weight, shown } = weightAt(head, isQuery, i, scene.focus);
     if (!shown) return;
-    const x = isQuery ? layout.left + SEEN + slot * wide : layout.right - SEEN - (slot + 1) * wide;
-    context.fillStyle = look.paper; // opaque, so that no line shows through the number
-    context.fillRect(x - 2, y - size * 0.7, wide + 4, size * 1.4);
-    context.fillStyle = scene.heads.length > 1 ? head.colour : look.ink;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    context.fillText(number(weight, head.part), x + wide / 2, y + 0.5);
+    const x = isQuery ? layout.left + SEEN + (slot + 0.5) * wide : layout.right - SEEN - (slot + 0.5) * wide;
+    chip(context, number(weight, head.part), x, y, wide + 4, size, look);
+    if (scene.heads.length === 1) return;
+    context.fillStyle = head.colour;
+    context.fillRect(x - wide * 0.45, y + size * 0.6, wide * 0.9, 2);
   });
 }

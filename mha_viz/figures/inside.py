@@ -120,13 +120,13 @@ def slices(trace: Trace, head: int, theme: Theme) -> Chart:
         for matrix, count in zip((p.w_q, p.w_k, p.w_v), counts, strict=True)
     ]
     limit = max(colour_limit(matrix) for matrix in parts)
-    hover, size = "row %{y}, column %{x}: %{z:.4f}", f"{trace.d_model} × {trace.d_k}"
+    hover = "row %{y}, column %{x}: %{z:.4f}"
     series = [
         signed_cells(matrix, limit, theme, with_scale=number == 2, hover=hover, plot=number)
         for number, matrix in enumerate(parts)
     ]
     plots = [
-        Plot(HIDDEN, HIDDEN_ROWS, f"{name} of head {head}  {size}", across)
+        Plot(HIDDEN, HIDDEN_ROWS, f"{name} of H{head}", across)
         for name, across in zip(NAMES, spans((1, 1, 1), 0.04), strict=True)
     ]
     return chart_of(theme, series, plots, 340, top=34)
@@ -221,16 +221,16 @@ def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Th
         signed_cells(weights[:, None] * v, limit, theme, plot=2),
         signed_cells(context, limit, theme, plot=3),
     ]
-    first, second, third = spans((0.16, 0.42, 0.42), 0.03)
+    first, second, third = spans((0.2, 0.4, 0.4), 0.03)
     below, above = spans((0.14, 0.86), 0.14)
     ends = (len(at) - 0.5, -0.5)
     rows = Axis(is_shown=False, range=ends, tokens=tokens)
     plots = [
-        Plot(Axis(is_shown=False, range=(0, max(0.2, float(weights.max()) * 1.5))),
+        Plot(Axis(is_shown=False, range=(0, max(0.2, float(weights.max()) * 2))),
              token_axis(trace, tokens, marked, range=ends), "weight", first, above),
         Plot(HIDDEN, rows, f"v  {len(at)} × {trace.d_k}", second, above),
         Plot(HIDDEN, rows, "weight × v", third, above),
-        Plot(HIDDEN, HIDDEN, "their sum: the head’s output", third, below),
+        Plot(HIDDEN, HIDDEN, "their sum", third, below),
     ]  # fmt: skip
     return chart_of(theme, series, plots, 190 + 19 * len(at), top=34, left=95)
 

@@ -44,6 +44,12 @@ BESIDE = 4  # pixels between the lines of two heads that link the same tokens
 TOP = 20  # room above the first tokens for the names of the columns, pixels
 NARROWEST, GAP = 250, 28  # the least width of a column of a long text, and of the gap to the next, pixels
 WRITTEN = 3  # the most heads whose weights are written beside a held token
+NUMBERED, MOST_NUMBERED, MOST_TOKENS = (
+    0.1,
+    100,
+    128,
+)  # where nothing is held: links above a weight, the strongest of a text
+CURVE = 16  # steps along a curve: a number may be on each, from the query on
 
 
 class Strand(NamedTuple):
@@ -56,6 +62,25 @@ class Strand(NamedTuple):
     mask: Mask
     shade: Shades
     below: str
+
+
+class LinkLine(NamedTuple):
+    """The line of one weight, from one height to another."""
+
+    number: str
+    weight: float
+    begins: float
+    ends: float
+
+
+class NumberPlace(NamedTuple):
+    """Where the middle of a number may be: its x, and how far down its curve the number begins, is and ends, as
+    shares."""
+
+    x: float
+    before: float
+    at: float
+    after: float
 
 
 def links(attention: Attention, heads: Sequence[Head], view: View | None = None, size: Size | None = None) -> Drawing:
@@ -92,10 +117,11 @@ def _on_page(
     column = (width - (len(parts) - 1) * GAP) / len(parts)
     room = Room(token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
     marks: list[Mark] = []
-    high = 0.0
+    high, longest = 0.0, max(every.shape)
     for place, part in enumerate(parts):
         some = [_cut(strand, part) for strand in strands]
-        drawn, layout = link_marks(some, part.axes(axes), part.held(held), column, theme, room, height - TOP, ON_PAPER)
+        spot = part.held(held)
+        drawn, layout = link_marks(some, part.axes(axes), spot, column, theme, room, height - TOP, ON_PAPER, longest)
         marks += moved(drawn, place * (column + GAP), 0)
         high = layout.height + TOP
     return marks, high, notes
@@ -135,8 +161,10 @@ def link_marks(
     room: Room | None = None,
     height: float = TALL,
     spacing: Spacing = ON_SCREEN,
+    longest: int = 0,
 ) -> tuple[tuple[Mark, ...], LinksLayout]:
-    """Lines, tokens and, next to the tokens linked to a held one, exact weights, below a line that names the
+    """Lines, tokens and exact weights, next to the tokens linked to a held one or, if none is held, on the strongest
+    lines of a text that is not long (``longest``: its tokens, if these are an excerpt), below a line that names the
     columns."""
     rows, cols = axes
     label, most = room or Room(token_room(axes, spacing), 0)
@@ -151,6 +179,8 @@ def link_marks(
         for i, unit in enumerate(side)
         for mark in _token(unit, i, is_query, strands, held, layout, theme, spacing)
     ]
+    if held is None and max(longest, len(rows), len(cols)) <= MOST_TOKENS:
+        marks += _numbers(_numbered(strands, layout, beside), layout, theme)
     left, right = ("from (query)", "to (key)")  # they begin at the edge: short tokens leave less room than they need
     begins = max(layout.left - 8, fonts.width(left, 11))
     ends = min(layout.right + 8, layout.width - fonts.width(right, 11))
@@ -252,21 +282,83 @@ def _at(strand: Strand, is_query: bool, i: int, other: int | None) -> tuple[floa
     return float(strand.part.w[at]), bool(strand.mask[at]) and int(strand.shade[at]) > 2
 
 
+def _numbered(strands: Sequence[Strand], layout: LinksLayout, beside: Sequence[float]) -> list[LinkLine]:
+    """The links whose weights are written where nothing is held, strongest first."""
+    some = []
+    for (_, _, _, part, mask, shade, _), shift in zip(strands, beside, strict=True):
+        shown = (part.w > NUMBERED) & mask & (shade > 5) if part.is_share else np.zeros_like(mask)
+        for at in np.argwhere(shown):
+            begins, ends = ((i + 0.5) * layout.row_height + shift for i in at.tolist())
+            weight = float(part.w[tuple(at)])
+            some.append(LinkLine(part.written(weight), weight, begins, ends))
+    return sorted(some, key=lambda link: -link.weight)
+
+
+def _numbers(some: Sequence[LinkLine], layout: LinksLayout, theme: Theme) -> list[Mark]:
+    """Each number breaks its line at the first place from the query on where it covers neither a number nor another of
+    these lines of more than half its weight; it is left out if there is none."""
+    size = _number_size(layout)
+    wide, half = size * 3.2, size * 0.7
+    places = _places(layout, wide)
+    marks: list[Mark] = []
+    taken: list[tuple[float, float]] = []
+    for link in some[:MOST_NUMBERED]:
+        others = [other for other in some if other is not link and other.weight > link.weight / 2]
+        for place in places:
+            x, y = place.x, _down(link, place.at)
+            if any(abs(a - x) < wide and abs(b - y) < 2 * half for a, b in taken):
+                continue
+            ends = ((_down(other, place.before), _down(other, place.after)) for other in others)
+            if not any(min(two) < y + half and max(two) > y - half for two in ends):
+                taken.append((x, y))
+                marks += _chip(link.number, x, y, wide, size, theme)
+                break
+    return marks
+
+
+def _down(link: LinkLine, share: float) -> float:
+    return link.begins + (link.ends - link.begins) * share
+
+
+def _places(layout: LinksLayout, wide: float) -> list[NumberPlace]:
+    """Whole steps along a curve, which all curves have at the same x (:func:`bend`)."""
+    t = np.arange(CURVE + 1) / CURVE
+    xs = layout.left + (layout.right - layout.left) * t * (1.26 - t * (0.78 - 0.52 * t))
+    down = t * t * (3 - 2 * t)
+    reach = wide / 2
+    fit = np.flatnonzero((xs - reach >= layout.left + SEEN / 2) & (xs + reach <= layout.right - SEEN))
+    before = np.searchsorted(xs, xs[fit] - reach, side="right") - 1
+    after = np.searchsorted(xs, xs[fit] + reach)
+    return [NumberPlace(*place) for place in zip(xs[fit], down[before], down[fit], down[after], strict=True)]
+
+
+def _number_size(layout: LinksLayout) -> float:
+    return max(9, min(12, layout.row_height - 6))
+
+
+def _chip(text: str, x: float, y: float, wide: float, size: float, theme: Theme) -> list[Mark]:
+    """A number on a chip, opaque, so that no line shows through."""
+    return [
+        Rect(x - wide / 2, y - size * 0.7, wide, size * 1.4, fill=theme.paper),
+        Text(x, y + 0.5, text, size, theme.ink, weight=600, anchor="middle"),
+    ]
+
+
 def _weights(
     strands: Sequence[Strand], is_query: bool, i: int, other: int | None, y: float, layout: LinksLayout, theme: Theme
 ) -> list[Mark]:
-    """Exact weights on a chip near the end of the lines: one number per head."""
-    size = max(9, min(12, layout.row_height - 6))
+    """Exact weights on a chip near the end of the lines: one number per head, over the colours of their heads if there
+    are several."""
+    size = _number_size(layout)
     wide = size * (3.2 if strands[0].part.is_share else 7.2)
     marks: list[Mark] = []
     for slot, strand in enumerate(strands[:WRITTEN]):
         weight, shown = _at(strand, is_query, i, other)
         if not shown:
             continue
-        x = layout.left + SEEN + slot * wide if is_query else layout.right - SEEN - (slot + 1) * wide
-        colour = strand.colour if len(strands) > 1 else theme.ink
-        marks.append(Rect(x - 2, y - size * 0.7, wide + 4, size * 1.4, fill=theme.paper))
-        marks.append(
-            Text(x + wide / 2, y + 0.5, strand.part.written(weight), size, colour, weight=600, anchor="middle")
-        )
+        from_end = SEEN + (slot + 0.5) * wide
+        x = layout.left + from_end if is_query else layout.right - from_end
+        marks += _chip(strand.part.written(weight), x, y, wide + 4, size, theme)
+        if len(strands) > 1:
+            marks.append(Rect(x - wide * 0.45, y + size * 0.6, wide * 0.9, 2, fill=strand.colour))
     return marks

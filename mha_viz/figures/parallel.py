@@ -1,25 +1,24 @@
-"""What each head of a layer is fed, beside what each layer is fed: heads side by side, layers one after the other."""
+"""What each head of a layer is fed, and what each layer is fed: heads side by side, layers one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Text
+from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Text, moved
 from mha_viz.figures.theme import Theme
 
 COUNT = 4  # heads, and layers
 WIDE, HIGH = 44, 30  # of a box
 ROW = 44  # from head to head
 MIDDLE = 100  # where x enters
-ALT = (
-    "Four heads all take the same x at once, and W_O joins them; each of four layers takes what the one before put out."
-)
+HEADS = "Four heads all take the same x at once, and W_O joins them."
+LAYERS = "Each of four layers takes what the one before put out."
 
 
-def parallel(theme: Theme) -> Drawing:
-    """The drawing, without a background."""
-    marks = (*_heads(theme), *_layers(theme))
-    return Drawing(720, 220, marks, None, alt=ALT)
+def parallel(theme: Theme) -> tuple[Drawing, Drawing]:
+    """The two drawings, without a background; each fits a phone."""
+    heads, layers = tuple(_heads(theme)), moved(tuple(_layers(theme)), -390, 0)
+    return Drawing(302, 220, heads, None, alt=HEADS), Drawing(324, 220, layers, None, alt=LAYERS)
 
 
 def _heads(theme: Theme) -> Iterator[Mark]:

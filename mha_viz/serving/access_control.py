@@ -23,8 +23,13 @@ _NO_PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark">
 <title>mha_viz: no such page</title>
-<body style="font: 18px/1.5 sans-serif; margin: 15vh auto; max-width: 30em; padding: 0 20px">
-<p>There is no such page. <a href="{home}">Open mha_viz</a></p>
+<body style="font: 17px/1.55 sans-serif; margin: 0; color: light-dark(#1c1b19, #ebe8e2);
+  background: light-dark(#fffefb, #14171a)">
+<main style="max-width: 34em; margin: 14vh auto; padding: 0 20px">
+<b style="font: 600 22px Georgia, serif">mha_viz</b>
+<h1 style="font: 600 30px/1.25 Georgia, serif; margin: 1.2em 0 0.5em">There is no such page.</h1>
+<a href="{home}" style="color: light-dark(#0b5cad, #79c0f1)">Open mha_viz</a>
+</main>
 </html>
 """
 

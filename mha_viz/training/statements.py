@@ -321,13 +321,11 @@ def _difference(value: float) -> str:
 
 
 def _cosines(things: str, when: str, values: Array) -> str:
-    """The range of the cosines of all pairs, without a full stop."""
+    """ "Cosines of the weights of two heads at step 0: −0.07 to 0.04", without a full stop."""
     low, high = decimal(values.min()), decimal(values.max())
     if values.size == 1:
-        return f"The cosine of {things} is {low} {when}"
-    if low == high:
-        return f"The cosines of {things} are all {low} {when}"
-    return f"The cosines of {things} lie between {low} and {high} {when}"
+        return f"Cosine of {things} {when}: {low}"
+    return f"Cosines of {things} {when}: {f'all {low}' if low == high else f'{low} to {high}'}"
 
 
 def alike_of(alike: int, every: int) -> str:

@@ -38,6 +38,7 @@ ENGLISH = frozenset((
 LEAST_WORDS = 5  # the fewest words of a text whose language can be told
 IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
 PART = 50  # sentences of one request
+WEIGHTS = "The drawing below shows attention weights."
 CANCELLED = "download_cancelled"  # in a tab's state: the click has run a part of the page, and the rest has to follow
 SOON = 0.4  # seconds to wait before the page says that it is working
 
@@ -58,8 +59,9 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
         if ready(model) or (is_plain and model_service().has_reading(requested(model, text, where))):
             return _shown(requested(model, text, where), where)
     except MhaVizError as error:
+        instead = WEIGHTS if where.quantity != DEFAULTS["shown"] and text.strip() else ""
         if says_source or not (where.off and where.how == TEXT):
-            complain(error)
+            complain(error, instead)
         if model and not is_plain and text.strip():
             return _plainer(text, where)
         if isinstance(error, ModelError):
@@ -80,7 +82,6 @@ def _plainer(text: str, where: Address) -> Attention | None:
     """The reading without the quantity that failed, or else without heads switched off."""
     if where.quantity == DEFAULTS["shown"]:
         return requested_reading(text, where)
-    remark("The drawing below shows attention weights.")
     return read_shown(text, replace(where, quantity=DEFAULTS["shown"]))
 
 

@@ -42,9 +42,9 @@ def quoted(text: str) -> str:
     return f"“{words[:TITLE]}…”" if len(words) > TITLE else f"“{words}”"
 
 
-def complain(error: MhaVizError) -> None:
-    """Show an error in place: what happened, and what to do about it."""
-    _aside("problem", "alert", error.problem, error.remedy)
+def complain(error: MhaVizError, instead: str = "") -> None:
+    """Show an error in place: what happened, what to do about it, and what is shown ``instead``."""
+    _aside("problem", "alert", error.problem, f"{error.remedy} {instead}".strip())
 
 
 def complain_later(error: MhaVizError) -> None:

@@ -147,6 +147,7 @@ const reading = {
 const withSigns = {
   ...golden.reading,
   signed: true,
+  quantity: "gradient",
   matrices: new Map(golden.signed.matrices.map((m, i) => [i, Float32Array.from(m)])),
 };
 const every = [

@@ -41,23 +41,40 @@ const arrow = () => make("span", { class: "arrow", "aria-hidden": "true" }, "→
 // Where the thread of each head begins and ends in the room between two steps: as parts of its height, by the place of
 // the head among all, from 0 to 1. x splits into the heads, they lie side by side in the concatenation, and W_O joins
 // them.
-/** @type {Record<string, (place: number) => [number, number]>} */
-const WAYS = {
-  split: (place) => [0.5, 0.06 + 0.88 * place],
-  lay: (place) => [0.06 + 0.88 * place, 0.38 + 0.24 * place],
+/** @typedef {Record<string, (place: number) => [number, number]>} Ways */
+/** @type {(place: number) => number} */
+const spread = (place) => 0.06 + 0.88 * place;
+/** @type {Ways} */
+const ACROSS = {
+  split: (place) => [0.5, spread(place)],
+  lay: (place) => [spread(place), 0.38 + 0.24 * place],
   join: (place) => [0.38 + 0.24 * place, 0.5],
 };
+// The same, as parts of the width, where steps are in rows below each other: from the last step of the row above to
+// the first of the row below.
+/** @type {Ways} */
+const DOWN = {
+  split: (place) => [0.75, spread(place)],
+  lay: (place) => [spread(place), 0.13 + 0.24 * place],
+};
 
-/** @type {(way: string, data: BlockData) => SVGElement} */
-function threads(way, { heads, head }) {
+/** @type {(way: string, data: BlockData) => SVGElement[]} */
+const threads = (way, data) => [
+  drawThreads(ACROSS[way], data, way in DOWN ? "across" : ""),
+  ...(way in DOWN ? [drawThreads(DOWN[way], data, "down")] : []),
+];
+
+/** @type {(ends: Ways[string], data: BlockData, direction: string) => SVGElement} */
+function drawThreads(ends, { heads, head }, direction) {
   const lines = heads.map((colour, number) => {
-    const [from, to] = WAYS[way](heads.length > 1 ? number / (heads.length - 1) : 0.5).map((part) => 100 * part);
-    const d = `M0 ${from}C50 ${from} 50 ${to} 100 ${to}`;
+    const [from, to] = ends(heads.length > 1 ? number / (heads.length - 1) : 0.5).map((part) => 100 * part);
+    const d =
+      direction === "down" ? `M${from} 0C${from} 50 ${to} 50 ${to} 100` : `M0 ${from}C50 ${from} 50 ${to} 100 ${to}`;
     return svg("path", { d, stroke: colour, class: number === head ? "open" : "" });
   });
   lines.push(...lines.splice(head, 1)); // that of the open head lies on top
-  const box = { class: "threads", viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" };
-  return svg("svg", box, ...lines);
+  const box = { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" };
+  return svg("svg", { class: `threads ${direction}`, ...box }, ...lines);
 }
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: BlockData) => void }} */
@@ -77,9 +94,9 @@ function drawBlock(root, send, data) {
   const inside = all.findIndex((group) => group.inside);
   all.forEach((group, i) => {
     const way = ["split", "lay", "join"][inside < 0 ? -1 : i - inside];
-    const between = way ? threads(way, data) : arrow();
+    const between = way ? threads(way, data) : [arrow()];
     const drawn = group.inside ? headsOf(group, data, send) : stepButton(group.steps[0], data.step, send);
-    row.append(...(i ? [between] : []), drawn);
+    row.append(...(i ? between : []), drawn);
   });
   root.replaceChildren(row);
   const steps = stepsIn(row);

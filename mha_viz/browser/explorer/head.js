@@ -142,11 +142,12 @@ export class HeadView {
     this.#composition.checked = stage.view.arrows;
     this.#composed.hidden = this.#stores.isAlone || !!read.mode || isOfLayers(reading);
     const usual = defaultsFor(DEFAULTS, [reading]);
+    const shown = reading.quantity ?? usual.shown; // weights, where what was asked for could not be read
     const marks = [
       ...(read.roles.ofHead.size && stage.view.roles ? ["known roles"] : []),
       ...(stage.view.arrows && !this.#composed.hidden ? ["composition"] : []),
     ];
-    this.#usual.textContent = `Drawing: ${[...differing(stage.view, usual), ...marks].join(", ")}`;
+    this.#usual.textContent = `Drawing: ${[...differing({ ...stage.view, shown }, usual), ...marks].join(", ")}`;
     begin(this.#begun, firstView(reading), usual, stage.view, (settings) => stage.change(settings), BEGUN);
     this.#bar.draw();
   }
@@ -159,7 +160,7 @@ export class HeadView {
     const focus = stage.focused();
     if (!opened) return this.#drawNothing();
     this.#fade(opened.head);
-    this.#drawDrawings({ ...axes, heads, focus }, opened);
+    this.#drawDrawings({ ...axes, heads, focus, quiet: read.quiet }, opened);
     this.#drawWords(focus, opened, axes);
   }
 

@@ -1,7 +1,7 @@
 // Heads: which are open, which one is pointed at or has the cursor, and how a head is described.
 import { signColours } from "../ink.js";
 import { inNats, number, percent } from "../numerals.js";
-import { headName, mapName } from "../reading.js";
+import { headName, keysOf, mapName } from "../reading.js";
 import { spokenRecipe } from "./recipe.js";
 import { spoken } from "./roles.js";
 import { isOfLayers } from "../view.js";
@@ -27,7 +27,7 @@ export const headDash = (look, view, head) => look.dashes[drawn(view).indexOf(he
 export function measured(reading, metric, head) {
   const value = metric.values[head];
   if (value === null) return "–";
-  if (metric.unit === "nats") return inNats(value, 2);
+  if (metric.unit === "nats") return `${value.toFixed(2)} of ${inNats(Math.log(keysOf(reading).n), 2)}`;
   return metric.unit === "share" ? percent(value) : number(value, reading);
 }
 

@@ -59,7 +59,7 @@ export class Overview {
     const { view } = stage;
     const { layers, heads: across } = gridOf(reading);
     const many = `${some(layers.length, reading.layers)} layers × ${some(across.length, reading.heads)} heads`;
-    this.#count.textContent = isOfLayers(reading) ? "one map per layer" : many;
+    this.#count.textContent = isOfLayers(reading) ? "One map per layer" : many;
     this.#moves.textContent = read.mode?.moved.some((share) => share) ? "orange: looks elsewhere now" : "";
     const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));
     const walked = heads.cursor === view.head ? [] : [this.#mark(heads.cursor, "cursor")];

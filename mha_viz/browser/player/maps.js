@@ -30,8 +30,6 @@ export function mapsOf(data, say) {
   const maps = data.heads.map((head) => mapOf(data, head));
   const strips = data.strip ? stripsOf(data.strip, maps) : null;
   const root = make("div", { class: "maps" }, ...maps.map((map) => map.root));
-  root.style.setProperty("--columns", String(data.columns));
-  root.style.setProperty("--rows", String(data.rows));
   const sheet = sheetOf(data, root);
   /** @type {{ now: Uint8ClampedArray, layout: HeatmapLayout | null, again: () => void }} */
   const shown = { now: new Uint8ClampedArray(0), layout: null, again: () => {} };
@@ -64,17 +62,31 @@ export function mapsOf(data, say) {
 
 // The words of the maps and how to draw them, at the width that each map has now.
 /** @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look }} */
-function sheetOf({ words, named, ramp, signed }, root) {
+function sheetOf(data, root) {
+  const { words, named, ramp, signed } = data;
   const theme = { ramp, signed, heads: [], dashes: [] };
   const look = /** @type {Look} */ ({ height: Infinity });
   return () => {
     const units = words.map((text, i) => ({ text, tokens: [i], special: false, segment: 0 })); // measured anew
     readLook(look, root, { light: theme, dark: theme }, root);
     look.label = named ? heatmapLabel(units, units, look) : 0;
-    root.style.setProperty("--least", `${named ? look.label + READABLE * words.length : BARE}px`);
+    arrange(data, root, named ? look.label + READABLE * words.length : BARE);
     look.width = /** @type {HTMLElement} */ (root.firstChild).clientWidth;
     return { units, look };
   };
+}
+
+// As many columns as there are and fit, with as many maps in each row: four maps are two and two, not three and one. A
+// single column is as wide as the page.
+/** @type {(data: PlayerData, root: HTMLElement, least: number) => void} */
+function arrange({ heads, columns, rows: most }, root, least) {
+  const gap = parseFloat(getComputedStyle(root).columnGap) || 0;
+  const width = /** @type {HTMLElement} */ (root.parentElement).clientWidth;
+  const fit = Math.max(1, Math.min(columns, Math.floor((width + gap) / (least + gap))));
+  const atOnce = Math.min(heads.length, columns * most);
+  const rows = Math.ceil(atOnce / fit);
+  const values = { columns: Math.ceil(atOnce / rows), rows: fit > 1 ? rows : most, least: `${least}px` };
+  for (const [name, value] of Object.entries(values)) root.style.setProperty(`--${name}`, String(value));
 }
 
 /**

@@ -57,7 +57,8 @@ import { hideUntilSettled } from "./settled.js";
 
 /**
  * What a training looks like at its recorded steps (figures/frames.py). `off`: the heads that are removed at each;
- * `verdict`: what it showed, said at its end; `play`: other than 0 where it begins by itself.
+ * `verdict`: what it showed, said at its end; `play`: other than 0 where it begins by itself;
+ * `follows`: it moves with the training beside it, which has the button.
  *
  * @typedef {object} PlayerData
  * @property {string} key
@@ -67,6 +68,7 @@ import { hideUntilSettled } from "./settled.js";
  * @property {boolean[][] | null} off
  * @property {string} [verdict]
  * @property {number} [play]
+ * @property {boolean} [follows]
  * @property {number} at
  * @property {string[]} words
  * @property {PlayerHead[]} heads
@@ -92,6 +94,7 @@ import { hideUntilSettled } from "./settled.js";
 
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
 
+const MOVED = "mha-player-moved"; // one of several trainings side by side is at another moment
 const PACE = { moving: 450, still: 1100 }; // milliseconds from one recorded step to the next
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: PlayerData) => void }} */
@@ -108,6 +111,15 @@ export function player(root, send) {
   window.addEventListener("popstate", function onHistory() {
     if (!root.isConnected) window.removeEventListener("popstate", onHistory);
     else if (state.sent.size) takeBack(state);
+  });
+  window.addEventListener(MOVED, function onMoved(event) {
+    const { by, moment } = /** @type {CustomEvent<{ by: PlayerState, moment: number }>} */ (event).detail;
+    if (!root.isConnected) window.removeEventListener(MOVED, onMoved);
+    else if (by !== state && by.data.steps.join() === state.data?.steps.join()) {
+      stop(state);
+      state.moment = moment;
+      draw(state);
+    }
   });
   return { show: (data) => drawTraining(root, state, send, data) };
 }
@@ -171,13 +183,14 @@ function build(root, state, send, data) {
 // Play, the curve that is the slider, and the step in view.
 /** @type {(state: PlayerState, send: Send, data: PlayerData) => Parts} */
 function barOf(state, send, data) {
-  const button = make("button", { type: "button", class: "play", onclick: () => toggle(state, send) });
+  const onclick = () => toggle(state, send);
+  const button = make("button", { type: "button", class: "play", hidden: Boolean(data.follows), onclick });
   const slider = make("input", { type: "range", min: "0", max: String(data.steps.length - 1), step: "1" });
   slider.setAttribute("aria-label", "Step of training");
   slider.oninput = () => {
     stop(state);
     state.moment = Number(slider.value);
-    draw(state);
+    move(state);
   };
   slider.onchange = () => report(state, send);
   const step = make("output", { class: "step" });
@@ -231,7 +244,7 @@ function play(state, send) {
     state.moment = calm ? Math.floor(moment) : moment;
     const ended = moment >= count - 1;
     state.playing = ended ? null : requestAnimationFrame(frame);
-    draw(state);
+    move(state);
     if (ended) report(state, send);
   };
   state.playing = requestAnimationFrame(frame);
@@ -242,6 +255,13 @@ function play(state, send) {
 function stop(state) {
   if (state.playing) cancelAnimationFrame(state.playing);
   state.playing = null;
+}
+
+// Draw another moment here and in the trainings beside it.
+/** @type {(state: PlayerState) => void} */
+function move(state) {
+  draw(state);
+  window.dispatchEvent(new CustomEvent(MOVED, { detail: { by: state, moment: state.moment } }));
 }
 
 // The step in view becomes part of the address.

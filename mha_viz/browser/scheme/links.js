@@ -46,14 +46,15 @@ function linkOf({ target }) {
   return link instanceof HTMLAnchorElement ? link : null;
 }
 
-// An arrow key on a square goes to the next one, which is the one that Tab then comes back to.
+// An arrow key on a square, or on a kind of roles, goes to the next one, which is the one that Tab then comes back to.
 /** @type {(event: KeyboardEvent) => void} */
 function walk(event) {
   const link = linkOf(event);
   const step = STEPS[event.key];
-  if (!link?.matches(SQUARE) || !step || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (!link?.matches(`${SQUARE}, ${KIND}`) || !step || event.altKey || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
-  const rows = [...(link.closest("tbody")?.rows ?? [])].map((row) => [...row.querySelectorAll("a")]);
+  const list = link.closest("tbody")?.rows ?? [/** @type {HTMLElement} */ (link.parentElement)];
+  const rows = [...list].map((row) => [...row.querySelectorAll("a")]);
   const at = rows.findIndex((row) => row.includes(link));
   const next = rows[at + step[0]]?.[rows[at].indexOf(link) + step[1]];
   if (!next) return;

@@ -56,7 +56,8 @@ def show_comparison(what: Url) -> None:
         chosen = _choice(pins)
         _quantity_control(what.where, is_of_weights=chosen in OF_WEIGHTS, has_second=chosen != "word")
     if not whole:
-        remark("Some of the compared heads in this link could not be read; the others are shown.")
+        others = "; the others are shown" if pins else ""
+        remark(f"{'Some of the' if pins else 'The'} compared heads in this link could not be read{others}.")
     if chosen == "tray":
         _comparison(pins, what.where)
         return

@@ -19,6 +19,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError, ModelUnsupported
+from mha_viz.figures.glosses import rule_in_words
 from mha_viz.figures.known import of_roles, recipes_of, roles_in_words
 from mha_viz.figures.packet import full_heads
 from mha_viz.models import catalog
@@ -33,7 +34,7 @@ from mha_viz.ui.parts import complain, guarded, remark
 from mha_viz.ui.request import is_part
 
 _in_words = lasting(8)(roles_in_words)  # of the models read last
-HERE, LINK, REST = "active here", "strong link in this sentence", "not triggered here"
+HERE, LINK, REST = "active here", "links here", "not triggered here"
 WHY = {
     HERE: "Active here: it meets the criterion on this text alone.",
     LINK: "In this sentence one word gives another more than half of its attention. Whether that is this relation is "
@@ -118,7 +119,9 @@ def _role_badges(attention: Attention, shows: Mapping[Finding, bool], gold: Sent
     badges = []
     for finding, words in roles.items():
         state, why = _state_with_reason(finding, shows[finding], hits)
-        here = {"words": f"{words['words']}. {why}", "standing": f"{words['standing']}, {state}"}
+        matched = finding.upos_rule if finding.beats_upos is False else ""
+        beside = f"{state}; “{rule_in_words(matched)}” does as well" if matched else f"{words['standing']}, {state}"
+        here = {"words": f"{words['words']}. {why}", "standing": beside}
         badges.append({**words, **here, "active": state != REST})
     return badges
 

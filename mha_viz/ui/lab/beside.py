@@ -1,4 +1,4 @@
-"""The same experiment with another seed, below the one on the stage: what is chance, and what is not."""
+"""The same experiment with other seeds, beside the one on the stage: what is chance, and what is not."""
 
 from __future__ import annotations
 
@@ -9,42 +9,58 @@ import streamlit as st
 
 from mha_viz.training.lab import EXPERIMENTS, MOST_SEED
 from mha_viz.training.record import Result, Settings
-from mha_viz.ui import address
-from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.bound import Changes, bound, in_link
 from mha_viz.ui.lab import settings, trainings
 from mha_viz.ui.parts import guarded
 
-PARAMETER = "beside"
+PARAMETER = "beside"  # how many more seeds
+MORE = ("1", "2", "3")
 
 
-def is_beside(result: Result) -> bool:
-    """Whether the link asks for another seed, and the experiment has seeds."""
-    return "seed" in EXPERIMENTS[result.settings.experiment].asks and address.now().get(PARAMETER) == "1"
+def others(result: Result) -> list[Settings]:
+    """The same settings with the next seeds, as many as the link asks for, if the experiment has seeds."""
+    has_seeds = "seed" in EXPERIMENTS[result.settings.experiment].asks
+    return _next(result, int(in_link(PARAMETER, MORE, r"\d+") or 0) if has_seeds else 0)
 
 
-def show_beside(result: Result, play: Callable[[Result], None]) -> None:
-    """Show the switch for another seed and, if it is on, what ``play`` draws of it, or how far its training is."""
+def _next(result: Result, count: int) -> list[Settings]:
+    seed = result.settings.seed
+    return [replace(result.settings, seed=(seed + more) % (MOST_SEED + 1)) for more in range(1, count + 1)]
+
+
+def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Result, str], None]) -> None:
+    """Show what ``play`` draws of a result and of those with other seeds, each with a key of its own, or how far its
+    training is; on a phone below each other."""
+    for number, (place, one) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
+        done = result if number == 0 else trainings.result(one)
+        training = trainings.under_way(one)
+        with place:
+            st.markdown(f"**Seed {one.seed}**")
+            if done is not None:
+                play(done, f"lab_beside_{number}" if number else "")
+            elif training is not None:
+                settings.show_progress(training)
+            else:
+                st.button(f"Train seed {one.seed}", key=f"lab_train_{number}", on_click=guarded()(_train), args=(one,))
+
+
+def choose_seeds(result: Result, seeds: list[Settings]) -> None:
+    """Show the control for the number of seeds. The first that is not there yet is trained at once."""
     if "seed" not in EXPERIMENTS[result.settings.experiment].asks:
         return
-    other = replace(result.settings, seed=(result.settings.seed + 1) % (MOST_SEED + 1))
 
-    def change(is_on: bool) -> Changes:
-        if is_on:
-            _train(other)
-        return {PARAMETER: "1" if is_on else None}
+    def change(chosen: str) -> Changes:
+        missing = [one for one in _next(result, int(chosen)) if trainings.result(one) is None]
+        if missing:
+            _train(missing[0])
+        return {PARAMETER: chosen if chosen != "0" else None}
 
-    if not bound(st.toggle, "Another seed below", PARAMETER, is_beside(result), change=change, key="lab_beside"):
-        return
-    second, training = trainings.result(other), trainings.under_way(other)
-    if second is not None:
-        st.markdown(f"**Seed {other.seed}**, in place of {result.settings.seed}")
-        play(second)
-    elif training is not None:
-        settings.show_progress(training)
-    else:
-        st.button(f"Train seed {other.seed}", key="lab_train_beside", on_click=guarded()(_train), args=(other,))
+    bound(
+        st.segmented_control, "Seeds side by side", PARAMETER, str(len(seeds)), ["0", *MORE], change=change,
+        required=True, key="lab_beside", format_func=lambda more: str(int(more) + 1),
+    )  # fmt: skip
 
 
 def _train(other: Settings) -> None:
-    if trainings.result(other) is None:
+    if trainings.under_way(other) is None:
         trainings.start(other)

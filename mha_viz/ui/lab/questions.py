@@ -41,7 +41,9 @@ def show_questions() -> None:
     for question in questions():
         with st.expander(formulas(question.question)):
             if question.question.startswith(LAYERS):
-                show_drawing(parallel(theme()), 720)
+                for where, drawing in zip(st.columns(2), parallel(theme()), strict=True):
+                    with where:
+                        show_drawing(drawing, int(drawing.width))
             st.markdown(f"{formulas(question.answer)}  \n*{formulas(question.source)}*")
             _show(f":primary[**→ {formulas(question.see)}**]", question)
 

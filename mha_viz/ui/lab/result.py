@@ -22,7 +22,7 @@ from mha_viz.ui import address
 from mha_viz.ui.bound import in_link
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.lab import curves, downloads, stage
-from mha_viz.ui.lab.beside import is_beside, show_beside
+from mha_viz.ui.lab.beside import choose_seeds, others, show_side_by_side
 from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark
 
 RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
@@ -56,13 +56,24 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
         at = len(steps) - 1 + int(gone)
     number = next(number for number, one in enumerate(result.runs) if one is arm)
 
-    def play(shown: Result, key: str = stage.PLAYER, numbers: bool = False) -> None:
-        recorded = _recorded(shown, shown.runs[number], theme, numbers)
-        stage.play(recorded, at, lab.compared(guess, shown), partial(_address, int(arm.steps[-1])), key)
+    seeds = others(result) if stage.has_numbers() else []
 
-    play(result, numbers=stage.has_numbers() and not is_beside(result))
+    def play(shown: Result, follows: str = "") -> None:
+        recorded = _recorded(shown, shown.runs[number], theme, stage.has_numbers() and not seeds)
+        stage.play(
+            recorded,
+            at,
+            lab.compared(guess, shown),
+            partial(_address, shown.settings.experiment, int(arm.steps[-1])),
+            follows,
+        )
+
+    if seeds:
+        show_side_by_side(result, seeds, play)
+    else:
+        play(result)
     if stage.has_numbers():
-        show_beside(result, partial(play, key="lab_second"))
+        choose_seeds(result, seeds)
     stage.why(EXPERIMENTS[result.settings.experiment].answer, EXPERIMENTS[result.settings.experiment].source)
     at = min(at, len(steps) - 1)
     if stage.has_numbers():
@@ -70,9 +81,13 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
     downloads.show_downloads(result, arm, at, _origin(result))
 
 
-def _address(last: int, step: int) -> dict[str, str | None]:
-    """The parameters for a step; those after the last are removed heads."""
-    return {"step": str(min(step, last)) if step else None, "removed": str(step - last) if step > last else None}
+def _address(experiment: str, last: int, step: int) -> dict[str, str | None]:
+    """The parameters for a step, beside whose it is, because other pages have steps too; those after the last are
+    removed heads."""
+    if not step:
+        return {"step": None, "removed": None}
+    removed = str(step - last) if step > last else None
+    return {"experiment": experiment, "step": str(min(step, last)), "removed": removed}
 
 
 def _numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:

@@ -77,10 +77,12 @@ def play(
     at: int,
     verdict: str,
     on_step: Callable[[int], Mapping[str, str | None]],
-    key: str = PLAYER,
+    follows: str = "",
 ) -> None:
     """Draw a training with its recorded step number ``at`` in view. ``verdict`` is said when it has been seen to the
-    end; ``on_step``: the parameters of the URL for the step at which a visitor stops. ``key``: of the drawing."""
+    end; ``on_step``: the parameters of the URL for the step at which a visitor stops. ``follows``: the key of a drawing
+    that moves with the one on the stage."""
+    key = follows or PLAYER
 
     @guarded()
     def stopped() -> None:
@@ -88,8 +90,9 @@ def play(
         if step in recorded["steps"]:
             address.go(**on_step(int(step or 0)))
 
-    state = {"at": at, "verdict": verdict, "play": st.session_state.get(_PLAYS, 0)}
-    with st.container(key="lab_stage" if key == PLAYER else f"{key}_stage"):
+    plays = 0 if follows else st.session_state.get(_PLAYS, 0)
+    state = {"at": at, "verdict": verdict, "play": plays, "follows": bool(follows)}
+    with st.container(key=f"{follows}_stage" if follows else "lab_stage"):
         player({**recorded, **state}, key, stopped)
 
 

@@ -10,10 +10,11 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from mha_viz.analysis.corpus_why import WHY, FoundBy, found_by
-from mha_viz.analysis.described import HeadRecipe, of_heads
+from mha_viz.analysis.described import KINDS, HeadRecipe, of_heads
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
+from mha_viz.attention.parts import GROUPS
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_map import strength
 from mha_viz.figures.role_words import (
@@ -58,7 +59,9 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     of roles: a click shows those of one kind alone."""
     apply_style("role_map")
     kinds = filters.from_url().kinds
-    st.html(f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{_legend(evidence, kinds)}</div>')
+    st.html(
+        f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{_legend(evidence, kinds)}{_bars(evidence)}</div>'
+    )
 
 
 def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
@@ -85,11 +88,16 @@ def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) ->
 def _drawn_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, str]:
     """The square of each head without its link, which depends on the visitor: the rest of its tag, and its content."""
     roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
-    recipes = {of.head: of for of in of_heads(profile.model, str(profile.facts.get("revision", "")))}
+    recipes = _recipes(evidence)
     by_keys = _keys_of(evidence)
     layers, heads = profile.shape
     every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
     return {head: _square(head, roles.get(head, []), recipes.get(head), by_keys.get(head)) for head in every}
+
+
+def _recipes(evidence: Evidence) -> dict[Head, HeadRecipe]:
+    profile = evidence.profiles[0]
+    return {of.head: of for of in of_heads(profile.model, str(profile.facts.get("revision", "")))}
 
 
 def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: FoundBy | None) -> str:
@@ -158,16 +166,37 @@ def _colours(number: int) -> str:
 def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
     """Each kind of role with its glyph, as a link that shows it alone, or all again."""
     there = {finding.role for finding in evidence.findings()}
-    links = []
+    links: list[str] = []
     for role, colour in COLOURS.items():
         if role in there:
             others = tuple(one for one in kinds if one != role)
             now = others if role in kinds else tuple(one for one in COLOURS if one in (*kinds, role))
             links.append(
                 f'<a href="{_here(kinds=".".join(now))}" target="_self" aria-current="{str(role in kinds).lower()}" '
+                f'tabindex="{-1 if links else 0}" '
                 f'style="{_colours(colour)}">{_drawn("previous" if role == "position" else role)}{role}</a>'
             )
-    return f'<p role="group" aria-label="Show">{"".join(links)}</p>'
+    return f'<p role="toolbar" aria-label="Show">{"".join(links)}</p>'
+
+
+def _bars(evidence: Evidence) -> str:
+    """What the colours of the bars of a square mean, behind a button that is a sample of them."""
+    below = (*KINDS, "unexplained") if _recipes(evidence) else ()
+    left = GROUPS if _keys_of(evidence) else ()
+    lines = {
+        "below": [(kind, _part(kind, 1, KIND_COLOURS.get(kind))) for kind in below],
+        "left": [(group, _part(group.replace(" ", "-"), 1, GROUP_COLOURS.get(group))) for group in left],
+    }
+    named = [
+        f"<li><span>{side}</span>{''.join(f'<span>{swatch}{name}</span>' for name, swatch in parts)}</li>"
+        for side, parts in lines.items()
+        if parts
+    ]
+    sample = "".join(swatch for parts in lines.values() for _, swatch in parts[:4])
+    if not named:
+        return ""
+    says = 'aria-label="What the bars of a square show" title="What the bars of a square show"'
+    return f"<details><summary {says}><em>{sample}</em>?</summary><ol>{''.join(named)}</ol></details>"
 
 
 def _here(**changes: str) -> str:

@@ -284,8 +284,8 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question
         )
     else:
         st.markdown(
-            f"Removing as much in random directions changes it by {answering.thousandths(effect.random.min())} to "
-            f"{_thousandths(effect.random.max())}: less than that in {weaker} of {len(effect.random)} draws."
+            f"Random damage of the same size does less in {weaker} of {len(effect.random)} tries: "
+            f"{answering.thousandths(effect.random.min())} to {_thousandths(effect.random.max())}."
         )
     st.markdown(answering.beside_random(effects, effect, off, question))
     st.markdown(CAUTION)

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 from tests import lanes, libraries
+from tests.made_once import made_once
 from tests.ordering import in_shares, shuffled
 from tests.waiting import PATIENCE
 
@@ -181,7 +182,7 @@ def live_toy(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a page on which the toy model reads, in parts as a large one would be. Read only."""
     from tests.live_pages import in_parts
 
-    return in_parts(toy, tmp_path_factory.mktemp("live") / "toy")
+    return made_once(tmp_path_factory, "live-toy", lambda folder: in_parts(toy, folder))
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from tests.ordering import in_shares, shuffled
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext
+    from playwright.sync_api import Browser, BrowserContext, Page
 
     from mha_viz.attention import Attention
     from mha_viz.models.encoder import Encoder
@@ -287,6 +287,18 @@ def newcomer(
         visitor.leave()
     for context in single:
         context.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A tab in a profile of its own, for pages that are not the app's."""
+    from tests.browser_tab import PATIENCE
+
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    yield opened
+    context.close()
 
 
 @pytest.fixture(scope="module")

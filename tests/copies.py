@@ -150,7 +150,7 @@ def children_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     not limited."""
     from mha_viz.process import apart
 
-    def started(command: Sequence[str], **_: object) -> Piped:
+    def started(command: Sequence[str], **_settings: object) -> Piped:
         *writable, module, _ = command[command.index("-c") + 2 :]
 
         def work() -> None:

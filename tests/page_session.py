@@ -18,7 +18,6 @@ from streamlit.testing.v1 import AppTest
 
 from mha_viz.files.assets import moved, page_files
 from mha_viz.reader import Reader, client
-from mha_viz.reader.__main__ import serve
 from mha_viz.ui import caches
 from mha_viz.ui.caches import Once
 from mha_viz.ui.navigation import LEAVING
@@ -38,6 +37,8 @@ class _CopiedReader(Reader):
     """Its processes are copies of this one, which has the libraries."""
 
     def _started(self) -> Any:
+        from mha_viz.reader.__main__ import serve  # imports the libraries
+
         return Piped(serve)
 
 

@@ -18,11 +18,12 @@ import pytest
 from hypothesis import settings
 
 from tests import lanes, libraries
+from tests.made_once import made_once
 from tests.ordering import in_shares, shuffled
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext
+    from playwright.sync_api import Browser, BrowserContext, Page
 
     from mha_viz.attention import Attention
     from mha_viz.models.encoder import Encoder
@@ -183,7 +184,7 @@ def live_toy(toy: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a page on which the toy model reads, in parts as a large one would be. Read only."""
     from tests.live_pages import in_parts
 
-    return in_parts(toy, tmp_path_factory.mktemp("live") / "toy")
+    return made_once(tmp_path_factory, "live-toy", lambda folder: in_parts(toy, folder))
 
 
 @pytest.fixture(scope="session")
@@ -288,6 +289,18 @@ def newcomer(
         visitor.leave()
     for context in single:
         context.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A tab in a profile of its own, for pages that are not the app's."""
+    from tests.browser_tab import PATIENCE
+
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    yield opened
+    context.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ a test asks something, but not for what happens at the start of a process.
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,6 +52,11 @@ class _Child:
         while (code := self.poll()) is None:
             time.sleep(0.002)
         return code
+
+    def terminate(self) -> None:
+        """Ask it to end, with SIGTERM."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> int:
         """Kill it with SIGKILL unless it has ended, and wait; returns the exit code."""
@@ -137,3 +143,21 @@ def readers_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
     copying = SimpleNamespace(PIPE=subprocess.PIPE, Popen=lambda *_, **__: Piped(serve))
     monkeypatch.setattr(client, "subprocess", copying)
+
+
+def children_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in child processes that begins from now on is done by copies of this one; it is confined all the same, but
+    not limited."""
+    from mha_viz.process import apart
+
+    def started(command: Sequence[str], **_settings: object) -> Piped:
+        *writable, module, _ = command[command.index("-c") + 2 :]
+
+        def work() -> None:
+            os.environ |= apart.FOLDERS
+            sys.argv = [module, *writable]
+            apart.serve(importlib.import_module(module).work)
+
+        return Piped(work)
+
+    monkeypatch.setattr(apart, "subprocess", SimpleNamespace(PIPE=subprocess.PIPE, Popen=started))

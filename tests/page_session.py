@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -16,8 +17,12 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.files.assets import moved, page_files
+from mha_viz.reader import Reader, client
+from mha_viz.ui import caches
+from mha_viz.ui.caches import Once
 from mha_viz.ui.navigation import LEAVING
 from mha_viz.ui.parts import UNFORESEEN
+from tests.copies import Piped
 from tests.packets import Unpacked, unpack
 from tests.waiting import PATIENCE
 
@@ -26,6 +31,19 @@ SAYING = ("text", "markdown", "error", "warning", "info", "caption")  # kinds of
 
 # AppTest looks through all installed packages for every session, which takes longer than a page.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
+
+
+class _CopiedReader(Reader):
+    """Its processes are copies of this one, which has the libraries."""
+
+    def _started(self) -> Any:
+        from mha_viz.reader.__main__ import serve  # imports the libraries
+
+        return Piped(serve)
+
+
+caches._reader = Once(_CopiedReader)  # the pages' own
+client.SPARE_SECONDS = math.inf  # no page waits for the next process with models
 
 
 def _apart(data: bytes) -> tuple[bytes, bytes]:

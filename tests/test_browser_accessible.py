@@ -208,13 +208,17 @@ def _open_everything(page: Page) -> None:
 
 
 def _a_slash_begins_a_search(page: Page) -> None:
+    _a_slash_leads_to_the_search(page)
+    page.keyboard.type("object")
+    answer = page.get_by_role("region", name="Heads that answer").get_by_role("link").first
+    expect(answer).to_contain_text("baseline")
+
+
+def _a_slash_leads_to_the_search(page: Page) -> None:
     expect(page.get_by_role("searchbox")).to_be_visible()
     page.evaluate("document.activeElement?.blur()")
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox")).to_be_focused()
-    page.keyboard.type("object")
-    answer = page.get_by_role("region", name="Heads that answer").get_by_role("link").first
-    expect(answer).to_contain_text("baseline")
 
 
 def _turned(visitor: BrowserTab, scheme: Scheme) -> None:
@@ -239,9 +243,12 @@ def test_every_page_is_reached_by_its_link_and_searched_after_a_slash(visitor: B
         expect(links.locator("[aria-current=page]")).to_have_text(name)
         expect(page.get_by_role("heading", level=1)).to_have_count(1)
         _settled(page)
-        _a_slash_begins_a_search(page)
-        for _ in range(3):  # the answers, the words, the field
-            page.keyboard.press("Escape")
+        _a_slash_leads_to_the_search(page)
+        if lanes.everything or name == "Roles":  # the field is the same on every page
+            _a_slash_begins_a_search(page)
+            for _ in range(2):  # the answers, the words
+                page.keyboard.press("Escape")
+        page.keyboard.press("Escape")  # leaves the field
 
 
 def test_pictures_are_compared_by_contrast() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -48,15 +48,6 @@ ALL_STORED = r"""async () => {
 FAMILIES = ("toy", "minilm", "repeater", "bert", "distilbert", "electra", "gpt2", "roberta")
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* reads at most .* pieces:UserWarning")
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    opened = context.new_page()
-    opened.set_default_timeout(PATIENCE)
-    yield opened
-    context.close()
 
 
 def same(model: Encoder, text: str, answer: Read) -> None:

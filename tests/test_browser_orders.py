@@ -1,7 +1,7 @@
 """Walks over the pages in a real browser, from control to control, as fast as the page allows.
 
-On Explore and Compare, which draw in the browser, every control follows another; with ``--all``, on every page, every
-two controls follow each other in both orders. What the server does in any order: tests/test_orders.py.
+On Explore, which draws in the browser, every control follows another; with ``--all``, on every page, every two controls
+follow each other in both orders. What the server does in any order: tests/test_orders.py.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
 }
 
 
-@pytest.mark.parametrize("path", lanes.some(list(PAGES), "/", "/compare"))
+@pytest.mark.parametrize("path", lanes.some(list(PAGES), "/"))
 def test_controls_after_each_other(visitor: BrowserTab, server: AppServer, path: str) -> None:
     walk_over(visitor, path)
     visitor.unharmed()

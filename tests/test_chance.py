@@ -97,15 +97,6 @@ def test_roles_of_coreference_by_chance_stand_beside_those_of_syntax(tmp_path: P
         mv.chance_roles(corpus, "toy", role="broad")
 
 
-@pytest.mark.usefixtures("few_cases")
-def test_a_role_of_two_corpora_is_one_that_both_establish() -> None:
-    corpora = grammar.corpus(40), grammar.corpus(40, seed=5)
-    roles_by_chance = mv.chance_roles(corpora[0], "toy", also=corpora[1], draws=1)
-    roles = mv.profile(corpora[0], "toy", also=corpora[1]).findings()
-    assert roles_by_chance.observed == sum(role.role == "syntax" and role.status == "established" for role in roles) > 2
-    assert roles_by_chance.drawn == (0,)
-
-
 def test_p_counts_the_observed_study_too() -> None:
     assert ChanceRoles(5, (0, 5, 6, 1)).p == pytest.approx(3 / 5)
     assert ChanceRoles(0, (0,)).p == 1
@@ -180,6 +171,7 @@ def test_the_command_stores_what_chance_names_beside_the_roles_of_two_corpora(
     profile = mv.open_profile(out)
     established = [role for role in profile.findings() if role.role == "syntax"]
     assert {role.status for role in established} == {"established"}
+    assert len(established) > 2  # by both
     chance = by_chance(profile)
     assert chance == ChanceRoles(len(established), (0,), ("two.conllu", "one.conllu"))
     assert "with the trees of other sentences none, in 1 permutation (p = 0.500)" in capsys.readouterr().out

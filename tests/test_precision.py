@@ -314,7 +314,6 @@ def sharded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             ("bfloat16", "float32", 1.3),  # converted first and packed for the processor then
         ],
         ("float32", "bfloat16", 1.2),
-        ("bfloat16", "bfloat16", 1.2),
     ),
 )
 def test_opening_takes_hardly_more_memory_than_the_weights(stored: str, dtype: str, most: float, sharded: Path) -> None:

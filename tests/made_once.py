@@ -1,0 +1,24 @@
+"""Folders that several workers need, made by one of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+
+def made_once(places: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """The folder of this name, which ``make`` fills unless another worker of this run has done so. Read only.
+
+    Workers that come at the same moment both make it, so that none waits for another, and the first one's is taken.
+    """
+    own = places.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name
+    if not folder.exists():
+        make(mine := places.mktemp("made") / name)
+        with suppress(OSError):  # the other one is there
+            mine.rename(folder)
+    return folder

@@ -59,10 +59,10 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
         if ready(model) or (is_plain and model_service().has_reading(requested(model, text, where))):
             return _shown(requested(model, text, where), where)
     except MhaVizError as error:
-        instead = WEIGHTS if where.quantity != DEFAULTS["shown"] and text.strip() else ""
+        has_plainer = bool(model and not is_plain and text.strip())
         if says_source or not (where.off and where.how == TEXT):
-            complain(error, instead)
-        if model and not is_plain and text.strip():
+            complain(error, WEIGHTS if has_plainer and where.quantity != DEFAULTS["shown"] else "")
+        if has_plainer:
             return _plainer(text, where)
         if isinstance(error, ModelError):
             _way_back(where)

@@ -344,8 +344,8 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A separate folder for measurements, so that no page knows an earlier one.
+def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A separate folder for measurements, so that no page knows an earlier one; what still measures then is stopped.
 
     Where heads point in the built-in sentences takes seconds to compute and stays cached.
     """
@@ -354,7 +354,8 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setenv(HOME, str(tmp_path / "home"))
     new_server("pointers")
-    return tmp_path / "home"
+    yield tmp_path / "home"
+    new_server("pointers")
 
 
 @pytest.fixture

@@ -7,8 +7,12 @@ from mha_viz.ui.lab import trainings
 
 
 def new_server(*kept: str) -> None:
-    """Forget everything but the jobs of these kinds, for what takes long to compute."""
+    """Forget everything but the jobs of these kinds, for what takes long to compute. What runs is stopped, so that no
+    process measures on beside later tests."""
     for kind in jobs.KINDS.keys() - set(kept):
+        for entry in [entry for queue in jobs.QUEUES[kind]._made for entry in queue._entries]:
+            entry.job._seen.clear()
+            assert entry.job.stopped()
         jobs.QUEUES[kind].clear()
     studies.stored.clear()
     trainings.paces.clear()

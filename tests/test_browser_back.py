@@ -166,6 +166,10 @@ def finds(text: str) -> Act:
     return lambda page: open_by_search(page, text)
 
 
+def numbers(page: Page) -> None:
+    page.get_by_text("Numbers", exact=True).click()
+
+
 EXAMPLES = after(button("Examples"), lambda page: page.get_by_role("button", name="The keys to the old").click())
 PAIR = after(button("+ Second sentence"), types("Second sentence", "It slept."))
 ADDED = after(
@@ -232,7 +236,8 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "a kind": lambda page: page.get_by_role("link", name="syntax", exact=True).click(),
         "a head": finds("L3H1"),
         "a square": lambda page: page.locator(".mha-map td a").nth(8).click(),
-        "a row": lambda page: page.locator(".mha-rows a").first.click(),
+        "numbers": numbers,
+        "a row": lambda page: page.locator("table.mha-rows a").nth(2).click(),
     },
     "/roles?model=toy": {
         "a kind": lambda page: page.get_by_role("link", name="syntax", exact=True).click(),
@@ -247,14 +252,14 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "the next step": button("× v →"),
         "a query": box("Query", "street"),
         "a key": box("Key", "cross"),
-        "a head of the map": button("Head 5"),
+        "a head of the map": radio("Head 5"),
         "a layer": box("Layer", "1"),
         "costs": types("tokens n", "65"),
         "a sentence": types("Sentence", "Cats sleep."),
     },
     "/why_heads_differ": {
         "an experiment": radio("Random start"),
-        "numbers": lambda page: page.get_by_text("Numbers", exact=True).click(),
+        "numbers": numbers,
         "a step": slider,
         "another experiment": radio("Cutting the vector"),
         "another training": radio("chunks"),

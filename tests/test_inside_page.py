@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.usefixtures("no_hub")
 
 DRAWN_FAMILIES = [name for name in tiny_models.TRACED if not FAMILIES[name].rotary or name in ("llama", "modernbert")]
 PAGE = "pages/40_inside_a_head.py"
-CHARTS = {"linear": 2, "turn": 2, "scale": 3, "output": 3}  # one chart in every other step
+CHARTS = {"linear": 2, "turn": 2, "scale": 2, "output": 3}  # one chart in every other step
 STEPS = [step for step in EVERY_STEP if step != "turn"]  # of the default model
 
 
@@ -134,7 +134,14 @@ def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
         text = "\n".join(m.value for m in page.at.markdown if r"With $d_k = d_{\text{model}} / h$" not in m.value)
         assert set(re.findall(r"Vaswani et al. 2017, section (\d\.\d\.\d)", text)) == {SECTIONS[step]}
     assert len(charts(page)) == CHARTS.get(step, 1)
-    of_step = expected(minilm.trace(SENTENCE, layer=2), step, divided, minilm.score_parts(SENTENCE, "L2H5", 7, 3))
+    parts = minilm.score_parts(SENTENCE, "L2H5", 7, 3)
+    of_step = expected(minilm.trace(SENTENCE, layer=2), step, divided, parts)
+    if step == "scale":
+        sides = html(page).split('<div class="inside-sides"')[1:]
+        (held,) = [one for one in sides if " data-held>" in one]
+        for _, labels, values in score_parts.listed(parts, named(parts)):
+            for label, value in zip(labels, values, strict=True):
+                assert f"<tr><th>{escape(label)}</th><td>{decimal(value)}</td>" in held
     for chart, figure in zip(charts(page), of_step, strict=True):
         assert chart["layout"].get("shapes", []) == [shape.to_plotly_json() for shape in figure.layout.shapes]
         assert [note["text"] for note in chart["layout"].get("annotations", [])] == titles(figure)
@@ -168,7 +175,7 @@ def expected(t: Trace, step: str, divided: bool, parts: ScoreParts) -> list[go.F
         "products": lambda: [on_page(draw.products, t, head, query, key, LIGHT)],
         "scale": lambda: [
             on_page(draw.both_softmaxes, t, head, query, every, key, LIGHT, divided),
-            *(on_page(one, parts, named(parts), LIGHT) for one in (score_parts.sides, score_parts.pairs)),
+            on_page(score_parts.pairs, parts, named(parts), LIGHT),
         ],
         "mask": lambda: [on_page(draw.mask, t, *pair)],
         "softmax": lambda: [on_page(draw.square, t, t.weights[head] if divided else t.undivided(head), *pair)],

@@ -187,7 +187,7 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
     )
     assert len(table) == 11
     assert [row for row in table if not re.fullmatch(form, row)] == []
-    starts = ["Looked at on", "q: false", "By chance", "Position,", "Suggested", "Used:", "To cite:"]
+    starts = ["Looked at on", "q: false", "By chance: 7", "By chance: 1", "Position,", "Suggested", "Used:", "To cite:"]
     notes = [row for row in rows if row and not row.startswith("|")]
     assert all(note.startswith(start) for note, start in zip(notes, starts, strict=True))
 

@@ -91,6 +91,8 @@ def _view(entry: Any) -> LessonView | None:
 
 def _of_this_page(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
     others = {name for names in _OF_PAGES.values() for name in names} - set(_OF_PAGES.get(page, ()))
+    if page == "inside_a_head" and parameters.get("step", "").isdecimal():  # of a training
+        others.add("step")
     return {name: value for name, value in parameters.items() if name not in others.union(OF_THE_CLASS)}
 
 

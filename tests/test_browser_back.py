@@ -166,10 +166,6 @@ def finds(text: str) -> Act:
     return lambda page: open_by_search(page, text)
 
 
-def numbers(page: Page) -> None:
-    page.get_by_text("Numbers", exact=True).click()
-
-
 EXAMPLES = after(button("Examples"), lambda page: page.get_by_role("button", name="The keys to the old").click())
 PAIR = after(button("+ Second sentence"), types("Second sentence", "It slept."))
 ADDED = after(
@@ -179,7 +175,8 @@ DROPPED = after(button("Lesson: 1 view", exact=False), closes_after(button("Remo
 RENAMED = after(button("Name of panel 1", exact=False), types("Name of this panel", "first"))
 COMPARED = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"], ["L2H4", 0, ""]]}'
 RANKED = "[class*=st-key-wide_effects] .js-plotly-plot >> visible=true"
-# The walks: a path with its parameters, and the controls that change the address, one after another.
+# The walks: a path with its parameters, and the controls that change the address, one after another. Whether known
+# roles are shown does not: the browser remembers it.
 WALKS: Mapping[str, Mapping[str, Act]] = {
     "/": {
         "a sentence": types("Sentence", "Cats sleep."),
@@ -190,12 +187,11 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
         "special tokens": drawing(segment("hidden")),
         "pieces": drawing(segment("pieces")),
         "colours": drawing(menu("Colour", "per row")),
-        "known roles": drawing(lambda page: page.get_by_label("Known roles", exact=True).first.click()),
         "another head of the layer": drawing(
             lambda page: page.locator(".heads button[aria-pressed=false]").first.click()
         ),
         "a quantity": drawing(
-            lambda page: page.locator("label", has_text="Shown").locator("select").first.select_option("rollout")
+            lambda page: page.locator("label", has_text="Shown").locator("select").first.select_option("norm")
         ),
         "heads switched off": button("Switch off"),
         "a compared head": button("+ Compare"),
@@ -234,10 +230,9 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
     },
     "/roles": {
         "a kind": lambda page: page.get_by_role("link", name="syntax", exact=True).click(),
+        "a row": lambda page: page.locator(".mha-rows a").first.click(),
         "a head": finds("L3H1"),
         "a square": lambda page: page.locator(".mha-map td a").nth(8).click(),
-        "numbers": numbers,
-        "a row": lambda page: page.locator("table.mha-rows a").nth(2).click(),
     },
     "/roles?model=toy": {
         "a kind": lambda page: page.get_by_role("link", name="syntax", exact=True).click(),
@@ -259,7 +254,7 @@ WALKS: Mapping[str, Mapping[str, Act]] = {
     },
     "/why_heads_differ": {
         "an experiment": radio("Random start"),
-        "numbers": numbers,
+        "numbers": lambda page: page.get_by_text("Numbers", exact=True).click(),
         "a step": slider,
         "another experiment": radio("Cutting the vector"),
         "another training": radio("chunks"),

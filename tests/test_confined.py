@@ -42,6 +42,14 @@ reader.confine = confine_and_count
 reader.serve = lambda: print(json.dumps([attempt(order), len(threads)]))
 reader.main()
 """
+DOWNLOADING = """
+import json, sys
+from mha_viz.process.confined import confine
+from tests.children import attempt
+order = json.loads(sys.argv.pop())
+confine([order["mine"]], network=True)
+print(json.dumps(attempt(order)))
+"""
 LANDLOCK, VERSION = 444, 1  # asks the kernel for the version that it has
 
 
@@ -85,6 +93,11 @@ def assert_refused(refused: list[str], order: dict[str, Any]) -> None:
 def test_a_child_can_neither_connect_nor_write_elsewhere(order: dict[str, Any]) -> None:
     bounds = apart.Bounds(writable=(order["mine"],))
     assert_refused(apart.run("tests.children", order, bounds), order)
+
+
+def test_a_child_that_downloads_can_connect_but_not_write_elsewhere(order: dict[str, Any]) -> None:
+    refused = json.loads(output(DOWNLOADING, json.dumps(order)))
+    assert refused == [WRITING for _ in ATTEMPTS[WRITING] if WRITING in taken()]
 
 
 def test_the_reader_can_neither_connect_nor_write_elsewhere_nor_can_a_thread_that_began_before(

@@ -157,14 +157,10 @@ def rows_moved(encoder: Encoder, text: str, to: Head, side: str) -> dict[Head, f
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "least"),
-    [
-        ("repeater", ONCE, 0.8),
-        ("toy", "The girl smiles because [MASK] sings .", 0.8),
-        ("minilm", "The cat sat on it.", 0.8),
-    ],
+    ("name", "text"),
+    [("repeater", ONCE), ("toy", "The girl smiles because [MASK] sings ."), ("minilm", "The cat sat on it.")],
 )
-def test_every_arrow_of_composition_is_a_path_that_moves_rows(name: str, text: str, least: float) -> None:
+def test_every_arrow_of_composition_is_a_path_that_moves_rows(name: str, text: str) -> None:
     encoder = one_stack(name)
     last = encoder.layers if lanes.everything else 2
     arrows = {(of, to, side) for of, to, side, _ in mv.why(encoder, text).composed() if to.layer <= last}
@@ -180,7 +176,7 @@ def test_every_arrow_of_composition_is_a_path_that_moves_rows(name: str, text: s
     assert len(drawn) == len(arrows) > 4
     assert min(drawn) > 5e-5, "nats, of rows that changed"
     assert np.mean(drawn) > np.mean(others)
-    assert np.mean(above) >= least, "of the arrows, those above the mean of the same head's paths without one"
+    assert np.mean(above) >= 0.8, "of the arrows, those above the mean of the same head's paths without one"
 
 
 def test_paths_that_do_not_exist_are_refused(tiny: Callable[[str], Encoder]) -> None:

@@ -259,6 +259,11 @@ def test_the_encoder_of_t5_is_taken_apart_with_what_distances_add(family: str, t
         assert "position" not in made[0].names, "nothing but distances says where a token is"
     shares = mv.why(model, SENTENCE).table()[list(GROUPS)]
     assert np.allclose(shares.sum(axis=1), 1, atol=CLOSE)
+    with pytest.raises(SettingError, match="encoder does not read the target"):
+        model.score_parts(TEXT, "L0H0", 0, 0, target="The cat was tired.")
+    for part in ("encoder", "decoder", "cross"):
+        with pytest.raises(TextError, match="reads no sentence given as words"):
+            model.score_parts(TEXT, "L0H0", 0, 0, part=part, words=["The", "cat"])
     assert (shares[HEADS].iloc[-1] != 0).all()
     with pytest.raises(TextError):
         model.score_parts(TEXT, (0, 0), 1, 1, pair="Is it?")

@@ -155,7 +155,7 @@ function numberedLinks({ rows, cols, heads }, { rowHeight }, shifts) {
     const { part, mask, shade } = head;
     const { w, C } = part;
     if (!isShare(part)) return [];
-    const some = Array.from(w.keys()).filter((i) => w[i] > NUMBERED.least && mask?.[i] && shade[i] > 5);
+    const some = Array.from(w.keys()).filter((i) => w[i] > Math.fround(NUMBERED.least) && mask?.[i] && shade[i] > 5);
     return some.map((i) => ({ head, weight: w[i], from: mid(Math.floor(i / C), place), to: mid(i % C, place) }));
   };
   return heads.flatMap(above).sort((a, b) => b.weight - a.weight);

@@ -114,12 +114,16 @@ class EncoderDecoder(LoadedModel):
         the source. In cross-attention, the parts of the key are those of the encoder's last state, "encoder word",
         "encoder L0H0" and so on.
 
-        Raises ModelUnsupported for families whose scores cannot be taken apart (those of T5 and mT5 can), and as
-        :meth:`encode`.
+        Raises ModelUnsupported for families whose scores cannot be taken apart (those of T5 and mT5 can), UnknownHead,
+        SettingError for tokens that do not exist or do not see each other, and for a target of the encoder, which
+        reads none; TextError for given words, and as :meth:`encode`.
         """
         source = self.source_stack()
         if _one_of_parts(part) == ENCODER:
+            if target.strip():
+                raise SettingError("The encoder does not read the target.", 'Give part="cross" or part="decoder".')
             return source.score_parts(text, head, query, key, pair=pair, words=words)
+        source.check_words(words)
         read = self._read(text, pair)
         decoder = TargetStack(self, source, self._model.get_decoder(), (self.layers, self.heads))
         return decoder.score_parts(read, self._target(read, target), part, head, query, key)

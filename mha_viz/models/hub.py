@@ -243,8 +243,9 @@ def _list_files(model: Model, watch: _Watch) -> _Listing:
 
 
 def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
-    """What a child process answers that asks the Hub (``models.transfer``), and is ended when nobody waits any more.
-    Until it has begun, the Hub does not count as silent."""
+    """The answer of a child process that asks the Hub (``models.transfer``); the child is ended when nobody waits any
+    more. Until it has begun, the Hub does not count as silent. Raises ModelError's family, Cancelled, and Failed or
+    TooLarge for a child that dies."""
     watch.moved = math.inf
     bounds = Bounds(what=f"The download of {quoted(model.name)}", writable=(order["folder"],) if order else ())
     order |= {"model": asdict(model), "seconds": seconds}

@@ -40,9 +40,13 @@ class SourceStack(InParts):
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """The pieces of a text. Raises TextError for a pair, and for given words."""
+        self.check_words(words)
+        return self._whole.pieces_of_source(text, pair)
+
+    def check_words(self, words: Sequence[str]) -> None:
+        """Raise TextError if there are any."""
         if words:
             raise TextError(f"{self.name} reads no sentence given as words.", "Give it as a text.")
-        return self._whole.pieces_of_source(text, pair)
 
     def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         return self._whole.through_encoder(read.ids, tap)
@@ -66,7 +70,9 @@ class TargetStack:
     def score_parts(
         self, source: TextPieces, target: TextPieces, part: str, head: AnyHead, query: int, key: int
     ) -> ScoreParts:
-        """The parts of a score in one of the decoder's two attentions, "decoder" or "cross"."""
+        """The parts of a score in one of the decoder's two attentions, "decoder" or "cross". ``query``: the number of a
+        token of the target, from 0; ``key``: of the target, or of the source in "cross". Raises UnknownHead,
+        SettingError for tokens that do not exist or do not see each other."""
         one = Head.among(head, self.layers, self.heads, self._source.name)
         state, of_keys = self._source.last_state(source)
         at, mine, theirs = 2 * one.layer + (part == CROSS), len(target.ids), len(source.ids)

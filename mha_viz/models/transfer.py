@@ -10,8 +10,11 @@ for its head, several times if the Hub fails.
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from huggingface_hub import HfApi, get_session, hf_hub_url
 
 from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.models.catalog import Model
@@ -24,7 +27,8 @@ from mha_viz.quotes import quoted
 
 def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
     """The files of the ``model``; or those in ``files``, of a ``commit``, written to a ``folder``. ``seconds`` without
-    a byte count as silence; ``tell`` gets the bytes so far. Raises what :func:`explained` makes of errors."""
+    a byte count as silence; ``tell`` gets the bytes so far. Raises what :func:`explained` makes of errors; what the
+    message does not say is written to stderr."""
     model = Model(**order["model"])
 
     def report(done: float) -> None:
@@ -38,15 +42,16 @@ def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
             return _listed(model, order["seconds"])
         _transfer(model, order, report)
     except Exception as error:
-        raise explained(error, model) from error
+        answer = explained(error, model)
+        if answer.__cause__ is error:  # the message does not say what happened
+            print(f"{model.name}: {type(error).__name__}: {error}", file=sys.stderr)
+        raise answer from error
     return None
 
 
 def _listed(model: Model, seconds: float) -> dict[str, object]:
     """The ``commit`` of the model's revision and its ``files`` by name: bytes, and the SHA-256, which the Hub gives for
     large ones only."""
-    from huggingface_hub import HfApi
-
     hub = HfApi(endpoint=endpoint(), token=False)
     revision = model.revision or None
     repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=seconds)
@@ -86,8 +91,6 @@ class _File(NamedTuple):
 
 def _stream(model: Model, order: dict[str, Any], name: str, file: _File, tell: Tell) -> None:
     """Write one file in the chunks that the network delivers; its size and SHA-256 must be the announced ones."""
-    from huggingface_hub import get_session, hf_hub_url
-
     url = hf_hub_url(model.hub_id, name, revision=order["commit"], endpoint=endpoint())
     headers = {"Accept-Encoding": "identity", "User-Agent": "mha-viz"}
     digest, size = hashlib.sha256(), 0

@@ -60,8 +60,11 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
             return _shown(requested(model, text, where), where)
     except MhaVizError as error:
         has_plainer = bool(model and not is_plain and text.strip())
+        instead = WEIGHTS if has_plainer and where.quantity != DEFAULTS["shown"] else ""
         if says_source or not (where.off and where.how == TEXT):
-            complain(error, WEIGHTS if has_plainer and where.quantity != DEFAULTS["shown"] else "")
+            complain(error, instead)
+        elif instead:
+            remark(instead)
         if has_plainer:
             return _plainer(text, where)
         if isinstance(error, ModelError):

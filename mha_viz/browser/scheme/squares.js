@@ -6,7 +6,7 @@ import { areaOf, bandBox } from "../plotly.js";
 import { arrow } from "../stage.js";
 
 const CHARTS = "[class*=st-key-wide_] .js-plotly-plot";
-const LABEL = "Arrow keys move from head to head, Enter chooses one, Escape goes back to the held one.";
+const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the marked one.";
 
 /**
  * @typedef {{ curve: number, at: number, x: number, y: number, head: string, says: string, isHeld: boolean }} Square

@@ -62,5 +62,5 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
 
 
 def _train(other: Settings) -> None:
-    if trainings.under_way(other) is None:
+    if trainings.result(other) is None and trainings.under_way(other) is None:
         trainings.start(other)

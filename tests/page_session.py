@@ -42,7 +42,9 @@ class _CopiedReader(Reader):
         return Piped(serve)
 
 
-caches._reader = Once(_CopiedReader)  # the pages' own
+# For all tests of this process, also those of modules that do not import this one: a test that needs a reader of its
+# own makes one.
+caches._reader = Once(_CopiedReader)
 client.SPARE_SECONDS = math.inf  # no page waits for the next process with models
 
 

@@ -14,9 +14,8 @@ def test_a_head_is_looked_into_step_by_step(visitor: BrowserTab) -> None:
     page = visitor.visit("/inside_a_head", head="L3H1", q="10", k="2", step="x", costs="512,7,64")
     steps = page.get_by_role("toolbar", name="Steps of multi-head attention")
     expect(page.get_by_text("7 heads cannot share 512 dimensions equally").first).to_be_visible()
-    expect(steps.locator(".threads:not(.down) .open")).to_have_count(
-        3
-    )  # of the head: from W_Q, W_K, W_V, side by side, into W_O
+    # of the head: from W_Q, W_K, W_V, side by side, into W_O
+    expect(steps.locator(".threads:not(.down) .open")).to_have_count(3)
     expect(steps.locator(".threads:not(.down) path")).to_have_count(3 * 12)
     _steps_are_opened_by_keyboard(visitor, steps)
     _heads_are_opened_by_keyboard(visitor, steps)

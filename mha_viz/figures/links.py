@@ -44,11 +44,8 @@ BESIDE = 4  # pixels between the lines of two heads that link the same tokens
 TOP = 20  # room above the first tokens for the names of the columns, pixels
 NARROWEST, GAP = 250, 28  # the least width of a column of a long text, and of the gap to the next, pixels
 WRITTEN = 3  # the most heads whose weights are written beside a held token
-NUMBERED, MOST_NUMBERED, MOST_TOKENS = (
-    0.1,
-    100,
-    128,
-)  # where nothing is held: links above a weight, the strongest of a text
+NUMBERED = 0.1  # where nothing is held, links above this weight have a number,
+MOST_NUMBERED, MOST_TOKENS = 100, 128  # the strongest of a text, if it has no more tokens
 CURVE = 16  # steps along a curve: a number may be on each, from the query on
 
 

@@ -228,7 +228,7 @@ def _from_signal(code: int | None) -> type[MhaVizError] | None:
 
 
 def serve(work: Work, network: bool = False) -> None:
-    """Confine this process, with or without a ``network``, do one piece of work for the parent process and send the
+    """Confine this process, which keeps its network if ``network``, do one piece of work for the parent process and send the
     result. Everything that this process prints goes to standard error; an unexpected error is reported without the text
     that was being processed."""
     gc.enable()

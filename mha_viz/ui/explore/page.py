@@ -72,8 +72,8 @@ class PageMode(Protocol):
 def draw(
     what: Url, attention: Attention, make_mode: Callable[[Url, Attention], PageMode | None], on_off: Callable[[], None]
 ) -> None:
-    """Draw a reading, with remarks on what could not be read or followed. ``make_mode`` is asked if the URL says which
-    heads are off, were it none of them; ``on_off`` switches a head off or on."""
+    """Draw a reading, with remarks on what could not be read or followed. ``make_mode`` is asked where the URL has
+    ``off``, also if no head is off; ``on_off`` switches a head off or on."""
     where, mode = what.where, make_mode(what, attention) if "off" in what.parameters else None
     begin = opened_first(what, attention)
     wanted = _wanted(what, attention, begin)

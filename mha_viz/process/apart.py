@@ -228,9 +228,9 @@ def _from_signal(code: int | None) -> type[MhaVizError] | None:
 
 
 def serve(work: Work, network: bool = False) -> None:
-    """Confine this process, which keeps its network if ``network``, do one piece of work for the parent process and send
-    the result. Everything that this process prints goes to standard error; an unexpected error is reported without the
-    text that was being processed."""
+    """Confine this process, which keeps its network if ``network``, do one piece of work for the parent process and
+    send the result. Everything that this process prints goes to standard error; an unexpected error is reported without
+    the text that was being processed."""
     gc.enable()
     confine(sys.argv[1:], network)  # what is imported is this program's own; what is read from here on may be anybody's
     out, sys.stdout = sys.stdout.buffer, sys.stderr

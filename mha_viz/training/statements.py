@@ -321,8 +321,8 @@ def _difference(value: float) -> str:
 
 
 def _cosines(things: str, when: str, values: Array) -> str:
-    """Such as: Cosines of the weights of two heads at step 0: −0.07 to 0.04. Without a full stop; of one pair, its cosine;
-    of equal ones, "all" and the value."""
+    """Such as: Cosines of the weights of two heads at step 0: −0.07 to 0.04. Without a full stop; of one pair, its
+    cosine; of equal ones, "all" and the value."""
     low, high = decimal(values.min()), decimal(values.max())
     if values.size == 1:
         return f"Cosine of {things} {when}: {low}"

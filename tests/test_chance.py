@@ -105,6 +105,10 @@ def test_p_counts_the_observed_study_too() -> None:
 def test_what_cannot_be_drawn_is_said() -> None:
     with pytest.raises(SettingError, match="draws is 0"):
         mv.chance_roles("grammar", "toy", draws=0)
+    with pytest.raises(SettingError, match=r"draws is 1\.5"):
+        mv.chance_roles("grammar", "toy", draws=1.5)  # type: ignore[arg-type]
+    with pytest.raises(CorpusError, match="'None' is not a corpus"):
+        mv.chance_roles(None, "toy", also="grammar")  # type: ignore[arg-type]
     with pytest.raises(CorpusError, match="has no trees"):
         mv.chance_roles("repeats", "toy", draws=1)
 

@@ -268,7 +268,7 @@ def test_a_further_corpus_is_measured(tmp_path: Path, capsys: pytest.CaptureFixt
         (2, ["toy", "--format", "markdwon"], ["“markdwon” is not a value of --format", "Did you mean markdown?"]),
         (2, ["toy", "--out", "x.pdf"], ["“.pdf” is not a format of reports", ".md, .tex, .csv"]),
         (2, ["toy", "--out", "x.tex", "--format", "csv"], ["contradicts the suffix .tex"]),
-        (3, ["no/such"], ["does not exist", "“minilm” or “toy”"]),
+        (3, ["no/such"], ["does not exist", "“minilm”, “toy” or “repeater”"]),
         (5, [str(asset("profiles") / "minilm" / "gap")], ["has no roles"]),
         (3, ["toy", "--replicated", "no/such"], ["does not exist"]),
         (5, ["toy", "--replicated", "toy"], ["the same corpus"]),

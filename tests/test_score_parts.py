@@ -304,6 +304,8 @@ def test_the_decoder_of_t5_is_taken_apart_in_both_of_its_attentions(
 def test_tokens_that_do_not_exist_are_refused(query: int, key: int, says: str, minilm: Encoder) -> None:
     with pytest.raises(SettingError, match=says):
         minilm.score_parts(SENTENCE, "L0H0", query, key)
+    with pytest.raises(SettingError, match="it is not the number of a query"):
+        minilm.score_parts(SENTENCE, "L0H0", "it", key)  # type: ignore[arg-type]
 
 
 def test_a_key_that_is_not_seen_has_no_score(repeater: Encoder) -> None:

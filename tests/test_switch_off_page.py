@@ -135,6 +135,12 @@ def test_that_nothing_was_typed_is_said_once() -> None:
     assert page.said.count("Nothing was typed") == 1
 
 
+def test_what_is_wrong_with_another_text_is_said_once_at_its_field() -> None:
+    page = visit(off="L1H1", how="text", shown="gradient", **{"from": "Cats sleep."})
+    assert page.said.count("“Cats sleep.”") == 1
+    assert page.said.count("The drawing below shows attention weights.") == 1
+
+
 @pytest.mark.parametrize("off", ["none", "L1H1"])
 def test_that_a_model_cannot_be_read_is_said_once(off: str) -> None:
     page = visit(off=off, model="[]", more="1")

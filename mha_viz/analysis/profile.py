@@ -38,7 +38,7 @@ EVIDENCE = "evidence.csv"
 REMAKE = "Measure it again with mha-viz profile."
 MOST_OF_PATH = 200  # characters of a path that an error quotes
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
-SHIPPED = ("ewt", "grammar")  # the folders in which a shipped model has its roles
+SHIPPED = ("ewt", "grammar", "repeats")  # the folders in which a shipped model has its roles
 DIGESTS, SEAL = "digests", "seal"  # entries of profile.json: of the other files, and of all its other entries
 DEFINITIONS = "3"  # version of the measures; increased when a number changes its meaning
 
@@ -307,7 +307,8 @@ def read_profile(folder: Path) -> Profile:
 
 
 def profile_folder(name: str | os.PathLike[str]) -> Path:
-    """A folder or, where there is none, the first shipped profile of the model with this name: "minilm", "toy"."""
+    """A folder or, where there is none, the first shipped profile of the model with this name: "minilm", "toy",
+    "repeater"."""
     folder = Path(name)
     shipped = [asset("profiles") / folder / corpus for corpus in SHIPPED] if folder.name == str(name) else []
     return folder if folder.exists() else next((one for one in shipped if one.is_dir()), folder)
@@ -326,7 +327,7 @@ def _check_is_profile(folder: Path) -> None:
             problem = f"{name} is a file; a profile is a folder that holds {FACTS}."
         else:
             problem = f"The folder {name} does not exist."
-            remedy = f'{remedy[:-1]}, or "minilm" or "toy", whose profiles come with the app.'
+            remedy = f"{remedy[:-1]}, or “minilm”, “toy” or “repeater”, whose profiles come with the app."
     except (OSError, ValueError) as error:  # no permission to look, or an invalid name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise CorpusMissing(f"{name} cannot be read: {reason}.", remedy) from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -176,6 +177,10 @@ def _with_biases(parts: Parts) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _check(trace: Trace, query: int, key: int) -> None:
     texts = ("text", "text") if trace.memory is None else ("target", "source")
     for side, number, text, n in zip((QUERY, KEY), (query, key), texts, trace.mask.shape, strict=True):
+        if not isinstance(number, Integral):
+            raise SettingError(
+                f"{str(number)[:40]} is not the number of a {side}.", f"Give a whole number from 0 to {n - 1}."
+            )
         if not 0 <= number < n:
             raise SettingError(
                 f"There is no {side} {number}: the {text} has {n} tokens.", f"Tokens count from 0 to {n - 1}."

@@ -162,7 +162,8 @@ function numberedLinks({ rows, cols, heads }, { rowHeight }, shifts) {
 }
 
 // Each number breaks its line at the first place from the query on where it covers neither a number nor another of
-// these lines of more than half its weight; it is left out if there is none.
+// these lines of more than half its weight; it is left out if there is none. That of the strongest link, which the
+// heading names, covers as few as it can.
 /**
  * @type {(context: CanvasRenderingContext2D, links: Link[], layout: LinksLayout, look: Look, band: number[]) => void}
  */
@@ -172,18 +173,18 @@ function numbers(context, links, layout, look, [above, below]) {
   const places = placesOf(layout, wide);
   /** @type {{ x: number, y: number }[]} */
   const taken = [];
-  for (const link of links.slice(0, NUMBERED.most)) {
+  for (const [rank, link] of links.slice(0, NUMBERED.most).entries()) {
     const { weight, head } = link;
     const others = links.filter((other) => other !== link && other.weight > weight / 2);
-    const isFree = (/** @type {Place} */ { x, before, at, after }) => {
+    const covered = places.map(({ x, before, at, after }) => {
       const y = downTo(link, at);
-      if (taken.some((one) => Math.abs(one.x - x) < wide && Math.abs(one.y - y) < 2 * half)) return false;
-      return !others.some((other) => {
+      if (taken.some((one) => Math.abs(one.x - x) < wide && Math.abs(one.y - y) < 2 * half)) return Infinity;
+      return others.filter((other) => {
         const [a, b] = [downTo(other, before), downTo(other, after)];
         return Math.min(a, b) < y + half && Math.max(a, b) > y - half;
-      });
-    };
-    const place = places.find(isFree);
+      }).length;
+    });
+    const place = places[covered.indexOf(rank ? 0 : Math.min(...covered))];
     if (!place) continue;
     const [x, y] = [place.x, downTo(link, place.at)];
     taken.push({ x, y });

@@ -54,7 +54,7 @@ def profile_argument(command: Parser) -> None:
         "profile",
         type=profile_name,
         metavar="PROFILE",
-        help='folder that `mha-viz profile` has written; or "minilm" or "toy", whose profiles come with the app',
+        help="folder that `mha-viz profile` has written; or minilm, toy or repeater, whose profiles come with the app",
     )
 
 

@@ -293,23 +293,25 @@ def _numbered(strands: Sequence[Strand], layout: LinksLayout, beside: Sequence[f
 
 def _numbers(some: Sequence[LinkLine], layout: LinksLayout, theme: Theme) -> list[Mark]:
     """Each number breaks its line at the first place from the query on where it covers neither a number nor another of
-    these lines of more than half its weight; it is left out if there is none."""
+    these lines of more than half its weight; it is left out if there is none. That of the strongest link covers as few
+    as it can."""
     size = _number_size(layout)
     wide, half = size * 3.2, size * 0.7
     places = _places(layout, wide)
     marks: list[Mark] = []
     taken: list[tuple[float, float]] = []
-    for link in some[:MOST_NUMBERED]:
+    for rank, link in enumerate(some[:MOST_NUMBERED]):
         others = [other for other in some if other is not link and other.weight > link.weight / 2]
-        for place in places:
-            x, y = place.x, _down(link, place.at)
-            if any(abs(a - x) < wide and abs(b - y) < 2 * half for a, b in taken):
-                continue
-            ends = ((_down(other, place.before), _down(other, place.after)) for other in others)
-            if not any(min(two) < y + half and max(two) > y - half for two in ends):
-                taken.append((x, y))
-                marks += _chip(link.number, x, y, wide, size, theme)
-                break
+        spots = [(place.x, _down(link, place.at)) for place in places]
+        covered = [math.inf] * len(places)
+        for number, (place, (x, y)) in enumerate(zip(places, spots, strict=True)):
+            if not any(abs(a - x) < wide and abs(b - y) < 2 * half for a, b in taken):
+                ends = ((_down(other, place.before), _down(other, place.after)) for other in others)
+                covered[number] = sum(min(two) < y + half and max(two) > y - half for two in ends)
+        least = 0 if rank else min(covered, default=0)
+        if least in covered:
+            taken.append(spots[covered.index(least)])
+            marks += _chip(link.number, *taken[-1], wide, size, theme)
     return marks
 
 

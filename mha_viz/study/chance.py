@@ -63,11 +63,11 @@ def chance_roles(
     >>> mv.chance_roles("grammar", "toy", draws=2).observed
     7
     """
-    if draws < 1:
-        raise SettingError(f"draws is {draws}.", "Give 1 or more; 20 are usual.")
+    if not isinstance(draws, int) or draws < 1:
+        raise SettingError(f"draws is {str(draws)[:40]}.", "Give a whole number from 1 on; 20 are usual.")
     if role not in NULLS:
         raise SettingError(f"{str(role)[:60]!r} is not a role that is counted.", f"Give {' or '.join(NULLS)}.")
-    corpora = [treebank(source, role) for source in (also, corpus) if source is not None]
+    corpora = [treebank(source, role) for source in (*(() if also is None else (also,)), corpus)]
     encoder, engine, show = one_stack(model, device), Here(batch), progress or (lambda _: None)
     studies = len(corpora) * (1 + draws)
     counts: list[int] = []

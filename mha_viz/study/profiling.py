@@ -149,9 +149,9 @@ def measure(
 
 def open_profile(folder: str | os.PathLike[str]) -> Profile:
     """The profile that ``Profile.save`` or ``mha-viz profile`` wrote to a folder: equal to the one that was saved.
-    "minilm" and "toy" open the profiles that come with the app.
+    "minilm", "toy" and "repeater" open the profiles that come with the app.
 
     Raises CorpusError if there is none or it is damaged.
     """
-    check_kind(folder, (str, os.PathLike), "a path", "Give the folder of a profile, or “minilm” or “toy”.")
+    check_kind(folder, (str, os.PathLike), "a path", "Give the folder of a profile, or “minilm”, “toy” or “repeater”.")
     return read_profile(profile_folder(folder))

@@ -66,7 +66,7 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
         elif instead:
             remark(instead)
         if has_plainer:
-            return _plainer(text, where)
+            return _plainer(text, where, says_source)
         if isinstance(error, ModelError):
             _way_back(where)
         return _meanwhile(text, where, model)
@@ -81,11 +81,11 @@ def is_of_requested_model(attention: Attention, where: Address) -> bool:
     return False
 
 
-def _plainer(text: str, where: Address) -> Attention | None:
-    """The reading without the quantity that failed, or else without heads switched off."""
+def _plainer(text: str, where: Address, says_source: bool) -> Attention | None:
+    """The reading without the quantity that failed, or else without heads switched off; ``says_source`` as above."""
     if where.quantity == DEFAULTS["shown"]:
         return requested_reading(text, where)
-    return read_shown(text, replace(where, quantity=DEFAULTS["shown"]))
+    return read_shown(text, replace(where, quantity=DEFAULTS["shown"]), says_source)
 
 
 def _shown(request: Request, where: Address) -> Attention:

@@ -187,7 +187,7 @@ def a_word_is_replaced_in_place(visitor: BrowserTab) -> None:
 def the_head_that_carries_the_difference_is_held_by_keyboard(visitor: BrowserTab) -> None:
     page = visitor.page
     page.get_by_text("Which heads carry the difference?").click()
-    squares = page.get_by_role("group", name="Arrow keys move from head to head").get_by_role("button")
+    squares = page.get_by_role("group", name="Heads. Arrow keys move").get_by_role("button")
     expect(squares).to_have_count(72)
     settled(page)
     squares.and_(page.get_by_role("button", pressed=True)).focus()

@@ -478,6 +478,7 @@ def test_a_fault_is_said_in_words_and_nothing_is_kept(case: str, hub: FakeHub, h
         fetch(TINY)
     assert type(caught.value) is kind
     assert caught.value.remedy
+    assert case != "connection breaks" or "RemoteProtocolError: peer closed" in str(caught.value.__cause__)
     assert nothing_left(hub_cache)
     assert local_folder(TINY) is None
 

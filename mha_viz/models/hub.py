@@ -48,7 +48,7 @@ from mha_viz.models.folder import (
     no_safetensors,
     no_tokenizer,
 )
-from mha_viz.models.refusals import OTHER, explained, for_whom, silent, too_slow
+from mha_viz.models.refusals import OTHER, UNEXPLAINED, explained, for_whom, silent, too_slow, unexplained
 from mha_viz.models.storage import INDEX, MAIN, WEIGHTS, snapshot, storage
 from mha_viz.process.apart import Bounds, run
 from mha_viz.quotes import quoted
@@ -249,7 +249,10 @@ def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
     watch.moved = math.inf
     bounds = Bounds(what=f"The download of {quoted(model.name)}", writable=(order["folder"],) if order else ())
     order |= {"model": asdict(model), "seconds": seconds}
-    return run(TRANSFER, order, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
+    answer = run(TRANSFER, order, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
+    if isinstance(answer, dict) and UNEXPLAINED in answer:
+        raise unexplained(model, answer[UNEXPLAINED])
+    return answer
 
 
 def _needed(names: Collection[str], who: str) -> list[str]:

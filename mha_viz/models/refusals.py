@@ -17,6 +17,7 @@ from mha_viz.quotes import quoted
 
 _log = logging.getLogger(__name__)
 
+UNEXPLAINED = "unexplained"  # in the answer of a child process: what a library said
 OTHER = "Choose another model."
 
 
@@ -51,9 +52,16 @@ def explained(error: Exception, model: Model) -> MhaVizError:
             ),
             OTHER if hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
         )
-    _log.info("%s: %s: %s", model.name, type(error).__name__, error)
+    answer = unexplained(model, f"{type(error).__name__}: {error}")
+    answer.__cause__ = error
+    return answer
+
+
+def unexplained(model: Model, what: str) -> ModelError:
+    """The error for a network that failed; its cause, for the log and a traceback, says ``what`` a library said."""
+    _log.info("%s: %s", model.name, what)
     answer = silent(model)
-    answer.__cause__ = error  # for a traceback: the library's message
+    answer.__cause__ = ConnectionError(what)
     return answer
 
 

@@ -10,7 +10,6 @@ for its head, several times if the Hub fails.
 from __future__ import annotations
 
 import hashlib
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from huggingface_hub import HfApi, get_session, hf_hub_url
 from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.models.catalog import Model
 from mha_viz.models.folder import look_at
-from mha_viz.models.refusals import OTHER, endpoint, explained, for_whom, gated, refused
+from mha_viz.models.refusals import OTHER, UNEXPLAINED, endpoint, explained, for_whom, gated, refused
 from mha_viz.models.storage import COMMIT
 from mha_viz.process.apart import Stop, Tell, serve
 from mha_viz.quotes import quoted
@@ -27,8 +26,8 @@ from mha_viz.quotes import quoted
 
 def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
     """The files of the ``model``; or those in ``files``, of a ``commit``, written to a ``folder``. ``seconds`` without
-    a byte count as silence; ``tell`` gets the bytes so far. Raises what :func:`explained` makes of errors; what the
-    message does not say is written to stderr."""
+    a byte count as silence; ``tell`` gets the bytes so far. Raises what :func:`explained` makes of errors; one of the
+    network, of which that knows no more, is returned under UNEXPLAINED."""
     model = Model(**order["model"])
 
     def report(done: float) -> None:
@@ -43,8 +42,8 @@ def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
         _transfer(model, order, report)
     except Exception as error:
         answer = explained(error, model)
-        if answer.__cause__ is error:  # the message does not say what happened
-            print(f"{model.name}: {type(error).__name__}: {error}", file=sys.stderr)
+        if answer.__cause__ is error:
+            return {UNEXPLAINED: f"{type(error).__name__}: {error}"}
         raise answer from error
     return None
 

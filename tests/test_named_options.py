@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = "the dog saw the cat\nthe girl sees the dog\n"
 
 
-@pytest.mark.parametrize("name", ["minilm", "toy"])
+@pytest.mark.parametrize("name", ["minilm", "toy", "repeater"])
 def test_a_shipped_profile_is_opened_by_the_name_of_its_model(name: str) -> None:
     profile = mv.open_profile(name)
     assert (profile.model, len(profile.findings()) > 0) == (name, True)
@@ -34,7 +34,10 @@ def test_a_shipped_profile_is_opened_by_the_name_of_its_model(name: str) -> None
 def test_the_remedy_for_a_profile_that_does_not_exist_names_the_shipped_ones() -> None:
     with pytest.raises(CorpusMissing, match="does not exist") as refused:
         mv.open_profile("minlim")
-    assert all(name in str(refused.value) for name in ('"minilm"', '"toy"', "mha-viz profile CORPUS --out FOLDER"))
+    assert all(
+        name in str(refused.value)
+        for name in ("“minilm”", "“toy”", "“repeater”", "mha-viz profile CORPUS --out FOLDER")
+    )
 
 
 def test_remedies_name_the_argument_and_the_option() -> None:

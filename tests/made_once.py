@@ -15,8 +15,8 @@ def made_once(places: pytest.TempPathFactory, name: str, make: Callable[[Path], 
 
     Workers that come at the same moment both make it, so that none waits for another, and the first one's is taken.
     """
-    own = places.getbasetemp()
-    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name
+    of_this_process = places.getbasetemp()
+    folder = (of_this_process.parent if "PYTEST_XDIST_WORKER" in os.environ else of_this_process) / name
     if not folder.exists():
         make(mine := places.mktemp("made") / name)
         with suppress(OSError):  # the other one is there

@@ -252,10 +252,10 @@ def test_a_child_lists_the_files_of_a_model_and_another_brings_them(
     hub: FakeHub, hub_cache: Path, children: list[subprocess.Popen[bytes]]
 ) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files()))
-    told: list[tuple[int, int]] = []
-    assert fetch(TINY, lambda *done: told.append(done)) == local_folder(TINY)
+    bytes_and_total: list[tuple[int, int]] = []
+    assert fetch(TINY, lambda *done: bytes_and_total.append(done)) == local_folder(TINY)
     assert len(children) == 2
-    assert told[-1][0] == told[-1][1] > len(tiny_bert_files()["model.safetensors"])
+    assert bytes_and_total[-1][0] == bytes_and_total[-1][1] > len(tiny_bert_files()["model.safetensors"])
     hub.add("someone/other", Repository(tiny_bert_files(), code="GatedRepo", file_status=403))
     with pytest.raises(ModelUnsupported, match="“someone/other” is gated"):
         fetch(resolve("someone/other"))

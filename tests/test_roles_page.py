@@ -116,14 +116,14 @@ def squares(page: PageSession) -> dict[str, str]:
 
 def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -> None:
     page = visit(head="L3H1", relation="mod")
-    said = squares(page)
-    assert len(said) == 72
+    words_by_head = squares(page)
+    assert len(words_by_head) == 72
     assert (
-        said["L0H2"]
+        words_by_head["L0H2"]
         == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%; finds keys by 98% position"
     )
-    assert said["L3H1"].startswith("L3H1 (4-2): pronoun → what it refers to, right in 66%; simple rule 54%")
-    assert re.search(r"no role was found; .*% unexplained; finds keys by 64% feed-forward", said["L5H11"])
+    assert words_by_head["L3H1"].startswith("L3H1 (4-2): pronoun → what it refers to, right in 66%; simple rule 54%")
+    assert re.search(r"no role was found; .*% unexplained; finds keys by 64% feed-forward", words_by_head["L5H11"])
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
@@ -133,9 +133,9 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
 
 def test_the_repeater_s_map_tells_heads_that_find_keys_by_position_from_those_that_live_on_them() -> None:
     page = PageSession({"model": "repeater"}, PAGE)
-    said = squares(page)
-    assert said["L0H0"].endswith("finds keys by 100% position")
-    assert all(re.search(r"finds keys by 9\d% earlier heads", said[f"L1H{head}"]) for head in range(4))
+    words_by_head = squares(page)
+    assert words_by_head["L0H0"].endswith("finds keys by 100% position")
+    assert all(re.search(r"finds keys by 9\d% earlier heads", words_by_head[f"L1H{head}"]) for head in range(4))
     assert page.at.segmented_control(key="roles_corpus").options == ["built-in", "your file"]
 
 

@@ -29,7 +29,7 @@ from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import standing_with_numbers
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import catalog
-from mha_viz.reader import Reader
+from mha_viz.reader import Reader, verbs
 from mha_viz.text import clean
 from mha_viz.ui import jobs
 from mha_viz.ui import studies as studies_room
@@ -358,6 +358,7 @@ def test_a_model_that_was_not_measured_is_measured_on_demand(
     tiny_folder: Callable[[str], Path], empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, every = str(tiny_folder("bert")), built_in()
+    model_service().ask(verbs.load, "toy").result()  # a process that began later would have few sentences for good
     monkeypatch.setattr(grammar, "corpus", lambda: replace(every, sentences=every.sentences[:60]))
     page = visit(model=name)
     assert "have not been measured on the built-in corpus yet" in page.said

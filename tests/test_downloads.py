@@ -26,6 +26,7 @@ from mha_viz.process import apart
 from mha_viz.reader import Reader, verbs
 from mha_viz.request import Request
 from mha_viz.ui import downloads, jobs
+from mha_viz.ui.caches import BoundedCache, model_service
 from mha_viz.ui.jobs import KINDS, QUEUES, Job
 from tests.copies import Copy, readers_are_copies
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
@@ -88,6 +89,7 @@ class Visitors:
 def visitors(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitors]:
     asking = Visitors()
     monkeypatch.setattr(jobs, "visitor", lambda: asking.who)
+    monkeypatch.setattr(model_service(), "_failures", BoundedCache(10, lambda _: 1))
     QUEUES["download"].clear()
     yield asking
     for job in asking.jobs:
@@ -282,6 +284,7 @@ def test_a_failure_reaches_every_visitor_and_can_be_tried_again(hub: FakeHub, vi
     job = visitors.start("someone/tiny")
     assert job.wait(PATIENCE)
     assert isinstance(job.error, ModelUnreachable)
+    assert model_service().failed(resolve("someone/tiny")) is job.error, "no page has looked at the job"
     hub.add("someone/tiny", Repository(tiny_bert_files()))
     again = visitors.start("someone/tiny")
     assert again.wait(PATIENCE)

@@ -7,6 +7,7 @@ from mha_viz.models.catalog import Model
 from mha_viz.models.hub import fetch
 from mha_viz.models.refusals import explained
 from mha_viz.quotes import quoted
+from mha_viz.ui.caches import model_service
 from mha_viz.ui.jobs import KINDS, Job, queue_of
 
 KIND = "download"
@@ -34,4 +35,6 @@ def _fetch(model: Model, job: Job) -> None:
     try:
         fetch(model, tell)
     except Exception as error:
-        raise explained(error, model) from error
+        answer = explained(error, model)
+        model_service().fail(model, answer)  # a page that runs next may have seen nothing of this job
+        raise answer from error

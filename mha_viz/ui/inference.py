@@ -244,8 +244,6 @@ def _progress(job: Job, model: catalog.Model) -> None:
     if job.finished:
         if job.error is None:
             address.go(before=None, **dict.fromkeys(address.OF_THIS_MODEL))
-        else:
-            model_service().fail(model, job.error)
         st.rerun()
     left, right = st.columns([5, 1], vertical_alignment="center")
     words = f"Looking for {model.label}…"

@@ -35,6 +35,15 @@ def work(asked: dict[str, Any], tell: Tell, stop: Stop) -> object:
             return BOUNDS | {"threads": os.environ.get("OMP_NUM_THREADS")}
         case "fill":
             return b"x" * (asked["megabytes"] * 10**6)
+        case "full":  # all memory is used, and nothing says so
+            held, size = list[bytes](), 2**20
+            while size >= 2**12:
+                try:
+                    held.append(bytes(size))
+                except MemoryError:
+                    size //= 2
+            while True:
+                pass
         case "abort":
             os.kill(os.getpid(), signal.SIGABRT)
         case "exit":

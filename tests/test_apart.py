@@ -15,7 +15,7 @@ from mha_viz.errors import Cancelled, CorpusError, Failed, TooLarge, TooSlow
 from mha_viz.process import apart
 from mha_viz.process.apart import NICE, Bounds, run
 from tests.copies import Copy
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.app
 
@@ -75,6 +75,12 @@ def test_a_child_that_needs_too_much_memory_is_ended_in_words(begun: list[subpro
         run(CHILD, order("fill", megabytes=400), Bounds(megabytes=300, what="The file", less="Split it."))
     assert gone(begun[0])
     assert len(run(CHILD, order("fill", megabytes=100), Bounds(megabytes=300))) == 10**8
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how much memory another process has")
+def test_a_child_that_has_no_memory_left_to_say_so_is_ended_in_the_same_words() -> None:
+    with pytest.raises(TooLarge, match=r"more than 300 MB of memory"):
+        run(CHILD, order("full"), Bounds(megabytes=300, seconds=PATIENCE))
 
 
 def test_a_result_that_is_too_large_is_not_read(begun: list[subprocess.Popen[bytes]]) -> None:

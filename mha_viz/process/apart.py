@@ -22,6 +22,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
@@ -32,6 +33,7 @@ from mha_viz.process.confined import confine
 from mha_viz.process.messages import Array, Codec, Json
 
 POLL_SECONDS = 0.1  # seconds between two checks whether the work is cancelled
+FULL_BYTES = 2**20  # below the limit of memory: less than Python asks for at a time
 NICE = 10  # niceness, because the app has priority
 ORPHAN_GRACE = 60.0  # seconds that a child, of low priority, has to save its work after its parent has ended
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
@@ -149,8 +151,19 @@ def _limits(bounds: Bounds) -> dict[str, tuple[int, int]]:
     return limits
 
 
+def _is_full(pid: int, megabytes: int) -> bool:
+    """Whether a process gets no more of the memory that it may have. Python then may try for ever to raise the error
+    that says so, because it needs memory for that (``exception_unwind`` of ceval.c). False where no system tells."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text("ascii") if megabytes else ""
+    except OSError:  # another system, or the process has ended
+        return False
+    _, _, written = status.partition("VmData:")
+    return bool(written) and int(written.split()[0]) * 1024 > megabytes * 10**6 - FULL_BYTES
+
+
 class _Watchdog:
-    """Ends a child when it is cancelled or its time is over; ``ended_by`` gives the reason."""
+    """Ends a child when it is cancelled, has used its memory up or its time is over; ``ended_by`` gives the reason."""
 
     def __init__(self, child: subprocess.Popen[bytes], bounds: Bounds, cancelled: Stop) -> None:
         self.ended_by: type[MhaVizError] | None = None
@@ -165,12 +178,16 @@ class _Watchdog:
         self._thread.join()
 
     def _watch(self) -> None:
-        deadline = time.monotonic() + self._bounds.seconds
+        deadline, was_full = time.monotonic() + self._bounds.seconds, False
         while not self._finished.wait(POLL_SECONDS):
+            is_full = _is_full(self._child.pid, self._bounds.megabytes)
             if self._cancelled():
                 self.ended_by = Cancelled
+            elif was_full and is_full:
+                self.ended_by = TooLarge
             elif time.monotonic() > deadline:
                 self.ended_by = TooSlow
+            was_full = is_full
             if self.ended_by:
                 self._child.terminate()
                 self._finished.wait(self._bounds.grace)

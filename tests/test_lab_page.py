@@ -442,6 +442,13 @@ def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch)
     assert (beside.url["beside"], "**Seed 8**" in beside.said) == ("1", True)
     drawn = [component.proto for component in beside.at.get("bidi_component") if "lab_" in component.proto.id]
     assert len(drawn) == 2
+    data = [json.loads(component.json) for component in drawn]
+    runs = [trainings_module.result(replace(settings, seed=seed)).runs[0] for seed in (7, 8)]
+    largest = max(np.abs(run.queries).max() for run in runs)
+    assert [one["strip"]["largest"] for one in data] == pytest.approx([largest, largest]), "colours mean the same"
+    logs = np.log([run.loss for run in runs])
+    drawn_losses = [one["curves"]["lines"][0]["values"] for one in data]
+    np.testing.assert_allclose(drawn_losses, (logs - logs.min()) / np.ptp(logs), atol=6e-4)
 
 
 def test_the_estimate_follows_the_settings_and_the_last_run(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,10 +39,12 @@ class Flow(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """The first numbers of a matrix of each head, ``numbers`` [step, head, number], drawn over its map."""
+    """The first numbers of a matrix of each head, ``numbers`` [step, head, number], drawn over its map; the absolute
+    value ``largest`` has the full colour."""
 
     name: str
     numbers: Array
+    largest: float
 
 
 class PlayedCurve(NamedTuple):
@@ -154,7 +156,7 @@ def _curves(curves: Curves, theme: Theme) -> dict[str, Any]:
 
 
 def _strip(strip: Strip) -> dict[str, Any]:
-    largest = float(np.abs(strip.numbers).max()) or 1.0
+    largest = strip.largest or 1.0
     shares = strip.numbers / largest
     levels = np.rint(128 + np.sign(shares) * np.sqrt(np.abs(shares)) * 127).astype(np.uint8)  # small ones are seen too
     return {

@@ -21,7 +21,7 @@ from mha_viz.training.tasks import RELATIONS
 from mha_viz.ui import address
 from mha_viz.ui.bound import in_link
 from mha_viz.ui.caches import lasting
-from mha_viz.ui.lab import curves, downloads, stage
+from mha_viz.ui.lab import curves, downloads, stage, trainings
 from mha_viz.ui.lab.beside import choose_seeds, others, show_side_by_side
 from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark
 
@@ -57,9 +57,11 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
     number = next(number for number, one in enumerate(result.runs) if one is arm)
 
     seeds = others(result) if stage.has_numbers() else []
+    together = (result, *filter(None, map(trainings.result, seeds)))
 
     def play(shown: Result, follows: str = "") -> None:
-        recorded = _recorded(shown, shown.runs[number], theme, stage.has_numbers() and not seeds)
+        has_numbers = stage.has_numbers() and not seeds
+        recorded = _recorded(shown, shown.runs[number], theme, has_numbers, tuple(one.runs[number] for one in together))
         stage.play(
             recorded,
             at,
@@ -159,17 +161,21 @@ def _arm(result: Result) -> TrainingRun:
 
 
 @lasting(RECORDINGS)
-def _recorded(result: Result, arm: TrainingRun, theme: Theme, numbers: bool) -> Mapping[str, Any]:
-    """The data of one training for the browser; cached, so callers must not change it."""
+def _recorded(
+    result: Result, arm: TrainingRun, theme: Theme, numbers: bool, together: tuple[TrainingRun, ...]
+) -> Mapping[str, Any]:
+    """The data of one training for the browser, on the scales of those that are shown ``together``; cached, so callers
+    must not change it."""
     removed = 0 if result.removal is None else arm.heads
     last = int(arm.steps[-1])
+    largest = max(float(np.abs(run.queries).max()) for run in together)
 
     def then(values: Array) -> Array:
         """The values of the last step once more for each head that is removed after it."""
         return np.concatenate([values, np.repeat(values[-1:], removed, axis=0)])
 
     recording = Recording(
-        key=f"{result.settings}|{arm.label}|{numbers}",
+        key=f"{result.settings}|{arm.label}|{numbers}|{largest}",
         steps=[*arm.steps.tolist(), *range(last + 1, last + 1 + removed)],
         words=result.words,
         names=[f"H{h}" for h in range(arm.heads)],
@@ -177,8 +183,8 @@ def _recorded(result: Result, arm: TrainingRun, theme: Theme, numbers: bool) -> 
         relations=RELATIONS,
         places=result.places.T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
-        curves=Curves("loss", _losses(result, arm)),
-        strip=Strip("W_Q", then(arm.queries)),
+        curves=Curves("loss", _losses(result, arm, together)),
+        strip=Strip("W_Q", then(arm.queries), largest),
     )
     if result.removal is not None:
         recording = recording._replace(**_removing(result, arm))
@@ -193,9 +199,9 @@ def _recorded(result: Result, arm: TrainingRun, theme: Theme, numbers: bool) -> 
     return frames(recording, 0, theme)
 
 
-def _losses(result: Result, arm: TrainingRun) -> list[PlayedCurve]:
-    """The loss of the training in view and, faintly, of the others."""
-    shares = logarithmic(np.stack([run.loss for run in result.runs]))
+def _losses(result: Result, arm: TrainingRun, together: tuple[TrainingRun, ...]) -> list[PlayedCurve]:
+    """The loss of the training in view and, faintly, of the others of its experiment."""
+    shares = logarithmic(np.stack([run.loss for run in (*result.runs, *together)]))[: len(result.runs)]
     lines = [PlayedCurve(share, 0, run is not arm) for share, run in zip(shares, result.runs, strict=True)]
     return sorted(lines, key=lambda line: not line.is_faint)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mha_viz.attention import AnyHead, Head
-from mha_viz.errors import CorpusError, ExportError, check_kind
+from mha_viz.errors import PATH, CorpusError, ExportError, check_kind
 from mha_viz.files import make_folder, whole_file
 from mha_viz.files.assets import asset
 from mha_viz.files.tables import as_csv, from_csv
@@ -43,6 +43,7 @@ class Recipes:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, from which
         ``mha_viz.open_recipes`` reads them, and return its path. Raises ExportError."""
+        check_kind(folder, *PATH)
         place = Path(folder)
         make_folder(place)
         texts = {f"{name}.csv": as_csv(table) for name, table in self.tables.items()}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FACTS = "recipes.json"  # written last: a folder without it is incomplete
+REMEDY = "Give a folder that `mha-viz recipes` has written, or “minilm”, “toy” or “repeater”, which come with the app."
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "recipes": ("layer", "head", "query_class", "rule", "share"),
     "explained": ("layer", "head", "fitted", "held_out", "other", "even", "best_rule", "untrained", "iou"),
@@ -72,7 +73,7 @@ def recipes_folder(name: str | os.PathLike[str]) -> Path:
 def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
     """The recipes that ``Recipes.save`` or ``mha-viz recipes`` wrote to a folder; "minilm", "toy" and "repeater" open
     those that come with the app. Raises CorpusError if there are none or they are damaged."""
-    check_kind(folder, (str, os.PathLike), "a path", "Give the folder that mha-viz recipes has written.")
+    check_kind(folder, *PATH[:2], REMEDY)
     import pandas as pd
 
     place = recipes_folder(folder)
@@ -90,5 +91,5 @@ def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
         problem = f"{str(place)[:200]} holds no recipes that can be read: {reason}."
-        raise CorpusError(problem, "Measure them again with mha-viz recipes.") from error
+        raise CorpusError(problem, REMEDY) from error
     return Recipes(facts, tables)

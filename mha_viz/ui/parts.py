@@ -137,7 +137,7 @@ def plain(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
-_NAMED = re.compile(r" \(\w+=, --[\w-]+\)")
+_NAMED = re.compile(r" \(\w+=[^)]*--[^)]*\)")
 _SYMBOLS = re.compile(r"(?<![\w$])(?:W\\?_(?P<matrix>[QKVO])|d\\?_(?P<width>model|k))(?![\w}])")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -135,6 +135,12 @@ def show_drawing(drawing: Drawing, width: int) -> None:
 def plain(text: str) -> str:
     """``text`` for a label that renders Markdown: every character with a meaning in Markdown is escaped."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
+
+
+def say_unused(parts: Sequence[str]) -> None:
+    """Say which parts of the link could not be used, if there are any."""
+    if parts:
+        remark(f"Part of this link could not be used ({', '.join(parts)}).")
 
 
 _NAMED = re.compile(r" \(\w+=[^)]*--[^)]*\)")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Collection
+from collections import abc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -215,8 +215,8 @@ def check_kind(given: object, kind: Any, expected: str, remedy: str) -> None:
 
 def check_each(given: object, kind: Any, expected: str, remedy: str) -> None:
     """As :func:`check_kind`, for each of a list; SettingError for what is none."""
-    check_kind(given, Collection, "a list", f"{remedy.rstrip('.')}, in a list.")
-    assert isinstance(given, Collection)
+    check_kind(given, abc.Collection, "a list", f"{remedy.rstrip('.')}, in a list.")
+    assert isinstance(given, abc.Collection)
     for one in given:
         check_kind(one, kind, expected, remedy)
 

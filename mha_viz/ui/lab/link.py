@@ -31,10 +31,10 @@ def _parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] | None
     """The name and the value of each part; None for what is no setting of the experiment."""
     parts = {part: _PARAMETERS.fullmatch(part) for part in (run or "").split("_and_")}
     return {
-        part: (found[1], found[2])
-        if found and found[1] in EXPERIMENTS[experiment].asks and (found[1] == "weight" or "." not in found[2])
+        part: (match[1], match[2])
+        if match and match[1] in EXPERIMENTS[experiment].asks and (match[1] == "weight" or "." not in match[2])
         else None
-        for part, found in parts.items()
+        for part, match in parts.items()
     }
 
 

@@ -6,8 +6,10 @@ in place, the command line prints them on one line, a notebook shows them as the
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from collections import abc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -199,13 +201,24 @@ class SettingError(MhaVizError):
     """A setting (URL, environment, command line) has a value outside its range."""
 
 
-LOADED = ("a loaded model", "Give what mv.load('minilm') returns.")
+LOADED = ("a loaded model", "Give what mv.load('minilm') returns.")  # what is expected, and the remedy
+READING = ("a reading", "Give what a model returned: mv.load('minilm').encode('…').")
+PROFILE = ("a profile", "Give what mv.profile(…) or mv.open_profile(…) returned.")
+PATH = ((str, os.PathLike), "a path", "Give the name of a file or folder.")
 
 
 def check_kind(given: object, kind: Any, expected: str, remedy: str) -> None:
     """Raise SettingError unless ``given`` is of the ``kind``, which ``expected`` names: "a reading"."""
     if not isinstance(given, kind):
         raise SettingError(f"{str(given)[:60]!r} is {type(given).__name__}, not {expected}.", remedy)
+
+
+def check_each(given: object, kind: Any, expected: str, remedy: str) -> None:
+    """As :func:`check_kind`, for each of a list; SettingError for what is none."""
+    check_kind(given, abc.Collection, "a list", f"{remedy.rstrip('.')}, in a list.")
+    assert isinstance(given, abc.Collection)
+    for one in given:
+        check_kind(one, kind, expected, remedy)
 
 
 class MissingGlyphWarning(UserWarning):

@@ -185,7 +185,7 @@ def test_the_command_stores_what_chance_names_beside_the_roles_of_two_corpora(
 @pytest.mark.parametrize(
     ("code", "more", "words"),
     [
-        (2, ["--chance", "0"], "expected 1 to 10000"),
+        (2, ["--chance", "0"], "from 1 to 10000"),
         (2, ["--chance", "1", "--and", "toy"], "--chance needs the trees of both corpora"),
         (2, ["--chance", "1", "--workers", "2"], "--chance is measured in this process"),
         (5, ["--chance", "1", "--and", "grammar"], "the same corpus"),

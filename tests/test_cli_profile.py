@@ -189,7 +189,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("batch", ["0", "-1", "many", "1e3", "９"])
 def test_a_size_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], batch: str) -> None:
     assert profile("grammar", tmp_path, "--batch", batch) == 2
-    assert "is not a size" in capsys.readouterr().err
+    assert "expected a number of pieces" in capsys.readouterr().err
 
 
 def test_a_study_that_is_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,18 +24,18 @@ LINES: Mapping[str, int] = {
     "corpus": 2_180,
     "drawing": 640,
     "exports": 2_020,
-    "figure": 790,
+    "figure": 795,
     "figures": 7_060,
     "files": 340,
-    "models": 7_600,
+    "models": 7_610,
     "process": 700,
     "reader": 570,
     "serving": 1_460,
     "study": 5_330,
     "text": 530,
     "training": 2_070,
-    "ui": 12_760,
-    "": 1_170,  # the modules that are in no folder
+    "ui": 12_780,
+    "": 1_180,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

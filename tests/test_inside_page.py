@@ -307,8 +307,8 @@ def test_a_model_without_turns_has_no_such_step() -> None:
 
 
 def test_a_step_that_no_head_has_is_said_unless_it_is_that_of_a_training() -> None:
-    assert "Part of this link could not be used (step=77)." in visit(step="77").said
-    assert "could not be used" not in visit(step="77", experiment="random").said
+    assert "Part of this link could not be used (step=scales)." in visit(step="scales").said
+    assert "could not be used" not in visit(step="77").said
 
 
 def test_heads_that_share_keys_say_so(tiny_folder: Callable[[str], Path]) -> None:

@@ -188,6 +188,35 @@ def test_a_step_that_the_run_lacks_is_said_but_not_that_of_another_page(step: st
     assert ("could not be used (step=77)" in visit(experiment=IDENTICAL, step=step).said) != is_used
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"beside": "9"},
+        {"experiment": "8"},
+        {"experiment": PENALTY, "arm": "7"},
+        {"experiment": REMOVAL, "removed": "99"},
+        {"guess": "nobody"},
+        {"numbers": "2"},
+        {"run": "seed-x"},
+        {"experiment": "toy", "trained": "nowhere"},
+        {"experiment": "tasks", "task": "99"},
+        {"experiment": "tasks", "answer": "L9H9"},
+    ],
+    ids=lambda odd: next(reversed(odd)),
+)
+def test_a_part_of_a_link_that_the_page_cannot_use_is_said(odd: dict[str, str]) -> None:
+    name = next(reversed(odd))
+    said = asked(**odd).said
+    assert f"Part of this link could not be used ({name}={odd[name]})." in said
+    assert said.count("could not be used") == 1
+
+
+def test_nothing_is_said_of_a_link_that_the_page_made() -> None:
+    made = {"experiment": PENALTY, "run": "weight-0.05_and_seed-3", "arm": "1", "numbers": "1", "beside": "2"}
+    assert "could not be used" not in asked(**made, guess=next(iter(EXPERIMENTS[PENALTY].options)), step="x").said
+    assert "could not be used" not in asked(run="default").said
+
+
 def test_the_controls_follow_the_address() -> None:
     page = visit(experiment=COUNT, run="seed-4", step="0", arm="2")
     assert setting(page, "seed").value == 4

@@ -48,6 +48,13 @@ def test_remedies_name_the_argument_and_the_option() -> None:
         question_about(toy, "the [MASK] saw the [MASK]")
 
 
+def test_the_command_names_only_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: None
+) -> None:
+    assert main(["recipes", "toy", "--out", str(tmp_path / "x")]) != 0
+    assert capsys.readouterr().err.strip().endswith("Name one (--score).")
+
+
 def test_the_page_says_how_many_roles_are_used() -> None:
     shipped = mv.open_profile("minilm")
     used = int(shipped.tables["used"]["used"].astype(str).eq("True").sum())

@@ -129,7 +129,8 @@ def test_a_corpus_is_resampled_sentence_by_sentence(minilm: Encoder) -> None:
     [
         (TEXT, "Both texts are the same"),
         ("", "no text to take outputs from"),
-        ("It is.", "has 8 tokens and 8 words, .* has 5 and 5"),
+        ("It is.", "has 6 words, .* has 3, punctuation marks included.* Lengthen the shorter"),
+        ("A cat is a [SEP] dog.", "Special tokens"),
         (7, "is int, not a text"),
     ],
 )

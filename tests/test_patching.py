@@ -153,7 +153,7 @@ def test_words_of_other_pieces_are_aligned(minilm: Encoder) -> None:
     ("texts", "error", "says"),
     [
         (("It is.", "It  is. "), SettingError, "Both texts are the same"),
-        (("It is.", "It is a dog."), SettingError, "has 5 tokens and 5 words, .* has 7 and 7"),
+        (("It is.", "It is a dog."), SettingError, "has 3 words, .* has 5"),
         (("", "It is."), EmptyText, "no text|Nothing"),
         ((7, "It is."), MhaVizError, "is int, not a text"),
     ],

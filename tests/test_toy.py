@@ -269,7 +269,7 @@ def test_the_shipped_history_is_that_of_the_shipped_model() -> None:
         (("history", "--model", "toy"), "--model does not go with toy history."),
         (("train", "--steps", "0"), "0 steps teach nothing."),
         (("evaluate", "--sentences", "0"), "0 sentences decide nothing."),
-        (("evaluate", "--seed", "-1"), "is not a whole number from 0"),
+        (("evaluate", "--seed", "-1"), "expected a whole number from 0"),
     ],
 )
 def test_what_cannot_be_asked_is_answered(

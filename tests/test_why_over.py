@@ -127,7 +127,7 @@ def test_sentences_that_cannot_be_read_are_left_out(repeater: Encoder, tmp_path:
 
 
 def test_what_is_no_number_of_sentences_is_refused(repeater: Encoder) -> None:
-    with pytest.raises(SettingError, match="0 is not a number of sentences"):
+    with pytest.raises(SettingError, match="most is 0"):
         mv.why_over("repeats", repeater, most=0)
 
 

@@ -16,7 +16,7 @@ from mha_viz.analysis.rules import CLASSES, NAMES, RULES, Numbers, RuleText, pre
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.corpus.treebank import Sentence, Word
-from mha_viz.errors import CorpusError, SettingError, ShapeError, TextError, check_kind
+from mha_viz.errors import READING, CorpusError, SettingError, ShapeError, TextError, check_kind
 from mha_viz.files.assets import asset
 from mha_viz.numerals import percent
 from mha_viz.text import TokenizedText, WordPieces
@@ -171,7 +171,7 @@ def unexplained(attention: Attention, recipes: Recipes | None = None) -> Attenti
     >>> mv.unexplained(mv.load("minilm").encode("The cat sat.")).quantity
     'unexplained'
     """
-    check_kind(attention, Attention, "a reading", "Give what a model returned: mv.load('minilm').encode('…').")
+    check_kind(attention, Attention, *READING)
     is_whole = attention.queries.unit == "pieces" and not attention.is_cross and not attention.hidden.any()
     if attention.quantity != "weight" or not is_whole:
         raise ShapeError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mha_viz.analysis.findings import CORPORA
 from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.roles import ESTABLISHED
-from mha_viz.errors import CorpusError
+from mha_viz.errors import PROFILE, CorpusError, check_each
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +32,7 @@ def establish(one: Profile, other: Profile) -> tuple[Profile, Profile]:
     A role that only one of them can measure stays suggested. Raises CorpusError if the profiles are of different models
     or of the same corpus.
     """
+    check_each((one, other), Profile, *PROFILE)
     check(one.facts, other.facts)
     pairs = (one, other), (other, one)
     corpora = CORPORA.join((one.corpus, other.corpus))

@@ -16,7 +16,7 @@ import numpy as np
 from mha_viz.analysis.distance import Matrix
 from mha_viz.analysis.profile import Profile
 from mha_viz.attention import Head
-from mha_viz.errors import SettingError, check_kind
+from mha_viz.errors import PROFILE, SettingError, check_each
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,8 +98,7 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
     """
     import pandas as pd
 
-    for one in profiles:
-        check_kind(one, Profile, "a profile", "Give a list of what mv.profile(…) or mv.open_profile(…) returned.")
+    check_each(profiles, Profile, *PROFILE)
     if len(profiles) < 2:
         raise SettingError("In how many runs a role is found takes two profiles or more.", "Give a list of them.")
     names = [_first_names(matches) for matches in _checked(profiles, matched)]
@@ -123,8 +122,7 @@ def _checked(profiles: Sequence[Profile], matched: Sequence[HeadMatches]) -> lis
     """The matches of each run, None for the first; nothing without any. Raises SettingError."""
     if not matched:
         return []
-    for one in matched:
-        check_kind(one, HeadMatches, "a match of heads", "Give a list of what mv.match_heads(…) returned.")
+    check_each(matched, HeadMatches, "a match of heads", "Give what mv.match_heads(…) returned.")
     pairs, expected = ([(one.one, one.other) for one in matched], [(profiles[0].model, p.model) for p in profiles[1:]])
     if pairs != expected:
         wanted = ", ".join(f"match_heads({first!r}, {other!r})" for first, other in expected)

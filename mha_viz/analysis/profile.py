@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from mha_viz.analysis.findings import CANDIDATE, COLUMNS, DOCUMENTS, LATER, WITHIN, Finding, finding, with_words
 from mha_viz.attention import AnyHead, Head
-from mha_viz.errors import CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, warn
+from mha_viz.errors import PATH, CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, check_kind, warn
 from mha_viz.files import whole_file
 from mha_viz.files.assets import asset
 from mha_viz.files.tables import as_csv, as_written, from_csv
@@ -187,6 +187,7 @@ class Profile:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the profile to a folder, from which ``mha_viz.open_profile`` reads an equal one, and return its path.
         Raises ExportError."""
+        check_kind(folder, *PATH)
         self.write(Path(folder))
         return Path(folder)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mha_viz.attention import AnyHead, Head
-from mha_viz.errors import CorpusError, ExportError, check_kind
+from mha_viz.errors import PATH, CorpusError, ExportError, check_kind
 from mha_viz.files import make_folder, whole_file
 from mha_viz.files.assets import asset
 from mha_viz.files.tables import as_csv, from_csv
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FACTS = "recipes.json"  # written last: a folder without it is incomplete
+REMEDY = "Give a folder that `mha-viz recipes` has written, or “minilm”, “toy” or “repeater”, which come with the app."
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "recipes": ("layer", "head", "query_class", "rule", "share"),
     "explained": ("layer", "head", "fitted", "held_out", "other", "even", "best_rule", "untrained", "iou"),
@@ -43,6 +44,7 @@ class Recipes:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, from which
         ``mha_viz.open_recipes`` reads them, and return its path. Raises ExportError."""
+        check_kind(folder, *PATH)
         place = Path(folder)
         make_folder(place)
         texts = {f"{name}.csv": as_csv(table) for name, table in self.tables.items()}
@@ -71,7 +73,7 @@ def recipes_folder(name: str | os.PathLike[str]) -> Path:
 def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
     """The recipes that ``Recipes.save`` or ``mha-viz recipes`` wrote to a folder; "minilm", "toy" and "repeater" open
     those that come with the app. Raises CorpusError if there are none or they are damaged."""
-    check_kind(folder, (str, os.PathLike), "a path", "Give the folder that mha-viz recipes has written.")
+    check_kind(folder, *PATH[:2], REMEDY)
     import pandas as pd
 
     place = recipes_folder(folder)
@@ -89,5 +91,5 @@ def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
         problem = f"{str(place)[:200]} holds no recipes that can be read: {reason}."
-        raise CorpusError(problem, "Measure them again with mha-viz recipes.") from error
+        raise CorpusError(problem, REMEDY) from error
     return Recipes(facts, tables)

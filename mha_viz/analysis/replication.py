@@ -20,7 +20,7 @@ from mha_viz.analysis.findings import DOCUMENTS, Finding, whole_number
 from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import BROAD, CASES, DELIMITER, MASS, ROUNDING, SHARE
-from mha_viz.errors import check_kind
+from mha_viz.errors import PROFILE, check_kind
 from mha_viz.numerals import counted
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
 
     ``findings``: the roles, as returned by :meth:`mha_viz.Profile.findings`.
     """
-    check_kind(here, Profile, "a profile", "Give what mv.profile(…) or mv.open_profile(…) returned.")
+    check_kind(here, Profile, *PROFILE)
     measured = _Measured(here)
     return Replications(_replicated(finding, measured.of(finding)) for finding in findings)
 

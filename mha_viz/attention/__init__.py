@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from mha_viz.attention.shown import Content, Shown, called
 from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Row, Step, request_of, steps_of
 from mha_viz.attention.tensors import Weights, averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
-from mha_viz.errors import EmptyText, ShapeError, UnknownHead
+from mha_viz.errors import EmptyText, ShapeError, UnknownHead, check_kind
 from mha_viz.heads import AnyHead, Head, every_head, is_number
 from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions
 from mha_viz.request import Request
@@ -331,6 +331,7 @@ class Attention:
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
         """A reading with one layer that has only these heads, in this order. Raises UnknownHead."""
+        check_kind(heads, Iterable, "a list of heads", "Give one such as ['L3H1', (3, 4)].")
         layers, per_layer = self.layers, self.heads
         named = [Head.among(head, layers, per_layer, self.model) for head in heads]
         if not named:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mha_viz.attention import Attention
 from mha_viz.attention.steps import ROLLOUT
-from mha_viz.errors import ShapeError, check_kind
+from mha_viz.errors import READING, ShapeError, check_kind
 from mha_viz.request import DECODER
 
 
@@ -20,7 +20,7 @@ def rollout(attention: Attention) -> Attention:
     from weights alone, so it ignores values and feed-forward layers. Raises ShapeError for readings without the
     complete weights of all heads from a text to itself, and for a decoder that also reads a source.
     """
-    check_kind(attention, Attention, "a reading", "Give what a model returned: mv.load('minilm').encode('…').")
+    check_kind(attention, Attention, *READING)
     if attention.queries.unit == "words":
         raise ShapeError(
             "Rollout follows the model's tokens through its layers; this reading has words.",

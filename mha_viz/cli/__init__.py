@@ -37,6 +37,7 @@ from mha_viz.cli import (
 )
 from mha_viz.cli.options import Command, Parser
 from mha_viz.cli.terminal import never_fail_on, one_line
+from mha_viz.cli.usage import only_options
 from mha_viz.errors import MhaVizError
 from mha_viz.version import __version__
 
@@ -114,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args.run(args)
         print(end="", flush=True)  # so that a closed pipe is noticed here, not at exit
     except MhaVizError as error:
-        print(f"mha-viz: {one_line(str(error))}", file=sys.stderr)
+        print(f"mha-viz: {one_line(only_options(str(error)))}", file=sys.stderr)
         return exit_codes.exit_code(error)
     except KeyboardInterrupt:
         return exit_codes.STOPPED

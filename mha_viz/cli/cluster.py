@@ -19,7 +19,7 @@ from mha_viz.numerals import counted, duration
 
 MOST_WORKERS = 1000
 LISTED = 8  # workers whose sentences are shown one by one
-workers_number = whole(1, MOST_WORKERS, f"a number of workers; expected 1 to {MOST_WORKERS}")
+workers_number = whole(1, MOST_WORKERS, "a number of workers")
 
 
 def cluster_options(command: Parser) -> None:

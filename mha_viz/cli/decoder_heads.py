@@ -17,10 +17,10 @@ def options(decoder: Parser) -> None:
     """Add the options of the command."""
     words = "a causal model: a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder (default: gpt2)"
     decoder.add_argument("model", nargs="?", default="gpt2", metavar="MODEL", help=words)
-    length = whole(2, 256, "a number of tokens; expected 2 to 256")
+    length = whole(2, 256, "a number of tokens")
     words = f"number of tokens that are repeated (default: {LENGTH})"
     decoder.add_argument("--length", type=length, default=LENGTH, metavar="N", help=words)
-    draws = whole(1, 10_000, "a number of sequences; expected 1 to 10000")
+    draws = whole(1, 10_000, "a number of sequences")
     words = f"number of random sequences (default: {DRAWS})"
     decoder.add_argument("--draws", type=draws, default=DRAWS, metavar="N", help=words)
     words = f"seed of the random numbers (default: {SEED})"

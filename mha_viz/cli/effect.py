@@ -25,7 +25,7 @@ from mha_viz.numerals import counted, decimal
 from mha_viz.request import METHODS, RESAMPLE
 
 LISTED = 12  # heads that are listed
-MOST = whole(1, 1_000_000, "a number of sentences; expected 1 to 1000000")
+MOST = whole(1, 1_000_000, "a number of sentences")
 
 
 def options(effect: Parser) -> None:

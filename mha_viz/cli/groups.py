@@ -17,8 +17,8 @@ from mha_viz.figures.caption import both
 from mha_viz.numerals import counted, percent
 from mha_viz.process.steps import completed
 
-MOST = whole(2, 100_000, "a number of sentences; expected 2 to 100000")
-LINKS = whole(2, 2_000, "a number of links; expected 2 to 2000")
+MOST = whole(2, 100_000, "a number of sentences")
+LINKS = whole(2, 2_000, "a number of links")
 LISTED = 3  # sentences of a group that are printed
 
 

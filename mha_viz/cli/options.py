@@ -151,18 +151,18 @@ def number(value: str) -> float:
 
 
 def whole(low: int, high: int, what: str) -> Callable[[str], int]:
-    """A function that parses a whole number from ``low`` to ``high``."""
+    """A function that parses a whole number from ``low`` to ``high``; ``what`` it is: "a port"."""
 
     def parse(value: str) -> int:
         if not (value.isascii() and value.isdigit() and low <= int(value[:9]) <= high):
-            raise argparse.ArgumentTypeError(f"{quoted(value)} is not {what}")
+            raise argparse.ArgumentTypeError(f"{quoted(value)} cannot be used; expected {what} from {low} to {high}")
         return int(value[:9])
 
     return parse
 
 
-dpi = whole(20, 2400, "a resolution; expected 20 to 2400")
-count = whole(0, 10_000_000, "a whole number from 0 to 10 million")
-batch = whole(1, 1_000_000, "a size; expected 1 to 1000000 pieces")
-port_number = whole(1, 65535, "a port; expected a number from 1 to 65535")
-columns = whole(1, 16, "a number of columns; expected 1 to 16")
+dpi = whole(20, 2400, "a resolution")
+count = whole(0, 10_000_000, "a whole number")
+batch = whole(1, 1_000_000, "a number of pieces")
+port_number = whole(1, 65535, "a port")
+columns = whole(1, 16, "a number of columns")

@@ -29,7 +29,7 @@ CORPUS_HELP = (
     "a file (CoNLL-U, a GAP table, or text with one sentence per line; also .gz, .zst, and Parquet with a column of "
     f'text), a folder or a pattern of such files, or "{GRAMMAR}" or "{REPEATS}", built in'
 )
-DRAWS = whole(1, 10_000, "a number of permutations; expected 1 to 10000")
+DRAWS = whole(1, 10_000, "a number of permutations")
 
 
 def options(profile: Parser) -> None:

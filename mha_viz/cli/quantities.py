@@ -21,7 +21,7 @@ def options(command: Parser) -> None:
     words = "with --quantity gradient: the word whose log-probability is followed (default: the most probable one)"
     command.add_argument("--word", default="", metavar="WORD", help=words)
     words = "with --quantity gradient: the masked token, counted from 0, where there are several"
-    place = whole(0, 100_000, "a token; expected a whole number")
+    place = whole(0, 100_000, "the number of a token")
     command.add_argument("--place", type=place, metavar="N", help=words)
     words = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
     command.add_argument("--other", default="", metavar="TEXT", help=words)

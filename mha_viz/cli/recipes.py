@@ -19,7 +19,7 @@ from mha_viz.files import make_folder
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
 
-MOST = whole(2, 100_000, "a number of sentences; expected 2 to 100000")
+MOST = whole(2, 100_000, "a number of sentences")
 LISTED = 3  # rules of a head that are printed
 
 

@@ -25,7 +25,7 @@ CONDITIONS = {
     "dependent": "the dependent, of links that join a dependent and its head",
     "governor": "the head of that dependent",
 }
-MOST = whole(1, 10_000, "a number of sentences; expected 1 to 10000")
+MOST = whole(1, 10_000, "a number of sentences")
 
 
 def options(search: Parser) -> None:

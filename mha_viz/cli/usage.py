@@ -12,6 +12,7 @@ from mha_viz.quotes import shortened
 _GIVEN = re.compile(r"^([a-z]+(?:_[a-z]+)*) is (?:'([^']*)'|\"([^\"]*)\"|([-+\w.]+))(?=[.,:]( |$))")
 _NAMED = re.compile(r"\b(width_mm|width_in|max_height_mm|font_pt)\b")
 _ASSIGNED = re.compile(r'\b(links|scale)="([^"]*)"')
+_KEYWORDS = re.compile(r"\(\w+=[^)]*?, (?=--)")  # of "(score=, --score)"
 _MOST = 100  # characters of an argument that a message repeats
 
 
@@ -23,6 +24,11 @@ def in_options(message: str) -> str:
         message = f"{_option(given[1])} is {given[4] or f'“{quoted}”'}{message[given.end() :]}"
     message = _ASSIGNED.sub(lambda match: f"{_option(match[1])} {match[2]}", message)
     return re.sub(_NAMED, lambda match: _option(match[1]), message)
+
+
+def only_options(message: str) -> str:
+    """A message of the library that names arguments of Python and options, without the former."""
+    return _KEYWORDS.sub("(", message)
 
 
 def _option(name: str) -> str:

@@ -59,7 +59,7 @@ def files_of_source(source: Source) -> tuple[Path, ...]:
     if isinstance(source, Corpus | Gap) or source in BUILT_IN:
         raise CorpusError(
             "A cluster reads files, but this corpus is not in a file.",
-            "Measure it without a cluster (--workers, --cluster, client=), or give a file.",
+            "Measure it without a cluster (client=, --workers, --cluster), or give a file.",
         )
     return tuple(file for path in _paths(source) for file in stored.files_of(path))
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from mha_viz.corpus import GRAMMAR, limits
+from mha_viz.corpus import BUILT_IN, limits
 from mha_viz.corpus.pages import StoredPage, pages
 from mha_viz.errors import CorpusError, CorpusMissing
 from mha_viz.quotes import quoted
@@ -26,7 +26,7 @@ BLOCK = 1 << 20  # bytes that are read at a time
 PACKED = limits.MAX_BYTES // 2  # bytes of cells of a Parquet file that are in memory where large ones stand together
 ROWS = 4096  # the most rows of a Parquet file that are read at a time
 MOST_SHRUNK = 100  # times that a large row group of a Parquet file may be compressed; text is, up to ten times
-REMEDY = f"Name a file, a folder or a pattern, or {GRAMMAR} for a built-in corpus."
+REMEDY = f"Name a file, a folder or a pattern, or a built-in corpus: {' or '.join(BUILT_IN)}."
 _PATTERN = frozenset("*?[")
 
 

@@ -12,7 +12,7 @@ from typing import BinaryIO, TypeVar
 
 from mha_viz.attention import Attention
 from mha_viz.drawing.marks import Drawing
-from mha_viz.errors import ExportError, check_kind
+from mha_viz.errors import PATH, ExportError, check_kind
 from mha_viz.files import whole_file
 
 F = TypeVar("F")
@@ -52,7 +52,7 @@ def write(attention: Attention, path: str | os.PathLike[str], suffix: str | None
     The bytes are first written to a temporary file beside it, so that a full disk or Ctrl-C leaves the old file
     unchanged. Raises ExportError for an unknown suffix or a place that cannot be written.
     """
-    check_kind(path, (str, os.PathLike), "a path", "Give the name of a file.")
+    check_kind(path, *PATH)
     write_format = _writer(Path(path).suffix if suffix is None else suffix)
     return _onto_disk(path, lambda file: write_format(attention, file))
 

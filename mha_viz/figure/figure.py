@@ -14,7 +14,7 @@ from mha_viz import exports
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
 from mha_viz.drawing.table import Table
-from mha_viz.errors import ExportError, FigureWarning, MissingGlyphWarning, SettingError, warn
+from mha_viz.errors import PATH, ExportError, FigureWarning, MissingGlyphWarning, SettingError, check_kind, warn
 from mha_viz.exports import Numbers
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures.layout import Size
@@ -94,6 +94,7 @@ class Figure:
 
         Raises ExportError for another suffix or a place that cannot be written; no half-written file is left.
         """
+        check_kind(path, *PATH)
         suffix = Path(path).suffix
         for line in self.warnings if suffix.lower() in exports.drawing_suffixes() else ():
             warn(FigureWarning, line)
@@ -101,6 +102,7 @@ class Figure:
 
     def to_bytes(self, suffix: str, dpi: int = 300) -> bytes:
         """The file in memory; ``suffix`` as in :meth:`save`. Raises ExportError."""
+        check_kind(suffix, str, "the end of a file's name", "Give one such as '.svg'.")
         suffix = suffix.lower()
         if suffix == ".html" and self.page:
             return self.to_html().encode()

@@ -8,7 +8,7 @@ from typing import Any, Unpack, overload
 
 from mha_viz.attention import AnyHead, Attention, Head, is_number
 from mha_viz.drawing.table import Table
-from mha_viz.errors import SettingError
+from mha_viz.errors import READING, SettingError, check_kind
 from mha_viz.exports import Several, Subtracted
 from mha_viz.exports.page import Look
 from mha_viz.figure.figure import Figure, Page
@@ -16,7 +16,7 @@ from mha_viz.figures import caption
 from mha_viz.figures import over_image as images
 from mha_viz.figures.chart import COLUMNS, Chart
 from mha_viz.figures.chart_drawing import drawing
-from mha_viz.figures.compare import As, check, check_diff, check_kind
+from mha_viz.figures.compare import As, check, check_diff, check_panel_kind
 from mha_viz.figures.compare import compare as compare_drawing
 from mha_viz.figures.difference import difference as difference_drawing
 from mha_viz.figures.difference import signed
@@ -60,6 +60,7 @@ def over_image(
 
     Raises SettingError, UnknownHead, and ShapeError if tokens or image do not fit.
     """
+    check_kind(attention, Attention, *READING)
     if useless := sorted({"unit", "special", "links", "side"} & options.keys()):
         raise SettingError(f"{useless[0]} has no effect over an image.", "Leave it out.")
     drawn = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
@@ -159,7 +160,7 @@ def compare(
     made = [panel_from(given) for given in panels]
     view, size, look = settings(options)
     check(made, view, pin_of)
-    check_kind(kind, columns)
+    check_panel_kind(kind, columns)
     check_diff(diff, len(made))
     start = caption.settings(view.of([panel.attention for panel in made])) | {"as": kind, "at": str(pin_of)}
     start |= {"diff": f"{diff[0]}-{diff[1]}"} if diff else {}

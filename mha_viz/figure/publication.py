@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from mha_viz import exports
-from mha_viz.errors import ExportError, SettingError
+from mha_viz.errors import PATH, ExportError, SettingError, check_kind
 from mha_viz.exports.page import Look, PagePart, published
 from mha_viz.figure.kinds import compare, grid, panel_from, settings
 from mha_viz.figures.caption import named
@@ -50,6 +50,7 @@ def publish(
     written, and where the extra ``mha-viz[live]`` is not installed; ModelUnsupported for a ``live`` model that a
     browser cannot run.
     """
+    check_kind(path, *PATH)
     if live is not None:
         from mha_viz.figure.live import write_site  # imports torch
         from mha_viz.models import onnx
@@ -61,7 +62,7 @@ def publish(
         return write_site(path, encoder, parts, example, half=half, look=look, **words)
     if half:
         raise SettingError("half is for a page with a live model.", "Give live=mv.load('minilm'), or leave half out.")
-    if isinstance(path, str | os.PathLike) and Path(path).suffix.lower() != ".html":
+    if Path(path).suffix.lower() != ".html":
         raise ExportError(f"{Path(path).name[:60]!r} does not end in .html.", "A published page is one HTML file.")
     data = publication(panels, title=title, introduction=introduction, remarks=remarks, pin_of=pin_of, **options)
     return exports.write_bytes(path, lambda: data)
@@ -100,6 +101,7 @@ def _parts(
     options: Options,
 ) -> tuple[list[PagePart], Look]:
     """The parts of the page, and its colour scheme."""
+    check_kind(panels, Iterable, "a list of heads", "Give [(attention, 'L3H1'), …].")
     made = [panel_from(given) for given in panels]
     _check(made, remarks)
     check_texts(title, introduction, remarks)
@@ -130,6 +132,7 @@ def check_texts(title: str, introduction: str, remarks: Sequence[str]) -> None:
         ("introduction", introduction, MOST_REMARK),
         *(("remark", remark, MOST_REMARK) for remark in remarks),
     ):
+        check_kind(text, str, "a text", f"Give the {name} as text.")
         if len(text) > most:
             raise SettingError(f"The {name} has {len(text):,} characters.", f"It can have up to {most:,}.")
 

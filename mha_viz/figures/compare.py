@@ -58,7 +58,7 @@ def compare(
     """
     view, size = (view or View()).of([panel.attention for panel in panels]), size or Size()
     check(panels, view, pin_of)
-    check_kind(kind, columns)
+    check_panel_kind(kind, columns)
     check_diff(diff, len(panels))
     theme = THEMES[size.look]
     across = columns or columns_for(len(panels), size.pixels, kind)
@@ -116,7 +116,7 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     check_pin(panels[pin_of].attention, view)
 
 
-def check_kind(kind: str, columns: int | None) -> None:
+def check_panel_kind(kind: str, columns: int | None) -> None:
     """Raises SettingError for an unknown kind of panel, or an impossible number of columns."""
     if not isinstance(kind, str) or kind not in NARROWEST:
         raise SettingError(f"kind is {str(kind)[:40]!r}.", "Expected heatmap or links.")

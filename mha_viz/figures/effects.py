@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -28,6 +28,7 @@ from mha_viz.figures.theme import Theme, palette, readable
 from mha_viz.numerals import three_digits
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
+OFF = "off"  # on the square of such a head
 LABELS = 24  # names of heads below a chart, as many as fit on a phone
 Numbers = npt.NDArray[np.float64]
 
@@ -43,12 +44,13 @@ def head_grid(
 ) -> Chart:
     """One number for each head, ``values`` [layer, head], as it is ``written`` (in thousandths by default); the larger,
     the stronger its colour, which is strongest at the largest, or at ``top`` if that is larger. Cells with NaN are
-    empty. Heads that are off, and the one that is ``held``, are framed. The label of a cell is the head's name;
-    ``unit`` appears in its hover text: a number of thousandths where they are written so."""
+    empty. Heads that are off, and the one that is ``held``, are framed, and their hover texts say so. The label of a
+    cell is the head's name; ``unit`` appears in its hover text: a number of thousandths where they are written so."""
     layers, heads = values.shape
     top = max(top, float(np.nanmax(values, initial=0.0))) or 1.0
     width, height = (60, 40) if heads <= 12 and layers <= 12 else (50, 28)  # pixels of a square
-    numbers = _numbers(values, top, unit, off, theme, written or in_thousandths)
+    states = {**({held: "held"} if held else {}), **dict.fromkeys(off, OFF)}
+    numbers = _numbers(values, top, unit, states, theme, written or in_thousandths)
     return Chart(
         theme,
         [Cells(values, 0, top, theme.ramp, gap=2, hover=""), numbers],
@@ -56,7 +58,7 @@ def head_grid(
         width=LEFT + width * heads + RIGHT,
         height=TOP + height * layers + BELOW,
         margin=Margin(LEFT, RIGHT, TOP, BELOW),
-        frames=[frame_of(head, (0.47, 0.45), theme.accent, 2.5) for head in sorted({*off, *([held] if held else [])})],
+        frames=[frame_of(head, (0.47, 0.45), theme.accent, 2.5) for head in sorted(states)],
         label_letters=11,
         has_faint_labels=True,
     )
@@ -124,15 +126,16 @@ def in_thousandths(value: float) -> str:
 
 
 def _numbers(
-    values: Numbers, top: float, unit: str, off: Collection[Head], theme: Theme, written: Callable[[float], str]
+    values: Numbers, top: float, unit: str, states: Mapping[Head, str], theme: Theme, written: Callable[[float], str]
 ) -> Points:
-    """The number on each square, with its hover text and the name that a click on it sends."""
+    """The number on each square, with its hover text, which says the state of its head if it has one, and the name that
+    a click on it sends."""
     layers, heads = values.shape
     every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
     per_unit = 1000 if written is in_thousandths else 1
     numbers = [_number(values[head], per_unit, unit, written) for head in every]
-    hints = [_hover(head, number, unit, head in off) for head, number in zip(every, numbers, strict=True)]
-    texts = ["off" if head in off else written(values[head]) for head in every]
+    hints = [_hover(head, number, unit, states.get(head, "")) for head, number in zip(every, numbers, strict=True)]
+    texts = [OFF if states.get(head) == OFF else written(values[head]) for head in every]
     inks = [_ink(max(0.0, values[head] / top), theme) for head in every]
     return on_squares(every, texts, 11 if heads <= 12 else 9, inks, hints)
 
@@ -174,9 +177,9 @@ def _number(value: float, per_unit: int, unit: str, written: Callable[[float], s
     return written(value) if not unit or np.isnan(value) else three_digits(value * per_unit)
 
 
-def _hover(head: Head, number: str, unit: str, is_off: bool) -> str:
+def _hover(head: Head, number: str, unit: str, state: str) -> str:
     number = f"<br>{number} {escape(unit)}".rstrip() if number else ""
-    return f"<b>{both(head)}</b>{' is off' if is_off else ''}{number}"
+    return f"<b>{both(head)}</b>{f' is {state}' if state else ''}{number}"
 
 
 def _ink(strength: float, theme: Theme) -> str:

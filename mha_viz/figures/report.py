@@ -17,7 +17,7 @@ from mha_viz.analysis.q_values import ROLE, looked_at
 from mha_viz.analysis.replication import replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.errors import CorpusError, check_kind
+from mha_viz.errors import PROFILE, CorpusError, check_each
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import rule_in_words
 from mha_viz.figures.role_words import best_baseline, by_chance_in_words, linked_words, standing, standing_with_corpora
@@ -123,10 +123,8 @@ def report(profile: Profile, replicated: Profile | Iterable[Profile] = ()) -> Re
     ``replicated``: profiles of the same model on further corpora. Raises CorpusError for a profile without roles and
     for one of another model or of the same corpus.
     """
-    remedy = "Give what mv.profile(…) or mv.open_profile(…) returned."
     others = [*replicated] if isinstance(replicated, Iterable) else [replicated]
-    for one in (profile, *others):
-        check_kind(one, Profile, "a profile", remedy)
+    check_each((profile, *others), Profile, *PROFILE)
     findings = profile.findings()
     if not findings:
         raise CorpusError(f"The profile of {profile.corpus} has no roles.", "Take that of a treebank or of more text.")

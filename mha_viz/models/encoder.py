@@ -18,7 +18,6 @@ from mha_viz.attention.steps import GIVEN_WORDS, TYPED, read_as
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import (
     ModelUnsupported,
-    SettingError,
     ShapeError,
     TextError,
     check_kind,
@@ -84,11 +83,7 @@ class Encoder(InParts, LoadedModel):
         ``attention.text.cut`` how much. Raises EmptyText if nothing is left to read, TextError for a pair that the
         model cannot read.
         """
-        if target or part:
-            raise SettingError(
-                f"{quoted(self.name)} has one stack of layers and reads no target.",
-                "Leave target and part out, or load an encoder–decoder such as T5.",
-            )
+        self._check_one_stack(target, part)
         return self.through(text, pair)[0]
 
     def encode_many(

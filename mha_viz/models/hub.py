@@ -170,7 +170,7 @@ class _Watch:
         self.moved = time.monotonic()
 
 
-class _File(NamedTuple):
+class _ListedFile(NamedTuple):
     size: int  # bytes
     sha256: str | None  # the Hub gives it for large files only
 
@@ -178,7 +178,7 @@ class _File(NamedTuple):
 @dataclass(frozen=True)
 class _Listing:
     commit: str
-    files: Mapping[str, _File]  # the required files: config.json first, weights last
+    files: Mapping[str, _ListedFile]  # the required files: config.json first, weights last
 
 
 def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> Path:
@@ -236,7 +236,7 @@ def _download(model: Model, watch: _Watch) -> Path:
 
 def _list_files(model: Model, watch: _Watch) -> _Listing:
     who, listed = quoted(model.name), _in_child(model, watch, METADATA_SECONDS)
-    files = {name: _File(*file) for name, file in listed["files"].items()}
+    files = {name: _ListedFile(*file) for name, file in listed["files"].items()}
     names = _needed(files, who)
     _check_size(sum(files[n].size for n in names), who)
     return _Listing(listed["commit"], {n: files[n] for n in names})

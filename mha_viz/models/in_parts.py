@@ -10,10 +10,12 @@ import torch
 from mha_viz.attention import Weights
 from mha_viz.attention.parts import Parts, ScoreParts, score_parts
 from mha_viz.attention.trace import Trace
+from mha_viz.errors import SettingError
 from mha_viz.heads import AnyHead, Head
 from mha_viz.models.capture import Tap
 from mha_viz.models.stream import Stream
 from mha_viz.models.tokenizer import TextPieces
+from mha_viz.quotes import quoted
 from mha_viz.text import WordPieces
 
 
@@ -34,16 +36,33 @@ class InParts:
     def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         raise NotImplementedError
 
+    def _check_one_stack(self, target: str, part: str) -> None:
+        """Raise SettingError for a target or a part, which only encoder–decoders have."""
+        if target or part:
+            raise SettingError(
+                f"{quoted(self.name)} has one stack of layers and reads no target.",
+                "Leave target and part out, or load an encoder–decoder such as T5.",
+            )
+
     def score_parts(
-        self, text: str, head: AnyHead, query: int, key: int, *, pair: str = "", words: Sequence[str] = ()
+        self,
+        text: str,
+        head: AnyHead,
+        query: int,
+        key: int,
+        *,
+        pair: str = "",
+        words: Sequence[str] = (),
+        target: str = "",
+        part: str = "",
     ) -> ScoreParts:
         """Why a head looks from one token to another: the score of the two, part by part.
 
-        ``query`` and ``key``: the numbers of the tokens, from 0. ``pair`` and ``words`` as for :meth:`trace`. The parts
-        of each token are its word, its position, what each earlier head and feed-forward part has added to it, and
-        constants; every pair of them adds to the score, and all pairs sum to it
-        (:class:`mha_viz.attention.parts.ScoreParts`; Elhage et al. 2021, "A Mathematical Framework for Transformer
-        Circuits"). Norms keep the standard deviations that they had in the pass (Kobayashi et al. 2021).
+        ``query`` and ``key``: the numbers of the tokens, from 0. ``pair`` and ``words`` as for :meth:`trace`,
+        ``target`` and ``part`` as for :meth:`encode`. The parts of each token are its word, its position, what each
+        earlier head and feed-forward part has added to it, and constants; every pair of them adds to the score, and all
+        pairs sum to it (:class:`mha_viz.attention.parts.ScoreParts`; Elhage et al. 2021, "A Mathematical Framework for
+        Transformer Circuits"). Norms keep the standard deviations that they had in the pass (Kobayashi et al. 2021).
 
         Raises as :meth:`encode`, UnknownHead, SettingError for tokens that do not exist or do not see each other, and
         ModelUnsupported, with the reason, for families whose scores cannot be taken apart.
@@ -52,6 +71,7 @@ class InParts:
         >>> print(parts.table()[["query_part", "key_part"]].iloc[0].tolist())
         ['position', 'position']
         """
+        self._check_one_stack(target, part)
         return self.score_parts_of(text, head, query, [key], pair=pair, words=words)[0]
 
     def score_parts_of(

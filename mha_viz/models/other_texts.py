@@ -18,6 +18,7 @@ from mha_viz.errors import SettingError, TextError, check_kind
 from mha_viz.models.capture import Recorded
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import TextPieces
+from mha_viz.numerals import counted
 from mha_viz.quotes import quoted
 from mha_viz.request import TEXT
 from mha_viz.text import TokenizedText, WordPieces
@@ -124,11 +125,19 @@ def alignment(mine: TokenizedText, theirs: TokenizedText) -> Numbers:
         return np.eye(len(mine))
     groups = mine.groups, theirs.groups
     kinds = [[text.special[group[0]] for group in each] for text, each in zip((mine, theirs), groups, strict=True)]
+    units = mine.by_words().tokens, theirs.by_words().tokens
+    words = [sum(not unit.special and not unit.segment for unit in each) for each in units]
+    if words[0] != words[1]:
+        raise SettingError(
+            f"{quoted(mine.text)} has {counted(words[0], 'word')}, {quoted(theirs.text)} has {words[1]}, punctuation "
+            "marks included.",
+            "Lengthen the shorter text, or shorten the longer one, until both have equally many.",
+        )
     if kinds[0] != kinds[1]:
         raise SettingError(
-            f"{quoted(mine.text)} has {len(mine)} tokens and {len(groups[0])} words, {quoted(theirs.text)} has "
-            f"{len(theirs)} and {len(groups[1])}.",
-            "Replace words in one of them, so that both have equally many words.",
+            f"Special tokens, such as [SEP], are between other words in {quoted(mine.text)} than in "
+            f"{quoted(theirs.text)}.",
+            "Type them at the same places in both, or leave them out.",
         )
     aligned = np.zeros((len(mine), len(theirs)))
     for pieces, others in zip(*groups, strict=True):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from mha_viz.errors import EmptyText, ModelBroken, TextError
+from mha_viz.errors import EmptyText, ModelBroken, TextError, check_kind
 from mha_viz.quotes import quoted
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
@@ -99,6 +99,7 @@ class Tokenizer:
         """
         if isinstance(forms, str):
             raise TextError("The words are one string.", "Give a list of words, or use encode.")
+        check_kind(forms, Collection, "a list of words", "Give one, or use encode.")
         characters = sum(len(form) for form in forms if isinstance(form, str))
         most = CHARACTERS_PER_PIECE * self.limit
         if len(forms) > self.limit or characters > most:  # before tokenizing, which takes longer for long text

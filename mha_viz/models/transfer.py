@@ -74,13 +74,13 @@ def _listed(model: Model, seconds: float) -> dict[str, object]:
 def _transfer(model: Model, order: dict[str, Any], tell: Tell) -> None:
     folder, done = Path(order["folder"]), 0
     for name, (size, sha256) in order["files"].items():
-        _stream(model, order, name, _File(size, sha256, done), tell)
+        _stream(model, order, name, _AnnouncedFile(size, sha256, done), tell)
         done += size
         if name == "config.json":  # checked before hundreds of megabytes are downloaded
             look_at(folder, model, whole=False)
 
 
-class _File(NamedTuple):
+class _AnnouncedFile(NamedTuple):
     """What is announced of a file, and the bytes ``before`` it."""
 
     size: int
@@ -88,7 +88,7 @@ class _File(NamedTuple):
     before: int
 
 
-def _stream(model: Model, order: dict[str, Any], name: str, file: _File, tell: Tell) -> None:
+def _stream(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile, tell: Tell) -> None:
     """Write one file in the chunks that the network delivers; its size and SHA-256 must be the announced ones."""
     url = hf_hub_url(model.hub_id, name, revision=order["commit"], endpoint=endpoint())
     headers = {"Accept-Encoding": "identity", "User-Agent": "mha-viz"}

@@ -20,7 +20,7 @@ from mha_viz.serving.paths import COMPONENTS, below
 _CACHED = "public, max-age=31536000, immutable"
 
 
-class _File(NamedTuple):
+class _ServedFile(NamedTuple):
     plain: bytes
     gzipped: bytes
 
@@ -46,12 +46,12 @@ def announce(manager: BidiComponentManager) -> None:
     manager.register_from_manifest(ComponentManifest(package, "", [ComponentConfig(name)]), bundle.FOLDER)
 
 
-def _file(name: str) -> _File:
+def _file(name: str) -> _ServedFile:
     plain = bundle.module(name).encode()
-    return _File(plain, gzip.compress(plain, 9, mtime=0))
+    return _ServedFile(plain, gzip.compress(plain, 9, mtime=0))
 
 
-def _answer(file: _File, scope: Scope) -> Response:
+def _answer(file: _ServedFile, scope: Scope) -> Response:
     headers = {"Cache-Control": _CACHED, "Vary": "Accept-Encoding"}
     if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
         return Response(file.gzipped, 200, headers | {"Content-Encoding": "gzip"}, "text/javascript")

@@ -80,7 +80,7 @@ def grouping(
         raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
     check_most(most)
     if not 2 <= links <= MOST_LINKS:
-        raise SettingError(f"{links} is not a number of links to draw.", f"Give 2 to {MOST_LINKS:,}.")
+        raise SettingError(f"links is {str(links)[:40]}.", f"Draw 2 to {MOST_LINKS:,} links.")
     chosen = Head.among(head, encoder.layers, encoder.heads, encoder.name)
     if recipes is not None:
         check_shape(encoder, recipes)

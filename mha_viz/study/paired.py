@@ -16,7 +16,7 @@ from mha_viz.analysis.syntax import DIRECTIONS, arcs, pointers
 from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.sources import Source
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.errors import CorpusError, SettingError, check_kind
+from mha_viz.errors import PROFILE, CorpusError, SettingError, check_kind
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
@@ -86,7 +86,7 @@ def paired_roles(
     ``model``: the encoder of the profile, if already loaded. A role without a case in the corpus is left out. Raises
     the errors of :func:`paired`, and CorpusError for a profile without roles of syntax.
     """
-    check_kind(profile, Profile, "a profile", "Give what mv.profile(…) or mv.open_profile(…) returned.")
+    check_kind(profile, Profile, *PROFILE)
     roles = [_Question(f.head, *f.detail.split(" ")) for f in profile.findings() if f.role == "syntax"]
     if not roles:
         raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Take that of a treebank.")

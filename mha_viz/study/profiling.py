@@ -11,7 +11,7 @@ from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.profile import Profile, profile_folder, profile_of, read_profile
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
-from mha_viz.errors import ExportError, SettingError, check_kind
+from mha_viz.errors import PATH, ExportError, SettingError, check_kind
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
@@ -153,5 +153,5 @@ def open_profile(folder: str | os.PathLike[str]) -> Profile:
 
     Raises CorpusError if there is none or it is damaged.
     """
-    check_kind(folder, (str, os.PathLike), "a path", "Give the folder of a profile, or “minilm”, “toy” or “repeater”.")
+    check_kind(folder, *PATH[:2], "Give the folder of a profile, or “minilm”, “toy” or “repeater”.")
     return read_profile(profile_folder(folder))

@@ -96,9 +96,9 @@ def recipes(
 
 
 def check_most(most: int) -> None:
-    """Raise SettingError for what is not a number of sentences."""
+    """Raise SettingError for a number of sentences out of range."""
     if not 2 <= most <= MOST_READ:
-        raise SettingError(f"{most} is not a number of sentences.", f"Give 2 to {MOST_READ}.")
+        raise SettingError(f"most is {str(most)[:40]}.", f"Read 2 to {MOST_READ:,} sentences.")
 
 
 def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
@@ -107,7 +107,7 @@ def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
     if isinstance(source, Recipes):
         if score is None:
             raise SettingError(
-                "There is no corpus on which the recipes are to be measured.", "Give score=, or --score."
+                "There is no corpus on which the recipes are to be measured.", "Name one (score=, --score)."
             )
         needs = {RULES[rule].needs for rule in np.flatnonzero(shares_of(source).any(axis=(0, 1)))}
         _check_annotated(scored[0], str(source.facts["corpus"]), bool(needs & {TAGS, TREES}), CHAINS in needs)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mha_viz.analysis.places import check_places, folder_for
 from mha_viz.analysis.profile import Profile, profile_of
 from mha_viz.corpus.sources import Source
-from mha_viz.errors import ExportError, SettingError, check_kind
+from mha_viz.errors import PROFILE, ExportError, SettingError, check_each
 from mha_viz.files import make_folder, whole_file
 from mha_viz.files.tables import as_csv
 from mha_viz.models.loading import AnyModel, one_stack
@@ -48,7 +48,7 @@ def profiles(
     >>> [p.model for p in mv.profiles(["grammar"], ["toy@0", "toy@100"])]
     ['toy@0', 'toy@100']
     """
-    if isinstance(corpora, str) or isinstance(models, str) or not corpora or not models:
+    if any(isinstance(given, str) or not isinstance(given, Collection) or not given for given in (corpora, models)):
         raise SettingError("Corpora and models are lists.", 'Give a list of each, as in ["grammar"].')
     engine, folder = engine_of(client, batch), None if out is None else Path(out)
     measured = _measured(engine, corpora, models, folder, device, progress or (lambda _: None))
@@ -95,8 +95,7 @@ def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
     them, and a column for each profile, "MODEL on CORPUS"; empty where a profile lacks the candidate."""
     import pandas as pd
 
-    for one in measured:
-        check_kind(one, Profile, "a profile", "Give what mv.profile(…) or mv.open_profile(…) returned.")
+    check_each(measured, Profile, *PROFILE)
     if not measured:
         raise SettingError("No profile was given.", "Give two or more: mv.side_by_side([first, second]).")
     columns = [

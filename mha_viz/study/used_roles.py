@@ -14,7 +14,7 @@ from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Head
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
-from mha_viz.errors import CorpusError, SettingError
+from mha_viz.errors import PROFILE, CorpusError, SettingError, check_kind
 from mha_viz.models.loading import AnyModel, as_measured
 from mha_viz.request import METHODS
 from mha_viz.study.corpus_effects import (
@@ -59,6 +59,7 @@ def used_roles(
     """
     import pandas as pd
 
+    check_kind(profile, Profile, *PROFILE)
     encoder = as_measured(profile.facts, model, device)
     if encoder.name != profile.model:
         raise SettingError(

@@ -222,10 +222,12 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
 MOST_HEADS, WIDTHS, MOST_WEIGHT, MOST_SEED = 16, (16, 32, 48, 64), 100.0, 2**31 - 1
 
 
+NUMBERED: Mapping[str, str] = MappingProxyType({str(number): key for number, key in enumerate(EXPERIMENTS, 1)})
+
+
 def experiment_named(name: str | None) -> str:
     """The experiment with this name or number; the first experiment for anything else."""
-    by_number = {str(number): key for number, key in enumerate(EXPERIMENTS, 1)}
-    return name if name and name in EXPERIMENTS else by_number.get(name or "", IDENTICAL)
+    return name if name and name in EXPERIMENTS else NUMBERED.get(name or "", IDENTICAL)
 
 
 def faults(settings: Settings) -> dict[Field, SettingError]:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import streamlit as st
 
 from mha_viz.ui import address
-from mha_viz.ui.parts import guarded, remark
+from mha_viz.ui.parts import guarded, say_unused
 
 Changes: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
 LATE = {"relation": "", "level": "base"}  # parameters, and keys of controls, that a click may come before; usual values
@@ -21,8 +21,7 @@ def in_link(name: str, options: Collection[str], form: str) -> str:
     given = address.now().get(name, "")
     if given in options:
         return given
-    if re.fullmatch(form, given, re.ASCII):
-        remark(f"Part of this link could not be used ({name}={given[:20]}).")
+    say_unused([f"{name}={given[:20]}"] if re.fullmatch(form, given, re.ASCII) else [])
     return ""
 
 

@@ -19,7 +19,7 @@ from mha_viz.ui import address, lesson, request
 from mha_viz.ui.components import apply_style
 from mha_viz.ui.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson
 from mha_viz.ui.navigation import name_of
-from mha_viz.ui.parts import guarded, plain, remark
+from mha_viz.ui.parts import guarded, plain, remark, say_unused
 
 LARGER = 1.2  # of charts and drawings
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -50,8 +50,7 @@ def show_class_view(pages: Sequence[Any], here: Any) -> None:
     views, whole = lesson.read(url.get(PARAMETER))
     odd = [address.CLASS] if address.CLASS in url and not address.in_class() else []
     odd += [NUMBER] if NUMBER in url and lesson.number_of(url, views) is None else []
-    if odd:
-        remark(f"Part of this link could not be used ({', '.join(f'{name}={url[name][:30]}' for name in odd)}).")
+    say_unused([f"{name}={url[name][:30]}" for name in odd])
     if not address.in_class():
         return
     apply_style("classroom", {"var(--larger)": str(LARGER)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -137,7 +137,13 @@ def plain(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
-_NAMED = re.compile(r" \(\w+=, --[\w-]+\)")
+def say_unused(parts: Sequence[str]) -> None:
+    """Say which parts of the link could not be used, if there are any."""
+    if parts:
+        remark(f"Part of this link could not be used ({', '.join(parts)}).")
+
+
+_NAMED = re.compile(r" \(\w+=[^)]*--[^)]*\)")
 _SYMBOLS = re.compile(r"(?<![\w$])(?:W\\?_(?P<matrix>[QKVO])|d\\?_(?P<width>model|k))(?![\w}])")
 
 

@@ -48,7 +48,7 @@ test("the sentence of the key that is pointed at is shown, or else that of the k
   );
 });
 
-test("a square says its head and number, and whether its head is held", () => {
+test("a square says its head and number, and whether it is framed", () => {
   const numbers = {
     x: [0, 1],
     y: [1, 1],
@@ -57,7 +57,7 @@ test("a square says its head and number, and whether its head is held", () => {
   };
   const frame = { x0: 0.53, x1: 1.47, y0: 0.55, y1: 1.45 };
   const [first, second] = squaresOf([{ z: [[]] }, numbers], [frame]);
-  assert.deepEqual([first.says, first.isHeld, first.curve, first.at], ["L1H0, 45%", false, 1, 0]);
-  assert.deepEqual([second.says, second.isHeld, second.at], ["L1H1", true, 1]);
+  assert.deepEqual([first.says, first.isMarked, first.curve, first.at], ["L1H0, 45%", false, 1, 0]);
+  assert.deepEqual([second.says, second.isMarked, second.at], ["L1H1", true, 1]);
   assert.deepEqual(squaresOf([{ z: [[]] }]), []);
 });

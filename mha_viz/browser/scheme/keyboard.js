@@ -5,11 +5,13 @@ const CONTROLS = "a[href], button, input, select, summary, textarea, [role=slide
 const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander, which changes when it opens
 const BELOW_NAVIGATION = "h1.mha-heading";
 
+// A square of a chart is known by its head: what it says changes with the head's state and number.
 /** @type {(element: Element) => string} */
 function nameOf(element) {
   const { labels } = /** @type {HTMLInputElement} */ (element);
   const label = [...(labels ?? [])].map((one) => one.textContent).join(" ");
-  const name = element.getAttribute("aria-label") ?? (label || element.textContent);
+  const name =
+    element.getAttribute("data-head") ?? element.getAttribute("aria-label") ?? (label || element.textContent);
   return [element.tagName, element.getAttribute("role"), name.replace(ICON, "").trim()].join("|");
 }
 

@@ -9,7 +9,7 @@ const CHARTS = "[class*=st-key-wide_] .js-plotly-plot";
 const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the marked one.";
 
 /**
- * @typedef {{ curve: number, at: number, x: number, y: number, head: string, says: string, isHeld: boolean }} Square
+ * @typedef {{ curve: number, at: number, x: number, y: number, head: string, says: string, isMarked: boolean }} Square
  */
 
 // Called after each change of the page.
@@ -21,18 +21,18 @@ export function layButtons() {
 /** @type {(chart: any) => boolean} */
 const isChoice = (chart) => typeof chart.emit === "function" && /select/.test(chart.layout?.clickmode ?? "");
 
-// The squares with heads, row by row; the held ones are framed.
+// The squares with heads, row by row. Those that are off, or held, are framed; what they say names which of both.
 /** @type {(data: any[], shapes?: any[]) => Square[]} */
 export function squaresOf(data, shapes = []) {
   const curve = data.findIndex((series) => series.customdata && series.hovertext);
   const { x = [], y = [], customdata = [], hovertext = [] } = data[curve] ?? {};
   return [...customdata].map((head, at) => {
-    const isHeld = shapes.some((s) => s.x0 < x[at] && x[at] < s.x1 && s.y0 < y[at] && y[at] < s.y1);
+    const isMarked = shapes.some((s) => s.x0 < x[at] && x[at] < s.x1 && s.y0 < y[at] && y[at] < s.y1);
     const says = hovertext[at]
       .replace(/<br>/g, ", ")
       .replace(/<[^>]*>/g, "")
       .trim();
-    return { curve, at, x: x[at], y: y[at], head, says, isHeld };
+    return { curve, at, x: x[at], y: y[at], head, says, isMarked };
   });
 }
 
@@ -47,7 +47,7 @@ function cover(chart) {
   if (before?.dataset.key === key) return;
   const focused = before?.querySelector(":focus")?.getAttribute("data-head");
   const buttons = squares.map((square) => button(chart, square, area));
-  const stop = squares.findIndex((square) => (focused ? square.head === focused : square.isHeld));
+  const stop = squares.findIndex((square) => (focused ? square.head === focused : square.isMarked));
   buttons[Math.max(0, stop)].tabIndex = 0;
   const group = make("div", { class: "mha-squares", role: "group", "aria-label": LABEL }, ...buttons);
   group.dataset.key = key;
@@ -59,12 +59,12 @@ function cover(chart) {
 
 /** @type {(chart: any, square: Square, area: import("../plotly.js").Area) => HTMLElement} */
 function button(chart, square, area) {
-  const { x, y, head, says, isHeld } = square;
+  const { x, y, head, says, isMarked } = square;
   const { xaxis, yaxis } = chart.layout;
   const { left, width } = bandBox(area, "x", xaxis.range, x);
   const { top, height } = bandBox(area, "y", yaxis.range, y);
-  const element = make("button", { type: "button", tabIndex: -1, "aria-label": says, "aria-pressed": isHeld });
-  Object.assign(element.dataset, { head, row: y, column: x });
+  const element = make("button", { type: "button", tabIndex: -1, "aria-label": says });
+  Object.assign(element.dataset, { head, row: y, column: x }, isMarked ? { marked: "" } : {});
   const sides = Object.entries({ left, top, width, height }).map(([side, value]) => [side, `${value}px`]);
   Object.assign(element.style, Object.fromEntries(sides));
   element.addEventListener("click", () => choose(chart, square));
@@ -86,7 +86,7 @@ function walk(event) {
   const group = /** @type {HTMLElement} */ (currentTarget);
   const from = /** @type {HTMLElement} */ (target);
   const [row, column] = [Number(from.dataset.row) + (step?.[0] ?? 0), Number(from.dataset.column) + (step?.[1] ?? 0)];
-  const wanted = step ? `[data-row="${row}"][data-column="${column}"]` : "[aria-pressed=true]";
+  const wanted = step ? `[data-row="${row}"][data-column="${column}"]` : "[data-marked]";
   const next = /** @type {HTMLElement | null} */ (group.querySelector(wanted));
   event.preventDefault();
   if (!next) return;

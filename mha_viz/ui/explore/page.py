@@ -47,6 +47,7 @@ from mha_viz.ui.parts import (
     quoted,
     remark,
     say_complaint,
+    say_unused,
     sent,
 )
 from mha_viz.ui.request import hides_an_answer, is_part, model_of, of_part, opened_first, say_part
@@ -144,8 +145,7 @@ def _wanted(what: Url, attention: Attention, begin: OpenHead) -> tuple[Head, ...
     odd += [*where.complaints, *(f"token {t}" for t in where.tokens if t >= n), *unread]
     inference.say_cut(attention, where, what.sentence)
     inference.say_unknown(attention)
-    if odd:
-        remark(f"Part of this link could not be used ({', '.join(odd)}).")
+    say_unused(odd)
     return wanted if heads[0] in wanted else (Head.parse(begin.head),)
 
 

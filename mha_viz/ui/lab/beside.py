@@ -10,7 +10,7 @@ import streamlit as st
 from mha_viz.training.lab import EXPERIMENTS, MOST_SEED
 from mha_viz.training.record import Result, Settings
 from mha_viz.ui.bound import Changes, bound, in_link
-from mha_viz.ui.lab import settings, trainings
+from mha_viz.ui.lab import settings, stage, trainings
 from mha_viz.ui.parts import guarded
 
 PARAMETER = "beside"  # how many more seeds
@@ -18,9 +18,11 @@ MORE = ("1", "2", "3")
 
 
 def others(result: Result) -> list[Settings]:
-    """The same settings with the next seeds, as many as the link asks for, if the experiment has seeds."""
+    """The same settings with the next seeds, as many as the link asks for, if the experiment has seeds; none while
+    numbers are hidden."""
     has_seeds = "seed" in EXPERIMENTS[result.settings.experiment].asks
-    return _next(result, int(in_link(PARAMETER, MORE, r"\d+") or 0) if has_seeds else 0)
+    count = int(in_link(PARAMETER, ("0", *MORE) if has_seeds else (), ".+") or 0)
+    return _next(result, count if stage.has_numbers() else 0)
 
 
 def _next(result: Result, count: int) -> list[Settings]:

@@ -79,6 +79,7 @@ def show_toy(name: str) -> None:
 @guarded(complain)
 def _show(name: str, guess: str | None, colours: Theme, explore: Any) -> None:
     toy, model = TOYS[name], trained(name)
+    in_link(TRAINING, toy.trainings, ".+")
     if len(toy.trainings) > 1:
         stage.variants("Trained on", TRAINING, model, {m: f"trained on {w}" for m, w in toy.trainings.items()}, name)
     saved, step = snapshots.steps(asset(name)), step_in_view(name)

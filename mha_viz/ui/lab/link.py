@@ -9,21 +9,33 @@ from typing import Any
 from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.training.record import Settings
 
+DEFAULT = "default"  # the whole parameter, of the default run
 _PARAMETERS = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]{1,8})?)", re.ASCII)
 
 
 def read(experiment: str, run: str | None) -> Settings:
     """The settings in a link; missing or invalid values are replaced by the defaults."""
-    default = EXPERIMENTS[experiment].default
-    changes: dict[str, Any] = {}
-    for part in (run or "").split("_and_"):
-        setting = _PARAMETERS.fullmatch(part)
-        if setting and (setting[1] == "weight" or "." not in setting[2]):
-            changes[setting[1]] = (
-                float(setting[2]) + 0.0 if setting[1] == "weight" else int(setting[2])
-            )  # + 0.0 turns -0 into 0
-    asks = EXPERIMENTS[experiment].asks
-    return replace(default, **{name: value for name, value in changes.items() if name in asks})
+    changes: dict[str, Any] = {
+        name: float(value) + 0.0 if name == "weight" else int(value)  # + 0.0 turns -0 into 0
+        for name, value in filter(None, _parts(experiment, run).values())
+    }
+    return replace(EXPERIMENTS[experiment].default, **changes)
+
+
+def unread(experiment: str, run: str | None) -> list[str]:
+    """The parts of the settings in a link that are none of the experiment."""
+    return [part for part, setting in _parts(experiment, run).items() if setting is None and part not in ("", DEFAULT)]
+
+
+def _parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] | None]:
+    """The name and the value of each part; None for what is no setting of the experiment."""
+    parts = {part: _PARAMETERS.fullmatch(part) for part in (run or "").split("_and_")}
+    return {
+        part: (match[1], match[2])
+        if match and match[1] in EXPERIMENTS[experiment].asks and (match[1] == "weight" or "." not in match[2])
+        else None
+        for part, match in parts.items()
+    }
 
 
 def written(settings: Settings) -> str | None:

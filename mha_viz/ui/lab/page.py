@@ -13,11 +13,11 @@ from mha_viz.training import lab
 from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.training.record import Result, Settings
 from mha_viz.ui import address
-from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.bound import Changes, bound, in_link
 from mha_viz.ui.components import apply_style
 from mha_viz.ui.lab import learning, questions, result, settings, small_tasks, stage, trainings
-from mha_viz.ui.lab.link import read
-from mha_viz.ui.parts import complain, formulas, remark, say_complaint, theme
+from mha_viz.ui.lab.link import read, unread
+from mha_viz.ui.parts import complain, formulas, remark, say_complaint, say_unused, theme
 
 LANGUAGE = "For each word a tiny layer names two letters: ○ of the word before, □ of the word with its mark."
 
@@ -33,7 +33,7 @@ def show_lab() -> None:
     """Show the page for the request in the URL."""
     apply_style("lab")
     say_complaint()
-    wanted = address.now().get("experiment", "")
+    wanted = in_link("experiment", [*SCENES, *lab.NUMBERED], ".+")
     name = wanted if wanted in SCENES else lab.experiment_named(wanted)
     _menu(name)
     SCENES[name].show(name)
@@ -54,6 +54,7 @@ def _experiment(chosen: str | None) -> Changes | None:
 def _show_experiment(name: str) -> None:
     row = EXPERIMENTS[name]
     linked_settings = read(name, address.now().get("run"))
+    say_unused([f"run={part[:20]}" for part in unread(name, address.now().get("run"))])
     stage.ask(row.short, row.question, LANGUAGE)
     guess = stage.predict(name, row.prediction, row.options)
     if stage.has_numbers():

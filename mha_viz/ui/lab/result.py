@@ -18,7 +18,6 @@ from mha_viz.training.lab import EXPERIMENTS, limits
 from mha_viz.training.record import Array, Result, Settings, TrainingRun
 from mha_viz.training.statements import Statement
 from mha_viz.training.tasks import RELATIONS
-from mha_viz.ui import address
 from mha_viz.ui.bound import in_link
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.lab import curves, downloads, stage, trainings
@@ -51,12 +50,12 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
     steps = [str(int(step)) for step in arm.steps]
     wanted = in_link("step", steps, r"\d+")
     at = steps.index(wanted) if wanted else 0
-    gone = in_link("removed", [str(n) for n in range(1, arm.heads + 1)], r"\d+") if result.removal else ""
+    gone = in_link("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
     if gone:
         at = len(steps) - 1 + int(gone)
     number = next(number for number, one in enumerate(result.runs) if one is arm)
 
-    seeds = others(result) if stage.has_numbers() else []
+    seeds = others(result)
     together = (result, *filter(None, map(trainings.result, seeds)))
 
     def play(shown: Result, follows: str = "") -> None:
@@ -153,11 +152,12 @@ def _costs(result: Result) -> None:
 def _arm(result: Result) -> TrainingRun:
     """The training whose heads are shown."""
     if len(result.runs) == 1:
+        in_link("arm", (), ".+")
         return result.runs[0]
     names = {str(number): arm.label for number, arm in enumerate(result.runs)}
     usual = str(EXPERIMENTS[result.settings.experiment].shown)
-    wanted = address.now().get("arm", "")
-    return result.runs[int(stage.variants("Heads of", "arm", wanted if wanted in names else usual, names, usual))]
+    wanted = in_link("arm", names, ".+") or usual
+    return result.runs[int(stage.variants("Heads of", "arm", wanted, names, usual))]
 
 
 @lasting(RECORDINGS)

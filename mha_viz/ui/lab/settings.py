@@ -18,7 +18,7 @@ from mha_viz.training.record import Settings
 from mha_viz.ui import address
 from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.lab import trainings
-from mha_viz.ui.lab.link import read, written
+from mha_viz.ui.lab.link import DEFAULT, read, written
 from mha_viz.ui.parts import complain, complain_later, formulas, guarded, remark
 
 LABELS: Mapping[Field, tuple[str, str]] = {
@@ -124,7 +124,7 @@ def _start(linked_settings: Settings) -> None:
             st.toast("This run is saved and is shown. Change the seed to train a new one.")
         else:
             trainings.start(settings)
-        address.go(**{**dict.fromkeys(OF_THIS_RUN), "experiment": experiment, "run": written(settings) or "default"})
+        address.go(**{**dict.fromkeys(OF_THIS_RUN), "experiment": experiment, "run": written(settings) or DEFAULT})
     except MhaVizError as error:
         complain_later(error)
 

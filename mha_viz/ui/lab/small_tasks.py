@@ -19,8 +19,8 @@ from mha_viz.figures.frames import Recording, frames
 from mha_viz.files.assets import asset
 from mha_viz.numerals import decimal
 from mha_viz.request import Request
-from mha_viz.ui import address, classroom, inference, navigation
-from mha_viz.ui.bound import bound
+from mha_viz.ui import classroom, inference, navigation
+from mha_viz.ui.bound import bound, in_link
 from mha_viz.ui.components import player
 from mha_viz.ui.lab import stage
 from mha_viz.ui.parts import plain, theme
@@ -58,8 +58,7 @@ def small_tasks() -> tuple[SmallTask, ...]:
 def show_small_tasks(_: str) -> None:
     """Show the open task, by default the first, on the stage, with a choice of the others."""
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
-    wanted = address.now().get(TASK)
-    number = wanted if wanted in numbers else numbers[0]
+    number = in_link(TASK, numbers, ".+") or numbers[0]
     task = small_tasks()[int(number) - 1]
     stage.ask(f"Small task {number}", plain(task.task))
     bound(
@@ -74,14 +73,14 @@ def _open(task: SmallTask) -> None:
     if attention is None:
         return
     words = attention.by_words()
-    wanted = address.now().get(ANSWER)
+    wanted = in_link(ANSWER, task.heads, ".+") or None
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown("It is …", width="content")
         bound(
-            st.pills, "Your answer", ANSWER, wanted if wanted in task.heads else None, task.heads, key="small_answer",
+            st.pills, "Your answer", ANSWER, wanted, task.heads, key="small_answer",
             format_func=lambda name: both(Head.parse(name)), label_visibility="collapsed",
         )  # fmt: skip
-    if wanted in task.heads:
+    if wanted:
         with classroom.answer():
             st.markdown(feedback(task, words, wanted))
     player({**frames(_recording(task, words), 0, theme())}, "small_task_maps", lambda: None)

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.ui import address, classroom
-from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.bound import Changes, bound, in_link
 from mha_viz.ui.components import player
 from mha_viz.ui.parts import entitle, formulas, guarded, sent, whole
 
@@ -26,6 +26,7 @@ def another(name: str, **more: str) -> Changes:
 def ask(short: str, question: str, about: str = "") -> None:
     """Show the question as the title, with the switch for all numbers."""
     entitle("Why heads differ", short)
+    in_link(NUMBERS, ("0", "1"), ".+")
     with st.container(key="lab_question", horizontal=True, vertical_alignment="center"):
         st.markdown(f"## {formulas(question)}", width="stretch")
         if about:
@@ -45,8 +46,7 @@ def _numbers(shown: bool) -> Changes:
 
 def predict(name: str, prediction: str, options: Mapping[str, str]) -> str | None:
     """Ask what will happen; an answer begins to play. Returns the answer in the URL, one of the ``options``."""
-    wanted = address.now().get(GUESS, "")
-    guess = wanted if wanted in options else None
+    guess = in_link(GUESS, options, ".+") or None
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown(formulas(prediction), width="content")
         bound(

@@ -37,7 +37,7 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.components import apply_style
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.parts import complain, guarded, remark, theme
+from mha_viz.ui.parts import complain, guarded, say_unused, theme
 from mha_viz.ui.request import refused
 from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.answering import in_which
@@ -198,8 +198,7 @@ def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
     odd = [one for one in where.complaints if one.partition("=")[0] in names]
     every = set(attention.every_head())
     odd += [str(head) for head in where.off if head not in every]
-    if odd:
-        remark(f"Part of this link could not be used ({', '.join(odd[:6])}).")
+    say_unused(odd[:6])
     return tuple(head for head in where.off if head in every)
 
 

@@ -137,6 +137,9 @@ def test_the_repeater_s_map_tells_heads_that_find_keys_by_position_from_those_th
     assert words_by_head["L0H0"].endswith("finds keys by 100% position")
     assert all(re.search(r"finds keys by 9\d% earlier heads", words_by_head[f"L1H{head}"]) for head in range(4))
     assert page.at.segmented_control(key="roles_corpus").options == ["built-in", "your file"]
+    induction = [says for says in words_by_head.values() if "token → what followed it last time, 9" in says]
+    assert [says.split()[0] for says in induction] == ["L1H0", "L1H1", "L1H2", "L1H3"]  # as the list on repeated tokens
+    assert "**6** have a named role." in page.said
 
 
 def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> None:

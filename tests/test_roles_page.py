@@ -127,8 +127,9 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
-    legend = [re.findall("</u>([^<]+)", line) for line in drawn.split("<li>")[1:]]  # below the squares, and left
-    assert legend == [[*KINDS, "unexplained"], list(GROUPS)]
+    # Below the squares, left of them, and in their corners.
+    legend = [re.findall("</[ui]>([^<]+)", line) for line in drawn.split("<li>")[1:]]
+    assert legend == [[*KINDS, "unexplained"], list(GROUPS), ["also syntax", "also delimiter"]]
 
 
 def test_the_repeater_s_map_tells_heads_that_find_keys_by_position_from_those_that_live_on_them() -> None:

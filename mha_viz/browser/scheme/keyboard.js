@@ -1,5 +1,6 @@
-// Where the keyboard is on Streamlit's page: it stays with a control that is drawn anew, "Skip to main content" brings it
-// below the navigation, and the page has no ring around it after a click beside all controls and a key, such as Escape.
+// Where the keyboard is on Streamlit's page: it stays with a control that is drawn anew, "Skip to main content" brings
+// it below the navigation, and the page has no ring around it after a click beside all controls and a key, such as
+// Escape.
 
 const CONTROLS = "a[href], button, input, select, summary, textarea, [role=slider]";
 const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander, which changes when it opens

@@ -1,7 +1,7 @@
-// What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways,
-// stay with what they operate and choose squares of charts, a navigation that says which page is open, names in
-// words, a legend that stays open, the way to what a link leads to, and links in tables and maps that open a head's card without loading the
-// page again.
+// What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways, stay
+// with what they operate and choose squares of charts, a navigation that says which page is open, names in words, a
+// legend that stays open, the way to what a link leads to, and links in tables and maps that open a head's card
+// without loading the page again.
 import { mounted } from "../mount.js";
 import { Arrival } from "./arrival.js";
 import { Keyboard } from "./keyboard.js";

@@ -8,7 +8,8 @@ const SLACK = 4; // pixels that nobody misses
 export const wideBoxes = () => document.querySelectorAll(`[class*="st-key-wide_"], ${PAGES}, ${EXPERIMENTS}`);
 
 // What is wider than its page scrolls in a box that says so: data-scrolls, data-more as long as something lies beyond
-// its right edge, and data-before as long as something lies beyond its left one. The keyboard can focus it, unless it can go to what is inside. One that fits is no stop.
+// its right edge, and data-before as long as something lies beyond its left one. The keyboard can focus it, unless it
+// can go to what is inside. One that fits is no stop.
 /** @type {(box: HTMLElement) => void} */
 export function mark(box) {
   const beyond = box.scrollWidth - box.clientWidth;

@@ -29,8 +29,7 @@ export class Legend {
     const drawn = legend();
     if (drawn === this.#drawn) return;
     this.#drawn = drawn;
-    if (drawn) drawn.open = this.#isOpen;
-    else this.#isOpen = false;
+    if (drawn) drawn.open = this.#isOpen; // it may be absent for a moment
   }
 }
 

@@ -191,12 +191,16 @@ def the_head_that_carries_the_difference_is_held_by_keyboard(visitor: BrowserTab
     expect(squares).to_have_count(72)
     settled(page)
     squares.and_(page.get_by_role("button", name="is held")).focus()
-    for key, head in {"ArrowRight": "L3H2", "ArrowUp": "L2H2", "Escape": "L3H1", "ArrowDown": "L4H1"}.items():
+    way = {"ArrowRight": "L3H2", "ArrowUp": "L2H2", "End": "L2H11", "Control+Home": "L0H0"}
+    for key, head in (way | {"Escape": "L3H1", "ArrowDown": "L4H1"}).items():
         page.keyboard.press(key)
         expect(page.locator(":focus")).to_have_accessible_name(re.compile(rf"^{head} \(.*%$"))
     page.keyboard.press("Enter")
     visitor.asked(head="L4H1")
     expect(page.locator(":focus")).to_have_accessible_name(re.compile(r"^L4H1 \(5-2\) is held, "))
+    page.keyboard.press("Enter")  # lets it go
+    visitor.asked(head=None)
+    expect(page.locator(":focus")).to_have_accessible_name(re.compile(r"^L4H1 \(5-2\)(?! is held)"))
 
 
 def a_point_of_the_map_is_chosen(visitor: BrowserTab) -> None:

@@ -154,6 +154,9 @@ def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) ->
     press("Enter")
     visitor.asked(off="none", how="uniform")
     expect(page.get_by_text("No head is off")).to_be_visible()
+    page.get_by_text("No head is off").click()  # beside all controls
+    press("Escape")
+    expect(page.locator("main:focus-visible")).to_have_css("outline-style", "none")
 
 
 def test_arrows_between_heads_are_a_list_for_the_keyboard(visitor: BrowserTab) -> None:

@@ -80,11 +80,16 @@ def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")  # what the bars mean
     expect(page.locator(f"{MAP} li").first).to_contain_text("unexplained")
+    expect(page.locator(f"{MAP} li").last).to_contain_text("also delimiter")
     page.get_by_text("Numbers", exact=True).click()
     page.get_by_role("textbox", name="Filter relations").fill("mod")
     page.get_by_role("link", name="syntax", exact=True).click()  # what is typed survives a click that follows at once
     visitor.asked(relation="mod", kinds="syntax")
     expect(page.get_by_role("link", name="L0H2 (1-3): no role")).to_be_visible()
+    expect(page.locator(f"{MAP} li").first).to_be_visible()  # although the map was drawn anew
+    page.keyboard.press("Escape")
+    expect(page.locator(f"{MAP} li").first).to_be_hidden()
+    expect(page.locator(f"{MAP} summary")).to_be_focused()
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
     page = visitor.roles(kinds="position", relation="mod")
     a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor)

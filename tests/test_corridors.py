@@ -17,7 +17,7 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_910,
+    "analysis": 5_920,
     "attention": 2_170,
     "browser": 260,
     "cli": 3_080,
@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 5_330,
     "text": 530,
     "training": 2_070,
-    "ui": 12_780,
+    "ui": 12_800,
     "": 1_180,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

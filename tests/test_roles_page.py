@@ -127,8 +127,9 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
-    legend = [re.findall("</u>([^<]+)", line) for line in drawn.split("<li>")[1:]]  # below the squares, and left
-    assert legend == [[*KINDS, "unexplained"], list(GROUPS)]
+    # Below the squares, left of them, and in their corners.
+    legend = [re.findall("</[ui]>([^<]+)", line) for line in drawn.split("<li>")[1:]]
+    assert legend == [[*KINDS, "unexplained"], list(GROUPS), ["also syntax", "also delimiter"]]
 
 
 def test_the_repeater_s_map_tells_heads_that_find_keys_by_position_from_those_that_live_on_them() -> None:
@@ -137,6 +138,9 @@ def test_the_repeater_s_map_tells_heads_that_find_keys_by_position_from_those_th
     assert words_by_head["L0H0"].endswith("finds keys by 100% position")
     assert all(re.search(r"finds keys by 9\d% earlier heads", words_by_head[f"L1H{head}"]) for head in range(4))
     assert page.at.segmented_control(key="roles_corpus").options == ["built-in", "your file"]
+    induction = [says for says in words_by_head.values() if "token → what followed it last time, 9" in says]
+    assert [says.split()[0] for says in induction] == ["L1H0", "L1H1", "L1H2", "L1H3"]  # as the list on repeated tokens
+    assert "**6** have a named role." in page.said
 
 
 def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> None:

@@ -4,6 +4,7 @@ the Wild")."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Head
 from mha_viz.process.steps import Steps, each, ranges
 
@@ -27,6 +29,15 @@ MEASURES = MappingProxyType(
         "duplicate": "to the first occurrence of this token",
         "previous": "to the token before",
         "sink": "to the first token of the text",
+    }
+)
+CORPUS = "repeated random tokens"  # what its roles are said to be measured on
+ROLES = MappingProxyType(  # kind and detail of a role, as on the map of roles
+    {
+        "induction": ("repetition", "induction"),
+        "duplicate": ("repetition", "duplicate"),
+        "previous": ("position", "previous"),
+        "sink": ("delimiter", "sink"),
     }
 )
 
@@ -70,6 +81,23 @@ class DecoderHeads:
                 if score > THRESHOLD and score >= best + ABOVE_UNTRAINED:
                     head = Head(*divmod(int(at), values.shape[1]))
                     yield DecoderRole(head, measure, score, best, float(even[number]))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """:meth:`roles` as roles of the map, each beside uniform attention; n counts the rows of all sequences."""
+        rows = {"induction": self.length, "duplicate": self.length}
+        return tuple(
+            Finding(
+                role.head,
+                *ROLES[role.measure],
+                *(role.score, role.chance, role.score - role.chance),
+                self.draws * rows.get(role.measure, 2 * self.length - 1),
+                *(math.nan, math.nan),
+                untrained=role.untrained,
+                corpora=(CORPUS,),
+                lowest=role.score,
+            )
+            for role in self.roles()
+        )
 
     def table(self) -> pd.DataFrame:
         """One row per head: layer, head, the four measures, and those of the same head with random weights."""

@@ -54,7 +54,7 @@ export function drawLinks(canvas, scene, look, scroll) {
   const shifts = shiftsOf(scene.heads.length, layout);
   scene.heads.forEach((head, place) => strokes(context, scene, head, layout, band, shifts[place]));
   tokens(context, scene, layout, look, band);
-  if (!scene.focus && !scene.quiet) numbers(context, numberedLinks(scene, layout, shifts), layout, look, band);
+  if (!scene.focus && !scene.quiet) numbers(context, placedNumbers(scene, layout, shifts), layout, look, band);
   return layout;
 }
 
@@ -161,17 +161,33 @@ function numberedLinks({ rows, cols, heads }, { rowHeight }, shifts) {
   return heads.flatMap(above).sort((a, b) => b.weight - a.weight);
 }
 
+/** @typedef {{ x: number, y: number, text: string }} LinkNumber */
+
+/** @type {WeakMap<ShownHead, { heads: ShownHead[], key: string, numbers: LinkNumber[] }>} */
+const placed = new WeakMap(); // of the drawings that begin with a head, the last
+
+// The numbers and their places: computed once for the same heads in the same layout, and not again when the drawing is
+// scrolled or let go, because it takes ten times as long as all lines of a long text.
+/** @type {(scene: LinkScene, layout: LinksLayout, shifts: number[]) => LinkNumber[]} */
+function placedNumbers(scene, layout, shifts) {
+  const { heads } = scene;
+  const [last, key] = [heads.length ? placed.get(heads[0]) : undefined, JSON.stringify(layout)];
+  const isSame = last?.key === key && last.heads.length === heads.length;
+  if (last && isSame && heads.every((head, i) => head === last.heads[i])) return last.numbers;
+  const now = placeNumbers(numberedLinks(scene, layout, shifts), layout);
+  if (heads.length) placed.set(heads[0], { heads: [...heads], key, numbers: now });
+  return now;
+}
+
 // Each number breaks its line at the first place from the query on where it covers neither a number nor another of
 // these lines of more than half its weight; it is left out if there is none. That of the strongest link, which the
 // heading names, covers as few as it can.
-/**
- * @type {(context: CanvasRenderingContext2D, links: Link[], layout: LinksLayout, look: Look, band: number[]) => void}
- */
-function numbers(context, links, layout, look, [above, below]) {
-  const size = numberSize(layout);
-  const [wide, half] = [size * 3.2, size * 0.7];
+/** @type {(links: Link[], layout: LinksLayout) => LinkNumber[]} */
+function placeNumbers(links, layout) {
+  const wide = numberWidth(layout);
+  const half = numberSize(layout) * 0.7;
   const places = placesOf(layout, wide);
-  /** @type {{ x: number, y: number }[]} */
+  /** @type {LinkNumber[]} */
   const taken = [];
   for (const [rank, link] of links.slice(0, NUMBERED.most).entries()) {
     const { weight, head } = link;
@@ -185,10 +201,18 @@ function numbers(context, links, layout, look, [above, below]) {
       }).length;
     });
     const place = places[covered.indexOf(rank ? 0 : Math.min(...covered))];
-    if (!place) continue;
-    const [x, y] = [place.x, downTo(link, place.at)];
-    taken.push({ x, y });
-    if (y > above && y < below) chip(context, number(weight, head.part), x, y, wide, size, look);
+    if (place) taken.push({ x: place.x, y: downTo(link, place.at), text: number(weight, head.part) });
+  }
+  return taken;
+}
+
+/**
+ * @type {(context: CanvasRenderingContext2D, list: LinkNumber[], layout: LinksLayout, look: Look, band: number[]) =>
+ *   void}
+ */
+function numbers(context, list, layout, look, [above, below]) {
+  for (const { x, y, text } of list) {
+    if (y > above && y < below) chip(context, text, x, y, numberWidth(layout), numberSize(layout), look);
   }
 }
 
@@ -217,6 +241,8 @@ function placesOf({ left, right }, wide) {
   });
 }
 
+/** @type {(layout: LinksLayout) => number} */
+const numberWidth = (layout) => numberSize(layout) * 3.2;
 /** @type {(layout: LinksLayout) => number} */
 const numberSize = ({ rowHeight }) => Math.max(9, Math.min(12, rowHeight - 6));
 

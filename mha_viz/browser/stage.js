@@ -62,9 +62,17 @@ const TELL_AFTER = 80; // milliseconds of quiet before the server is told of a v
 const COUNTS_ROWS = ["unit", "special", "side"]; // settings of a view that decide which rows there are
 /** @type {Record<string, readonly [number, number]>} */
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+/** @type {Record<string, number>} */
+const ENDS = { Home: -Infinity, End: Infinity };
 
+// [rows, columns] of an arrow key; Home and End go as far as a row goes, with Ctrl to the corners. Undefined for other
+// keys, and with other modifiers.
 /** @type {(event: KeyboardEvent) => readonly [number, number] | undefined} */
-export const arrow = (event) => ARROWS[event.key]; // [rows, columns] or undefined
+export function arrow({ key, altKey, ctrlKey, metaKey }) {
+  if (altKey || metaKey) return undefined;
+  if (key in ENDS) return [ctrlKey ? ENDS[key] : 0, ENDS[key]];
+  return ctrlKey ? undefined : ARROWS[key];
+}
 /** @type {(event: KeyboardEvent) => boolean} */
 export const isPress = (event) => event.key === "Enter" || event.key === " ";
 /** @type {(i: number, count: number) => number} */
@@ -73,13 +81,13 @@ export const bounded = (i, count) => Math.max(0, Math.min(count - 1, i));
 export const sameSpot = (a, b) => a === b || (!!a && !!b && a.at === b.at && a.row === b.row && a.col === b.col);
 
 // The neighbouring spot in the direction of an arrow key. Heatmap: from cell to cell. Links: up and down along a column
-// of tokens, left and right between the two columns.
+// of tokens, left and right between the two columns; Home and End to the ends of a column.
 /** @type {(spot: Spot, step: readonly [number, number], isHeat: boolean, R: number, C: number) => Spot} */
 export function moved(spot, [down, right], isHeat, R, C) {
   const { row, col } = spot;
   if (isHeat) return { ...spot, row: bounded((row ?? 0) + down, R), col: bounded((col ?? 0) + right, C) };
-  const isQuery = right ? right < 0 : row !== null;
-  const next = (row ?? col ?? 0) + down;
+  const isQuery = right && Number.isFinite(right) ? right < 0 : row !== null;
+  const next = (row ?? col ?? 0) + (Number.isFinite(right) ? down : right);
   return isQuery ? { ...spot, row: bounded(next, R), col: null } : { ...spot, row: null, col: bounded(next, C) };
 }
 
@@ -245,10 +253,10 @@ export class Stage {
    * @param {Walk} walk
    */
   #onKey(event, { from, isHeat, R, C, start, walked }) {
-    if (!R || !C || event.altKey || event.ctrlKey || event.metaKey) return;
-    const spot = from ?? { ...start, row: 0, col: isHeat ? 0 : null };
     const step = arrow(event);
-    if (!step && !isPress(event)) return;
+    const isPlain = !event.altKey && !event.ctrlKey && !event.metaKey;
+    if (!R || !C || !(step || (isPress(event) && isPlain))) return;
+    const spot = from ?? { ...start, row: 0, col: isHeat ? 0 : null };
     event.preventDefault();
     if (!step) return this.press(spot);
     this.hovered = moved(spot, step, isHeat, R, C);

@@ -176,6 +176,7 @@ def _axis(axis: Axis, chart: Chart) -> dict[str, Any]:
         visible=None if axis.is_shown else False, showticklabels=None if axis.has_labels else False,
         fixedrange=axis.is_fixed or None, constraintoward=axis.toward or None,
         constrain=None if axis.toward is None else "domain",
+        automargin=bool(axis.tokens) or None,  # words that stand upright on a phone
     )  # fmt: skip
 
 

@@ -163,6 +163,14 @@ PATTERNS = MappingProxyType(
         "entropy": _pattern("broad", "any token → many tokens", "", "everywhere evenly average uniform entropy wide"),
     }
 )
+# Roles on repeated random tokens (analysis/repeats.py), which no profile has and no search asks for.
+REPEATED = MappingProxyType(
+    {
+        "induction": _pattern("induction", "token → what followed it last time", "", ""),
+        "duplicate": _pattern("duplicate token", "token → its first occurrence", "", ""),
+        "sink": _pattern("first token", "any token → the first token", "", ""),
+    }
+)
 # The universal parts of speech, https://universaldependencies.org/u/pos/.
 PARTS_OF_SPEECH = MappingProxyType(
     {
@@ -199,7 +207,7 @@ def gloss(detail: str) -> Gloss | None:
     have.
     """
     name = detail.partition(" ")[0]
-    return PATTERNS.get(name) or RELATIONS.get(name) or RELATIONS.get(name.partition(":")[0])
+    return PATTERNS.get(name) or REPEATED.get(name) or RELATIONS.get(name) or RELATIONS.get(name.partition(":")[0])
 
 
 def labelled(relation: str) -> str:

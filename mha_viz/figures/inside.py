@@ -168,10 +168,10 @@ def both_softmaxes(
             words |= {"name": f"{name}: entropy {entropy(weights):.2f} nats", "in_legend": False if plot else None}
             series.append(Bars(range(len(at)), numbers, colour, opacity=opacity, group=name, plot=plot, **words))
     x, y = token_axis(trace, tokens, (query, key)), number_axis(theme, 5)
-    above, below = one_below_another(2, 0.17)
+    above, below = one_below_another(2, 0.2)
     plots = [Plot(x, y, "Scores", up=above), Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", up=below)]
-    legend = Legend(up=1.07, clicks="double")
-    return chart_of(theme, series, plots, 560, top=66, left=45, titles_left=True, legend=legend, bar_gap=0.25)
+    legend = Legend(up=1.09, clicks="double")
+    return chart_of(theme, series, plots, 500, top=62, left=45, titles_left=True, legend=legend, bar_gap=0.25)
 
 
 # ---- Maps of tokens by tokens -----------------------------------------------------------------------------

@@ -8,17 +8,20 @@ from collections.abc import Iterable, Sequence
 from mha_viz.analysis.chance import COREFERENCE, SYNTAX, ChanceRoles
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
+from mha_viz.analysis.repeats import CORPUS, MEASURES
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import explained, gloss, labelled, link, linked, rule_in_words
 from mha_viz.numerals import counted, percent
 
 WITHIN_WORDS = 0.25  # from this share on, a position role states how much of its attention stays within words
-COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "delimiter": 4, "broad": 5}  # indices into a theme's heads
+# Indices into a theme's heads.
+COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "repetition": 6, "delimiter": 4, "broad": 5}
 KIND_COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # of rules of recipes, likewise; others are grey
 # Of what a head finds its keys by, likewise.
 GROUP_COLOURS = {"word": 6, "position": 0, "earlier heads": 3, "feed-forward": 4}
-SOUGHT = ("coreference", "syntax", "position", "broad", "delimiter")  # in the order in which people look for them
+# In the order in which people look for them.
+SOUGHT = ("coreference", "syntax", "repetition", "position", "broad", "delimiter")
 SHORT = {
     "cls": "[CLS]",
     "sep": "[SEP]",
@@ -26,6 +29,9 @@ SHORT = {
     "previous": "prev",
     "entropy": "broad",
     "third_person": "coref",
+    "induction": "induc.",
+    "duplicate": "dupl.",
+    "sink": "first",
     "compound": "comp.",
     "discourse": "disc.",
     "dislocated": "disl.",
@@ -148,6 +154,9 @@ def _measured(finding: Finding) -> str:
         else:
             says = f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
         return f"{says}{_within_words(finding)}"
+    if finding.detail in MEASURES:
+        goes = f"on {CORPUS}, {score} of its attention goes {MEASURES[finding.detail]}"
+        return f"{goes} ({baseline} if it looked everywhere equally){_untrained_score(finding)}"
     if finding.role == "delimiter":
         return f"{score} of its attention goes to {SHORT[finding.detail]} ({baseline} if it looked everywhere equally)"
     return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"

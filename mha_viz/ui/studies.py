@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.given import given_corpora, given_folders, given_roles, united
 from mha_viz.analysis.profile import FACTS, Profile, profile_of, read_findings, read_profile
+from mha_viz.analysis.repeats import DecoderHeads
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpting import read_excerpts
@@ -50,10 +51,12 @@ READY = 16  # Evidence objects whose roles and baselines stay computed
 
 
 class Evidence(NamedTuple):
-    """Everything measured for one model on one corpus, or on the treebanks of the shipped profiles together."""
+    """Everything measured for one model on one corpus, or on the treebanks of the shipped profiles together; of a
+    causal model also on repeated random tokens, if it was."""
 
     label: str
     profiles: tuple[Profile, ...]
+    repeats: DecoderHeads | None = None
 
     def table(self, name: str) -> Any:
         """The table of this name from the first profile that has it; None if none has."""
@@ -64,13 +67,16 @@ class Evidence(NamedTuple):
         return next((p for p in self.profiles if name in p.tables and len(p.tables[name])), None)
 
     def findings(self) -> tuple[Finding, ...]:
-        """The roles, each kind from the first profile that has any."""
+        """The roles, each kind from the first profile that has any, and those that only repeated tokens show."""
         return _findings(self)
 
 
 @lasting(READY)
 def _findings(evidence: Evidence) -> tuple[Finding, ...]:
-    return united(profile.findings() for profile in evidence.profiles)
+    roles = united(profile.findings() for profile in evidence.profiles)
+    there = {(f.head, f.role, f.detail) for f in roles}
+    on_repeats = evidence.repeats.findings() if evidence.repeats else ()
+    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in there))
 
 
 _given_lock = threading.Lock()

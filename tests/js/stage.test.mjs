@@ -1,7 +1,7 @@
 // What interactive drawings share: pointing, holding, keys, the address, size and theme.
 import assert from "node:assert/strict";
 import test, { beforeEach, mock } from "node:test";
-import { Stage, moved, readLook, reveal, sameSpot } from "../../mha_viz/browser/stage.js";
+import { Stage, arrow, moved, readLook, reveal, sameSpot } from "../../mha_viz/browser/stage.js";
 
 const PAGE = { "--st-background-color": "#14171a", "--st-text-color": "#ebe8e2" };
 const frames = [];
@@ -139,6 +139,18 @@ test("arrows go along a column of tokens and from one to the other", () => {
   assert.deepEqual(walk({ row: 1, col: null }, [0, 1]), { row: null, col: 1 });
   assert.deepEqual(walk({ row: null, col: 3 }, [0, -1]), { row: 2, col: null });
   assert.deepEqual(walk({ row: 1, col: null }, [0, -1]), { row: 1, col: null });
+});
+
+test("Home and End go to the ends of a row or of a column of tokens, with Ctrl to the corners", () => {
+  const to = (key, isHeat, spot, ctrlKey = false) => moved(spot, arrow({ key, ctrlKey }), isHeat, 3, 4);
+  assert.deepEqual(to("End", true, { row: 1, col: 1 }), { row: 1, col: 3 });
+  assert.deepEqual(to("Home", true, { row: 1, col: 2 }), { row: 1, col: 0 });
+  assert.deepEqual(to("End", true, { row: 1, col: 1 }, true), { row: 2, col: 3 });
+  assert.deepEqual(to("Home", true, { row: 1, col: 2 }, true), { row: 0, col: 0 });
+  assert.deepEqual(to("End", false, { row: 0, col: null }), { row: 2, col: null });
+  assert.deepEqual(to("Home", false, { row: null, col: 3 }, true), { row: null, col: 0 });
+  assert.equal(arrow({ key: "ArrowUp", ctrlKey: true }), undefined);
+  assert.equal(arrow({ key: "Home", altKey: true }), undefined); // the browser's own
 });
 
 test("keys walk, hold and let go", () => {

@@ -9,6 +9,7 @@ const KEYS = [
   ["Enter", "In the sentence: show its attention. In the grid: open the head. In a drawing: hold the word"],
   ["Shift Enter", "In the sentence: begin a new line"],
   ["← ↑ → ↓", "In the grid: from head to head. In a drawing: from word to word"],
+  ["Home End", "To the ends of a row or column; with Ctrl to the corners of a grid"],
   ["← →", "On Inside a head: from step to step, Enter opens one"],
   ["c", "In the grid: add the head to the compared heads"],
   ["x", "In the grid: switch the head off, or on again"],

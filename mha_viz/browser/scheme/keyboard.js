@@ -1,5 +1,6 @@
-// Where the keyboard is on Streamlit's page: it stays with a control that is drawn anew, and "Skip to main content"
-// brings it below the navigation.
+// Where the keyboard is on Streamlit's page: it stays with a control that is drawn anew, "Skip to main content" brings
+// it below the navigation, and the page has no ring around it after a click beside all controls and a key, such as
+// Escape.
 
 const CONTROLS = "a[href], button, input, select, summary, textarea, [role=slider]";
 const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander, which changes when it opens
@@ -31,6 +32,7 @@ const keyOf = (control) =>
 export class Keyboard {
   // What last had the keyboard: the control, its name, its place among those of that name, and its key.
   #last = /** @type {Focused | null} */ (null);
+  #isPointer = false; // what acted last
 
   // Returns what ends the watch.
   watch() {
@@ -49,6 +51,7 @@ export class Keyboard {
   /** @type {(event: Event) => void} */
   #note({ target }) {
     const control = /** @type {HTMLElement} */ (target);
+    if (control.matches("main")) control.toggleAttribute("data-clicked", this.#isPointer);
     if (control.shadowRoot) this.#last = null; // drawn by us, and stays
     if (!control.matches(CONTROLS)) return;
     const name = nameOf(control);
@@ -58,6 +61,7 @@ export class Keyboard {
   // A click elsewhere and a Tab give it up.
   /** @type {(event: Event) => void} */
   #giveUp(event) {
+    this.#isPointer = !(event instanceof KeyboardEvent);
     if (!(event instanceof KeyboardEvent) || event.key === "Tab") this.#last = null;
   }
 

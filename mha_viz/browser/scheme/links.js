@@ -1,11 +1,10 @@
 // Links in tables and maps of heads that change the page without loading it again; arrow keys go from square to square.
+import { arrow, bounded } from "../stage.js";
 import { bringTo, whenActed } from "./arrival.js";
 
 const LINKS = ".mha-rows a, .mha-map a";
 const SQUARE = ".mha-map td a";
 const KIND = ".mha-map p a";
-/** @type {Record<string, [number, number]>} */
-const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 export class HeadLinks {
   #wanted = ""; // the head whose card is about to be drawn, until a person does something else
@@ -50,14 +49,14 @@ function linkOf({ target }) {
 /** @type {(event: KeyboardEvent) => void} */
 function walk(event) {
   const link = linkOf(event);
-  const step = STEPS[event.key];
-  if (!link?.matches(`${SQUARE}, ${KIND}`) || !step || event.altKey || event.ctrlKey || event.metaKey) return;
+  const step = arrow(event);
+  if (!link?.matches(`${SQUARE}, ${KIND}`) || !step) return;
   event.preventDefault();
   const list = link.closest("tbody")?.rows ?? [/** @type {HTMLElement} */ (link.parentElement)];
   const rows = [...list].map((row) => [...row.querySelectorAll("a")]);
   const at = rows.findIndex((row) => row.includes(link));
-  const next = rows[at + step[0]]?.[rows[at].indexOf(link) + step[1]];
-  if (!next) return;
+  const row = rows[bounded(at + step[0], rows.length)];
+  const next = row[bounded(rows[at].indexOf(link) + step[1], row.length)];
   link.tabIndex = -1;
   next.tabIndex = 0;
   next.focus();

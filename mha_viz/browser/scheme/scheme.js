@@ -1,10 +1,11 @@
-// What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways,
-// stay with what they operate and choose squares of charts, a navigation that says which page is open, names in
-// words, the way to what a link leads to, and links in tables and maps that open a head's card without loading the
-// page again.
+// What every page needs of a script: charts in the colours of the page, keys that reach what scrolls sideways, stay
+// with what they operate and choose squares of charts, a navigation that says which page is open, names in words, a
+// legend that stays open, the way to what a link leads to, and links in tables and maps that open a head's card
+// without loading the page again.
 import { mounted } from "../mount.js";
 import { Arrival } from "./arrival.js";
 import { Keyboard } from "./keyboard.js";
+import { Legend } from "./legend.js";
 import { HeadLinks } from "./links.js";
 import { nameCurrent } from "./navigation.js";
 import { speakFormulas } from "./spoken.js";
@@ -15,7 +16,8 @@ import { mark, wideBoxes } from "./wide.js";
 /** @import { Send } from "../post.js" */
 
 // They outlive the component, which Streamlit makes anew on another page.
-const [arrival, keyboard, links, theme] = [new Arrival(), new Keyboard(), new HeadLinks(), new Theme()];
+const [arrival, keyboard, legend] = [new Arrival(), new Keyboard(), new Legend()];
+const [links, theme] = [new HeadLinks(), new Theme()];
 
 /** @typedef {{ type: string, page: number }} SchemeData */
 
@@ -33,7 +35,7 @@ class Scheme {
     this.#root = root;
     this.#send = send;
     this.#changes.observe(document.body, { childList: true, subtree: true });
-    this.#ends = [keyboard.watch(), links.watch((wanted) => this.#open(wanted)), theme.watch()];
+    this.#ends = [keyboard.watch(), legend.watch(), links.watch((wanted) => this.#open(wanted)), theme.watch()];
   }
 
   /** @type {(data: SchemeData) => void} */
@@ -64,6 +66,7 @@ class Scheme {
 
   #look() {
     nameCurrent(this.#page);
+    legend.restore();
     keyboard.restore();
     speakFormulas(document);
     layButtons();

@@ -1,9 +1,9 @@
 // Charts with a square per head that a click chooses, for the keyboard: a button lies over each square, and takes no
-// pointer. Tab comes to one of them, arrow keys go from square to square, Enter chooses, Escape goes back to the head
-// that is held.
+// pointer. Tab comes to one of them, arrow keys go from square to square, Home and End to the ends of a row and, with
+// Ctrl, of all, Enter chooses, Escape goes back to the head that is held.
 import { make } from "../dom.js";
 import { areaOf, bandBox } from "../plotly.js";
-import { arrow } from "../stage.js";
+import { arrow, bounded } from "../stage.js";
 
 const CHARTS = "[class*=st-key-wide_] .js-plotly-plot";
 const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the marked one.";
@@ -82,10 +82,13 @@ function choose(chart, { curve, at, x, y, head }) {
 function walk(event) {
   const { target, currentTarget } = event;
   const step = arrow(event);
-  if ((!step && event.key !== "Escape") || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (!step && event.key !== "Escape") return;
   const group = /** @type {HTMLElement} */ (currentTarget);
   const from = /** @type {HTMLElement} */ (target);
-  const [row, column] = [Number(from.dataset.row) + (step?.[0] ?? 0), Number(from.dataset.column) + (step?.[1] ?? 0)];
+  const [row, column] = ["row", "column"].map((axis, i) => {
+    const last = Math.max(...[...group.children].map((one) => Number(/** @type {HTMLElement} */ (one).dataset[axis])));
+    return bounded(Number(from.dataset[axis]) + (step?.[i] ?? 0), last + 1);
+  });
   const wanted = step ? `[data-row="${row}"][data-column="${column}"]` : "[data-marked]";
   const next = /** @type {HTMLElement | null} */ (group.querySelector(wanted));
   event.preventDefault();

@@ -56,7 +56,8 @@ def show_patched(first: Attention, second: Attention, held: Head) -> list[PageCh
 
 def _show(patched: Patched, held: Head) -> PageChart:
     words = f"{_named(patched)} of the other answer back" if _named(patched) else "none brings even 5% of it back"
-    st.markdown(f"Read the first text, but take one head from the second: {words}. Click a head to hold it.")
+    hold = "Click a head to hold it, again to let it go."
+    st.markdown(f"Read the first text, but take one head from the second: {words}. {hold}")
     chart = _draw(patched, "patched_heads", held)
     agreeing = decimal(patched.correlation)
     remark(
@@ -119,7 +120,7 @@ def _table(patched: Patched, about: str) -> Table:
 
 @guarded()
 def _on_square(key: str) -> None:
-    """For a click on a square: holds its head, in the panels too."""
+    """For a click on a square: holds its head, in the panels too; on that of the held head: lets it go."""
     head = picked_head(st.session_state.get(key))
     if head is not None:
-        address.go(head=str(head))
+        address.go(head=None if head == address.url().where.head else str(head))

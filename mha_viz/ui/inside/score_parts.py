@@ -23,27 +23,27 @@ from mha_viz.ui.parts import remark
 REASONS = 3  # pairs of parts in the sentence
 
 
-def why(o: OpenStep, text: Any, charts: Any) -> None:
-    """Show why the query looks at the key, if the query sees it, or, while the pointer is on another key that is drawn,
-    at that one; or why this model's scores cannot be taken apart."""
+def why(o: OpenStep, above: Any, below: Any) -> None:
+    """Show above the charts of scores why the query looks at the key, if the query sees it, or, while the pointer is on
+    another key that is drawn, at that one, and below them the pairs of parts; or why this model's scores cannot be
+    taken apart."""
     if o.score_parts is None or o.trace.mask[o.query, o.key]:
         return
     try:
         keys = tuple(sorted({o.key, *(token for token in o.tokens if not o.trace.mask[o.query, token])}))
         of_keys = dict(zip(keys, o.score_parts(keys), strict=True))
     except ModelUnsupported as error:
-        with text:
+        with below:
             remark(error.problem)
         return
     parts = of_keys[o.key]
     names = [both(Head.parse(name)) if group == HEADS else name for name, group in _named(parts)]
-    with text:
-        st.html("".join(_sentence(o, each, names) for each in of_keys.values()))
+    with above:
+        for each in (_sentence, _bars):
+            st.html(f'<div class="inside-each">{"".join(each(o, one, names) for one in of_keys.values())}</div>')
     alt = "What makes this score, by query and key"
     o.charts.append(PageChart(alt, "inside-why", lambda theme: draw.sides(parts, names, theme), o.about, code=o.code))
-    with charts:
-        st.html("".join(_bars(o, each, names) for each in of_keys.values()))
-    with charts, st.expander("Part by part"):
+    with below, st.expander("Part by part"):
         alt = "What each pair of parts adds to the score"
         chart(st.container(), o, "pairs", alt, lambda theme: draw.pairs(parts, names, theme))
 

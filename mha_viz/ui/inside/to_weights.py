@@ -162,8 +162,9 @@ footnote on variance).
         say_left_out(o)
     alt = "Scores and weights of one query with and without the division"
     here = (o.head, o.query, o.tokens, o.key)
+    above = charts.container()
     chart(charts, o, "scale", alt, lambda theme: draw.both_softmaxes(t, *here, theme, o.divided))
-    why(o, text, charts)
+    why(o, above, charts)
     return text
 
 

@@ -145,7 +145,7 @@ def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
     table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(LISTED)
     if not len(table):
         return None
-    st.markdown("**Relations it comes closest to**, over all sentences, next to the scores of simple rules")
+    st.markdown("**Relations it comes closest to**, over all sentences, beside simple rules")
     _scores(table)
     _numbers(table)
     return _chosen_relation(head, zip(table["relation"], table["direction"], strict=True))

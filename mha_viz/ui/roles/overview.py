@@ -108,10 +108,17 @@ def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys
     if findings:
         colour = COLOURS[findings[0].role]
         look = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
-        others = dict.fromkeys(f.role for f in findings if f.role != findings[0].role)
-        marks = "".join(f'<i style="{_colours(COLOURS[role])}"></i>' for role in others)
-        drawn = f"{_glyph(findings[0])}<span>{marks}</span>"
+        drawn = f"{_glyph(findings[0])}<span>{''.join(map(_dot, _further(findings)))}</span>"
     return f'aria-label="{says}" data-tip="{says}" style="{look}">{drawn}{_bar(recipe)}{_keys(keys)}'
+
+
+def _further(findings: list[Finding]) -> Iterable[str]:
+    """The kinds of the further roles of a head, which are dots in the corner of its square."""
+    return dict.fromkeys(f.role for f in findings if f.role != findings[0].role)
+
+
+def _dot(role: str) -> str:
+    return f'<i style="{_colours(COLOURS[role])}"></i>'
 
 
 def _bar(recipe: HeadRecipe | None) -> str:
@@ -180,12 +187,15 @@ def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
 
 
 def _bars(evidence: Evidence) -> str:
-    """What the colours of the bars of a square mean, behind a button that is a sample of them."""
+    """What the colours of the bars and dots of a square mean, behind a button that is a sample of the bars."""
     below = (*KINDS, "unexplained") if _recipes(evidence) else ()
     left = GROUPS if _keys_of(evidence) else ()
+    beside = {role for findings in by_head(evidence.findings()).values() for role in _further(findings)}
+    dots = [(f"also {role}", _dot(role)) for role in COLOURS if role in beside]
     lines = {
         "below": [(kind, _part(kind, 1, KIND_COLOURS.get(kind))) for kind in below],
         "left": [(group, _part(group.replace(" ", "-"), 1, GROUP_COLOURS.get(group))) for group in left],
+        "corner": dots,
     }
     named = [
         f"<li><span>{side}</span>{''.join(f'<span>{swatch}{name}</span>' for name, swatch in parts)}</li>"
@@ -195,7 +205,8 @@ def _bars(evidence: Evidence) -> str:
     sample = "".join(swatch for parts in lines.values() for _, swatch in parts[:4])
     if not named:
         return ""
-    says = 'aria-label="What the bars of a square show" title="What the bars of a square show"'
+    what = "What the bars and dots of a square show" if dots else "What the bars of a square show"
+    says = f'aria-label="{what}" title="{what}"'
     return f"<details><summary {says}><em>{sample}</em>?</summary><ol>{''.join(named)}</ol></details>"
 
 

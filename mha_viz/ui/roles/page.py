@@ -61,6 +61,7 @@ def show_roles(where: Address) -> None:
             return inference.download(model)
         evidence = None if refused(where, "roles are measured") else evidence_on(model, corpus)
         if evidence is not None:
+            evidence = evidence._replace(repeats=repeated.measured_heads(model))
             head = _existing(evidence, where.head)
             with title:
                 headline.show_headline(model, evidence, head is not None)

@@ -14,6 +14,7 @@ import streamlit as st
 from mha_viz.analysis.examples import Example, examples, spans
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import Profile
+from mha_viz.analysis.repeats import CORPUS
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.excerpts import Span, excerpts, shorter
@@ -47,7 +48,7 @@ RULE = (
 def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the recorded cases for the roles of a head."""
     shown, corpora = _examples(model, evidence, head)
-    findings = by_head(evidence.findings()).get(head, [])
+    findings = [f for f in by_head(evidence.findings()).get(head, []) if f.corpora != (CORPUS,)]
     if not findings:
         return
     st.markdown("**Sentences for and against each role**")

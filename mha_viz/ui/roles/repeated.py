@@ -75,7 +75,10 @@ def _heads(model: catalog.Model) -> DecoderHeads | None:
     if task.stored() is None and (task.left or not is_asked):
         st.button("Measure these heads", key="measure_repeats", on_click=go_on, args=(task,))
         return None
-    return outcome(task)
+    was_measured, heads = task.stored() is not None, outcome(task)
+    if not was_measured:
+        st.rerun()  # the map, which is drawn before, has these roles, too
+    return heads
 
 
 def _roles(heads: DecoderHeads) -> None:

@@ -66,7 +66,7 @@ SHOW = """async (root, [file, data]) => {
 ENDS = """(canvases) => canvases.flatMap((canvas) => {
   const box = canvas.getBoundingClientRect();
   const scale = box.width / canvas.width;
-  return (canvas.painted?.texts ?? []).filter((one) => one.upright && /[a-z]/.test(one.text))
+  return (canvas.painted?.texts ?? []).filter((one) => one.upright && /[a-zA-Z]/.test(one.text))
     .map((one) => [box.left + one.x * scale, box.top + one.y * scale, one.x < canvas.width / 2 ? -1 : 1]);
 })"""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("numpy", "torch", "streamlit", "json", "mha_viz"):
         (tmp_path / f"{name}.py").write_text(CANARY, "utf-8")
     monkeypatch.chdir(tmp_path)
+    given = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", f"{os.pathsep}{given}")  # as “$PYTHONPATH:more” makes it
     return tmp_path
 
 

@@ -36,6 +36,7 @@ def test_texts_of_a_table_are_inert_and_come_back_and_numbers_stay() -> None:
     read = from_csv(pd.read_csv(io.StringIO(text), keep_default_na=False))
     assert tuple(read.iloc[:, 0]) == ODD
     assert list(read["number"]) == list(range(-5, 5))
+    assert as_csv(pd.DataFrame({"mixed": ["=x", 1, None, "y"]})) == 'mixed\n\'=x\n1\n""\ny\n'
 
 
 def formulas(text: str) -> list[str]:

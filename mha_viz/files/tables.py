@@ -42,8 +42,7 @@ def _each_text(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFram
     changed: dict[str, pd.Series] = {}
     for name in table.select_dtypes(include=["object", "string"]):
         values = table[name].dropna().unique()
-        if all(isinstance(value, str) for value in values):
-            new = {value: change(value) for value in values}
-            if any(value != text for value, text in new.items()):
-                changed[str(name)] = table[name].map(new, na_action="ignore")
+        new = {value: change(value) for value in values if isinstance(value, str)}
+        if any(value != text for value, text in new.items()):
+            changed[str(name)] = table[name].map(lambda value, new=new: new.get(value, value), na_action="ignore")
     return table.assign(**changed)

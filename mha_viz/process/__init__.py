@@ -50,7 +50,8 @@ def check_docstrings() -> None:
 def python(*arguments: str) -> tuple[list[str], dict[str, str]]:
     """The command and the environment of a child that finds this package wherever it is, and nothing in the current
     folder, which Python would otherwise search first: whoever can write there could run code as this account."""
-    paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)  # an empty part would be the current folder
+    paths = [str(PACKAGE.parent), *filter(None, given)]
     return [sys.executable, "-P", *arguments], {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 

@@ -117,7 +117,7 @@ def mutated(source: str, mutant: Mutant) -> str | None:
     code = mutate_code(source, dict(_operators())[mutant.operator], mutant.occurrence)
     try:
         return code if code and _meaning(code) != _meaning(source) else None
-    except SyntaxError:
+    except (SyntaxError, AttributeError):  # Cosmic Ray takes a part of an expression for a word
         return None
 
 

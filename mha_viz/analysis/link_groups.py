@@ -9,6 +9,7 @@ between which they lead.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -308,7 +309,9 @@ def by_pca(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 def by_umap(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """The same by UMAP (McInnes et al. 2018). Raises SettingError if umap-learn is not installed."""
     try:
-        from umap import UMAP
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about TensorFlow, which is not needed
+            from umap import UMAP
     except ImportError as error:
         raise SettingError("UMAP is not installed.", "Install it with pip install umap-learn, or use PCA.") from error
     centred = vectors - vectors.mean(axis=1, keepdims=True)

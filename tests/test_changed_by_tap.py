@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 import mha_viz as mv
@@ -65,6 +66,20 @@ def test_caption_file_and_recipe_are_not_those_of_the_unchanged_model(tiny: Tiny
     assert "changed by Even" in even.heatmap("L1H1").caption
     even.save(tmp_path / "even.npz")
     assert mv.open_attention(tmp_path / "even.npz").made == ("typed", "changed by Even")
+    even.save(tmp_path / "even.csv")
+    mv.compare([(usual, "L1H1"), (even, "L1H1")]).save(tmp_path / "both.csv")
+    figure.save(tmp_path / "difference.csv")
+    tables = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in ("even", "both", "difference")}
+    assert tables["even"]["made"].dropna().tolist() == ["typed; changed by Even"]
+    assert tables["both"].groupby("panel")["made"].first().tolist() == ["typed", "typed; changed by Even"]
+    first = tables["difference"].iloc[0]
+    assert (first["first_head"], first["first_made"], first["second_made"]) == (
+        "L1H1",
+        "typed",
+        "typed; changed by Even",
+    )
+    usual.save(tmp_path / "usual.csv")
+    assert "made" not in pd.read_csv(tmp_path / "usual.csv"), "plain weights stay as they were"
     code = of_head(even, "heatmap", [mv.Head(1, 1)], View(), Size(), "x.svg")
     assert "open_attention" in code, "no call of this package makes these numbers"
     assert ".encode(" not in code

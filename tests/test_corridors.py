@@ -17,24 +17,24 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_920,
+    "analysis": 5_930,
     "attention": 2_170,
     "browser": 260,
     "cli": 3_080,
     "corpus": 2_180,
     "drawing": 640,
-    "exports": 2_020,
+    "exports": 2_040,
     "figure": 795,
     "figures": 7_060,
     "files": 340,
-    "models": 7_610,
+    "models": 7_620,
     "process": 700,
     "reader": 570,
     "serving": 1_460,
     "study": 5_330,
     "text": 530,
     "training": 2_070,
-    "ui": 12_800,
+    "ui": 12_820,
     "": 1_180,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

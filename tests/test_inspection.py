@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
+import tracemalloc
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -88,6 +91,22 @@ def test_no_damaged_file_of_a_model_ends_a_process() -> None:
     assert {one.what for one in outcomes} == {"opened", "ModelBroken", "ModelUnsupported", "MhaVizError"}
     assert max(one.megabytes for one in outcomes) < hostile.MEGABYTES
     assert max(one.seconds for one in outcomes) < 2 * hostile.SECONDS  # of processor time: other programs hardly count
+
+
+@pytest.mark.parametrize("tensors", [30_000, 80_000])
+def test_the_longest_header_that_is_read_takes_as_little_as_others(tensors: int, tmp_path: Path) -> None:
+    row = '"encoder.layer.%d.attention.self.query.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+    header = ("{" + ",".join(row % number for number in range(tensors)) + "}").encode()
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    tracemalloc.start()
+    began = time.process_time()
+    with suppress(ModelBroken):
+        assert folder._count_elements(file, "stranger") == tensors == 30_000
+    seconds, most = time.process_time() - began, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert seconds < 8 * hostile.SECONDS  # tracing memory takes its time
+    assert most < hostile.MEGABYTES * 1e6
 
 
 def test_a_sequence_of_no_steps_is_refused(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from mha_viz.browser.view import scale_of
 from mha_viz.drawing.marks import Curve, Text
 from mha_viz.errors import EmptyText, SettingError, ShapeError
 from mha_viz.exports import open_attention
+from mha_viz.exports.formats import ORIGIN
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.packet import packet
@@ -47,7 +48,6 @@ from tests.page_scripts import ask_packet
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS, RECORDED, TRACED
 
-ORIGIN = ("of_model", "quantity", "text")
 COMPARE = "pages/20_compare.py"
 SENTENCE = "The animal didn't cross the street because it was too tired."
 Folder = Callable[[str], Path]
@@ -355,8 +355,8 @@ def test_a_table_of_another_quantity_says_which_of_which_model_and_text(minilm: 
     norm_weighted(minilm, "It rains.").save(path)
     first, second = pd.read_csv(path, keep_default_na=False).to_dict("records")[:2]
     assert [*first] == ["layer", "head", "query_index", "query_token", "key_index", "key_token", "norm", *ORIGIN]
-    assert [first[name] for name in ORIGIN] == ["minilm", "norm", "It rains."]
-    assert [second[name] for name in ORIGIN] == ["", "", ""]
+    assert [first[name] for name in ORIGIN] == ["minilm", "norm", "It rains.", "typed; norm-weighted"]
+    assert [second[name] for name in ORIGIN] == [""] * 4
 
 
 # ---- Gradients on pages --------------------------------------------------------------------------------

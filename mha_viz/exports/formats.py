@@ -13,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import save
 
-from mha_viz.attention import Attention, Head, Weights, called
+from mha_viz.attention import Attention, Head, Shown, Weights, called
 from mha_viz.exports.registry import writer
 from mha_viz.exports.saved import heading
 from mha_viz.files.tables import inert
 from mha_viz.text import TokenizedText, clean
 
 COLUMNS = ("layer", "head", "query_index", "query_token", "key_index", "key_token", "weight")
+ORIGIN = ("of_model", "quantity", "text", "made")
+# Steps after which the weights are what the model computed, or sums and parts of them that the other columns show.
+_AS_COMPUTED = {"typed", "given words", "part", "target generated", "by words", "special hidden", "only"}
 
 
 @writer(".npz")
@@ -66,13 +69,14 @@ def safetensors(attention: Attention, file: BinaryIO) -> None:
 def table(attention: Attention, file: BinaryIO) -> None:
     """A table in long form, one row a weight, for spreadsheets and data frames.
 
-    Columns: layer, head, query_index, query_token, key_index, key_token, weight. Another quantity than the weight gives
-    the last column its name, and three more columns say in the first row which model, quantity and text it is of. Token
-    texts that a spreadsheet would run as a formula get a leading apostrophe. Written row by row: 512 tokens and 72
-    heads are 19 million.
+    Columns: layer, head, query_index, query_token, key_index, key_token, weight. Of other numbers than the weights that
+    a model computed, the last column has the name of the quantity, and four more say in the first row of which model,
+    quantity and text they are, and how they were made. Token texts that a spreadsheet would run as a formula get a
+    leading apostrophe. Written row by row: 512 tokens and 72 heads are 19 million.
     """
-    file.write((",".join(columns(attention.quantity)) + "\n").encode())
-    first, rest = origin(attention.model, attention.quantity, attention.queries)
+    has_origin = tells_origin(attention)
+    file.write((",".join(columns(attention.quantity, has_origin)) + "\n").encode())
+    first, rest = origin(attention) if has_origin else ("", "")
     cells, of_keys = ([cell(clean(t.text)) for t in text.tokens] for text in (attention.queries, attention.keys))
     keys = [f"{index},{text}," for index, text in enumerate(of_keys)]
     for head, matrix in _matrices(attention):
@@ -83,18 +87,22 @@ def table(attention: Attention, file: BinaryIO) -> None:
             file.write("".join(lines).encode())
 
 
-def columns(quantity: str) -> tuple[str, ...]:
-    """The columns of a table: the number is named by its quantity, which the weight alone does without saying."""
-    return COLUMNS if quantity == "weight" else (*COLUMNS[:-1], quantity, "of_model", "quantity", "text")
+def tells_origin(reading: Attention | Shown) -> bool:
+    """Whether a table says which numbers it has, because they are not the weights that the model computed."""
+    return reading.quantity != "weight" or any(step.row.name not in _AS_COMPUTED for step in reading.made)
 
 
-def origin(model: str, quantity: str, text: TokenizedText) -> tuple[str, str]:
-    """How the first row of a table and each other one ends: with the model, the quantity and the text, unless it holds
-    weights. The text is written once, because a long one in every row would take gigabytes."""
-    if quantity == "weight":
-        return "", ""
-    texts = " / ".join(filter(None, (text.text, text.pair)))
-    return "".join(f",{cell(clean(value))}" for value in (called(model), quantity, texts)), ",,,"
+def columns(quantity: str, has_origin: bool) -> tuple[str, ...]:
+    """The columns of a table, the number named by its quantity."""
+    return (*COLUMNS[:-1], quantity, *ORIGIN) if has_origin else COLUMNS
+
+
+def origin(reading: Attention | Shown) -> tuple[str, str]:
+    """How the first row of a table and each other one ends: the cells of ORIGIN, which are empty after the first row,
+    because a long text in every row would take gigabytes."""
+    text = " / ".join(filter(None, (reading.queries.text, reading.queries.pair)))
+    cells = called(reading.model), reading.quantity, text, "; ".join(reading.made)
+    return "".join(f",{cell(clean(value))}" for value in cells), "," * len(ORIGIN)
 
 
 @writer(".json")

@@ -18,7 +18,7 @@ from safetensors.numpy import save
 from mha_viz.attention import Head, Shown, Weights, called
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError
-from mha_viz.exports.formats import COLUMNS, cell, columns, decimals, origin
+from mha_viz.exports.formats import COLUMNS, ORIGIN, cell, columns, decimals, origin, tells_origin
 from mha_viz.text import clean
 
 BESIDE = ("panel", "name", "model")
@@ -64,14 +64,15 @@ def shown_bytes(numbers: Numbers, suffix: str) -> bytes:
 
 def _table(shown: Shown, file: BinaryIO) -> None:
     """One row per number, as :func:`mha_viz.exports.formats.table`."""
-    file.write((",".join(columns(shown.quantity)) + "\n").encode())
-    for line in _lines(shown):
+    has_origin = tells_origin(shown)
+    file.write((",".join(columns(shown.quantity, has_origin)) + "\n").encode())
+    for line in _lines(shown, has_origin):
         file.write(line)
 
 
-def _lines(shown: Shown, before: str = "") -> Iterator[bytes]:
+def _lines(shown: Shown, has_origin: bool, before: str = "") -> Iterator[bytes]:
     """The lines of a table, those of one query at a time, each starting with ``before``; the first has the origin."""
-    first, rest = origin(shown.model, shown.quantity, shown.queries)
+    first, rest = origin(shown) if has_origin else ("", "")
     rows, cols = ([cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
     keys = [f"{index},{text}," for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
@@ -112,9 +113,10 @@ def _tree(shown: Shown, file: BinaryIO) -> None:
 
 def _table_beside(several: Several, file: BinaryIO) -> None:
     """One long table with a panel column, which counts from 1, and the panel's name and model."""
-    file.write((",".join((*BESIDE, *columns(several.panels[0].quantity))) + "\n").encode())
+    has_origin = any(map(tells_origin, several.panels))
+    file.write((",".join((*BESIDE, *columns(several.panels[0].quantity, has_origin))) + "\n").encode())
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
-        for line in _lines(shown, f"{number},{cell(clean(name))},{cell(clean(called(shown.model)))},"):
+        for line in _lines(shown, has_origin, f"{number},{cell(clean(name))},{cell(clean(called(shown.model)))},"):
             file.write(line)
 
 
@@ -149,14 +151,22 @@ def _tree_beside(several: Several, file: BinaryIO) -> None:
 
 
 def _table_subtracted(of: Subtracted, file: BinaryIO) -> None:
-    """One row per cell: query_index, query_token, key_index, key_token, first, second, difference."""
-    file.write((",".join(SUBTRACTED) + "\n").encode())
+    """One row per cell: query_index, query_token, key_index, key_token, first, second, difference; in the first row, of
+    each side, its head and what it is of, as in the table of one head."""
+    sides = {"first": of.first, "second": of.second}
+    told = [f"{side}_{name.removeprefix('of_')}" for side in sides for name in ("head", *ORIGIN)]
+    file.write((",".join((*SUBTRACTED, *told)) + "\n").encode())
+    first = "".join(f",{_head(shown)}{origin(shown)[0]}" for shown in sides.values())
+    rest = "," * len(told)
     rows, cols = ([cell(clean(text)) for text in side] for side in (of.rows, of.cols))
     keys = [f"{index},{text}" for index, text in zip(of.first.col_index, cols, strict=True)]
     matrices = zip(of.first.weights[0], of.second.weights[0], of.difference, strict=True)
     for index, text, three in zip(of.first.row_index, rows, matrices, strict=True):
         numbers = zip(keys, *three, strict=True)
-        file.write("".join(f"{index},{text},{key},{a},{b},{d}\n" for key, a, b, d in numbers).encode())
+        lines = [f"{index},{text},{key},{a},{b},{d}{rest}\n" for key, a, b, d in numbers]
+        if lines:
+            lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
+        file.write("".join(lines).encode())
 
 
 def _matrices(of: Subtracted) -> dict[str, Weights]:

@@ -26,6 +26,7 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_groups, link_search, readable, score_rows, used
 from mha_viz.ui.roles.overview import lines, show_found_by
+from mha_viz.ui.roles.relations import AS_CASES
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 from mha_viz.ui.study_progress import go_on, outcome
@@ -176,7 +177,10 @@ def _numbers(table: Any) -> None:
         "gain": "gain",
     }
     columns = {name: label for name, label in labels.items() if name in table}
-    config = {name: st.column_config.NumberColumn(label, format=PERCENT) for name, label in columns.items()}
+    config = {
+        name: st.column_config.NumberColumn(label, format=PERCENT, help=AS_CASES if name.startswith("ci_") else None)
+        for name, label in columns.items()
+    }
     shown = percentages(table[["relation", "direction", *columns, "n"]], columns).assign(
         relation=table["relation"].map(labelled), direction=table["direction"].map(DIRECTIONS)
     )

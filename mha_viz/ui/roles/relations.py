@@ -29,12 +29,13 @@ from mha_viz.ui.studies import Evidence, given
 
 FEWEST = 20  # the fewest held-out cases of a relation that is listed
 TABLES = 16  # cached tables: one per evidence and level
+AS_CASES = "Wilson’s: cases count as independent, also those of one document."
 # The columns with shares, and what each of them shows.
 SHARES = MappingProxyType(
     {
         "score": "Share of the held-out cases in which the head is right.",
-        "low": "Lower end of the 95% Wilson interval of the score.",
-        "high": "Upper end of the 95% Wilson interval of the score.",
+        "low": f"Lower end of the 95% interval of the score. {AS_CASES}",
+        "high": f"Upper end of the 95% interval of the score. {AS_CASES}",
         "score on the other half": "Its score on the half of the sentences on which it was picked: optimistic.",
         "offset": "The best fixed offset, such as “the head is the next word”.",
         "part of speech": "The nearest word of the best part of speech on one side; it knows the gold tags.",

@@ -107,7 +107,7 @@ MOST = {
     "/compare": Calm(118, 20, 410, 1_450),
     "/inside_a_head": Calm(144, 20, 245, 440),
     "/why_heads_differ": Calm(117, 26, 700, 770),
-    "/why_heads_differ?experiment=random&guess=apart": Calm(118, 26, 700, 770),
+    "/why_heads_differ?experiment=random&guess=different": Calm(118, 26, 700, 770),
     "/roles": Calm(150, 26, 600, 1_370),
     "/roles?head=L3H1": Calm(181, 23, 1_105, 2_250),
     "/about": Calm(279, 10, 279, 279),

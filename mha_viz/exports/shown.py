@@ -154,10 +154,10 @@ def _table_subtracted(of: Subtracted, file: BinaryIO) -> None:
     """One row per cell: query_index, query_token, key_index, key_token, first, second, difference; in the first row, of
     each side, its head and what it is of, as in the table of one head."""
     sides = {"first": of.first, "second": of.second}
-    told = [f"{side}_{name.removeprefix('of_')}" for side in sides for name in ("head", *ORIGIN)]
-    file.write((",".join((*SUBTRACTED, *told)) + "\n").encode())
+    of_sides = [f"{side}_{name.removeprefix('of_')}" for side in sides for name in ("head", *ORIGIN)]
+    file.write((",".join((*SUBTRACTED, *of_sides)) + "\n").encode())
     first = "".join(f",{_head(shown)}{origin(shown)[0]}" for shown in sides.values())
-    rest = "," * len(told)
+    rest = "," * len(of_sides)
     rows, cols = ([cell(clean(text)) for text in side] for side in (of.rows, of.cols))
     keys = [f"{index},{text}" for index, text in zip(of.first.col_index, cols, strict=True)]
     matrices = zip(of.first.weights[0], of.second.weights[0], of.difference, strict=True)

@@ -87,6 +87,7 @@ def _a_word_is_marked_in_the_map_and_in_the_table(page: Page, sent: list[str | b
 
 
 def _a_mark_of_one_chart_is_a_mark_of_all(page: Page) -> None:
+    _settled(page)  # a chart of the step before is gone
     chart = page.locator(".st-key-wide_inside_scale .js-plotly-plot")
     expect(chart.locator(".plotly")).to_be_visible()
     _settled(page)

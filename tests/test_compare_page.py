@@ -397,4 +397,4 @@ def test_a_held_head_shows_the_paths_into_it() -> None:
 
 def test_a_replaced_word_of_the_same_answer_says_so() -> None:
     here = visit(model="toy", show="word", text="The girl slept .", second="The girl slept on .").unfolded("patched")
-    assert "has 7 and 7." in here.said
+    assert "“The girl slept .” has 4 words, “The girl slept on .” has 5" in here.said

@@ -258,7 +258,7 @@ def test_the_command_writes_and_prints_a_table(tmp_path: Path, capsys: pytest.Ca
     [
         (["--heads", "L9H0"], "L9H0 does not exist"),
         (["--heads", "three"], "three"),
-        (["--heads", "L0H0", "--relation", "obj", "--most", "0"], "not a number of sentences"),
+        (["--heads", "L0H0", "--relation", "obj", "--most", "0"], "expected a number of sentences"),
         ([], "--heads"),
     ],
 )

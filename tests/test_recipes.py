@@ -368,7 +368,7 @@ def test_errors_are_in_words(measured: Recipes) -> None:
         mv.recipes("grammar", "toy", score="grammar")
     with pytest.raises(CorpusError, match="Nothing of plain"):
         mv.recipes(plain(), "toy")
-    with pytest.raises(SettingError, match="number of sentences"):
+    with pytest.raises(SettingError, match="Read 2 to 100,000 sentences"):
         mv.recipes("grammar", "toy", most=1)
 
 
@@ -516,7 +516,7 @@ def test_what_recipes_lose_can_be_watched_and_stopped() -> None:
     assert seen == [1 / 3, 2 / 3, 1]
     with pytest.raises(Cancelled):
         mv.replaced(shipped, "grammar", most=3, cancelled=lambda: True)
-    with pytest.raises(SettingError, match="number of sentences"):
+    with pytest.raises(SettingError, match="Read 2 to 100,000 sentences"):
         mv.replaced(shipped, "grammar", most=0)
 
 

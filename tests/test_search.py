@@ -216,7 +216,7 @@ def test_the_command_prints_links_and_counts(treebank: Path, capsys: pytest.Capt
         (("L1H2",), 2, "is not a model and a head"),
         (("toy/2-3",), 2, "is not the name of a head"),
         (("toy/L5H5",), 3, "L5H5 does not exist"),
-        (("toy/L1H2", "--most", "0"), 2, "not a number of sentences"),
+        (("toy/L1H2", "--most", "0"), 2, "expected a number of sentences"),
         (("toy/L1H2", "--out", "links.txt"), 2, "is not a table format"),
         (("toy/L1H2", "--relaton", "nsubj"), 2, "--relation"),
     ],

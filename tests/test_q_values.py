@@ -154,7 +154,7 @@ def test_coreference_is_tested_against_the_better_rule_on_third_person_pronouns(
     assert len(table) == 8 * (20 * 3 + 1)
 
 
-@pytest.mark.parametrize(("name", "most"), [("minilm/ewt", 6.1e-6), ("minilm/gum", 0.003), ("toy/grammar", 2.5e-9)])
+@pytest.mark.parametrize(("name", "most"), [("minilm/ewt", 6.1e-6), ("minilm/gum", 0.005), ("toy/grammar", 2.5e-9)])
 def test_a_profile_has_q_in_its_tables_of_roles(name: str, most: float) -> None:
     profile = read_profile(asset("profiles") / name)
     tests = looked_at(profile.tables).set_index(["role", "detail", "layer", "head"])["q"]

@@ -2,8 +2,9 @@
 
 The cases of one document are not independent of each other, so whole documents are drawn with replacement. Such draws
 vary too little where there are few documents: below MANY documents with a case the interval is the widest of bootstrap,
-Wilson's and Student's t over documents; below FEW it is Wilson's, and speaks of these documents alone. For the
-difference of two accuracies over the same cases, Newcombe's takes the place of Wilson's, from which it is made.
+Student's t over documents and Wilson's of as many independent cases as would vary so; below FEW it is Wilson's of all
+cases, and speaks of these documents alone. For the difference of two accuracies over the same cases, Newcombe's, which
+is made of Wilson's of all cases, takes their place.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mha_viz.analysis.reduce import Counts, Sums
 
 DRAWS, SEED = 2000, 0
 LEVELS = (2.5, 97.5)  # percentiles of the draws
+Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 CELLS = 16_000_000  # the most counts of all documents; beyond that, some documents are counted and drawn together
 FEWEST_BLOCKS = 32
 FEW, MANY = 5, 60  # documents
@@ -42,14 +44,13 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson(correct: int, n: int) -> Interval:
+def wilson(correct: float, n: float) -> Interval:
     """The 95 % interval of a share (Wilson 1927); 0 to 1 if there is no case."""
     if n == 0:
         return Interval(0.0, 1.0)
-    z = 1.959963984540054
-    share, spread = correct / n, z * z / n
+    share, spread = correct / n, Z * Z / n
     centre = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
+    half = Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
     return Interval(max(0.0, centre - half), min(1.0, centre + half))
 
 
@@ -107,12 +108,13 @@ class Documents:
     def interval(self, correct: Counts, n: Counts) -> Bounds:
         """[low and high, head] for the accuracies of heads. ``correct`` [document, head], ``n`` [document]."""
         documents = with_cases(n)
-        wilsons = np.array([wilson(int(right), int(n.sum())) for right in correct.sum(axis=0)], np.float64).T
         if documents < FEW:
-            return wilsons
+            return _wilsons(correct.sum(axis=0), np.full(correct.shape[1], n.sum()))
         if documents >= MANY:
             return self.drawn(correct, n)
-        return np.clip(_widest(self.drawn(correct, n), wilsons, _student(correct, n)), 0, 1)
+        left_out = _left_out(correct, n)
+        as_independent = _as_independent(left_out, int(n.sum()))
+        return np.clip(_widest(self.drawn(correct, n), as_independent, _student(left_out)), 0, 1)
 
     def of_difference(self, outcomes: Counts) -> Interval:
         """The interval of the difference of two accuracies over the same cases, for which the same documents are drawn.
@@ -124,7 +126,7 @@ class Documents:
             return as_cases
         bounds = self.drawn(net, n)
         if documents < MANY:
-            bounds = np.clip(_widest(bounds, np.array(as_cases)[:, None], _student(net, n)), -1, 1)
+            bounds = np.clip(_widest(bounds, np.array(as_cases)[:, None], _student(_left_out(net, n))), -1, 1)
         return Interval(*map(float, bounds[:, 0]))
 
     def of_means(self, sums: Sums, n: Counts | Sums) -> Bounds:
@@ -134,7 +136,7 @@ class Documents:
         if documents < 2:
             return np.full((2, sums.shape[1]), np.nan)
         drawn = self.drawn(sums, n)
-        return drawn if documents >= MANY else _widest(drawn, _student(sums, n))
+        return drawn if documents >= MANY else _widest(drawn, _student(_left_out(sums, n)))
 
     def drawn(self, sums: Sums | Counts, n: Counts | Sums) -> Bounds:
         """The percentiles of the means of draws; those without a case are left out."""
@@ -144,8 +146,16 @@ class Documents:
         return bounds
 
 
-def _student(sums: Sums | Counts, n: Counts | Sums) -> Bounds:
-    """Student's t interval of a ratio of sums over documents; at most MANY - 1 documents with a case.
+class _LeftOut(NamedTuple):
+    """Ratios of sums over documents, how they vary, and Student's t for so many documents."""
+
+    means: Sums  # [head]
+    variances: Sums  # [head]
+    t: float
+
+
+def _left_out(sums: Sums | Counts, n: Counts | Sums) -> _LeftOut:
+    """At least two, at most MANY - 1 documents with a case.
 
     The variance adds the squared changes of the ratio when one document is left out (Bell & McCaffrey 2002, Survey
     Methodology 28, 169-181): large documents draw the ratio to themselves, so that deviations from it say too little.
@@ -153,8 +163,32 @@ def _student(sums: Sums | Counts, n: Counts | Sums) -> Bounds:
     sums, n = sums[n > 0], n[n > 0]
     means = sums.sum(axis=0) / n.sum()
     without = (sums.sum(axis=0) - sums) / (n.sum() - n)[:, None]  # [document, head]
-    half = T[len(n) - 2] * np.sqrt(((without - means) ** 2).sum(axis=0))
-    return np.array([means - half, means + half])
+    return _LeftOut(means, ((without - means) ** 2).sum(axis=0), T[len(n) - 2])
+
+
+def _student(left_out: _LeftOut) -> Bounds:
+    """Student's t interval of ratios of sums over documents."""
+    half = left_out.t * np.sqrt(left_out.variances)
+    return np.array([left_out.means - half, left_out.means + half])
+
+
+def _as_independent(left_out: _LeftOut, n: int) -> Bounds:
+    """Wilson's interval of as many independent cases as would vary so, at most ``n``, times (Z / t)².
+
+    Student's t is symmetric and too short near 0 and 1, where a few documents vary less than the next ones might; the
+    number of cases is that of Korn & Graubard 1998 (Survey Methodology 24, 193-201), Wilson's interval of it is among
+    those that Franco, Little, Louis & Slud 2019 compare (J. Surv. Stat. Methodol. 7, 334-364). It is ``n`` if documents
+    do not vary, or less than independent cases would.
+    """
+    shares, variances, t = left_out
+    alike = np.full(shares.shape, float(n))
+    cases = np.minimum(np.divide(shares * (1 - shares), variances, out=alike, where=variances > 0), n) * (Z / t) ** 2
+    return _wilsons(shares * cases, cases)
+
+
+def _wilsons(correct: Sums | Counts, n: Sums | Counts) -> Bounds:
+    """Wilson's interval for each head. ``correct`` and ``n`` [head]."""
+    return np.array([wilson(*share) for share in zip(correct.tolist(), n.tolist(), strict=True)], np.float64).T
 
 
 def _widest(*bounds: Bounds) -> Bounds:

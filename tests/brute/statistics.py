@@ -27,7 +27,7 @@ def best(values: Sequence[float], of: Sequence[int]) -> int:
     return place
 
 
-def wilson(correct: int, n: int) -> tuple[float, float]:
+def wilson(correct: float, n: float) -> tuple[float, float]:
     z = 1.959963984540054
     p = correct / n
     middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))

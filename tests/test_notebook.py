@@ -275,7 +275,11 @@ CALLS: list[tuple[Any, type[MhaVizError], str]] = [
     (lambda a: a.heatmap(3), SettingError, "No head was named. Give 'L3H1', or layer=3, head=1"),
     (lambda a: a.heatmap(head=1), SettingError, "No head was named"),
     (lambda a: a.heatmap("4-2"), UnknownHead, "not the name of a head"),
-    (lambda a: a.links("L0H9"), UnknownHead, "L0H9 does not exist: tiny has 2 layers × 3 heads. Choose between L0H0"),
+    (
+        lambda a: a.links("L0H9"),
+        UnknownHead,
+        "L0H9 does not exist: tiny has 2 layers × 3 heads. Choose between L0H0 and L1H2.",
+    ),
     (lambda a: a.links((0, 1.5)), UnknownHead, "is not a head"),
     (lambda a: a.only([3]), UnknownHead, "'3' is not a head"),
     (lambda a: mv.difference((a, 3), (a, "L0H0")), UnknownHead, "'3' is not a head"),

@@ -299,7 +299,8 @@ def test_the_decoder_of_t5_is_taken_apart_in_both_of_its_attentions(
 
 
 @pytest.mark.parametrize(
-    ("query", "key", "says"), [(16, 0, "no query 16"), (0, -1, "no key -1"), (99, 99, "16 tokens")]
+    ("query", "key", "says"),
+    [(16, 0, "no query 16"), (0, -1, "no key -1"), (99, 99, "16 tokens. Tokens count from 0 to 15")],
 )
 def test_tokens_that_do_not_exist_are_refused(query: int, key: int, says: str, minilm: Encoder) -> None:
     with pytest.raises(SettingError, match=says):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -164,3 +165,6 @@ def test_shares_are_stored_in_the_profile_of_the_same_model_alone(measured: Corp
     assert corpus_why.found_by(profile.head("L0H3")["why"])[Head(0, 3)].foremost == "position"
     with pytest.raises(SettingError, match="shares are of repeater"):
         measured.stored_in(profile)
+    for name in ("a", "z"):  # before and after it in the alphabet
+        with pytest.raises(SettingError, match="shares are of repeater"):
+            measured.stored_in(replace(profile, facts={**profile.facts, "model": name}))

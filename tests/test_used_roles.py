@@ -118,6 +118,8 @@ def test_roles_of_the_default_model_are_judged_too() -> None:
     assert set(table["corpus"]) == {shipped.corpus}
     rows: Any = table.itertuples(index=False)
     assert all(row.more_low > 0 for row in rows if row.used)
+    readme = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
+    assert f"of the {len(table)} links between words that heads of `minilm` find, {table['used'].sum()}." in readme
     page = PageSession({"model": "minilm", "head": "L2H8"}, "pages/55_roles.py").with_numbers()
     assert "to its syntactic head: **used**" in page.said
     assert "no effect beyond that of its neighbours" in page.said

@@ -17,7 +17,7 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_930,
+    "analysis": 5_960,
     "attention": 2_170,
     "browser": 260,
     "cli": 3_080,

@@ -55,8 +55,11 @@ def interval(documents: Sequence[Count]) -> tuple[float, float]:
     by_degrees = "2.776 2.571 2.447 2.365 2.306 2.262 2.228 2.201 2.179 2.160 2.145 2.131 2.120 2.110 2.101 2.093 2.086"
     quantile = [*map(float, by_degrees.split())][len(some) - 5]
     without = [(right - one) / (n - cases) for one, cases in some]
-    half = quantile * math.sqrt(sum((other - right / n) ** 2 for other in without))
-    ends = [bootstrap(documents), wilson(right, n), (right / n - half, right / n + half)]
+    variance = sum((other - right / n) ** 2 for other in without)
+    half = quantile * math.sqrt(variance)
+    alike = min(n, right / n * (1 - right / n) / variance) if variance else n  # independent cases that vary so
+    alike *= (1.959963984540054 / quantile) ** 2
+    ends = [bootstrap(documents), wilson(right / n * alike, alike), (right / n - half, right / n + half)]
     return max(0.0, min(low for low, _ in ends)), min(1.0, max(high for _, high in ends))
 
 

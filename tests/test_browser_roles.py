@@ -74,11 +74,14 @@ def arrow_keys_go_from_square_to_square_and_enter_opens_one(visitor: BrowserTab)
 def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     page = visitor.page
     kinds = page.get_by_role("toolbar", name="Show").get_by_role("link")
+    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")  # the card is there
     kinds.first.focus()
     page.keyboard.press("ArrowRight")
     expect(kinds.nth(1)).to_be_focused()
     page.keyboard.press("Tab")
+    expect(page.locator(f"{MAP} summary")).to_be_focused()
     page.keyboard.press("Enter")  # what the bars mean
+    expect(page.locator(f"{MAP} li").first).to_be_visible()
     expect(page.locator(f"{MAP} li").first).to_contain_text("unexplained")
     expect(page.locator(f"{MAP} li").last).to_contain_text("also delimiter")
     page.get_by_text("Numbers", exact=True).click()

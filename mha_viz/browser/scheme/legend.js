@@ -1,5 +1,5 @@
-// The legend of the map of roles stays open when the page draws the map anew; Escape closes it, and the keyboard is
-// then on what opened it.
+// The legend of the map of roles stays open, and keeps the keyboard, when the page draws the map anew; Escape closes it,
+// and the keyboard is then on what opened it.
 
 const LEGEND = ".mha-map details";
 
@@ -8,6 +8,7 @@ const legend = () => document.querySelector(LEGEND);
 
 export class Legend {
   #isOpen = false;
+  #hasKeyboard = false;
   #drawn = /** @type {HTMLDetailsElement | null} */ (null);
 
   // Returns what ends the watch.
@@ -16,10 +17,16 @@ export class Legend {
     const note = ({ target }) => {
       if (target === legend()) this.#isOpen = /** @type {HTMLDetailsElement} */ (target).open;
     };
+    /** @type {(event: Event) => void} */
+    const notice = ({ target }) => {
+      this.#hasKeyboard = !!legend()?.contains(/** @type {Node} */ (target));
+    };
     document.addEventListener("toggle", note, true);
+    document.addEventListener("focusin", notice);
     document.addEventListener("keydown", close);
     return () => {
       document.removeEventListener("toggle", note, true);
+      document.removeEventListener("focusin", notice);
       document.removeEventListener("keydown", close);
     };
   }
@@ -29,7 +36,9 @@ export class Legend {
     const drawn = legend();
     if (drawn === this.#drawn) return;
     this.#drawn = drawn;
-    if (drawn) drawn.open = this.#isOpen; // it may be absent for a moment
+    if (!drawn) return; // it may be absent for a moment
+    drawn.open = this.#isOpen;
+    if (this.#hasKeyboard && document.activeElement === document.body) focus(drawn);
   }
 }
 
@@ -39,5 +48,10 @@ function close({ key, target }) {
   if (key !== "Escape" || !drawn?.open) return;
   if (target instanceof Element && target.matches("input, textarea, [aria-expanded=true]")) return;
   drawn.open = false;
+  focus(drawn);
+}
+
+/** @type {(drawn: HTMLDetailsElement) => void} */
+function focus(drawn) {
   drawn.querySelector("summary")?.focus({ preventScroll: true });
 }

@@ -1,5 +1,5 @@
-// The legend of the map of roles stays open, and keeps the keyboard, when the page draws the map anew; Escape closes it,
-// and the keyboard is then on what opened it.
+// The legend of the map of roles stays open, and keeps the keyboard, when the page draws the map anew. Escape closes
+// it, and the keyboard is then on what opened it.
 
 const LEGEND = ".mha-map details";
 

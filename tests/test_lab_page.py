@@ -206,9 +206,9 @@ def test_a_step_that_the_run_lacks_is_said_but_not_that_of_another_page(step: st
 )
 def test_a_part_of_a_link_that_the_page_cannot_use_is_said(odd: dict[str, str]) -> None:
     name = next(reversed(odd))
-    said = asked(**odd).said
-    assert f"Part of this link could not be used ({name}={odd[name]})." in said
-    assert said.count("could not be used") == 1
+    texts_of_page = asked(**odd).said
+    assert f"Part of this link could not be used ({name}={odd[name]})." in texts_of_page
+    assert texts_of_page.count("could not be used") == 1
 
 
 def test_nothing_is_said_of_a_link_that_the_page_made() -> None:

@@ -22,7 +22,7 @@ from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
 from mha_viz.models.distances import RELATIVE
 from mha_viz.models.families import Family, attention_of, family_of, holds, key_heads, opaque
-from mha_viz.models.linear import PackedLinear
+from mha_viz.models.linear import PackedLinear, Rows
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
@@ -323,7 +323,7 @@ def matrix(module: Any) -> torch.Tensor:
 def weights_of(module: Any) -> Array:
     """:func:`matrix` in CPU memory, not to be changed. It is kept for the version of the weights that it was made of,
     unless it is large."""
-    version = 0 if isinstance(module, PackedLinear) else module.weight._version  # packed ones never change
+    version = 0 if isinstance(module, PackedLinear | Rows) else module.weight._version  # packed ones never change
     if module in _matrices and _matrices[module][0] == version:
         return _matrices[module][1]
     weights = array(matrix(module))

@@ -186,12 +186,13 @@ class Stream:
         summed.add_rest(layer, norms[1].given)
         summed.pass_through(norms[1])
 
-    def _of_heads(self, layer: int) -> tuple[Array, Array]:
-        """What each head of a layer adds, [head, n, d_model], and the bias of W_O, [d_model]."""
+    def _of_heads(self, layer: int) -> tuple[Array, Array, Array]:
+        """The contexts of a layer's heads, [head, n, d_head], their slices of W_O, [head, d_head, d_model], and its
+        bias, [d_model]."""
         assert self._tap is not None
-        outputs, module = self._tap.outputs[layer].transpose(1, 0, 2), place(self._model, layer).output
-        slices = weights_of(module).reshape(len(outputs), outputs.shape[-1], -1)
-        return outputs @ slices, bias_of(module, slices.shape[-1])
+        contexts, module = self._tap.outputs[layer].transpose(1, 0, 2), place(self._model, layer).output
+        slices = weights_of(module).reshape(len(contexts), contexts.shape[-1], -1)
+        return contexts, slices, bias_of(module, slices.shape[-1])
 
     def _norm(self, layer: int, x: Array, entered: Array) -> _Norm:
         """The norm that makes x, the input of a layer's attention, of what enters the layer."""
@@ -291,10 +292,13 @@ class _Summed:
         self.names.append(name)
         self.groups.append(group)
 
-    def add_heads(self, layer: str, outputs: Array, bias: Array) -> None:
-        """Add what each head of a layer, such as "L1", puts out, [head, n, d], and the bias of W_O."""
-        for head, output in enumerate(outputs):
-            self.add(f"{layer}H{head}", HEADS, output)
+    def add_heads(self, layer: str, contexts: Array, slices: Array, bias: Array) -> None:
+        """Add what each head of a layer, such as "L1", puts out: its context, [head, n, d_head], times its slice of
+        W_O, [head, d_head, d]; and the bias of W_O."""
+        first, heads = len(self.names), len(contexts)
+        np.matmul(contexts, slices, out=self._room[first : first + heads])
+        self.names += [f"{layer}H{head}" for head in range(heads)]
+        self.groups += [HEADS] * heads
         self.x[1] += bias
 
     def add_rest(self, layer: int, whole: Array) -> None:
@@ -337,7 +341,7 @@ class _Summed:
     def named(self) -> Parts:
         """Without the parts that are 0: rotary models have no position among their vectors, others no shifts."""
         least = 1e-6 * abs(self.total).max(initial=0)  # what is less is rounding
-        used = [part for part, vectors in enumerate(self.x) if _size(vectors) > least]
+        used = [part for part, vectors in enumerate(self.x) if _exceeds(vectors, least)]
         return Parts(tuple(self.names[at] for at in used), tuple(self.groups[at] for at in used), self.x[used])
 
 
@@ -352,9 +356,9 @@ def _projected(vectors: Array, module: Any) -> Array:
     return projected
 
 
-def _size(vectors: Array) -> float:
-    """The largest absolute value."""
-    return max(float(vectors.max(initial=0)), -float(vectors.min(initial=0)))
+def _exceeds(vectors: Array, bound: float) -> bool:
+    """True if any absolute value is above the bound. The first vector almost always has one."""
+    return any(max(some.max(initial=0), -some.min(initial=0)) > bound for some in (vectors[:1], vectors))
 
 
 def _same(vectors: Array, others: Array) -> bool:

@@ -3,6 +3,7 @@ hand."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +24,14 @@ from mha_viz.drawing.marks import Curve, Text
 from mha_viz.errors import EmptyText, SettingError, ShapeError
 from mha_viz.exports import open_attention
 from mha_viz.exports.formats import ORIGIN
+from mha_viz.exports.shown import shown_bytes
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.packet import packet
 from mha_viz.figures.panels import Panel
 from mha_viz.figures.recipe import of_head
 from mha_viz.figures.theme import LIGHT, palette
-from mha_viz.figures.view import View, block, chosen, painted, span, units
+from mha_viz.figures.view import View, block, chosen, painted, shown, span, units
 from mha_viz.models import ablation
 from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder
@@ -357,6 +359,10 @@ def test_a_table_of_another_quantity_says_which_of_which_model_and_text(minilm: 
     assert [*first] == ["layer", "head", "query_index", "query_token", "key_index", "key_token", "norm", *ORIGIN]
     assert [first[name] for name in ORIGIN] == ["minilm", "norm", "It rains.", "typed; norm-weighted"]
     assert [second[name] for name in ORIGIN] == [""] * 4
+    followed = rollout(minilm.encode("It rains."))
+    followed.save(path)
+    assert set(pd.read_csv(path, keep_default_na=False)["head"]) == {""}  # one map per layer
+    assert json.loads(shown_bytes(shown(followed, [Head(2, 0)], View()), ".json"))["heads"] == ["layer 2"]
 
 
 # ---- Gradients on pages --------------------------------------------------------------------------------

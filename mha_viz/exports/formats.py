@@ -14,6 +14,7 @@ import numpy.typing as npt
 from safetensors.numpy import save
 
 from mha_viz.attention import Attention, Head, Shown, Weights, called
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.exports.registry import writer
 from mha_viz.exports.saved import heading
 from mha_viz.files.tables import inert
@@ -69,7 +70,8 @@ def safetensors(attention: Attention, file: BinaryIO) -> None:
 def table(attention: Attention, file: BinaryIO) -> None:
     """A table in long form, one row a weight, for spreadsheets and data frames.
 
-    Columns: layer, head, query_index, query_token, key_index, key_token, weight. Of other numbers than the weights that
+    Columns: layer, head (empty for rollout, which has one map per layer), query_index, query_token, key_index,
+    key_token, weight. Of other numbers than the weights that
     a model computed, the last column has the name of the quantity, and four more say in the first row of which model,
     quantity and text they are, and how they were made. Token texts that a spreadsheet would run as a formula get a
     leading apostrophe. Written row by row: 512 tokens and 72 heads are 19 million.
@@ -81,7 +83,7 @@ def table(attention: Attention, file: BinaryIO) -> None:
     keys = [f"{index},{text}," for index, text in enumerate(of_keys)]
     for head, matrix in _matrices(attention):
         for query, row in enumerate(matrix):
-            start = f"{head.layer},{head.head},{query},{cells[query]},"
+            start = f"{place(head, attention.quantity)},{query},{cells[query]},"
             lines = [f"{start}{key}{weight}{rest}\n" for key, weight in zip(keys, map(str, row), strict=True)]
             lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
             file.write("".join(lines).encode())
@@ -95,6 +97,11 @@ def tells_origin(reading: Attention | Shown) -> bool:
 def columns(quantity: str, has_origin: bool) -> tuple[str, ...]:
     """The columns of a table, the number named by its quantity."""
     return (*COLUMNS[:-1], quantity, *ORIGIN) if has_origin else COLUMNS
+
+
+def place(head: Head, quantity: str) -> str:
+    """The cells of layer and head; the second is empty where a map is of its whole layer."""
+    return f"{head.layer}," if QUANTITIES[quantity].of_layers else f"{head.layer},{head.head}"
 
 
 def origin(reading: Attention | Shown) -> tuple[str, str]:

@@ -16,9 +16,10 @@ import numpy as np
 from safetensors.numpy import save
 
 from mha_viz.attention import Head, Shown, Weights, called
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError
-from mha_viz.exports.formats import COLUMNS, ORIGIN, cell, columns, decimals, origin, tells_origin
+from mha_viz.exports.formats import COLUMNS, ORIGIN, cell, columns, decimals, origin, place, tells_origin
 from mha_viz.text import clean
 
 BESIDE = ("panel", "name", "model")
@@ -77,7 +78,7 @@ def _lines(shown: Shown, has_origin: bool, before: str = "") -> Iterator[bytes]:
     keys = [f"{index},{text}," for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
         for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
-            start = f"{before}{head.layer},{head.head},{index},{text},"
+            start = f"{before}{place(head, shown.quantity)},{index},{text},"
             lines = [f"{start}{key}{w}{rest}\n" for key, w in zip(keys, map(str, row), strict=True)]
             if lines:
                 lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
@@ -94,7 +95,7 @@ def _arrays(shown: Shown, file: BinaryIO) -> None:
 
 def _tensors(shown: Shown, file: BinaryIO) -> None:
     """weights and hidden; everything else in the metadata."""
-    heading = _heading(shown) | {"heads": [str(head) for head in shown.heads]}
+    heading = _heading(shown) | {"heads": _names(shown)}
     metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in heading.items()}
     tensors = {"weights": np.ascontiguousarray(shown.weights), "hidden": np.ascontiguousarray(shown.hidden)}
     file.write(save(tensors, metadata))
@@ -102,7 +103,7 @@ def _tensors(shown: Shown, file: BinaryIO) -> None:
 
 def _tree(shown: Shown, file: BinaryIO) -> None:
     """One object; weights are nested lists [head][row][column]."""
-    heading: dict[str, Any] = _heading(shown) | {"heads": [str(head) for head in shown.heads]}
+    heading: dict[str, Any] = _heading(shown) | {"heads": _names(shown)}
     heading |= {"hidden": [decimals(rows) for rows in shown.hidden]}
     heading |= {"weights": [[decimals(row) for row in matrix] for matrix in shown.weights]}
     file.write((json.dumps(heading, ensure_ascii=False) + "\n").encode())
@@ -156,7 +157,7 @@ def _table_subtracted(of: Subtracted, file: BinaryIO) -> None:
     sides = {"first": of.first, "second": of.second}
     of_sides = [f"{side}_{name.removeprefix('of_')}" for side in sides for name in ("head", *ORIGIN)]
     file.write((",".join((*SUBTRACTED, *of_sides)) + "\n").encode())
-    first = "".join(f",{_head(shown)}{origin(shown)[0]}" for shown in sides.values())
+    first = "".join(f",{_names(shown)[0]}{origin(shown)[0]}" for shown in sides.values())
     rest = "," * len(of_sides)
     rows, cols = ([cell(clean(text)) for text in side] for side in (of.rows, of.cols))
     keys = [f"{index},{text}" for index, text in zip(of.first.col_index, cols, strict=True)]
@@ -246,8 +247,13 @@ def _head(shown: Shown) -> Head:
     return head
 
 
+def _names(shown: Shown) -> list[str]:
+    """ "L3H1" for each head, "layer 3" for a map of a whole layer."""
+    return [f"layer {head.layer}" if QUANTITIES[shown.quantity].of_layers else str(head) for head in shown.heads]
+
+
 def _named(shown: Shown) -> dict[str, Any]:
-    return {"head": str(_head(shown)), **_heading(shown)}
+    return {"head": _names(shown)[0], **_heading(shown)}
 
 
 def _one(shown: Shown) -> dict[str, Any]:

@@ -65,25 +65,31 @@ export const diverging = ({ w }, shade) =>
  *   Uint32Array, stride: number, offset: number, zero?: number) => void}
  */
 export function paint(shades, R, C, size, colours, target, stride, offset, zero = 0) {
-  const crowded = R > size || C > size;
-  const columns = Int32Array.from({ length: size + 1 }, (_, x) => Math.floor((x * C) / size));
+  const [down, across] = [edges(R, size), edges(C, size)];
   for (let y = 0; y < size; y++) {
-    const r0 = Math.floor((y * R) / size);
-    const r1 = Math.max(r0 + 1, Math.floor(((y + 1) * R) / size));
+    const below = Math.max(down[y + 1], down[y] + 1);
     for (let x = 0; x < size; x++) {
-      const c0 = columns[x];
-      let shade = shades[r0 * C + c0];
-      if (crowded) {
-        const c1 = Math.max(c0 + 1, columns[x + 1]);
-        for (let r = r0; r < r1; r++)
-          for (let c = c0; c < c1; c++) {
-            const other = shades[r * C + c];
-            if (Math.abs(other - zero) > Math.abs(shade - zero)) shade = other;
-          }
-      }
+      const beyond = Math.max(across[x + 1], across[x] + 1);
+      let shade = zero;
+      let farthest = -1;
+      for (let r = down[y]; r < below; r++)
+        for (let i = r * C + across[x]; i < r * C + beyond; i++) {
+          const away = shades[i] < zero ? zero - shades[i] : shades[i] - zero;
+          if (away <= farthest) continue;
+          farthest = away;
+          shade = shades[i];
+        }
       target[offset + y * stride + x] = colours[shade];
     }
   }
+}
+
+// The first cell at each of `size` pixels, and the end.
+/** @type {(cells: number, size: number) => Int32Array} */
+function edges(cells, size) {
+  const first = new Int32Array(size + 1);
+  for (let x = 0; x <= size; x++) first[x] = Math.floor((x * cells) / size);
+  return first;
 }
 
 // Text cut to a width, with an ellipsis; measurements are cached.

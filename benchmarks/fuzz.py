@@ -97,7 +97,7 @@ async def crowd(url: str, visit: Visit, count: int) -> Findings:
     await warm.wait()  # the first sentence loads torch, which on a busy machine takes as long as the timeout
 
     async def chair() -> None:
-        while findings.interactions < count:
+        while findings.interactions + len(findings.faults) < count:  # a visitor who fails at once is none who acts
             await visit(url, next(numbers), findings)
 
     await asyncio.gather(*(chair() for _ in range(AT_ONCE)))

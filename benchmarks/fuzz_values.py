@@ -68,7 +68,13 @@ def any_value(kind: str, proto: Any, random: Random) -> Any:
 
 def any_event(session: WebSession, component: str, random: Random) -> tuple[str, Any]:
     """An event of a component, with a value that its own script could send, or with any JSON."""
-    events: dict[str, tuple[tuple[str, Callable[[], Any]], ...]] = {
+    event, value = random.choice(events(session, random)[component])
+    return event, any_json(random) if random.random() < 0.25 else value()
+
+
+def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Callable[[], Any]], ...]]:
+    """The events of every component, with what makes a value for each."""
+    return {
         "mha_sentence": (
             ("read", lambda: {"text": any_text(random), "pair": random.choice(("", "", any_text(random)))}),
             ("read", lambda: {"text": sentence(random), "pair": ""}),
@@ -80,6 +86,7 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
             ("compare", lambda: {"model": random.choice(("minilm", "toy", "x")), "head": random.choice(_HEADS)}),
             ("card", lambda: random.choice(_HEADS)),
             ("measure", lambda: True),
+            ("off", lambda: random.choice(_HEADS)),
         ),
         "mha_search": (
             ("query", lambda: random.choice((*_SOUGHT, any_text(random)))),
@@ -91,14 +98,15 @@ def any_event(session: WebSession, component: str, random: Random) -> tuple[str,
             ("head", lambda: random.choice((0, 3, 11, 99, -1, 2.5))),
         ),
         "mha_player": (("step", lambda: random.choice((0, 3, 40, 10**6, -1, "last"))),),
-        # These three listen to no events.
+        "mha_more": (("class", lambda: True),),
+        "mha_scheme": (
+            ("turned", lambda: random.choice(("dark", "light"))),
+            ("linked", lambda: random.choice(({"head": random.choice(_HEADS)}, {"kinds": any_text(random)}))),
+        ),
+        # These two listen to no events.
         "mha_tour": (("step", lambda: random.choice(("1", "6", ""))),),
-        "mha_share": (("copied", lambda: True),),
         "mha_pointed": (("at", lambda: random.randint(-1, 20)),),
-        "mha_scheme": (("turned", lambda: random.choice(("dark", "light"))),),
     }
-    event, value = random.choice(events[component])
-    return event, any_json(random) if random.random() < 0.25 else value()
 
 
 def _text_on_screen(session: WebSession) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from pathlib import Path
+from random import Random
 
 import pytest
 
-from benchmarks import fuzz
+from benchmarks import fuzz, fuzz_values
+from mha_viz.ui import components
 from tests.app_server import AppServer
 from tests.web_session import run
 
@@ -38,6 +42,18 @@ def test_what_no_browser_sends_breaks_nothing_but_its_own_session(plain: AppServ
     assert (findings.boxes, findings.faults, fuzz.tracebacks(plain.log()[before:], forgiving=True)) == ({}, [], {})
     assert findings.refused, "Nothing forged was even noticed: the messages do not reach the widgets."
     assert findings.neighbourly
+
+
+def test_every_event_of_every_component_is_sent() -> None:
+    sent = {name: {event for event, _ in rows} for name, rows in fuzz_values.events(None, Random(0)).items()}  # type: ignore[arg-type]
+    drawn: dict[str, set[str]] = {}
+    for call in ast.walk(ast.parse(Path(components.__file__).read_text(encoding="utf-8"))):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Call):
+            heard = [word.arg for word in call.keywords if word.arg and word.arg.startswith("on_")]
+            name = f"mha_{ast.literal_eval(call.func.args[0])}"
+            drawn[name] = {word.removeprefix("on_").removesuffix("_change") for word in heard}
+    assert drawn.keys() == sent.keys()
+    assert {name: sorted(heard - sent[name]) for name, heard in drawn.items() if heard - sent[name]} == {}
 
 
 def test_an_error_box_and_a_traceback_are_noticed() -> None:

@@ -17,7 +17,7 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_960,
+    "analysis": 5_970,
     "attention": 2_170,
     "browser": 260,
     "cli": 3_080,
@@ -25,7 +25,7 @@ LINES: Mapping[str, int] = {
     "drawing": 640,
     "exports": 2_050,
     "figure": 795,
-    "figures": 7_060,
+    "figures": 7_100,
     "files": 340,
     "models": 7_620,
     "process": 700,

@@ -196,10 +196,12 @@ def test_the_scores_say_why_the_query_looks_at_the_key(minilm: Encoder) -> None:
     (why,) = [e.proto.body for e in page.at.get("html") if 'class="inside-why"' in e.proto.body]
     assert "“<bdi>too</bdi>” → “<bdi>tired</bdi>”" in why
     place = parts.names.index("position")
-    first = f"(<b>{decimal(parts.values[place, place])}</b>, mean {decimal(parts.means[place, place])})"
+    value, mean = (decimal(each[place, place]) for each in (parts.values, parts.means))
+    first = f"(<b>+{decimal(parts.above_mean[place, place])}</b>: {value}, mean {mean})"
     assert f"because position of “<bdi>too</bdi>” meets position of “<bdi>tired</bdi>” {first}" in why
-    mean = decimal(parts.score - float(parts.above_mean.sum()))
-    assert f"The score is <b>{decimal(parts.score)}</b>, mean {mean}." in why
+    above = float(parts.above_mean.sum())
+    assert f"The score is <b>{decimal(parts.score)}</b>, mean {decimal(parts.score - above)} over the keys in" in why
+    assert f"each list adds up to the difference, <b>{decimal(above)}</b>." in why
     (held,) = re.findall(r'<p class="inside-why" data-key="13" data-held>.*?</p>', why)
     assert why.count(" hidden>") == len(parts.text) - 1, "a sentence for each other key, which the pointer shows"
     (bars,) = [e.proto.body for e in page.at.get("html") if 'class="inside-sides"' in e.proto.body]

@@ -58,7 +58,7 @@ def test_a_row_by_hand() -> None:
     """p: 60 or more of 100 at one half, 0.0284; of two tests the lower one, so twice that."""
     assert row_of(with_role()) == {
         "Role": "its verb → object (obj)",
-        **{"Head": "L0H1 (1-2)", "Status": "suggested", "n": "100", "Accuracy": "60.0%"},
+        **{"Head": "L0H1 (1-2)", "Status": "suggested", "n": "100", "Score": "60.0%"},
         **{"95% interval": "50.0%–70.0% (12 documents)", "Baselines": "best fixed offset 50.0%"},
         **{"q": "0.057", "Replicates on": "–", "Used": "–"},
     }
@@ -177,17 +177,26 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["report", "toy"]) == 0
     caption, _, head, rules, *rows = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"What heads of toy \(revision \w+, 2 layers × 4 heads\) do on grammar: 11 roles\.", caption)
-    assert head == "| Role | Head | Status | n | Accuracy | 95% interval | Baselines | q | Replicates on | Used |"
-    assert rules == "| --- | --- | --- | ---: | ---: | --- | --- | ---: | --- | --- |"
+    assert head == "| Role | Head | Status | n | Score | 95% interval | Baselines | q | Replicates on | Used |"
+    assert rules == "| --- | --- | --- | ---: | --- | --- | --- | ---: | --- | --- |"
     table = [row for row in rows if row.startswith("|")]
     number, share = r"[\d,]+", r"\d+\.\d%"
     form = (
-        rf"\| .+ \| L\dH\d \(\d-\d\) \| .+ \| {number} \| {share} \| (–|{share}–{share} \({number} documents\)) "
-        rf"\| .+ {share} \| (–|\\< 0\.001) \| – \| (–|yes|no effect found) \|"
+        rf"\| .+ \| L\dH\d \(\d-\d\) \| .+ \| {number} \| {share}(?: \(.+?\))? "
+        rf"\| (–|{share}–{share} \({number} documents\)) \| .+ {share} \| (–|\\< 0\.001) \| – \| (–|yes|no effect found) \|"
     )
     assert len(table) == 11
     assert [row for row in table if not re.fullmatch(form, row)] == []
-    starts = ["Looked at on", "q: false", "By chance: 7", "By chance: 1", "Position,", "Suggested", "Used:", "To cite:"]
+    starts = [
+        "Looked at on",
+        "q: false",
+        "By chance: 7",
+        "By chance: 1",
+        "Scores without",
+        "Suggested",
+        "Used:",
+        "To cite:",
+    ]
     notes = [row for row in rows if row and not row.startswith("|")]
     assert all(note.startswith(start) for note, start in zip(notes, starts, strict=True))
 
@@ -248,7 +257,7 @@ def test_the_suffix_of_a_file_is_its_format(tmp_path: Path, capsys: pytest.Captu
     assert main(["report", "toy", "--format", "csv"]) == 0
     printed = capsys.readouterr().out
     assert printed == (tmp_path / "roles.csv").read_text("utf-8")
-    assert math.isclose(pd.read_csv(io.StringIO(printed))["accuracy"][0], 0.720101781)
+    assert math.isclose(pd.read_csv(io.StringIO(printed))["score"][0], 0.720101781)
 
 
 def test_a_further_corpus_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

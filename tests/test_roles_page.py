@@ -92,8 +92,8 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     texts = [element.value for element in page.at.main.markdown]
     first = next(number for number, value in enumerate(texts) if value.startswith("## What the 72 heads"))
     assert re.fullmatch(
-        r"\*\*\d+\*\* have a named role. Click one. \*\*2 of \d+\*\* word links are \*\*used\*\* "
-        r"\(q < 0\.001; chance: 0 in 20 draws\)\.",
+        r"\*\*\d+\*\* have a named role. Click one. \*\*\d+\*\* roles link words "
+        r"\(q < 0\.001; chance: 0 in 20 draws\); \*\*2\*\* of them are \*\*used\*\*\.",
         texts[first + 1],
     )
     assert not page.at.dataframe
@@ -155,7 +155,7 @@ def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> No
 def test_a_head_of_the_url_is_shown_in_full() -> None:
     page = seen(head="L3H1")
     assert "### L3H1 (4-2)" in page.said
-    assert "Without it, these words change no more than without neighbours." in page.said
+    assert "Without it, these words change no more than without others." in page.said
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
     assert "finds keys by feed-forward" in bar
     assert "Finds its keys by 43% feed-forward · 32% earlier heads" in bar

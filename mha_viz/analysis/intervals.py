@@ -3,7 +3,8 @@
 The cases of one document are not independent of each other, so whole documents are drawn with replacement. Such draws
 vary too little where there are few documents: below MANY documents with a case the interval is the widest of bootstrap,
 Student's t over documents and Wilson's of as many independent cases as would vary so; below FEW it is Wilson's of all
-cases, and speaks of these documents alone. For the difference of two accuracies over the same cases, Newcombe's, which
+cases, and speaks of these documents alone. Wilson's takes its place, too, where all draws are alike, as when every case
+is right. For the difference of two accuracies over the same cases, Newcombe's, which
 is made of Wilson's of all cases, takes their place.
 """
 
@@ -51,7 +52,7 @@ def wilson(correct: float, n: float) -> Interval:
     share, spread = correct / n, Z * Z / n
     centre = (share + spread / 2) / (1 + spread)
     half = Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+    return Interval(centre - half if correct > 0 else 0.0, centre + half if correct < n else 1.0)
 
 
 def newcombe(both: int, one: int, other: int, neither: int) -> Interval:
@@ -107,11 +108,12 @@ class Documents:
 
     def interval(self, correct: Counts, n: Counts) -> Bounds:
         """[low and high, head] for the accuracies of heads. ``correct`` [document, head], ``n`` [document]."""
-        documents = with_cases(n)
+        documents, right = with_cases(n), correct.sum(axis=0)
+        of_cases = _wilsons(right, np.full(len(right), n.sum()))
         if documents < FEW:
-            return _wilsons(correct.sum(axis=0), np.full(correct.shape[1], n.sum()))
+            return of_cases
         if documents >= MANY:
-            return self.drawn(correct, n)
+            return _unless_alike(self.drawn(correct, n), of_cases)
         left_out = _left_out(correct, n)
         as_independent = _as_independent(left_out, int(n.sum()))
         return np.clip(_widest(self.drawn(correct, n), as_independent, _student(left_out)), 0, 1)
@@ -124,7 +126,7 @@ class Documents:
         documents = with_cases(n)
         if documents < FEW:
             return as_cases
-        bounds = self.drawn(net, n)
+        bounds = _unless_alike(self.drawn(net, n), np.array(as_cases)[:, None])
         if documents < MANY:
             bounds = np.clip(_widest(bounds, np.array(as_cases)[:, None], _student(_left_out(net, n))), -1, 1)
         return Interval(*map(float, bounds[:, 0]))
@@ -144,6 +146,12 @@ class Documents:
         means = (self.draws @ sums)[drawn > 0] / drawn[drawn > 0, None]
         bounds: Bounds = np.percentile(means, LEVELS, axis=0)
         return bounds
+
+
+def _unless_alike(drawn: Bounds, otherwise: Bounds) -> Bounds:
+    """``otherwise`` where all draws are alike, which then say nothing of other documents."""
+    bounds: Bounds = np.where(drawn[0] == drawn[1], otherwise, drawn)
+    return bounds
 
 
 class _LeftOut(NamedTuple):

@@ -54,6 +54,7 @@ function reachedWords(part, rows, cols, { row, col }) {
   reached.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
   const words = reached
     .slice(0, 4)
+    .filter(({ weight }, i) => !i || !isShare(part) || Math.abs(weight) >= 0.0005) // less has lost its order
     .flatMap(({ text, weight }, i) => [i ? ", " : "", typedText(text), ` ${number(weight, part)}`]);
   return [strong((isQuery ? rows[row] : cols[col]).text), isQuery ? " attends to " : " is attended to by ", ...words];
 }

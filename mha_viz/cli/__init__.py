@@ -53,7 +53,7 @@ EXAMPLES = """examples:
   mha-viz attention "The cat sat." --quantity norm --out norms.npz
   mha-viz attention "The dog [MASK] the girl." --model toy --quantity gradient --out gradients.json
   mha-viz figure grid "The cat sat." --quantity rollout --out rollout.svg
-  mha-viz figure links "The cat sat because it was tired." --head L3H1 --pin q6 --out links.svg
+  mha-viz figure links "The cat sat because it was tired." --head L3H1 --pin q5 --out links.svg
   mha-viz figure heatmap "The cat sat." --head L0H2 --special rescale --width-mm 85 --out L0H2.pdf
   mha-viz figure grid "The cat sat." --out grid.png --dpi 300
   mha-viz figure compare "It was too tired." --and "It was too wide." --head L3H1 --head L5H11 --out four.html

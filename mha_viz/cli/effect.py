@@ -149,5 +149,5 @@ def _judged(row: EffectRow, relation: str) -> str:
         return f"{name} is used for {relation}: its effect is larger than any other head’s in its layer, {interval}."
     return (
         f"For {relation} no effect of {name} was found beyond that of other heads of its layer: {interval} more "
-        "than the next of them."
+        "than the strongest of them."
     )

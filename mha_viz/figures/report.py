@@ -20,7 +20,15 @@ from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.errors import PROFILE, CorpusError, check_each
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import rule_in_words
-from mha_viz.figures.role_words import best_baseline, by_chance_in_words, linked_words, standing, standing_with_corpora
+from mha_viz.figures.role_words import (
+    ACCURACY,
+    best_baseline,
+    by_chance_in_words,
+    linked_words,
+    measure,
+    standing,
+    standing_with_corpora,
+)
 from mha_viz.files.assets import app_root
 from mha_viz.files.tables import as_csv
 from mha_viz.numerals import counted, percent
@@ -30,7 +38,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HEADING = (
-    *("layer", "head", "name", "paper", "role", "detail", "status", "n", "documents", "accuracy", "ci_low", "ci_high"),
+    *(
+        "layer",
+        "head",
+        "name",
+        "paper",
+        "role",
+        "detail",
+        "status",
+        "n",
+        "documents",
+        "measure",
+        "score",
+        "ci_low",
+        "ci_high",
+    ),
     *("baseline", "upos_rule", "upos_baseline", "untrained", "q", "replicates_on", "used"),
 )
 NONE = "–"
@@ -190,10 +212,7 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame)
         yield f"By chance: {by_chance_in_words(chance)}, on {series(chance.corpora)}."
     findings = [role.finding for role in roles]
     if any(f.role not in ("syntax", "coreference") for f in findings):
-        yield (
-            "Position, delimiter and broad roles have a threshold and no q; their accuracy is a share of attention, "
-            "of largest weights, or of the largest entropy."
-        )
+        yield ("Scores without a name are accuracies. Position, delimiter and broad roles have a threshold and no q.")
     if any(f.status == SUGGESTED and f.role == "syntax" for f in findings):
         yield "Suggested roles of syntax: n and accuracy are of sentences that did not choose the head."
     if any(_has_few(f) for f in findings):
@@ -218,13 +237,19 @@ def _looked_at(profile: Profile, tests: pd.DataFrame) -> str:
 def _cells(finding: Finding, q: float, elsewhere: tuple[str, ...], used: bool | None) -> tuple[Any, ...]:
     f = finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, standing(f))
-    measured = (f.n, "" if f.documents is None else f.documents, f.score, f.low, f.high)
+    measured = (f.n, "" if f.documents is None else f.documents, measure(f), f.score, f.low, f.high)
     baselines = (f.baseline, f.upos_rule, f.upos, f.untrained)
     return (*head, *measured, *baselines, q, "; ".join(elsewhere), "" if used is None else used)
 
 
 def _has_few(finding: Finding) -> bool:
     return finding.documents is not None and finding.documents < FEW
+
+
+def _score(finding: Finding) -> str:
+    """ "68.6%", "99.7% (mean weight)"."""
+    of = measure(finding)
+    return percent(finding.score) + (f" ({of})" if of != ACCURACY else "")
 
 
 def _interval(finding: Finding) -> str:
@@ -269,7 +294,7 @@ PRINTED = (
     _Column("Head", "l", lambda role: both(role.finding.head)),
     _Column("Status", r"p{0.1\linewidth}", lambda role: standing_with_corpora(role.finding)),
     _Column("n", "r", lambda role: f"{role.finding.n:,}"),
-    _Column("Accuracy", "r", lambda role: percent(role.finding.score)),
+    _Column("Score", r"p{0.08\linewidth}", lambda role: _score(role.finding)),
     _Column("95% interval", r"p{0.11\linewidth}", lambda role: _interval(role.finding)),
     _Column("Baselines", r"p{0.13\linewidth}", lambda role: _baselines(role.finding)),
     _Column("q", "r", lambda role: _q(role.q)),

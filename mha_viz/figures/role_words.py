@@ -98,15 +98,29 @@ def where_matched(finding: Finding) -> str:
     return " and".join(matched)
 
 
-# How often a head does what its role says, and what that is compared with: of relations, and of the other kinds.
-_OFTEN = {"broad": ("spread {}", "average head")}
-_RIGHT, _WEIGHT = ("right in {}", "simple rule"), ("{} of its weight", "even attention")
+ACCURACY, WEIGHT, LARGEST, ENTROPY = "accuracy", "mean weight", "share of largest weights", "share of largest entropy"
+# What a score says in short, and what it is compared with.
+_OFTEN = {
+    ACCURACY: ("right in {}", "simple rule"),
+    WEIGHT: ("{} of its weight", "even attention"),
+    LARGEST: ("largest weight there in {} of rows", "even attention"),
+    ENTROPY: ("spread {}", "average head"),
+}
+
+
+def measure(finding: Finding) -> str:
+    """What the score of a role is: ACCURACY, WEIGHT, LARGEST or ENTROPY."""
+    if finding.role in ("syntax", "coreference"):
+        return ACCURACY
+    if finding.role == "broad":
+        return ENTROPY
+    return WEIGHT if math.isnan(finding.low) else LARGEST  # only counted rows have an interval
 
 
 def at_a_glance(finding: Finding) -> str:
     """ "preposition → its noun, right in 69%; simple rule 53%": what a head does, how often, and the best rule or, if
     that does as well on some corpus, where."""
-    says, rule = _OFTEN.get(finding.role, _RIGHT if finding.role in ("syntax", "coreference") else _WEIGHT)
+    says, rule = _OFTEN[measure(finding)]
     beside = f"{rule} {percent(best_baseline(finding)[1], 0)}"
     if finding.beats_upos is False:
         beside = standing_with_corpora(finding)
@@ -149,7 +163,7 @@ def _measured(finding: Finding) -> str:
         )
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
-        if math.isnan(finding.low):
+        if measure(finding) == WEIGHT:
             says = f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
         else:
             says = f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
@@ -212,8 +226,9 @@ def best_baseline(finding: Finding) -> tuple[str, float]:
 
 
 def strongest_first(findings: Iterable[Finding]) -> list[Finding]:
-    """The roles by gain; those that a simple rule matches come last."""
-    return sorted(findings, key=lambda f: (f.beats_upos is False, -f.gain))
+    """The roles by gain; those of largest weights alone come after the others, and those that a simple rule matches
+    last."""
+    return sorted(findings, key=lambda f: (f.beats_upos is False, measure(f) == LARGEST, -f.gain))
 
 
 def most_sought_first(findings: Iterable[Finding]) -> list[Finding]:

@@ -204,8 +204,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             removes_heads=True,
             question="Are heads redundant?",
             answer="Partly: after training, some of the heads can be removed with little loss if the least important "
-            "go "
-            "first. A head that is the only one to follow a relation is not redundant.",
+            "go first. A head that alone follows a relation which the task needs is not redundant.",
             source="Michel, Levy & Neubig 2019, *Are Sixteen Heads Really Better than One?*, sections 3 and 4; the "
             "random orders are an addition of this lab.",
             prediction="Once trained, heads go one by one, the least important first. Without harm …",

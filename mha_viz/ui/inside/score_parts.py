@@ -60,15 +60,18 @@ def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].text[:24])}</bdi>”" for token in (o.query, parts.key))
     reasons = [
         f"{_link(o, parts, a, names)}{f' of {query}' * first} meets {_link(o, parts, b, names)}"
-        f"{f' of {key}' * first} (<b>{decimal(parts.values[a, b])}</b>, mean {decimal(parts.means[a, b])})"
+        f"{f' of {key}' * first} (<b>+{decimal(above[a, b])}</b>: {decimal(parts.values[a, b])}, mean "
+        f"{decimal(parts.means[a, b])})"
         for first, (a, b) in zip((True, False, False), largest, strict=False)
         if above[a, b] > 0
     ]
     because = f"because {', '.join(reasons)}" if reasons else "although nothing raises this score"
-    mean = decimal(parts.score - float(above.sum()))
+    total = float(above.sum())
+    mean = decimal(parts.score - total)
     return (
         f'<p class="inside-why"{_shown_for(o, parts)}><b>{query} → {key}</b> {because}. The score is '
-        f"<b>{decimal(parts.score)}</b>, mean {mean}. Means are over the keys in sight.</p>"
+        f"<b>{decimal(parts.score)}</b>, mean {mean} over the keys in sight: each list adds up to the difference, "
+        f"<b>{decimal(total)}</b>.</p>"
     )
 
 

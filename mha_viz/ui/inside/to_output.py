@@ -21,6 +21,8 @@ def values(o: OpenStep) -> Any:
     text, charts = halves()
     row = t.weights[o.head, o.query]
     top = int(row.argmax())
+    lengths = row * np.linalg.norm(t.v[o.head], axis=-1)
+    longest = int(lengths.argmax())
     with text:
         st.markdown(
             rf"""## The weights mix the values
@@ -29,8 +31,10 @@ What a token hands over is not its x but its value, v = $x W_V$. Each value is m
 
 $$\mathrm{{head}} = A\,v$$
 
-The result is {t.d_k} numbers: a weighted mean of the values. Most of it here comes from {o.word(top)}
-({percent(row[top])}). Queries and keys decide *where* a head looks, values decide *what* it takes from there.
+The result is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.word(top)}
+({percent(row[top])}); the longest weighted value is that of {o.word(longest)}
+({percent(lengths[longest] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
+decide *what* it takes from there.
 """
         )
         shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")

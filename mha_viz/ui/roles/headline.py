@@ -48,11 +48,12 @@ def _links(evidence: Evidence) -> str:
     that was computed."""
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
     with_q = [finding.q for finding in evidence.profiles[0].findings() if not math.isnan(finding.q)]
+    if not with_q and not tables:
+        return ""
+    count = sum(map(len, tables)) or len(with_q)
     sure = _sure(max(with_q, default=math.nan), by_chance(evidence.profiles[0]))
-    if not tables:
-        return f" **{len(with_q)}** roles link words{sure}." if with_q else ""
     used = sum(int(table["used"].astype(str).eq("True").sum()) for table in tables)
-    return f" **{used} of {sum(map(len, tables))}** word links are **used**{sure}."
+    return f" **{count}** roles link words{sure}{f'; **{used}** of them are **used**' if tables else ''}."
 
 
 def _sure(highest_q: float, chance: ChanceRoles | None) -> str:

@@ -10,18 +10,18 @@ from mha_viz.analysis.findings import whole_number
 from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.figures.role_words import DIRECTIONS, over
 from mha_viz.numerals import decimal
+from mha_viz.quotes import series
 from mha_viz.request import Request
 from mha_viz.ui.parts import plain
 
 
 def show_in_short(rows: Any) -> None:
     """Say in a sentence whether a head is used; ``rows``: its rows of the table ``used``, or None."""
-    if rows is not None:
-        more = (rows["used"].astype(str) == "True").any()
-        st.caption(
-            f"Without it, these words change {'more' if more else 'no more'} than without "
-            f"{'any other of its layer: it is used' if more else 'neighbours'}."
-        )
+    if rows is None:
+        return
+    used = [_name(row) for row in rows.itertuples(index=False) if str(row.used) == "True"]
+    without = "more than without any head of its layer that lacks the role" if used else "no more than without others"
+    st.caption(f"{f'Used for {series(used)}: without' if used else 'Without'} it, these words change {without}.")
 
 
 def show_use(rows: Any) -> None:

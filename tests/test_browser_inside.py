@@ -51,6 +51,7 @@ def _heads_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:
     steps.get_by_role("radio", name="Head 1", exact=True).focus()
     page.keyboard.press("ArrowRight")
     visitor.asked(head="L3H2")
+    expect(steps.locator(".chips [tabindex='0']")).to_have_count(1)
     expect(steps.get_by_role("radio", name="Head 2")).to_be_checked()
     expect(steps.get_by_role("radio", name="Head 2")).to_be_focused()
     page.go_back()

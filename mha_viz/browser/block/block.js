@@ -167,7 +167,7 @@ function headButton(number, colour, chosen, send) {
       role: "radio",
       "aria-checked": String(number === chosen),
       "aria-label": `Head ${number}`,
-      tabindex: number === chosen ? "0" : "-1",
+      tabIndex: number === chosen ? 0 : -1,
       onclick: () => send("head", number),
     },
     String(number),

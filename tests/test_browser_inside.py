@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser_tab import BrowserTab
+from tests.browser_tab import PHONE, BrowserTab
 
 
 def test_a_head_is_looked_into_step_by_step(visitor: BrowserTab) -> None:
@@ -25,6 +25,7 @@ def test_a_head_is_looked_into_step_by_step(visitor: BrowserTab) -> None:
     _a_chart_is_shown(visitor)
     _a_mark_of_one_chart_is_a_mark_of_all(page)
     _without_the_division_softmax_saturates_before_the_eyes(visitor)
+    _on_a_phone_the_next_step_begins_in_sight_and_its_map_fills_its_place(visitor)
 
 
 def _steps_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:
@@ -50,6 +51,7 @@ def _heads_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:
     steps.get_by_role("radio", name="Head 1", exact=True).focus()
     page.keyboard.press("ArrowRight")
     visitor.asked(head="L3H2")
+    expect(steps.locator(".chips [tabindex='0']")).to_have_count(1)
     expect(steps.get_by_role("radio", name="Head 2")).to_be_checked()
     expect(steps.get_by_role("radio", name="Head 2")).to_be_focused()
     page.go_back()
@@ -63,6 +65,24 @@ def _without_the_division_softmax_saturates_before_the_eyes(visitor: BrowserTab)
     page.locator(".st-key-inside_undivided label").click()
     visitor.asked(divide="no")
     expect(page.get_by_role("switch")).to_be_checked()
+
+
+def _on_a_phone_the_next_step_begins_in_sight_and_its_map_fills_its_place(visitor: BrowserTab) -> None:
+    page = visitor.page
+    visitor.resize(PHONE)
+    button = page.get_by_role("button", name="Mask →")
+    button.evaluate("button => button.scrollIntoView()")
+    button.press("Enter")
+    visitor.asked(step="mask")
+    expect(page.get_by_role("heading", name="Who may look at whom")).to_be_in_viewport()
+    chart = page.locator(".st-key-wide_inside_mask_of_mask .js-plotly-plot")
+    page.wait_for_function(
+        """chart => {
+            const [box, cells] = [chart, chart.querySelector(".nsewdrag")].map((part) => part.getBoundingClientRect());
+            return box.bottom - cells.bottom < 60 && cells.top - box.top < 130;
+        }""",
+        arg=chart.element_handle(),
+    )
 
 
 def _a_chart_is_shown(visitor: BrowserTab) -> None:
@@ -88,7 +108,7 @@ def _a_word_is_marked_in_the_map_and_in_the_table(page: Page, sent: list[str | b
 
 def _a_mark_of_one_chart_is_a_mark_of_all(page: Page) -> None:
     _settled(page)  # a chart of the step before is gone
-    chart = page.locator(".st-key-wide_inside_scale .js-plotly-plot")
+    chart = page.locator(".st-key-wide_inside_scale_of_scale .js-plotly-plot")
     expect(chart.locator(".plotly")).to_be_visible()
     _settled(page)
     bar = chart.locator(".subplot.x2y2 .point path").nth(2)  # “animal”, the tallest

@@ -183,7 +183,8 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
     number, share = r"[\d,]+", r"\d+\.\d%"
     form = (
         rf"\| .+ \| L\dH\d \(\d-\d\) \| .+ \| {number} \| {share}(?: \(.+?\))? "
-        rf"\| (–|{share}–{share} \({number} documents\)) \| .+ {share} \| (–|\\< 0\.001) \| – \| (–|yes|no effect found) \|"
+        rf"\| (–|{share}–{share} \({number} documents\)) "
+        rf"\| .+ {share} \| (–|\\< 0\.001) \| – \| (–|yes|no effect found) \|"
     )
     assert len(table) == 11
     assert [row for row in table if not re.fullmatch(form, row)] == []

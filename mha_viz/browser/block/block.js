@@ -79,7 +79,20 @@ function drawThreads(ends, { heads, head }, direction) {
 
 /** @type {(root: HTMLElement, send: Send) => { show: (data: BlockData) => void }} */
 export function block(root, send) {
-  return { show: (data) => drawBlock(root, send, data) };
+  let step = "";
+  return {
+    show: (data) => {
+      drawBlock(root, send, data);
+      if (step && step !== data.step) bringBack(document.querySelector(".st-key-inside_step"));
+      step = data.step;
+    },
+  };
+}
+
+// The beginning of a step that was opened from the end of another one.
+/** @type {(opened: Element | null) => void} */
+function bringBack(opened) {
+  if (opened && opened.getBoundingClientRect().top < 0) opened.scrollIntoView();
 }
 
 // Redrawn on each change; the keyboard focus stays where it was.
@@ -154,7 +167,7 @@ function headButton(number, colour, chosen, send) {
       role: "radio",
       "aria-checked": String(number === chosen),
       "aria-label": `Head ${number}`,
-      tabindex: number === chosen ? "0" : "-1",
+      tabIndex: number === chosen ? 0 : -1,
       onclick: () => send("head", number),
     },
     String(number),

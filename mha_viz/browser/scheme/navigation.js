@@ -20,7 +20,7 @@ export function nameCurrent(at) {
 }
 
 /** @type {(element: Element) => number} */
-function middle(element) {
+export function middle(element) {
   const box = element.getBoundingClientRect();
   return (box.left + box.right) / 2;
 }

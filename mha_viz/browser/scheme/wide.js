@@ -1,11 +1,14 @@
 // Boxes that scroll sideways where the page is too narrow for what is in them.
-import { PAGES } from "./navigation.js";
+import { PAGES, middle } from "./navigation.js";
 
-const EXPERIMENTS = ".st-key-lab_experiment [data-testid=stButtonGroup] > *";
+const CHOICES = ":is(.st-key-lab_experiment, .st-key-show) [data-testid=stButtonGroup] > *";
 const SLACK = 4; // pixels that nobody misses
 
 /** @type {() => NodeListOf<HTMLElement>} */
-export const wideBoxes = () => document.querySelectorAll(`[class*="st-key-wide_"], ${PAGES}, ${EXPERIMENTS}`);
+export const wideBoxes = () => document.querySelectorAll(`[class*="st-key-wide_"], ${PAGES}, ${CHOICES}`);
+
+/** @type {WeakMap<Element, Element>} */
+const shown = new WeakMap(); // the choice that each box was scrolled to
 
 // What is wider than its page scrolls in a box that says so: data-scrolls, data-more as long as something lies beyond
 // its right edge, and data-before as long as something lies beyond its left one. The keyboard can focus it, unless it
@@ -16,6 +19,9 @@ export function mark(box) {
   if (beyond > 0 && !box.querySelector("a[href], button")) box.setAttribute("tabindex", "0");
   else box.removeAttribute("tabindex");
   box.toggleAttribute("data-scrolls", beyond > 0);
+  const chosen = box.querySelector("[aria-checked=true]");
+  if (chosen && chosen !== shown.get(box)) box.scrollLeft += middle(chosen) - middle(box);
+  if (chosen) shown.set(box, chosen);
   box.toggleAttribute("data-before", box.scrollLeft > SLACK);
   box.toggleAttribute("data-more", beyond - box.scrollLeft > SLACK);
 }

@@ -87,7 +87,7 @@ def _about(attention: Attention, head: Head | None = None) -> None:
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
     pair = f"{' → ' * attention.is_cross} <q>{escape(second)}</q>" if second else ""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(key="about_text", horizontal=True, vertical_alignment="bottom", gap="small"):
         st.html(
             f'<p class="mha-about"><q>{escape(text.text)}</q>{pair} <span>{escape(whose)}</span></p>',
             width="content",

@@ -88,8 +88,9 @@ def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[P
         held(trace, head.head, query, key, tokens, theme())
     about = _about(attention, head, query, key)
     code, parts = _code(attention, head, query), partial(_parts, what, attention, head, query)
-    opened = OpenStep(trace, head.head, query, key, tokens, _divided(), theme(), about, code, parts)
+    opened = OpenStep(step, trace, head.head, query, key, tokens, _divided(), theme(), about, code, parts)
     with st.container(key="inside_step"):
+        apply_style("inside_step", {"#open": f'[class*="_of_{step}"]'})
         text = STEPS[step].show(opened)
         follow(tokens, theme().heads[2])
     with text:

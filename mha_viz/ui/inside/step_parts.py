@@ -24,10 +24,12 @@ ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.037
 
 @dataclass(frozen=True)
 class OpenStep:
-    """What is open on the page. ``tokens``: those that charts show; ``divided``: False leaves √d_k out; ``about``: a
-    sentence that describes it, for captions; ``code``: the Python that computes its numbers; ``charts``: the charts
-    that the step has drawn; ``score_parts``: gives the parts of the scores of the query with some keys."""
+    """What is open on the page. ``step``: its name; ``tokens``: those that charts show; ``divided``: False leaves √d_k
+    out; ``about``: a sentence that describes it, for captions; ``code``: the Python that computes its numbers;
+    ``charts``: the charts that the step has drawn; ``score_parts``: gives the parts of the scores of the query with
+    some keys."""
 
+    step: str
     trace: Trace
     head: int
     query: int
@@ -61,7 +63,7 @@ def chart(
     """Draw a downloadable chart; ``table`` holds its numbers if it does not draw them all."""
     figure = legible(draw(o.theme))
     o.charts.append(PageChart(alt, f"inside-{name}", draw, o.about, table, o.code))
-    with where, st.container(key=f"wide_inside_{name}"):
+    with where, st.container(key=f"wide_inside_{name}_of_{o.step}"):
         st.plotly_chart(
             figure,
             key=f"inside_{name}",

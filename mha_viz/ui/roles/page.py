@@ -52,8 +52,8 @@ def show_roles(where: Address) -> None:
         complain(error)
         model = catalog.default()
     with st.container(key="roles_first"):
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            title = st.container()
+        title, choices = st.columns([7, 4], gap="large", vertical_alignment="bottom")
+        with choices, st.container(horizontal=True):
             corpus = _choices(model, address.now().get("corpus"))
         left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
     with left:
@@ -129,7 +129,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
     bound(
         st.selectbox, "Model", "model", model.name, names, change=filters.of_model, go=go, key="roles_model",
-        format_func=lambda name: next((m.label for m in catalog.offered() if m.name == name), name), width=250,
+        format_func=lambda name: next((m.label for m in catalog.offered() if m.name == name), name)
     )  # fmt: skip
     bound(
         st.segmented_control, "Corpus", "corpus", chosen if chosen in offered else UPLOAD, offered,

@@ -65,4 +65,4 @@ def _lines(measured: DecoderHeads) -> list[str]:
 def _none(measured: DecoderHeads, number: int) -> str:
     most, untrained = measured.trained[number].max(), measured.untrained[number].max()
     even = chance(measured.length)[number]
-    return f"no head; the highest mean weight is {decimal(most, 3)}, {decimal(untrained, 3)}, {decimal(even, 3)}"
+    return f"no head; the highest: {decimal(most, 3)}  {decimal(untrained, 3)}  {decimal(even, 3)}"

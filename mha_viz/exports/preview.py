@@ -58,6 +58,7 @@ def _subset(font: Font, letters: str) -> str:
 
     whole = TTFont(font.path, fontNumber=font.number)
     options = Options(hinting=False, name_IDs=[1, 2], notdef_outline=True, ignore_missing_unicodes=True)
+    options.drop_tables += ["FFTM"]  # FontForge's times, which fontTools would drop with a warning
     subsetter = Subsetter(options)
     subsetter.populate(text=letters)
     subsetter.subset(whole)

@@ -46,7 +46,7 @@ class Size:
         for name, (low, high) in LIMITS.items():
             value = getattr(self, name)
             if not isinstance(value, int | float) or not low <= value <= high:
-                raise SettingError(f"{name} is {str(value)[:40]}.", f"Expected a number from {low} to {high}.")
+                raise SettingError(f"{name} is {value!r:.40}.", f"Expected a number from {low} to {high}.")
         if self.look not in LOOKS:
             raise SettingError(f"look is {str(self.look)[:40]!r}.", "Expected light or dark.")
 

@@ -193,7 +193,9 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
         sizes = np.abs(averaged(matrix, rows, 0))  # [row, key]
         seen = sizes[:, [key for tokens in cols for key in tokens]].sum(axis=1)
         part = seen / np.maximum(sizes.sum(axis=1), 1e-12)
-    hidden = before_view + (1 - before_view) * (1 - part)
+    if len(attention.keys) == sum(map(len, cols)):
+        part = np.ones_like(part)  # rows of float32 sum to 1 ± 1e-7
+    hidden = before_view + (1 - before_view) * (1 - np.minimum(part, 1))
     if view.special == "rescale" and w.size and not quantity.is_signed:
         left = shown[:, None]
         w = np.where(left > 1e-12, w / np.maximum(left, 1e-12), 1 / w.shape[1])

@@ -23,7 +23,7 @@ from mha_viz.request import PARTS, Request
 from mha_viz.ui import address, asking, comparison, download_panel, inference, navigation, request
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.asking import second_text
-from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.bound import Changes, bound, in_link
 from mha_viz.ui.caches import model_service, ready
 from mha_viz.ui.compare import head_map, patched, publish
 from mha_viz.ui.comparison import Comparison, Pin
@@ -101,8 +101,7 @@ def _about(attention: Attention, head: Head | None = None) -> None:
 def _choice(pins: Comparison) -> str:
     """What the page shows: the compared heads once there are any, until then what a replaced word changes."""
     labels = SHOWS | {"tray": f"Compared heads ({len(pins)})"}
-    wanted_view = address.now().get("show")
-    current = wanted_view if wanted_view in SHOWS else "tray" if pins else "word"
+    current = in_link("show", SHOWS, r"\w+") or ("tray" if pins else "word")
     bound(
         st.segmented_control, "What to compare", "show", current, list(SHOWS),
         change=lambda chosen: {"show": chosen, **_fresh(chosen)},

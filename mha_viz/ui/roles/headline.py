@@ -9,6 +9,7 @@ import streamlit as st
 from mha_viz.analysis.chance import ChanceRoles, by_chance
 from mha_viz.figures.report import LEAST_Q
 from mha_viz.models import catalog
+from mha_viz.quotes import series
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import plain, remark
 from mha_viz.ui.studies import READY, Evidence
@@ -69,8 +70,10 @@ def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
 
 def corpus(evidence: Evidence) -> None:
     """Say what the roles were measured on."""
-    sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
-    st.caption(f"Measured on {plain(evidence.label)}{f' ({sentences:,} sentences)' if sentences else ''}.")
+    counts = [p.facts["counts"] for p in evidence.profiles]
+    of = {"sentences": "sentences", "rows": "passages"}
+    read = [f"{sum(n):,} {name}" for kind, name in of.items() if any(n := [each.get(kind, 0) for each in counts])]
+    st.caption(f"Measured on {plain(evidence.label)}{f' ({series(read)})' if read else ''}.")
 
 
 def trust(evidence: Evidence) -> None:

@@ -111,6 +111,7 @@ def buttons(of: PageSession) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mha_viz.errors.MissingGlyphWarning")  # which fonts a machine has is not asked here
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_every_figure_of_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, text: str) -> None:
     for offer in offered(offers, minilm, text):

@@ -308,6 +308,7 @@ import mha_viz as mv
 
 encoder = mv.load("minilm")
 reveal_type(encoder)
+assert isinstance(encoder, mv.Encoder)
 reveal_type([*encoder.encode_many(["a"])])
 reveal_type(mv.profile("grammar"))
 reveal_type(mv.Attention.from_tensors([], ["a"]))
@@ -321,7 +322,7 @@ encoder.encode("a").links("L3H1", pin="q1")
 encoder.encode("a").links((3, 1))
 """
 SEEN = [
-    "mha_viz.models.encoder.Encoder",
+    "mha_viz.models.encoder.Encoder | mha_viz.models.encoder_decoder.EncoderDecoder",
     "list[mha_viz.attention.Attention]",
     "mha_viz.analysis.profile.Profile",
     "mha_viz.attention.Attention",

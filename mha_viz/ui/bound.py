@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import streamlit as st
@@ -56,19 +57,28 @@ def bound(
         return {name: None if chosen in (None, default) else str(chosen)}
 
     choices = {} if options is None else {"options": options}
-    return widget(label, **choices, key=key, on_change=_changed, args=(key, options, go, change or write), **look)
+    sent = partial(_sent, key, options, look.get("required", False))
+    return widget(label, **choices, key=key, on_change=_changed, args=(sent, go, change or write), **look)
 
 
 @guarded()
-def _changed(
-    key: str, options: Sequence[Any] | None, go: Callable[..., None], change: Callable[[Any], Changes | None]
-) -> None:
-    chosen = st.session_state[key]
-    if options is not None and chosen is not None and chosen not in options:  # sent by a client other than the page
+def _changed(sent: Callable[[], Any], go: Callable[..., None], change: Callable[[Any], Changes | None]) -> None:
+    try:
+        chosen = sent()
+    except Exception:  # no browser sends it; Streamlit, which reads it only now, raises anything
         return
     changes = change(chosen)
     if changes is not None:
         go(**changes)
+
+
+def _sent(key: str, options: Sequence[Any] | None, required: bool) -> Any:
+    """What was chosen. Raises ValueError for what the control does not offer, and what Streamlit raises."""
+    chosen = st.session_state[key]
+    known = not required if chosen is None else options is None or chosen in options
+    if not known:
+        raise ValueError(f"{key} has no such choice")
+    return chosen
 
 
 @guarded()

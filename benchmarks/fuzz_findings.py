@@ -10,7 +10,10 @@ from mha_viz.ui.parts import UNFORESEEN
 from tests.web_session import WebSession
 
 # A line of this package that calls a widget whose value Streamlit could not read.
-_WIDGET = r"\b(st|left|right|place|columns\[\d\])\.(?!query_params|switch_page|session_state)[a-z_]+\(|\bwidget\(label|_drawing\("
+_WIDGET = (
+    r"\b(st|left|right|place|columns\[\d\])\.(?!query_params|switch_page|session_state)[a-z_]+\("
+    r"|\bwidget\(label|_drawing\("
+)
 
 
 @dataclass

@@ -27,7 +27,7 @@ PLACES = {
     "compare, the map": Place("pages/20_compare.py", {"show": "map"}),
     "roles": Place("pages/55_roles.py"),
     "roles, a head": Place("pages/55_roles.py", {"head": "L3H1", "kinds": "syntax"}),
-    "roles, toy": Place("pages/55_roles.py", {"model": "toy", "snapshot": "0"}),
+    "roles, toy": Place("pages/55_roles.py", {"model": "toy"}),
     "roles, own file": Place("pages/55_roles.py", {"corpus": "file"}),
     "inside": Place("pages/40_inside_a_head.py"),
     "inside, the scores": Place("pages/40_inside_a_head.py", {"step": "scores", "divide": "no"}),

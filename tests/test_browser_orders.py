@@ -97,8 +97,13 @@ def _search_and_leave(page: Page, step: int) -> None:
 
 
 def _keys(page: Page, _: int) -> None:
-    page.keyboard.press("?")
-    page.get_by_role("dialog", name="Keys").wait_for()
+    dialog = page.get_by_role("dialog", name="Keys")
+    for _ in range(5):  # after Back the page may be shown before it listens
+        page.keyboard.press("?")
+        with suppress(TimeoutError):
+            dialog.wait_for(timeout=SHORT / 10)
+            break
+    dialog.wait_for()
     page.keyboard.press("Escape")
 
 
@@ -252,14 +257,14 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "model": MODEL,
             "softmax": lambda page, _: page.get_by_role("button", name="Softmax").first.click(),
             "x": lambda page, _: page.get_by_role("button", name="1 x ").click(),
-            "head": _press("Head 0"),
+            "head": _check("Head 0"),
             "costs": _type("tokens n", "65", "512"),
         },
     ),
     "/why_heads_differ": (
         ".mha-player .play",
         {
-            "numbers": _toggle("Numbers"),
+            "numbers": lambda page, _: page.get_by_text("Numbers", exact=True).first.click(),
             "alike": _check("All alike"),
             "random": _check("Random start"),
             "cut": _check("Cutting the vector"),
@@ -271,8 +276,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
     "/?off=none&more=1": (
         ".st-key-wide_effects .js-plotly-plot",
         {
-            "sentence": SENTENCE,
-            "model": MODEL,
+            "sentence": SENTENCE,  # another model ends the mode
             "random": lambda page, _: page.get_by_role("button", name="at random").first.click(),
             "uniform": _check("even attention"),
             "zero": _check("nothing"),

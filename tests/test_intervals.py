@@ -69,10 +69,10 @@ def test_a_corpus_without_documents_has_wilsons_interval() -> None:
     assert bounds.T.tolist() == [pytest.approx(wilson(60, 100)), pytest.approx(wilson(50, 100))]
 
 
-def test_documents_that_agree_leave_the_doubt_of_their_cases_and_those_that_differ_leave_more() -> None:
+def test_documents_that_agree_leave_no_doubt_but_where_all_is_right_and_those_that_differ_leave_more() -> None:
     documents = Documents([str(number) for number in range(60)])
     even = documents.interval(np.array([[25, 50]] * 60), np.full(60, 50))  # in half of the cases, and in all
-    assert [tuple(bounds) for bounds in even.T.tolist()] == [wilson(1500, 3000), wilson(3000, 3000)]
+    assert [tuple(bounds) for bounds in even.T.tolist()] == [(0.5, 0.5), wilson(3000, 3000)]
     assert even[:, 1].tolist() == pytest.approx([1 / (1 + 1.96**2 / 3000), 1], abs=1e-6)
     assert documents.of_difference(np.array([[0, 50, 0, 0]] * 60)) == newcombe(0, 3000, 0, 0)
     # always right in half of the documents, never in the others: the share of draws is binomial(60, 1/2) / 60

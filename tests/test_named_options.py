@@ -60,7 +60,7 @@ def test_the_page_says_how_many_roles_are_used() -> None:
     used = int(shipped.tables["used"]["used"].astype(str).eq("True").sum())
     of = len(shipped.tables["used"])
     assert (
-        f" **{of}** roles link words (q < 0.001; chance: 0 in 20 draws); **{used}** of them are **used**."
+        f" **{of}** roles link words (q < 0.001; chance: 0 in 20 draws), **{used}** are **used**."
         == headline._links(Evidence("", (shipped,)))
     )
     assert headline._links(Evidence("", (Profile(shipped.facts, {}),))) == ""

@@ -27,7 +27,7 @@ ALIKE = ("inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # that is not here, a form, another quantity.
 LEAVING = (
     *("class_", "lesson_", "mha_search.open", "mha_explorer.card", "roles_model", "roles_corpus", "replicate_file"),
-    "shown_",
+    *("shown_", "to_", "tour_first", "mha_compare.edit", "off_", "layer_off_", "mha_sentence.model"),
 )
 # These belong to a state that an action ends: an offer that was taken, a menu with one choice, the mode in which heads
 # are switched off, which ends with the last of them or with another model; a replaced word, which ends with an edit.

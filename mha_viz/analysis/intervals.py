@@ -3,8 +3,8 @@
 The cases of one document are not independent of each other, so whole documents are drawn with replacement. Such draws
 vary too little where there are few documents: below MANY documents with a case the interval is the widest of bootstrap,
 Student's t over documents and Wilson's of as many independent cases as would vary so; below FEW it is Wilson's of all
-cases, and speaks of these documents alone. Wilson's takes its place, too, where all draws are alike, as when every case
-is right. For the difference of two accuracies over the same cases, Newcombe's, which
+cases, and speaks of these documents alone. Wilson's takes its place, too, where every case is right, or none, so that
+all draws are alike. For the difference of two accuracies over the same cases, Newcombe's, which
 is made of Wilson's of all cases, takes their place.
 """
 
@@ -113,7 +113,7 @@ class Documents:
         if documents < FEW:
             return of_cases
         if documents >= MANY:
-            return _unless_alike(self.drawn(correct, n), of_cases)
+            return np.where((right == 0) | (right == n.sum()), of_cases, self.drawn(correct, n))
         left_out = _left_out(correct, n)
         as_independent = _as_independent(left_out, int(n.sum()))
         return np.clip(_widest(self.drawn(correct, n), as_independent, _student(left_out)), 0, 1)
@@ -124,9 +124,9 @@ class Documents:
         net, n = (outcomes[:, 1] - outcomes[:, 2])[:, None], outcomes.sum(axis=1)
         as_cases = newcombe(*outcomes.sum(axis=0).tolist())
         documents = with_cases(n)
-        if documents < FEW:
+        if documents < FEW or abs(net.sum()) == n.sum():
             return as_cases
-        bounds = _unless_alike(self.drawn(net, n), np.array(as_cases)[:, None])
+        bounds = self.drawn(net, n)
         if documents < MANY:
             bounds = np.clip(_widest(bounds, np.array(as_cases)[:, None], _student(_left_out(net, n))), -1, 1)
         return Interval(*map(float, bounds[:, 0]))
@@ -146,12 +146,6 @@ class Documents:
         means = (self.draws @ sums)[drawn > 0] / drawn[drawn > 0, None]
         bounds: Bounds = np.percentile(means, LEVELS, axis=0)
         return bounds
-
-
-def _unless_alike(drawn: Bounds, otherwise: Bounds) -> Bounds:
-    """``otherwise`` where all draws are alike, which then say nothing of other documents."""
-    bounds: Bounds = np.where(drawn[0] == drawn[1], otherwise, drawn)
-    return bounds
 
 
 class _LeftOut(NamedTuple):

@@ -9,7 +9,6 @@ import streamlit as st
 from mha_viz.analysis.chance import ChanceRoles, by_chance
 from mha_viz.figures.report import LEAST_Q
 from mha_viz.models import catalog
-from mha_viz.quotes import series
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import plain, remark
 from mha_viz.ui.studies import READY, Evidence
@@ -40,7 +39,7 @@ def _sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
     named = len({finding.head for finding in evidence.findings()})
     if not named:
         return f"None of the {heads} heads was found to do something that has a name."
-    return f"**{named}** have a named role.{'' if is_open else ' Click one.'}{_links(evidence)}"
+    return f"**{named}** have a role.{'' if is_open else ' Click one.'}{_links(evidence)}"
 
 
 @lasting(READY)
@@ -54,7 +53,7 @@ def _links(evidence: Evidence) -> str:
     count = sum(map(len, tables)) or len(with_q)
     sure = _sure(max(with_q, default=math.nan), by_chance(evidence.profiles[0]))
     used = sum(int(table["used"].astype(str).eq("True").sum()) for table in tables)
-    return f" **{count}** roles link words{sure}{f'; **{used}** of them are **used**' if tables else ''}."
+    return f" **{count}** roles link words{sure}{f', **{used}** are **used**' if tables else ''}."
 
 
 def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
@@ -70,10 +69,9 @@ def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
 
 def corpus(evidence: Evidence) -> None:
     """Say what the roles were measured on."""
-    counts = [p.facts["counts"] for p in evidence.profiles]
-    of = {"sentences": "sentences", "rows": "passages"}
-    read = [f"{sum(n):,} {name}" for kind, name in of.items() if any(n := [each.get(kind, 0) for each in counts])]
-    st.caption(f"Measured on {plain(evidence.label)}{f' ({series(read)})' if read else ''}.")
+    of = [sum(p.facts["counts"].get(kind, 0) for p in evidence.profiles) for kind in ("sentences", "rows")]
+    read = f" ({sum(of):,} {'texts' if of[1] else 'sentences'})" if any(of) else ""
+    st.caption(f"Measured on {plain(evidence.label)}{read}.")
 
 
 def trust(evidence: Evidence) -> None:

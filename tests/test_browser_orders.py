@@ -150,6 +150,22 @@ def _within(fold: str, act: Act) -> Act:
     return opened
 
 
+def _numbers(page: Page, _: int) -> None:
+    page.get_by_text("Numbers", exact=True).first.click()
+
+
+def _with_numbers(act: Act) -> Act:
+    """``act`` on what *Numbers* shows."""
+
+    def shown(page: Page, step: int) -> None:
+        _settled(page)
+        if not page.get_by_role("switch", name="Numbers").is_checked():
+            _numbers(page, step)
+        act(page, step)
+
+    return shown
+
+
 def _click_the_map(page: Page, step: int) -> None:
     """The first head of layer 0 or 1."""
     page.locator(".mha-map td a").nth((0, 12)[step % 2]).click()
@@ -264,12 +280,12 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
     "/why_heads_differ": (
         ".mha-player .play",
         {
-            "numbers": lambda page, _: page.get_by_text("Numbers", exact=True).first.click(),
+            "numbers": _numbers,
             "alike": _check("All alike"),
             "random": _check("Random start"),
             "cut": _check("Cutting the vector"),
-            "seed": _type("Seed", "1", "0"),
-            "steps": _type("Steps", "200", "300"),
+            "seed": _with_numbers(_type("Seed", "1", "0")),
+            "steps": _with_numbers(_type("Steps", "200", "300")),
             "step": _move_slider,
         },
     ),

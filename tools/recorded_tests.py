@@ -48,7 +48,8 @@ def _look() -> None:
     while True:
         for process in (this, *this.children(recursive=True), *_spent):
             with suppress(psutil.NoSuchProcess):
-                _spent[process] = sum(process.cpu_times()[:2])
+                if process.is_running():  # otherwise another process may have its number
+                    _spent[process] = sum(process.cpu_times()[:2])
         time.sleep(EVERY)
 
 

@@ -75,8 +75,8 @@ def _changed(sent: Callable[[], Any], go: Callable[..., None], change: Callable[
 def _sent(key: str, options: Sequence[Any] | None, required: bool) -> Any:
     """What was chosen. Raises ValueError for what the control does not offer, and what Streamlit raises."""
     chosen = st.session_state[key]
-    known = not required if chosen is None else options is None or chosen in options
-    if not known:
+    is_offered = not required if chosen is None else options is None or chosen in options
+    if not is_offered:
         raise ValueError(f"{key} has no such choice")
     return chosen
 

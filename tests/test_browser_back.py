@@ -5,10 +5,11 @@ step back and forward after each."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, TimeoutError, expect
 
 from tests import lanes
 from tests.browser_tab import FRAMES, BrowserTab, open_by_search
@@ -97,11 +98,14 @@ def menu(label: str, option: str) -> Act:
 
 
 def box(label: str, option: str) -> Act:
-    """A menu of Streamlit."""
+    """A menu of Streamlit, which closes when the page scrolls, as it does when a chart above it is drawn."""
 
     def act(page: Page) -> None:
-        page.get_by_role("combobox", name=label, exact=True).click()
-        page.get_by_role("option", name=option).first.click()
+        for _ in range(5):
+            page.get_by_role("combobox", name=label, exact=True).click()
+            with suppress(TimeoutError):
+                return page.get_by_role("option", name=option).first.click(timeout=20_000)
+        raise AssertionError(f"{label} has no {option}")
 
     return act
 

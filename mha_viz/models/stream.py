@@ -281,10 +281,9 @@ class _Summed:
 
     @property
     def total(self) -> Array:
-        """[n, d]: the sum of all parts."""
-        flat = self.x.reshape(len(self.names), -1)
-        total: Array = np.ones(len(flat), np.float32) @ flat
-        return total.reshape(self.x.shape[1:])
+        """[n, d]: the sum of all parts; not by BLAS, whose threads would wait for those of torch."""
+        total: Array = self.x.sum(axis=0)
+        return total
 
     def add(self, name: str, group: str, vectors: Array) -> None:
         """Add a part: its vectors, [n, d]."""
@@ -312,11 +311,9 @@ class _Summed:
         centred = given - given.mean(axis=-1, keepdims=True) if has_mean else given
         size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
         scale = (array(module.weight) if has_mean else scale_of(module, eps)) / size  # [n, d]
-        width = x.shape[-1]
-        even = np.full(width, 1 / width, np.float32)
         for part in x:  # which stays in the processor's cache
             if has_mean:
-                part -= (part @ even)[:, None]
+                part -= np.add.reduce(part, axis=-1, keepdims=True) / np.float32(part.shape[-1])
             part *= scale
         shift = getattr(module, "bias", None)
         if shift is not None:

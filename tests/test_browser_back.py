@@ -98,7 +98,7 @@ def menu(label: str, option: str) -> Act:
 
 
 def box(label: str, option: str) -> Act:
-    """A menu of Streamlit, which closes when the page scrolls, as it does when a chart above it is drawn."""
+    """A menu of Streamlit. It closes when the page scrolls; in a long walk it was once closed, and why was not seen."""
 
     def act(page: Page) -> None:
         for _ in range(5):

@@ -4,8 +4,8 @@ The cases of one document are not independent of each other, so whole documents 
 vary too little where there are few documents: below MANY documents with a case the interval is the widest of bootstrap,
 Student's t over documents and Wilson's of as many independent cases as would vary so; below FEW it is Wilson's of all
 cases, and speaks of these documents alone. Wilson's takes its place, too, where every case is right, or none, so that
-all draws are alike. For the difference of two accuracies over the same cases, Newcombe's, which
-is made of Wilson's of all cases, takes their place.
+all draws are alike. For the difference of two accuracies over the same cases, Newcombe's, which is made of Wilson's of
+all cases, takes their place.
 """
 
 from __future__ import annotations

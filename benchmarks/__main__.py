@@ -15,7 +15,7 @@ from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
 SHORT = ("encode", "many", "grid", "head", "page", "figures", "standalone", "study", "cluster")
-NAMES = (*SHORT, "families", "effects", "lab", "walks", "load", "soak", "fuzz", "hostile")
+NAMES = (*SHORT, "families", "effects", "lab", "walks", "load", "soak", "fuzz", "hostile", "gpu")
 FEW = frozenset(("grid", "figures", "standalone", "study"))  # those of SHORT that repeat less without --full
 
 

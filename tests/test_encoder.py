@@ -30,7 +30,7 @@ from mha_viz.reader.models import Models
 from mha_viz.request import Request
 from mha_viz.text import TokenizedText, clean
 from tests import hostile
-from tests.oracles import SENTENCE, check_text, plain
+from tests.oracles import SECOND, SENTENCE, check_text, plain
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
@@ -258,6 +258,21 @@ def test_a_damaged_folder_is_a_plain_message(damage: Callable[[Path], None], fol
     assert caught.value.remedy
     assert len(str(caught.value)) < 500
     assert "\n" not in str(caught.value)
+
+
+def test_a_token_without_a_row_is_said_to_be_one(folder: Path) -> None:
+    _vocabulary_too_large(folder)
+    with pytest.raises(ModelBroken, match="gives a token that its weights have no row for"):
+        Encoder.from_folder(folder)
+
+
+def test_a_model_with_one_type_of_token_reads_pairs(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"type_vocab_size": 1}), "utf-8")
+    weights = load_file(folder / "model.safetensors")
+    name = "embeddings.token_type_embeddings.weight"
+    save_file(weights | {name: weights[name][:1].clone()}, folder / "model.safetensors", {"format": "pt"})
+    assert Encoder.from_folder(folder).encode(SENTENCE, SECOND).text.tokens[-1].segment == 1
 
 
 def test_half_precision_files_are_read_in_float32(folder: Path) -> None:

@@ -303,7 +303,7 @@ def whole(encoder: Encoder, text: str, pair: str = "") -> Whole:
         return cached
     states, tap = encoder.last_states(encoder.pieces(text, pair), _Entering)
     assert isinstance(tap, _Entering)
-    computed = Whole(tap.weights.cpu().numpy(), states[0].cpu().numpy(), tuple(tap.entering))
+    computed = Whole(tap.fetched(), states[0].cpu().numpy(), tuple(tap.entering))
     if computed.weights.nbytes > MOST_CACHED_BYTES:
         return computed
     with _one_whole:

@@ -64,7 +64,8 @@ class Encoder(InParts, LoadedModel):
         )
         self._straight: Straight | None = None
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
-        self._typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
+        has_types = getattr(model.config, "type_vocab_size", 2) != 1
+        self._typed = has_types and "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
 
     @classmethod
     def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
@@ -227,7 +228,7 @@ class Encoder(InParts, LoadedModel):
             raise ShapeError("The sentences of a batch have different lengths.", "Put equally long ones together.")
         tap = Tap(self._space(self.layers, self.heads, count, n, n))
         self._pass([s.ids for s in sentences], [s.types for s in sentences], tap)
-        return _fetched(tap)
+        return tap.fetched()
 
     def untrained(self, seed: int = 0) -> Encoder:
         """The same architecture and tokenizer with random weights."""
@@ -247,14 +248,13 @@ class Encoder(InParts, LoadedModel):
         """One pass: weights [layer, head, query, key], read-only, and the tap that recorded them."""
         tap = make_tap(self._space(self.layers, self.heads, len(read.ids), len(read.ids)))
         self._pass([read.ids], [read.types], tap)
-        weights = _fetched(tap)
+        weights = tap.fetched()
         weights.flags.writeable = False
         return weights, tap
 
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         """The last states, [sentence, n, d_model], float32; without rows if the tap ended the pass earlier."""
-        with self._rows():
-            states = self._forward(ids, types, tap)
+        states = self._forward(ids, types, tap)
         if tap.seen != self.layers:
             raise ModelUnsupported(
                 f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."
@@ -262,7 +262,7 @@ class Encoder(InParts, LoadedModel):
         return states
 
     def _forward(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
-        inputs: dict[str, Any] = {"input_ids": torch.tensor(ids, device=self.device)}
+        inputs: dict[str, Any] = {"input_ids": self._tokens(*ids)}
         if self._typed:
             inputs["token_type_ids"] = torch.tensor(types, device=self.device)
         if "use_cache" in self._accepts and not self._straight:
@@ -284,9 +284,3 @@ class Encoder(InParts, LoadedModel):
             Attention(self.name, self.revision, probe.tokenized(), self._run(probe, Tap)[0])
         except ShapeError as error:
             raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
-
-
-def _fetched(tap: Tap) -> Weights:
-    """The tap's numbers in CPU memory."""
-    weights: Weights = tap.weights.cpu().numpy()
-    return weights

@@ -163,8 +163,8 @@ class EncoderDecoder(LoadedModel):
                 f"The files of {quoted(self.name)} lack the weights that write a target.", "Type a target."
             )
         start = self._start()
-        with self._rows(), cores.pass_lock:
-            ids = greedy(self._model, source.ids, self._writing, min(MOST, self.limit - 1))
+        with cores.pass_lock:
+            ids = greedy(self._model, self._tokens(source.ids), self._writing, min(MOST, self.limit - 1))
         text, pieces = self._spelt(ids)
         if not text.strip():
             raise EmptyText(f"{self.name} ends the target before its first word.", "Type a target.")
@@ -216,9 +216,9 @@ class EncoderDecoder(LoadedModel):
     def through_encoder(self, ids: Sequence[int], make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         """One pass through the encoder: its weights, [layer, head, query, key], and the tap that recorded them."""
         tap = make_tap(self._space(*self._encoder_shape, len(ids), len(ids)))
-        with self._rows(), cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
-            self._model.get_encoder()(input_ids=torch.tensor([list(ids)], device=self.device))
-        return tap.weights.cpu().numpy(), tap
+        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+            self._model.get_encoder()(input_ids=self._tokens(ids))
+        return tap.fetched(), tap
 
     def through_decoder(
         self, ids: Sequence[int], state: torch.Tensor, make_tap: Callable[[torch.Tensor], Tap]
@@ -226,10 +226,10 @@ class EncoderDecoder(LoadedModel):
         """One pass through the decoder behind the encoder's last state, [1, n, d_model]: as :meth:`through_encoder`,
         with two attentions per layer, [2 · layer, head, query, key], and room for the longer of the two texts."""
         tap = make_tap(self._space(2 * self.layers, self.heads, len(ids), max(len(ids), state.shape[1])))
-        given = torch.tensor([list(ids)], device=self.device)
-        with self._rows(), cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
-            self._model.get_decoder()(input_ids=given, encoder_hidden_states=state.to(self.device), use_cache=False)
-        return tap.weights.cpu().numpy(), tap
+        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+            given = {"input_ids": self._tokens(ids), "encoder_hidden_states": state.to(self.device)}
+            self._model.get_decoder()(**given, use_cache=False)
+        return tap.fetched(), tap
 
     # ---- the model --------------------------------------------------------------------------------------------------
 
@@ -238,18 +238,17 @@ class EncoderDecoder(LoadedModel):
         layers, heads = self._encoder_shape if part == ENCODER else (self.layers, self.heads)
         queries, keys = (target if part != ENCODER else source), (target if part == DECODER else source)
         tap = PartTap(self._space(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
-        given = torch.tensor([source], device=self.device)
-        with self._rows(), cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+            given = self._tokens(source)
             if part == ENCODER:
                 self._model.get_encoder()(input_ids=given)
             else:
-                begun = torch.tensor([target], device=self.device)
-                self._model(input_ids=given, decoder_input_ids=begun, use_cache=False)
+                self._model(input_ids=given, decoder_input_ids=self._tokens(target), use_cache=False)
         if tap.taken != layers:
             raise ModelUnsupported(
                 f"{self.name} shows the attention of {tap.taken} of its {layers} layers.", "Choose another model."
             )
-        weights: Weights = tap.weights.cpu().numpy()
+        weights = tap.fetched()
         weights.flags.writeable = False
         return weights
 

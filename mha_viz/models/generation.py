@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -47,13 +46,13 @@ def _token(model: Any, value: object) -> int | None:
     return value if type(value) is int and 0 <= value < int(model.config.vocab_size) else None
 
 
-def greedy(model: Any, source: Sequence[int], writing: Writing, most: int) -> list[int]:
-    """The tokens that the model generates after the one that a target begins with: at most ``most``, without the one
-    that ends it. Among equally probable tokens the first is chosen, so that the same source always gives the same
-    target."""
+def greedy(model: Any, source: torch.Tensor, writing: Writing, most: int) -> list[int]:
+    """The tokens that the model generates for a ``source``, [1, n], after the one that a target begins with: at most
+    ``most``, without the one that ends it. Among equally probable tokens the first is chosen, so that the same source
+    always gives the same target."""
     written: list[int] = []
     with torch.inference_mode():
-        read = model.get_encoder()(input_ids=torch.tensor([source], device=model.device))
+        read = model.get_encoder()(input_ids=source)
         states, cache, last = BaseModelOutput(last_hidden_state=read.last_hidden_state), None, writing.start
         while len(written) < most:
             given = torch.tensor([[last]], device=model.device)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -110,13 +109,12 @@ class LoadedModel(ABC):
         # Memory from numpy, not torch: numpy asks the system for huge pages, which makes writing 75 MB much cheaper.
         return torch.from_numpy(np.empty(shape, np.float32))
 
-    @contextmanager
-    def _rows(self) -> Iterator[None]:
-        """Raise ModelBroken for a token that the tokenizer knows but the weights do not have."""
-        try:
-            yield
-        except IndexError as error:
+    def _tokens(self, *ids: Sequence[int]) -> torch.Tensor:
+        """The tokens of sentences, on the device. Raises ModelBroken for one that the tokenizer knows but the weights
+        do not have; a GPU that met it would not be usable any more in this process."""
+        if max(map(max, ids)) >= self._model.get_input_embeddings().num_embeddings:
             raise ModelBroken(
                 f"The tokenizer of {quoted(self.name)} gives a token that its weights have no row for.",
                 "The files do not belong together. Get the folder again.",
-            ) from error
+            )
+        return torch.tensor(ids, device=self.device)

@@ -203,7 +203,7 @@ def _roles_right(
     encoder: Encoder, text: RuleText, roles: Sequence[Finding], off: Sequence[Sequence[Head]], by: Substitute
 ) -> Counts:
     """[variant]: in how many cases the heads with roles are right while those of each variant are off."""
-    weights: Weights = encoder.last_states(text.pieces, ablation.replacing(off, by), len(off))[1].weights.cpu().numpy()
+    weights = encoder.last_states(text.pieces, ablation.replacing(off, by), len(off))[1].fetched()
     return np.array([_right(text, weights[:, :, at], roles, encoder.heads) for at in range(len(off))])
 
 

@@ -1,0 +1,217 @@
+"""An NVIDIA GPU beside the processor of its machine: how far the same numbers are apart and how long both take; and a
+model of 3 · 10⁹ parameters, opened and read. Without a GPU nothing is measured, and the stored results stay."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
+
+from benchmarks.effects import _in_turns
+from benchmarks.encode import ROOT, text, tokenizer
+from benchmarks.results import Row, Sample, Target, write
+from benchmarks.study import treebank
+from mha_viz.attention import Head
+from mha_viz.models import capture
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.families import FAMILIES
+from mha_viz.models.gradients import gradient_weighted
+from mha_viz.models.loading import from_folder, one_stack
+from mha_viz.models.norms import norm_weighted
+from mha_viz.models.patching import patch
+from mha_viz.models.why import why
+from mha_viz.study.effects import Case, effects
+from mha_viz.study.run import one_pass
+from tests import tiny_encoder_decoders, tiny_models
+from tests.oracles import SENTENCE
+
+DEVICES = ("cuda", "cpu")
+WEIGHTS = 1e-5  # the largest difference of a weight
+QUANTITIES = 1e-4  # that of another number, relative to the largest of its kind
+SIZE_ON_DISK = 1.2  # × the size on disk, at most, that a large model needs of memory
+# Llama 3.2 3B, with the vocabulary of a small tokenizer below
+LARGE: dict[str, Any] = {"hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 28, "vocab_size": 128_256}
+LARGE_HEADS: dict[str, Any] = {"num_attention_heads": 24, "num_key_value_heads": 8, "max_position_embeddings": 2048}
+TYPED = {"minilm": ("The animal slept because it was tired.", "The animal slept because she was tired.")}
+TYPED |= {"toy": ("The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings .")}
+TYPED |= {"repeater": ("reach sees horse stands reach sees", "reach sees them stands reach sees")}
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/gpu.json``; ``quick``: few repetitions, and no large model."""
+    if not torch.cuda.is_available():
+        print("No GPU was found that this PyTorch can use: nothing is measured.")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [*_families(Path(folder)), *_quantities()]
+        rows += [*_times(2 if quick else 7), *_of_a_study(quick)]
+        rows += [] if quick else _large(Path(folder) / "large")
+    engine = f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.cuda.get_device_name()}"
+    write(results, "gpu", "On a GPU", "the processor", rows, engine)
+
+
+def _both(name: str) -> tuple[Encoder, ...]:
+    return tuple(one_stack(name, device) for device in DEVICES)
+
+
+def _apart(gpu: Any, cpu: Any) -> float:
+    return float(np.abs(np.asarray(gpu) - np.asarray(cpu)).max())
+
+
+def _families(folder: Path) -> Iterator[Row]:
+    """The weights of every family on small random models."""
+    for what, build, names in (
+        ("models with one stack", tiny_models.build, sorted(FAMILIES)),
+        ("encoder–decoders", tiny_encoder_decoders.build, sorted(tiny_encoder_decoders.ENCODER_DECODERS)),
+    ):
+        apart = {}
+        for family in names:
+            path = folder / family
+            path.mkdir()
+            files = build(family, path)
+            gpu, cpu = (from_folder(files, device=device).encode(SENTENCE).weights for device in DEVICES)
+            apart[family] = _apart(gpu, cpu)
+        largest = max(apart, key=lambda family: apart[family])
+        yield Row(
+            f"weights of {len(apart)} families of {what}, largest difference ({largest})", Sample((apart[largest],)), ""
+        )
+
+
+def _quantities() -> Iterator[Row]:
+    """The largest difference of each kind of number, for the models that ship, beside the largest number of its
+    kind."""
+    computed: Mapping[str, Callable[[Encoder, str, str], Any]] = {
+        "norm-weighted": lambda encoder, typed, _: norm_weighted(encoder, typed).weights,
+        "gradient": lambda encoder, typed, other: gradient_weighted(encoder, typed, other=other).weights,
+        "effects of heads": lambda encoder, typed, _: effects(encoder, Case(typed)).sentence,
+        "heads from another text": lambda encoder, typed, other: [*patch(encoder, typed, other).table()["share"]],
+        "shares of a score": lambda encoder, typed, _: why(encoder, typed).table().iloc[:, 2:7].to_numpy(float),
+        "parts of a score": lambda encoder, typed, _: encoder.score_parts(typed, Head(1, 0), 3, 1).values,
+    }
+    for name, typed in TYPED.items():
+        gpu, cpu = _both(name)
+        weights = _apart(gpu.encode(typed[0]).weights, cpu.encode(typed[0]).weights)
+        yield Row(f"{name}: weights, largest difference", Sample((weights,)), "", target=Target("below", WEIGHTS))
+        for what, compute in computed.items():
+            ours, theirs = (np.asarray(compute(encoder, *typed), float) for encoder in (gpu, cpu))
+            relative = Sample((_apart(ours, theirs) / float(np.abs(theirs).max()),))
+            target = Target("below", QUANTITIES)
+            yield Row(f"{name}: {what}, largest difference, relative to the largest", relative, "", target=target)
+
+
+def _times(repetitions: int) -> Iterator[Row]:
+    for name, make in (("MiniLM", partial(_both, "minilm")), ("BERT-large shape", _bert_large)):
+        both = make()
+        for n in (64, 512):
+            ours, theirs = _in_turns(repetitions, *(partial(encoder.encode, text(n)) for encoder in both))
+            yield Row(f"{name}, n = {n}: encode", ours, "ms", theirs)
+        ours, theirs = _in_turns(1 + repetitions // 3, *(partial(effects, encoder, Case(text(64))) for encoder in both))
+        yield Row(f"{name}, n = 64: effects of all heads", ours, "ms", theirs)
+
+
+def _of_a_study(quick: bool) -> Iterator[Row]:
+    corpus = treebank(200 if quick else 10**6)
+    gpu, cpu = _both("minilm")
+    sums: dict[str, Any] = {}
+
+    def run(name: str, encoder: Encoder) -> None:
+        sums[name] = one_pass(encoder, corpus)
+
+    took, beside = _in_turns(1, lambda: run("gpu", gpu), lambda: run("cpu", cpu))
+    what = f"MiniLM, {corpus.name}, {len(corpus.sentences):,} sentences"
+    yield Row(f"{what}: all measures", took, "ms", beside)
+    differ = {
+        name: sums["gpu"].arrays[name] != sums["cpu"].arrays[name]
+        for name in sums["cpu"].arrays
+        if name.endswith("correct")
+    }
+    unlike, cases = (sum(int(np.sum(each)) for each in differ.values()), sum(each.size for each in differ.values()))
+    yield Row(f"{what}: counts that differ, of {cases:,}", Sample((float(unlike),)), "")
+
+
+def _bert_large() -> tuple[Encoder, ...]:
+    """24 layers, 16 heads, d_model 1,024; random weights."""
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {
+        "hidden_size": 1024,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
+    }
+    made: Any = BertModel(BertConfig(**sizes), add_pooling_layer=False)
+    encoders = []
+    for device in DEVICES:
+        model: Any = BertModel(made.config, add_pooling_layer=False)
+        model.set_attn_implementation(capture.NAME)
+        model.load_state_dict(made.state_dict())
+        encoders.append(Encoder(model.eval(), tokenizer(), "bert-large shape", "random", device))
+        encoders[-1]._prepare()
+    return tuple(encoders)
+
+
+# ---- a large model --------------------------------------------------------------------------------------------------
+
+# In a process of its own: the growth of its resident memory at most, the memory of the GPU at most, the size of the
+# weights, seconds to open, milliseconds to read.
+_OPEN = """
+import sys, time
+from pathlib import Path
+import torch
+from benchmarks.encode import text
+from mha_viz.models.loading import from_folder
+from tests.opening_memory import CLEAR, resident
+
+folder, small, device = sys.argv[1:]
+from_folder(Path(small), dtype="bfloat16", device=device).encode("the dog")
+CLEAR.write_text("5", "ascii")
+before, began = resident("VmRSS"), time.perf_counter()
+model = from_folder(Path(folder), dtype="bfloat16", device=device)
+opened = time.perf_counter() - began
+grown, held = resident("VmHWM") - before, torch.cuda.max_memory_allocated()
+times = []
+for n in (32, 32, 32, 128, 128, 128):
+    began = time.perf_counter()
+    weights = model.encode(text(n)).weights
+    times.append((time.perf_counter() - began) * 1000)
+print(grown, held, model.bytes, opened, times[2], times[5], abs(weights.sum(3) - 1).max())
+"""
+
+
+def _large(folder: Path) -> Iterator[Row]:
+    """Opened from shards of bfloat16, on the GPU and on the processor."""
+    small = folder.parent / "llama"
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device("cuda"):
+        model = LlamaModel(LlamaConfig(bos_token_id=0, eos_token_id=0, **LARGE, **LARGE_HEADS))
+    torch.set_default_dtype(torch.float32)
+    parameters = sum(each.numel() for each in model.parameters())
+    model.save_pretrained(folder, max_shard_size="1GB")
+    del model
+    torch.cuda.empty_cache()
+    for file in small.glob("tokenizer*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    what = f"a Llama of {parameters / 1e9:.1f} · 10⁹ parameters, {size / 1e9:.1f} GB in bfloat16"
+    for device in DEVICES:
+        command = [sys.executable, "-c", _OPEN, str(folder), str(small), device]
+        finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+        grown, held, _, opened, short, long, off = map(float, finished.stdout.split())
+        disk, most = Sample((size / 1e9,)), Target("share", SIZE_ON_DISK)
+        memory = Sample((grown / 1e9,))
+        yield Row(f"{what}, {device}: memory of the process at most, beside the files", memory, "GB", disk, most)
+        if device == "cuda":
+            yield Row(f"{what}: memory of the GPU at most, beside the files", Sample((held / 1e9,)), "GB", disk, most)
+        yield Row(f"{what}, {device}: opened", Sample((opened,)), "s")
+        yield Row(f"{what}, {device}: encode, n = 32", Sample((short,)), "ms")
+        yield Row(f"{what}, {device}: encode, n = 128", Sample((long,)), "ms")
+        yield Row(f"{what}, {device}: rows sum to 1, largest difference", Sample((off,)), "")

@@ -18,7 +18,7 @@ PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
     "analysis": 5_970,
-    "attention": 2_170,
+    "attention": 2_180,
     "browser": 260,
     "cli": 3_080,
     "corpus": 2_180,
@@ -27,7 +27,7 @@ LINES: Mapping[str, int] = {
     "figure": 795,
     "figures": 7_110,
     "files": 340,
-    "models": 7_620,
+    "models": 7_640,
     "process": 700,
     "reader": 570,
     "serving": 1_460,

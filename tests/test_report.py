@@ -203,11 +203,11 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
 
 
 LATEX = re.compile(r"\\([A-Za-z]+|.)|\$[^$]*\$|[{}&%#^_~$]|[^\\{}&%#^_~$]+", re.DOTALL)
-ROWS_ONLY = {"toprule", "midrule", "bottomrule", "endfirsthead", "endhead", "endfoot"}
+ROWS_ONLY = {"addlinespace", "toprule", "midrule", "bottomrule", "endfirsthead", "endhead", "endfoot"}
 COMMANDS = {
     *("begingroup", "endgroup", "footnotesize", "setlength", "tabcolsep", "begin", "end", "caption", "linewidth"),
-    *("raggedright", "par", "noindent", "smallskip", "textbar", "textbackslash", "textasciitilde", "ldots"),
-    *("textasciicircum", "textasciigrave", *ROWS_ONLY, *"\\{}$&#%_"),
+    *("raggedright", "arraybackslash", "par", "noindent", "smallskip", "textbar", "textbackslash", "textasciitilde"),
+    *("ldots", "textasciicircum", "textasciigrave", *ROWS_ONLY, *"\\{}$&#%_"),
 }
 
 

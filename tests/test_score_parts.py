@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -83,21 +83,43 @@ def test_every_part_is_the_one_written_out_by_hand(
 
 @pytest.mark.parametrize("family", ["bert", "llama", "deberta-v2"])
 def test_shares_are_covariances_over_the_keys_that_a_query_sees(family: str, tiny: Tiny) -> None:
-    encoder, head, text = tiny(family), (2, 1), TEXT if lanes.everything else "The cat."
-    why = mv.why(encoder, text, head=head)
-    n = len(why.text)
-    covariances, variance = {"query": 0.0, "key": 0.0}, 0.0
-    for query in range(n):
-        keys = range(query + 1 if encoder.causal else n)
-        made = [encoder.score_parts(text, head, query, key) for key in keys]
+    encoder, text = tiny(family), TEXT if lanes.everything else "The cat."
+    n = len(encoder.tokenize(text))
+    seen = [query + 1 if encoder.causal else n for query in range(n)]
+    _shares_are_covariances(encoder, text, seen)
+
+
+@pytest.mark.parametrize("part", ["decoder", "cross"])
+def test_shares_of_the_decoder_of_t5_are_covariances_too(part: str, tmp_path: Path) -> None:
+    encoder = mv.load(str(tiny_encoder_decoders.build("t5", tmp_path)))
+    reading = encoder.encode("The cat.", target="Die Katze.", part=part)
+    n, keys = len(reading.queries), len(reading.keys)
+    seen = [keys if part == "cross" else query + 1 for query in range(n)]
+    why = _shares_are_covariances(encoder, "The cat.", seen, target="Die Katze.", part=part)
+    assert {name.partition(" ")[0] for name in why.arrows(least=0)["from"]} == {
+        "decoder": {"decoder", "cross"},
+        "cross": {"decoder", "cross", "encoder"},
+    }[part]
+
+
+def _shares_are_covariances(encoder: Encoder | EncoderDecoder, text: str, seen: Sequence[int], **part: str) -> Why:
+    """The shares of a head, against the parts of its scores one by one; ``seen``: how many keys each query sees."""
+    head = (2, 1)
+    why = mv.why(encoder, text, head=head, **part)
+    shares, variance = why.parts(head), 0.0
+    expected = {side: dict.fromkeys(shares.index, 0.0) for side in ("query", "key")}
+    for query, count in enumerate(seen):
+        made = [encoder.score_parts(text, head, query, key, **part) for key in range(count)]
         scores = np.array([each.score for each in made])
         variance += scores.var()
-        for side, axis in (("query", 1), ("key", 0)):
+        for side, axis, names in (("query", 1, made[0].names), ("key", 0, made[0].key_names)):
             adds = np.array([each.values.sum(axis=axis) for each in made])  # [key, part]
-            covariances[side] = covariances[side] + (adds * (scores - scores.mean())[:, None]).mean(axis=0)
-    table = why.parts(head).loc[list(made[0].names)]
-    for side in ("query", "key"):
-        assert np.abs(table[side].to_numpy() - covariances[side] / variance).max() <= CLOSE
+            for name, value in zip(names, (adds * (scores - scores.mean())[:, None]).mean(axis=0), strict=True):
+                expected[side][name] += value
+    for side, of_side in expected.items():
+        assert max(abs(shares[side][name] - value / variance) for name, value in of_side.items()) <= CLOSE
+        assert sum(of_side.values()) == pytest.approx(variance, rel=CLOSE)
+    return why
 
 
 # ---- against the models' own weights ---------------------------------------------------------------------------

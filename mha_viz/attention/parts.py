@@ -41,6 +41,7 @@ class Parts(NamedTuple):
     names: tuple[str, ...]
     groups: tuple[str, ...]  # of GROUPS
     x: Array  # [part, n, d_model]; the sum over parts is ``Trace.x``, or ``Trace.memory``
+    of_keys: OfKeys | None = None  # in cross-attention, those of its memory
 
 
 class OfKeys(NamedTuple):
@@ -133,16 +134,14 @@ class ScoreParts:
         return pd.DataFrame(named | {name: values[rows, columns] for name, values in numbers.items()})
 
 
-def score_parts(
-    trace: Trace, parts: Parts, head: Head, query: int, keys: Sequence[int], of_keys: OfKeys | None = None
-) -> tuple[ScoreParts, ...]:
+def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequence[int]) -> tuple[ScoreParts, ...]:
     """The scores of ``query`` with each of ``keys``, numbers of tokens from 0, in a head of the layer of ``trace``,
-    whose input is the sum of ``parts``; ``of_keys``: in cross-attention, the parts of its memory.
+    whose input is the sum of ``parts``.
 
     Raises UnknownHead for a head of another layer, SettingError for tokens that do not exist and for a key that the
     query does not see.
     """
-    at = trace.number(head)
+    at, of_keys = trace.number(head), parts.of_keys
     for key in keys:
         _check(trace, query, key)
     rows = _projected(trace, parts, at, 0, [query])[:, 0]

@@ -71,7 +71,12 @@ def variation(trace: Trace, parts: Parts) -> Variation:
     if extra:
         vectors = vectors[0] + extra[0][0], vectors[1] + extra[1][0]
     names, groups = (*parts.names, BIASES), (*parts.groups, CONSTANTS)
-    sides = [_by_part(trace, parts, which, vectors[which]) * trace.scaling for which in (0, 1)]
+    memory = parts.of_keys.parts if parts.of_keys else parts
+    sides = [_by_part(trace, of, which, vectors[which]) * trace.scaling for which, of in enumerate((parts, memory))]
+    if parts.of_keys:  # a part of one text adds nothing on the side of the other
+        names, groups = (*names, *memory.names), (*groups, *memory.groups)
+        mine, theirs = (np.zeros((trace.heads, len(of.names))) for of in (parts, memory))
+        sides = [np.hstack([sides[0], theirs]), np.hstack([mine, sides[1][:, -1:], sides[1][:, :-1]])]
     if trace.rotation is not None:
         unturned = q @ k.transpose(0, 2, 1) * trace.scaling
         turning = (centred * (trace.scores * np.float64(trace.scaling) - unturned)).sum((1, 2))
@@ -125,7 +130,7 @@ class Why:
     """
 
     model: str
-    text: TokenizedText
+    text: TokenizedText  # that of the queries
     layers: tuple[int, ...]
     variations: tuple[Variation, ...]  # one per layer
 
@@ -170,13 +175,16 @@ class Why:
         """
         import pandas as pd
 
-        rows = [(str(of), str(to), side, share) for of, to, side, share in self.composed(least)]
+        rows = [(of, str(to), side, share) for of, to, side, share in self._composed(least)]
         return pd.DataFrame(rows, columns=["from", "to", "side", "share"])
 
     def composed(self, least: float = LEAST) -> tuple[tuple[Head, Head, str, float], ...]:
-        """The rows of :meth:`arrows`."""
+        """The rows of :meth:`arrows` of a model with one stack."""
+        return tuple((Head.parse(of), to, side, share) for of, to, side, share in self._composed(least))
+
+    def _composed(self, least: float) -> list[tuple[str, Head, str, float]]:
         rows = [
-            (Head.parse(name), Head(layer, int(head)), side, float(shares[head, part]))
+            (name, Head(layer, int(head)), side, float(shares[head, part]))
             for layer, each in self._by_layer()
             for side, sums in ((QUERY, each.query), (KEY, each.key))
             for shares in (_quotient(sums, each.variance),)
@@ -184,7 +192,7 @@ class Why:
             for name, group in ((each.names[part], each.groups[part]),)
             if group == HEADS
         ]
-        return tuple(sorted(rows, key=lambda row: -row[3]))
+        return sorted(rows, key=lambda row: -row[3])
 
     def _by_layer(self) -> Iterator[tuple[int, Variation]]:
         return zip(self.layers, self.variations, strict=True)

@@ -189,19 +189,25 @@ function placeNumbers(links, layout) {
   const places = placesOf(layout, wide);
   /** @type {LinkNumber[]} */
   const taken = [];
-  for (const [rank, link] of links.slice(0, NUMBERED.most).entries()) {
-    const { weight, head } = link;
-    const others = links.filter((other) => other !== link && other.weight > weight / 2);
-    const covered = places.map(({ x, before, at, after }) => {
+  for (const link of links.slice(0, NUMBERED.most)) {
+    const others = links.filter((other) => other !== link && other.weight > link.weight / 2);
+    /** @type {(place: Place) => (other: Link) => boolean} */
+    const covers = ({ before, at, after }) => {
       const y = downTo(link, at);
-      if (taken.some((one) => Math.abs(one.x - x) < wide && Math.abs(one.y - y) < 2 * half)) return Infinity;
-      return others.filter((other) => {
+      return (other) => {
         const [a, b] = [downTo(other, before), downTo(other, after)];
         return Math.min(a, b) < y + half && Math.max(a, b) > y - half;
-      }).length;
-    });
-    const place = places[covered.indexOf(rank ? 0 : Math.min(...covered))];
-    if (place) taken.push({ x: place.x, y: downTo(link, place.at), text: number(weight, head.part) });
+      };
+    };
+    /** @type {(place: Place) => boolean} */
+    const isFree = ({ x, at }) =>
+      taken.every((one) => Math.abs(one.x - x) >= wide || Math.abs(one.y - downTo(link, at)) >= 2 * half);
+    /** @type {(place: Place) => number} */
+    const count = (place) => others.filter(covers(place)).length;
+    const place = taken.length
+      ? places.find((each) => isFree(each) && !others.some(covers(each)))
+      : places.toSorted((one, other) => count(one) - count(other))[0];
+    if (place) taken.push({ x: place.x, y: downTo(link, place.at), text: number(link.weight, link.head.part) });
   }
   return taken;
 }

@@ -118,8 +118,8 @@ class Report:
         return "\n\n".join([caption, "\n".join(table), *notes]) + "\n"
 
     def latex(self) -> str:
-        """The same as a table for LaTeX with the packages booktabs and longtable, which goes on over pages; made for a
-        landscape page. What comes from files is text, whatever it contains."""
+        """The same as a table for LaTeX with the packages array, booktabs and longtable, which goes on over pages; made
+        for a landscape page. What comes from files is text, whatever it contains."""
         caption, *notes = (_as_text(text, IN_LATEX) for text in (self.caption, *self.notes))
         headings = " & ".join(_as_text(column.heading, IN_LATEX) for column in PRINTED)
         rows = [" & ".join(column.in_latex(role) for column in PRINTED) for role in self.roles]
@@ -128,7 +128,7 @@ class Report:
             *(r"\begingroup", r"\footnotesize", r"\setlength{\tabcolsep}{3pt}"),
             rf"\begin{{longtable}}{{{''.join(column.place for column in PRINTED)}}}",
             *(rf"\caption{{{caption}}} \\", *head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"),
-            *(*(rf"{row} \\" for row in rows), r"\end{longtable}"),
+            *(*(rf"{row} \\ \addlinespace" for row in rows), r"\end{longtable}"),
             *(*(rf"\noindent {note}\par\smallskip" for note in notes), r"\endgroup"),
         ]
         return "\n".join(lines) + "\n"
@@ -285,21 +285,21 @@ class _Column(NamedTuple):
     cell: Callable[[ReportedRole], str]
 
     def in_latex(self, role: ReportedRole) -> str:
-        text = _as_text(self.cell(role), IN_LATEX)
-        return rf"{{\raggedright {text}\par}}" if self.place.startswith("p") else text
+        return _as_text(self.cell(role), IN_LATEX)
 
 
+_RAGGED = r">{\raggedright\arraybackslash}"
 PRINTED = (
-    _Column("Role", r"p{0.13\linewidth}", lambda role: linked_words(role.finding)),
+    _Column("Role", _RAGGED + r"p{0.13\linewidth}", lambda role: linked_words(role.finding)),
     _Column("Head", "l", lambda role: both(role.finding.head)),
-    _Column("Status", r"p{0.1\linewidth}", lambda role: standing_with_corpora(role.finding)),
+    _Column("Status", _RAGGED + r"p{0.1\linewidth}", lambda role: standing_with_corpora(role.finding)),
     _Column("n", "r", lambda role: f"{role.finding.n:,}"),
-    _Column("Score", r"p{0.08\linewidth}", lambda role: _score(role.finding)),
-    _Column("95% interval", r"p{0.11\linewidth}", lambda role: _interval(role.finding)),
-    _Column("Baselines", r"p{0.13\linewidth}", lambda role: _baselines(role.finding)),
+    _Column("Score", _RAGGED + r"p{0.08\linewidth}", lambda role: _score(role.finding)),
+    _Column("95% interval", _RAGGED + r"p{0.11\linewidth}", lambda role: _interval(role.finding)),
+    _Column("Baselines", _RAGGED + r"p{0.13\linewidth}", lambda role: _baselines(role.finding)),
     _Column("q", "r", lambda role: _q(role.q)),
-    _Column("Replicates on", r"p{0.1\linewidth}", lambda role: "; ".join(role.elsewhere) or NONE),
-    _Column("Used", r"p{0.07\linewidth}", _used_in_words),
+    _Column("Replicates on", _RAGGED + r"p{0.1\linewidth}", lambda role: "; ".join(role.elsewhere) or NONE),
+    _Column("Used", _RAGGED + r"p{0.07\linewidth}", _used_in_words),
 )
 
 

@@ -65,7 +65,7 @@ class Encoder(InParts, LoadedModel):
         self._straight: Straight | None = None
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
         has_types = getattr(model.config, "type_vocab_size", 2) != 1
-        self._typed = has_types and "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in self._accepts
+        self._typed = has_types and "token_type_ids" in self._accepts & {*tokenizer.model_input_names}
 
     @classmethod
     def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
@@ -84,7 +84,7 @@ class Encoder(InParts, LoadedModel):
         ``attention.text.cut`` how much. Raises EmptyText if nothing is left to read, TextError for a pair that the
         model cannot read.
         """
-        self._check_one_stack(target, part)
+        self.check_one_stack(target, part)
         return self.through(text, pair)[0]
 
     def encode_many(

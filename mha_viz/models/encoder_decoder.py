@@ -17,6 +17,7 @@ from mha_viz.models.capture import LastLayerSeen, Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import ENCODER_DECODERS
 from mha_viz.models.generation import MOST, greedy, writing_of
+from mha_viz.models.in_parts import InParts
 from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.opening import open_two_stacks
 from mha_viz.models.stacks import SourceStack, TargetStack
@@ -118,19 +119,19 @@ class EncoderDecoder(LoadedModel):
         SettingError for tokens that do not exist or do not see each other, and for a target of the encoder, which
         reads none; TextError for given words, and as :meth:`encode`.
         """
-        source = self.source_stack()
+        stack = self.stack_of(part, text, pair, words, target)
+        return stack.score_parts(text, head, query, key, pair=pair, words=words)
+
+    def stack_of(self, part: str, text: str, pair: str, words: Sequence[str], target: str) -> InParts:
+        """The stack with one part of the model, on these texts. Raises as :meth:`score_parts`."""
+        source = SourceStack(self, self._model.get_encoder(), self._encoder_shape)
         if _one_of_parts(part) == ENCODER:
             if target.strip():
                 raise SettingError("The encoder does not read the target.", 'Give part="cross" or part="decoder".')
-            return source.score_parts(text, head, query, key, pair=pair, words=words)
+            return source
         source.check_words(words)
         read = self._read(text, pair)
-        decoder = TargetStack(self, source, self._model.get_decoder(), (self.layers, self.heads))
-        return decoder.score_parts(read, self._target(read, target), part, head, query, key)
-
-    def source_stack(self) -> SourceStack:
-        """The encoder alone. Raises ModelUnsupported as :meth:`score_parts`."""
-        return SourceStack(self, self._model.get_encoder(), self._encoder_shape)
+        return TargetStack(self, source, self._model.get_decoder(), (read, self._target(read, target)), part)
 
     # ---- the target -------------------------------------------------------------------------------------------------
 

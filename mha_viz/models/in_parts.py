@@ -36,7 +36,7 @@ class InParts:
     def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         raise NotImplementedError
 
-    def _check_one_stack(self, target: str, part: str) -> None:
+    def check_one_stack(self, target: str, part: str) -> None:
         """Raise SettingError for a target or a part, which only encoder–decoders have."""
         if target or part:
             raise SettingError(
@@ -71,7 +71,7 @@ class InParts:
         >>> print(parts.table()[["query_part", "key_part"]].iloc[0].tolist())
         ['position', 'position']
         """
-        self._check_one_stack(target, part)
+        self.check_one_stack(target, part)
         return self.score_parts_of(text, head, query, [key], pair=pair, words=words)[0]
 
     def score_parts_of(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from mha_viz.attention import Weights
-from mha_viz.attention.parts import OfKeys, ScoreParts, score_parts
+from mha_viz.attention.parts import OfKeys, Parts
+from mha_viz.attention.trace import Trace
 from mha_viz.errors import ModelUnsupported, TextError
-from mha_viz.heads import AnyHead, Head
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import STACKS
 from mha_viz.models.in_parts import InParts
@@ -61,25 +61,28 @@ class SourceStack(InParts):
         return torch.from_numpy(state)[None], OfKeys(read.tokenized(), named)
 
 
-class TargetStack:
-    """The decoder of a model with two stacks, behind its encoder."""
+class TargetStack(InParts):
+    """One of the two attentions of a decoder, "decoder" or "cross", on a target behind the encoder on a source."""
 
-    def __init__(self, whole: EncoderDecoder, source: SourceStack, stack: Any, shape: tuple[int, int]) -> None:
-        self._whole, self._source, self._model, (self.layers, self.heads) = whole, source, stack, shape
+    def __init__(
+        self, whole: EncoderDecoder, source: SourceStack, stack: Any, texts: tuple[TextPieces, TextPieces], part: str
+    ) -> None:
+        self.name, self.revision, self.layers, self.heads = whole.name, whole.revision, whole.layers, whole.heads
+        self._whole, self._source, self._model, self._part = whole, source, stack, part
+        self._read, self._target = texts
 
-    def score_parts(
-        self, source: TextPieces, target: TextPieces, part: str, head: AnyHead, query: int, key: int
-    ) -> ScoreParts:
-        """The parts of a score in one of the decoder's two attentions, "decoder" or "cross". ``query``: the number of a
-        token of the target, from 0; ``key``: of the target, or of the source in "cross". Raises UnknownHead,
-        SettingError for tokens that do not exist or do not see each other."""
-        one = Head.among(head, self.layers, self.heads, self._source.name)
-        state, of_keys = self._source.last_state(source)
-        at, mine, theirs = 2 * one.layer + (part == CROSS), len(target.ids), len(source.ids)
-        stream = Stream(self._model, self._source.name, 2 * self.layers, at, [mine, theirs] * self.layers)
+    def pieces(self, text: str = "", pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
+        """The pieces of the target."""
+        return self._target
+
+    def in_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
+        """As :meth:`InParts.in_parts`."""
+        state, of_keys = self._source.last_state(self._read)
+        places = [2 * layer + (self._part == CROSS) for layer in layers]
+        lengths = [len(self._target.ids), len(self._read.ids)] * self.layers
+        stream = Stream(self._model, self.name, 2 * self.layers, max(places), lengths)
         with stream:
-            weights, _ = self._whole.through_decoder(target.ids, state, stream.tap)
-        ((opened, parts),) = stream.parts(target, False, [at])
-        cut = weights[..., : stream.widths[at]]
-        trace = opened.trace(self._source.revision, target.tokenized(), cut)
-        return score_parts(trace, parts, one, query, [key], of_keys if part == CROSS else None)[0]
+            weights, _ = self._whole.through_decoder(self._target.ids, state, stream.tap)
+        for place, (opened, parts) in zip(places, stream.parts(self._target, False, places), strict=True):
+            trace = opened.trace(self.revision, self._target.tokenized(), weights[..., : stream.widths[place]])
+            yield trace, parts._replace(of_keys=of_keys if self._part == CROSS else None)

@@ -8,21 +8,35 @@ from mha_viz.attention.shares import Why, variation
 from mha_viz.heads import AnyHead, Head
 from mha_viz.models.encoder_decoder import AnyModel, EncoderDecoder, in_one_stack
 from mha_viz.models.in_parts import InParts
+from mha_viz.request import ENCODER
 
 
-def why(encoder: AnyModel, text: str, pair: str = "", words: Sequence[str] = (), *, head: AnyHead | None = None) -> Why:
+def why(
+    encoder: AnyModel,
+    text: str,
+    pair: str = "",
+    words: Sequence[str] = (),
+    *,
+    head: AnyHead | None = None,
+    target: str = "",
+    part: str = "",
+) -> Why:
     """By what each head finds its keys on a text: words, positions, earlier heads, feed-forward parts or constants.
 
     ``head``: the heads of its layer alone, in place of all. ``words``: the sentence as words, in place of ``text``. The
     shares of the groups in a head's scores are in :meth:`Why.table`, those of single parts in :meth:`Why.parts`, and
-    the earlier heads that a head depends on in :meth:`Why.arrows`. Of T5, the encoder is measured. Raises as
-    :meth:`Encoder.score_parts`.
+    the earlier heads that a head depends on in :meth:`Why.arrows`. ``target`` and ``part``: of T5, as for its
+    :meth:`score_parts <EncoderDecoder.score_parts>`, by default the encoder. Raises as :meth:`Encoder.score_parts`.
 
     >>> shares = mv.why(encoder, "The animal didn't cross the street because it was too tired.").table()
     >>> shares.loc["L0H2", ["word", "position"]].idxmax()
     'position'
     """
-    stack: InParts = encoder.source_stack() if isinstance(encoder, EncoderDecoder) else in_one_stack(encoder)
+    if isinstance(encoder, EncoderDecoder):
+        stack: InParts = encoder.stack_of(part or ENCODER, text, pair, words, target)
+    else:
+        stack = in_one_stack(encoder)
+        stack.check_one_stack(target, part)
     layers = list(range(stack.layers))
     if head is not None:
         layers = [Head.among(head, stack.layers, stack.heads, stack.name).layer]

@@ -27,11 +27,11 @@ ALIKE = ("inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # that is not here or ends the mode in which heads are off, a form, another quantity, a comparison without form.
 LEAVING = (
     *("class_", "lesson_", "mha_search.open", "mha_explorer.card", "roles_model", "roles_corpus", "replicate_file"),
-    *("shown_", "to_", "tour_first", "mha_compare.edit", "mha_sentence.model", "off_ended"),
+    *("shown_", "to_", "tour_first", "mha_compare.edit", "mha_sentence.model", "ended"),
 )
 # These belong to a state that an action ends: an offer that was taken, a menu with one choice, the mode in which heads
 # are switched off, which ends with the last of them or with another model; a replaced word, which ends with an edit.
-PASSING = ("tour_", "how", "proposals", "off_ended", "guess", "patched")
+PASSING = ("tour_", "how", "proposals", "ended", "guess", "patched")
 
 
 @pytest.fixture(autouse=True)

@@ -92,7 +92,7 @@ def test_a_click_switches_a_head_off_and_another_one_on_again() -> None:
     assert page.url["off"] == "L0H2"
     press(page, "all_on")
     assert page.url["off"] == "none"
-    press(page, "off_ended")
+    press(page, "ended")
     assert "off" not in page.url
 
 
@@ -411,6 +411,6 @@ def test_the_other_text_and_the_texts_that_heads_are_off_in_are_chosen(minilm: E
     page.check()
     assert page.at.text_input(key="from").value == ""
     assert "until then, all heads are on" in page.said
-    page.at.button(key="off_ended").click().run()
+    page.at.button(key="ended").click().run()
     page.check()
     assert page.url.get("off") is None

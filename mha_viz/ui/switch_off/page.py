@@ -93,7 +93,7 @@ class SwitchedOff:
         if self.each.method == TEXT:
             other_text(self.each.source)
         if inference.lacks_source(self.where):
-            st.button("All on", key="off_ended", type="tertiary", on_click=address.go, kwargs=ENDED)
+            st.button("All on", key="ended", type="tertiary", on_click=address.go, kwargs=ENDED)
             return drawn
         if self.question is None:
             answer = effect = st.container(horizontal=True, vertical_alignment="center")
@@ -108,7 +108,7 @@ class SwitchedOff:
                 st.markdown(self._sentence(self.effects), width="content")
             with effect, st.container(horizontal=True, width="content"):
                 if not self.off:
-                    st.button("All on", key="off_ended", type="tertiary", on_click=address.go, kwargs=ENDED)
+                    st.button("All on", key="ended", type="tertiary", on_click=address.go, kwargs=ENDED)
                 if self.question is None:
                     st.button(":primary[Let the toy guess a word]", key="guess", type="tertiary", on_click=_guess)
         return drawn

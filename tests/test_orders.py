@@ -24,10 +24,11 @@ OFTEN = ("explore", "compare", "roles", "inside", "lab", "switch off, toy", "abo
 ONE_WAY = ("compare, published", "compare, the map", "roles, own file", "lab, the toy")
 ALIKE = ("inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # After these actions a page or view without some of the others is open: another page, the view for a class, a model
-# that is not here or ends the mode in which heads are off, a form, another quantity, a comparison without form.
+# that is not here or ends the mode in which heads are off, a form, another quantity, another comparison or one without
+# form, a shorter list.
 LEAVING = (
     *("class_", "lesson_", "mha_search.open", "mha_explorer.card", "roles_model", "roles_corpus", "replicate_file"),
-    *("shown_", "to_", "tour_first", "mha_compare.edit", "mha_sentence.model", "ended"),
+    *("show", "listed", "to_", "tour_first", "mha_compare.edit", "mha_sentence.model", "ended"),
 )
 # These belong to a state that an action ends: an offer that was taken, a menu with one choice, the mode in which heads
 # are switched off, which ends with the last of them or with another model; a replaced word, which ends with an edit.

@@ -25,7 +25,7 @@ from mha_viz.errors import (
 from mha_viz.figures.effects import head_grid
 from mha_viz.figures.theme import DARK
 from mha_viz.files.assets import asset
-from mha_viz.models import ablation, other_texts, patching
+from mha_viz.models import ablation, answers, other_texts
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
 from tests import oracles
@@ -104,7 +104,7 @@ def test_sentence_vectors_are_those_of_hooks(
     tiny_folder: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patching, "_predicts", lambda *_: False)  # words of random weights tell nothing apart
+    monkeypatch.setattr(answers, "predicts", lambda *_: False)  # words of random weights tell nothing apart
     encoder = tiny(family)
     model, tokenizer = oracles.plain(tiny_folder(family))
     texts = [tokenizer(text, return_tensors="pt") for text in ENDS]

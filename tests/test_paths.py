@@ -20,7 +20,7 @@ from mha_viz.attention.answers import SIDES
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported, SettingError, UnknownHead
 from mha_viz.heads import Head
-from mha_viz.models import patching, paths
+from mha_viz.models import answers, paths
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
 from mha_viz.models.probe import place
@@ -108,7 +108,7 @@ def test_paths_are_those_of_hooks_in_float64(
     tiny_folder: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patching, "_predicts", lambda *_: False)  # words of random weights tell nothing apart
+    monkeypatch.setattr(answers, "predicts", lambda *_: False)  # words of random weights tell nothing apart
     encoder = tiny(family)
     model, tokenizer = oracles.plain(tiny_folder(family))
     model, texts = deepcopy(model).double(), [tokenizer(text, return_tensors="pt") for text in ENDS]

@@ -11,7 +11,7 @@ import torch
 
 from mha_viz.attention import AnyHead, Weights
 from mha_viz.attention.answers import Numbers, Patched
-from mha_viz.errors import ModelUnsupported, ReadingFailed, SettingError, check_kind
+from mha_viz.errors import ReadingFailed, SettingError, check_kind
 from mha_viz.models import ablation, answers, gradients, other_texts, paths
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
@@ -106,22 +106,11 @@ def _measured(encoder: Encoder, score: ScoreOf, states: Weights) -> Numbers:
     return measured
 
 
-def _predicts(encoder: Encoder, text: str) -> bool:
-    """Whether the model has a word to predict in a text, and weights for words."""
-    if not encoder.causal and encoder.mask not in encoder.pieces(text).ids:
-        return False
-    try:
-        answers.word_head(encoder)
-    except ModelUnsupported:
-        return False
-    return True
-
-
 def _score(
     encoder: Encoder, text: str, other: str, word: str, foil: str, states: tuple[Weights, Weights]
 ) -> tuple[ScoreOf, ScoreOf, str]:
     """The answer as a function of the last states of each text, and in words; ``states``: of both, [n, d_model]."""
-    if not (word or foil or _predicts(encoder, text)):
+    if not (word or foil or answers.predicts(encoder, text)):
         first, second = (torch.tensor(each).double().mean(0) for each in states)
         line = second - first
         length = line.square().sum().clamp_min(torch.finfo(torch.float64).tiny)

@@ -39,7 +39,7 @@ class ByHand:
     def __init__(self, model: Any, side: str) -> None:
         config = model.config
         self.model, self.layers, self.heads = model, config.num_hidden_layers, config.num_attention_heads
-        self.size = config.hidden_size // self.heads
+        self.size = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         inputs = place(model, self.layers - 1).inputs
         keys = getattr(config, "num_key_value_heads", self.heads) if side != "query" else self.heads
         first = TO * keys // self.heads * self.size
@@ -101,7 +101,7 @@ class ByHand:
         return float((moved - start) @ line / line.square().sum())
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "opt", "qwen3"])
 def test_paths_are_those_of_hooks_in_float64(
     family: str,
     tiny: Callable[[str], Encoder],

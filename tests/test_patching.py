@@ -124,6 +124,25 @@ def test_sentence_vectors_are_those_of_hooks_in_float64(
     assert np.abs(patched.shares - shares).max() <= 1e-4
 
 
+def test_similarities_with_a_third_text_are_those_of_hooks(
+    tiny: Callable[[str], Encoder], tiny_folder: Callable[[str], Path]
+) -> None:
+    model, tokenizer = oracles.plain(tiny_folder("bert"))
+    model, third = deepcopy(model).double(), "The fox was quick."
+    texts = [tokenizer(text, return_tensors="pt") for text in ENDS]
+    with torch.no_grad():
+        vector = model(**tokenizer(third, return_tensors="pt")).last_hidden_state[0].mean(0)
+        score = lambda out: float(torch.cosine_similarity(out.last_hidden_state[0].mean(0), vector, dim=0))  # noqa: E731
+        shares = by_hand(model, model, texts, (tiny("bert").layers, tiny("bert").heads), score)
+        before, after = (score(model(**text)) for text in texts)
+    patched = mv.patch(tiny("bert"), *ENDS, similar_to=third)
+    assert (patched.before, patched.after) == (pytest.approx(before, abs=1e-6), pytest.approx(after, abs=1e-6))
+    assert np.abs((patched.shares - shares) * (after - before)).max() <= 1e-6
+    assert patched.score == f"the cosine with “{third}”"
+    with pytest.raises(SettingError, match="Both words and a text"):
+        mv.patch(tiny("bert"), *ENDS, similar_to=third, word="cat")
+
+
 def test_a_first_order_estimate_is_the_slope_of_the_exact_number(tiny: Callable[[str], Encoder]) -> None:
     """Of a head whose output moves only a little of the way."""
     encoder, step = tiny("bert"), 1e-2

@@ -14,9 +14,9 @@ from benchmarks.results import compared, shortfalls, summary
 from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
-SHORT = ("encode", "many", "grid", "head", "page", "figures", "standalone", "study", "cluster")
-NAMES = (*SHORT, "families", "effects", "lab", "walks", "load", "soak", "fuzz", "hostile", "gpu")
-FEW = frozenset(("grid", "figures", "standalone", "study"))  # those of SHORT that repeat less without --full
+SHORT = ("encode", "many", "grid", "head", "page", "figures", "standalone", "study", "cluster", "effects")
+NAMES = (*SHORT, "families", "lab", "walks", "load", "soak", "fuzz", "hostile", "gpu")
+FEW = frozenset(("grid", "figures", "standalone", "study", "effects"))  # those of SHORT that repeat less without --full
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.link_groups import link_groups
     from mha_viz.study.matching import match_heads
+    from mha_viz.study.one_text import answer, direct, effects, importance, smallest_switch
     from mha_viz.study.paired import paired, paired_roles
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.recipes import recipes
@@ -78,13 +79,17 @@ __all__ = [
     "TextCutWarning",
     "View",
     "__version__",
+    "answer",
     "chance_roles",
     "compare",
     "decoder_heads",
     "difference",
+    "direct",
     "effect",
+    "effects",
     "establish",
     "gradient_weighted",
+    "importance",
     "in_runs",
     "iterate",
     "link_groups",
@@ -110,6 +115,7 @@ __all__ = [
     "rollout",
     "search",
     "side_by_side",
+    "smallest_switch",
     "unexplained",
     "used_roles",
     "why",
@@ -129,13 +135,17 @@ _HOMES = MappingProxyType(
         "Size": "mha_viz.figures.layout",
         "Tap": "mha_viz.models.capture",
         "View": "mha_viz.figures.view",
+        "answer": "mha_viz.study.one_text",
         "chance_roles": "mha_viz.study.chance",
         "compare": "mha_viz.figure",
         "decoder_heads": "mha_viz.study.decoder_heads",
         "difference": "mha_viz.figure",
+        "direct": "mha_viz.study.one_text",
         "effect": "mha_viz.study.corpus_effects",
+        "effects": "mha_viz.study.one_text",
         "establish": "mha_viz.analysis.established",
         "gradient_weighted": "mha_viz.models.gradients",
+        "importance": "mha_viz.study.one_text",
         "in_runs": "mha_viz.analysis.matching",
         "iterate": "mha_viz.corpus.sources",
         "link_groups": "mha_viz.study.link_groups",
@@ -161,6 +171,7 @@ _HOMES = MappingProxyType(
         "rollout": "mha_viz.attention.rollout",
         "search": "mha_viz.study.search",
         "side_by_side": "mha_viz.study.several",
+        "smallest_switch": "mha_viz.study.one_text",
         "unexplained": "mha_viz.analysis.described",
         "used_roles": "mha_viz.study.used_roles",
         "why": "mha_viz.models.why",

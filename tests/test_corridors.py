@@ -17,25 +17,25 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_970,
-    "attention": 2_180,
+    "analysis": 5_990,
+    "attention": 2_210,
     "browser": 260,
-    "cli": 3_080,
+    "cli": 3_085,
     "corpus": 2_180,
     "drawing": 640,
     "exports": 2_050,
     "figure": 795,
     "figures": 7_110,
     "files": 340,
-    "models": 7_640,
+    "models": 7_670,
     "process": 700,
     "reader": 570,
     "serving": 1_460,
-    "study": 5_330,
+    "study": 5_520,
     "text": 530,
     "training": 2_070,
-    "ui": 12_840,
-    "": 1_180,  # the modules that are in no folder
+    "ui": 12_850,
+    "": 1_195,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

@@ -115,7 +115,13 @@ def test_every_example_is_read_and_leaves_a_url_that_restores_it() -> None:
             assert start == {"head": example["head"], "pin": example["pin"]}
             assert visit.shown().header["special"][pin] == 0
         assert visit.said == ""
+        assert [visit.url.get(name) for name in ("model", "arrows")] == [example.get(n) for n in ("model", "arrows")]
         assert PageSession(visit.url).typed["text"] == example["text"]
+    assert (example["model"], visit.typed["look"]) == ("repeater", example["look"]), "composition, in the last one"
+    assert visit.shown().header["start"]["head"] == example["head"]
+    assert (visit.badges["arrows"][0]["from"], visit.badges["arrows"][0]["to"]) == (0, 6), "from L0H0 to L1H2"
+    visit.send("mha_sentence", "example", 1)
+    assert not {"model", "arrows"} & set(visit.url)
 
 
 def test_messages_that_say_nothing_change_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from mha_viz.errors import (
 from mha_viz.figures.effects import head_grid
 from mha_viz.figures.theme import DARK
 from mha_viz.files.assets import asset
-from mha_viz.models import ablation, other_texts, patching
+from mha_viz.models import ablation, answers, other_texts
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
 from tests import oracles
@@ -98,16 +99,16 @@ def test_words_are_those_of_hooks_on_the_model_with_its_words(toy: Any) -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "opt", "deberta-v2"])
-def test_sentence_vectors_are_those_of_hooks(
+def test_sentence_vectors_are_those_of_hooks_in_float64(
     family: str,
     tiny: Callable[[str], Encoder],
     tiny_folder: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patching, "_predicts", lambda *_: False)  # words of random weights tell nothing apart
+    monkeypatch.setattr(answers, "predicts", lambda *_: False)  # words of random weights tell nothing apart
     encoder = tiny(family)
     model, tokenizer = oracles.plain(tiny_folder(family))
-    texts = [tokenizer(text, return_tensors="pt") for text in ENDS]
+    model, texts = deepcopy(model).double(), [tokenizer(text, return_tensors="pt") for text in ENDS]
     with torch.no_grad():
         first, second = (model(**text).last_hidden_state[0].double().mean(0) for text in texts)
         line = second - first
@@ -121,6 +122,25 @@ def test_sentence_vectors_are_those_of_hooks(
     patched = mv.patch(encoder, *ENDS)
     assert (patched.before, patched.after) == (pytest.approx(0, abs=1e-6), pytest.approx(1, abs=1e-6))
     assert np.abs(patched.shares - shares).max() <= 1e-4
+
+
+def test_similarities_with_a_third_text_are_those_of_hooks(
+    tiny: Callable[[str], Encoder], tiny_folder: Callable[[str], Path]
+) -> None:
+    model, tokenizer = oracles.plain(tiny_folder("bert"))
+    model, third = deepcopy(model).double(), "The fox was quick."
+    texts = [tokenizer(text, return_tensors="pt") for text in ENDS]
+    with torch.no_grad():
+        vector = model(**tokenizer(third, return_tensors="pt")).last_hidden_state[0].mean(0)
+        score = lambda out: float(torch.cosine_similarity(out.last_hidden_state[0].mean(0), vector, dim=0))  # noqa: E731
+        shares = by_hand(model, model, texts, (tiny("bert").layers, tiny("bert").heads), score)
+        before, after = (score(model(**text)) for text in texts)
+    patched = mv.patch(tiny("bert"), *ENDS, similar_to=third)
+    assert (patched.before, patched.after) == (pytest.approx(before, abs=1e-6), pytest.approx(after, abs=1e-6))
+    assert np.abs((patched.shares - shares) * (after - before)).max() <= 1e-6
+    assert patched.score == f"the cosine with “{third}”"
+    with pytest.raises(SettingError, match="Both words and a text"):
+        mv.patch(tiny("bert"), *ENDS, similar_to=third, word="cat")
 
 
 def test_a_first_order_estimate_is_the_slope_of_the_exact_number(tiny: Callable[[str], Encoder]) -> None:

@@ -20,7 +20,7 @@ from mha_viz.attention.answers import SIDES
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported, SettingError, UnknownHead
 from mha_viz.heads import Head
-from mha_viz.models import patching, paths
+from mha_viz.models import answers, paths
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
 from mha_viz.models.probe import place
@@ -39,7 +39,7 @@ class ByHand:
     def __init__(self, model: Any, side: str) -> None:
         config = model.config
         self.model, self.layers, self.heads = model, config.num_hidden_layers, config.num_attention_heads
-        self.size = config.hidden_size // self.heads
+        self.size = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         inputs = place(model, self.layers - 1).inputs
         keys = getattr(config, "num_key_value_heads", self.heads) if side != "query" else self.heads
         first = TO * keys // self.heads * self.size
@@ -101,14 +101,14 @@ class ByHand:
         return float((moved - start) @ line / line.square().sum())
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "opt", "qwen3"])
 def test_paths_are_those_of_hooks_in_float64(
     family: str,
     tiny: Callable[[str], Encoder],
     tiny_folder: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patching, "_predicts", lambda *_: False)  # words of random weights tell nothing apart
+    monkeypatch.setattr(answers, "predicts", lambda *_: False)  # words of random weights tell nothing apart
     encoder = tiny(family)
     model, tokenizer = oracles.plain(tiny_folder(family))
     model, texts = deepcopy(model).double(), [tokenizer(text, return_tensors="pt") for text in ENDS]

@@ -45,6 +45,7 @@ PUBLIC = {
         *("rollout", "search", "used_roles", "decoder_heads", "profiles", "side_by_side"),
         *("recipes", "open_recipes", "replaced", "replaced_accuracy", "unexplained", "link_groups", "over_image"),
         *("effect", "gradient_weighted", "patch", "publish", "why", "why_over", "without"),
+        *("answer", "direct", "effects", "importance", "smallest_switch"),
     },
     "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},
     "mha_viz.bertviz": {"HTML", "head_view", "model_view"},

@@ -285,7 +285,10 @@ def test_what_cannot_be_read_is_named_after_all_before_it(tiny: Tiny) -> None:
 # ---- Taps, docstrings, types ----------------------------------------------------------------------------------
 
 
-DOCUMENTED = (Tap, Encoder.encode_many, Encoder.score_parts, profiling.profile, mv.why, mv.why_over, mv)
+DOCUMENTED = (
+    *(Tap, Encoder.encode_many, Encoder.score_parts, profiling.profile, mv.why, mv.why_over, mv),
+    *(mv.effects, mv.answer, mv.direct, mv.smallest_switch),
+)
 
 
 @pytest.mark.parametrize("subject", DOCUMENTED, ids=lambda one: one.__name__)

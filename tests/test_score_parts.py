@@ -219,6 +219,11 @@ def test_one_head_is_the_same_as_among_all(minilm: Encoder) -> None:
     assert list(alone.table().index) == [f"L2H{head}" for head in range(12)]
     assert alone.parts("L2H5").equals(among.parts("L2H5"))
     assert alone.table().loc["L2H5"].equals(among.table().loc["L2H5"])
+    assert mv.why(minilm, SENTENCE, (2, 5)).parts("L2H5").equals(alone.parts("L2H5"))
+    pair = mv.why(minilm, SENTENCE, "L2H5", pair=SECOND).table()
+    assert np.allclose(pair[list(GROUPS)].sum(axis=1), 1, atol=CLOSE)
+    with pytest.raises(UnknownHead):
+        mv.why(minilm, SENTENCE, SECOND)
 
 
 def test_a_text_of_one_token_has_nothing_to_share(repeater: Encoder) -> None:

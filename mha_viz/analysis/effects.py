@@ -4,13 +4,17 @@ model runs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention import Head
+from mha_viz.attention.answers import by_head
 from mha_viz.process.steps import Steps, each, ranges
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DRAWS = 20  # draws of random directions beside the heads
 PIECES = 512  # tokens of all variants of a text in one batch
@@ -57,6 +61,17 @@ class Effects(NamedTuple):
     def ranked(self, what: str = "sentence") -> tuple[Head, ...]:
         """All heads, beginning with the one whose removal changes ``what`` most; among equal ones the earlier."""
         return ranked(self.on(what))
+
+    def table(self) -> pd.DataFrame:
+        """A row for each head, ``L0H0`` first: ``sentence``; where there is a question ``answer``, ``score`` and
+        ``changed``; ``rank`` by the effect on the answer, or else on the sentence, from 1."""
+        is_answered = not np.isnan(self.answer).any()
+        names = ("sentence", "answer", "score", "changed") if is_answered else ("sentence",)
+        ranks = np.empty(self.sentence.shape)
+        for rank, head in enumerate(self.ranked("answer" if is_answered else "sentence"), 1):
+            ranks[head] = rank
+        columns: dict[str, Numbers] = {name: getattr(self, name) for name in names}
+        return by_head(columns | {"rank": ranks}).astype({"rank": int})
 
 
 class Together(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from mha_viz.analysis.effects import Changes, Effects, Numbers, at_once, ranked
 from mha_viz.attention import Head
 from mha_viz.errors import SettingError
 from mha_viz.process.steps import Steps, each, ranges
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ORDERS = ("least", "most", "random")  # orders by the effect of each head alone
 MOST_SWITCHED = 8  # the most heads in a set that changes an answer
@@ -71,6 +74,13 @@ class Switch(NamedTuple):
     def is_answer(self) -> bool:
         """True if the word is the answer with all of them off."""
         return self.margins[-1] > 0
+
+    def table(self) -> pd.DataFrame:
+        """A row for each number of heads that are off, from 0: the ``head`` that was added, and the ``margin``."""
+        import pandas as pd
+
+        heads = ["", *map(str, self.heads)]
+        return pd.DataFrame({"head": heads, "margin": self.margins}, index=pd.RangeIndex(len(heads), name="off"))
 
 
 def switch(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.heads import Head
-from mha_viz.request import Question
+from mha_viz.request import COSINE, Question
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +44,37 @@ class Answer(NamedTuple):
         """Before and after: the probability of the followed word, or the cosine."""
         at = self.words.index(self.question.word) if self.words else 0
         return float(self.before[at]), float(self.after[at])
+
+    def table(self) -> pd.DataFrame:
+        """A row for each of ``words``, or for the cosine: ``before`` and ``after``."""
+        import pandas as pd
+
+        index = pd.Index(self.words or (COSINE,), name="word" if self.words else "score")
+        return pd.DataFrame({"before": self.before, "after": self.after}, index=index)
+
+
+@dataclass(frozen=True)
+class OfHeads:
+    """A number for each head on one text, ``values`` [layer, head]; ``name`` says which, ``score`` of what answer."""
+
+    model: str
+    text: str
+    name: str
+    score: str
+    values: Numbers
+
+    def table(self) -> pd.DataFrame:
+        """A row for each head, ``L0H0`` first, with one column, named ``name``."""
+        return by_head({self.name: self.values})
+
+
+def by_head(columns: dict[str, Numbers]) -> pd.DataFrame:
+    """A row for each head, ``L0H0`` first; the columns are numbers [layer, head]."""
+    import pandas as pd
+
+    (shape,) = {numbers.shape for numbers in columns.values()}
+    index = pd.Index([str(Head(*at)) for at in np.ndindex(shape)], name="head")
+    return pd.DataFrame({name: numbers.ravel() for name, numbers in columns.items()}, index=index)
 
 
 @dataclass(frozen=True)
@@ -82,9 +113,5 @@ class Patched:
     def table(self) -> pd.DataFrame:
         """A row for each head, ``L0H0`` first: ``share`` and ``estimated``; for paths, for each earlier head, without
         ``estimated``."""
-        import pandas as pd
-
-        index = [str(Head(*at)) for at in np.ndindex(self.shares.shape)]
-        columns = {"share": self.shares.ravel(), "estimated": self.estimated.ravel()}
-        table = pd.DataFrame(columns, index=pd.Index(index, name="head"))
+        table = by_head({"share": self.shares, "estimated": self.estimated})
         return table if self.to is None else table[["share"]].dropna()

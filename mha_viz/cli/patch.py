@@ -32,6 +32,8 @@ def options(patch: Parser) -> None:
     patch.add_argument("--word", default="", help=words)
     words = "the word whose log-probability is subtracted (default: the most probable for OTHER)"
     patch.add_argument("--foil", default="", metavar="WORD", help=words)
+    words = "a third sentence: the answer is then the cosine of the sentence vector with that of this one"
+    patch.add_argument("--similar-to", default="", metavar="TEXT", help=words)
     words = "a later head: each earlier head’s output reaches only one side of it (path patching), as L1H2"
     patch.add_argument("--to", type=head_name, metavar="HEAD", help=words)
     words = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
@@ -49,12 +51,13 @@ def run(args: argparse.Namespace) -> None:
     if args.side and args.to is None:
         raise SettingError("--side says at which side of a head paths end, but none is named.", "Add --to.")
     check_heads(model, [args.to] if args.to else [])
+    answer = {"word": args.word, "foil": args.foil, "similar_to": args.similar_to}
     path = {"to": args.to, "side": args.side or SIDES[1]} if args.to else {}
     from mha_viz.models.patching import patch  # imports torch
 
     with warnings_as_lines():
         encoder = load_model(model, args.device, args.dtype)
-        patched = patch(encoder, text, args.other, word=args.word, foil=args.foil, **path)
+        patched = patch(encoder, text, args.other, **answer, **path)
     put_out(to, lambda: patched.table().reset_index(), map(one_line, _lines(patched)))
 
 

@@ -82,6 +82,17 @@ def question_about(
     return question._replace(word=word_name(encoder, piece), piece=piece)
 
 
+def predicts(encoder: Encoder, text: str, pair: str = "") -> bool:
+    """Whether the model has a word to predict in a text, and weights for words."""
+    if not encoder.causal and encoder.mask not in encoder.pieces(text, pair).ids:
+        return False
+    try:
+        word_head(encoder)
+    except ModelUnsupported:
+        return False
+    return True
+
+
 def _chosen(masks: tuple[int, ...], place: int | None, mask: str) -> int:
     if not masks:
         raise TextError(

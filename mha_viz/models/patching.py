@@ -11,7 +11,7 @@ import torch
 
 from mha_viz.attention import AnyHead, Weights
 from mha_viz.attention.answers import Numbers, Patched
-from mha_viz.errors import ModelUnsupported, ReadingFailed, SettingError, check_kind
+from mha_viz.errors import ReadingFailed, SettingError, check_each
 from mha_viz.models import ablation, answers, gradients, other_texts, paths
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
@@ -27,7 +27,15 @@ ScoreOf = Callable[[torch.Tensor], torch.Tensor]  # of last states [variant, n, 
 
 
 def patch(
-    encoder: AnyModel, text: str, other: str, *, word: str = "", foil: str = "", to: AnyHead = "", side: str = ""
+    encoder: AnyModel,
+    text: str,
+    other: str,
+    *,
+    word: str = "",
+    foil: str = "",
+    similar_to: str = "",
+    to: AnyHead = "",
+    side: str = "",
 ) -> Patched:
     """Take each head's output from another text, one head at a time, while the model reads ``text``: how much of the
     difference between the two answers comes back (activation patching; Vig et al. 2020, Meng et al. 2022; with a
@@ -35,7 +43,8 @@ def patch(
 
     The answer of a model that predicts words, at the masked token or next, is log p of ``word`` minus log p of
     ``foil``: by default the most probable word of ``text`` and that of ``other``. Otherwise it is where its sentence
-    vector, the mean of the last states, lies between those of the two texts: 0 at ``text``, 1 at ``other``. The output
+    vector, the mean of the last states, lies between those of the two texts: 0 at ``text``, 1 at ``other``. With
+    ``similar_to``, a third text, it is the cosine of the vectors of the text that is read and of this one. The output
     of a head is that before W_O, at every token. Texts of equally many tokens are patched token by token; otherwise
     words by words, if there are equally many: a word in other pieces takes the mean over those of its counterpart.
 
@@ -57,15 +66,14 @@ def patch(
     >>> patched.table()["share"].nlargest(3)
     """
     encoder = in_one_stack(encoder)
-    for each in (text, other):
-        check_kind(each, str, "a text", "Give the sentence as text.")
+    check_each((text, other, similar_to), str, "a text", "Give the sentence as text.")
     if text.split() == other.split():
         raise SettingError("Both texts are the same.", "Change a word in one of them.")
     head = paths.ending(encoder, to, side)
     read = encoder.pieces(text)
     theirs = other_texts.of_text(encoder, read, other)
     states = ablation.whole(encoder, text).states, encoder.states(other)[0]
-    score, of_other, name = _score(encoder, text, other, word, foil, states)
+    score, of_other, name = _score(encoder, text, other, word, foil, similar_to, states)
     both = zip((score, of_other), states, strict=True)
     before, after = ends = [float(_measured(encoder, by, each[None])[0]) for by, each in both]
     if not np.isfinite([*ends, theirs.sum()]).all():
@@ -84,11 +92,19 @@ def patch(
         for some, changed in paths.states(encoder, read, theirs, head, side, at_once):
             shares[*zip(*some, strict=True)] = share(changed)
         return Patched(*of, shares, np.full_like(shares, np.nan), head, side)
+    shares = _each_alone(encoder, text, theirs, at_once, share)
+    return Patched(*of, shares, _estimated(encoder, read, theirs, score) / (after - before))
+
+
+def _each_alone(
+    encoder: Encoder, text: str, theirs: Weights, at_once: int, share: Callable[[Weights], Numbers]
+) -> Numbers:
+    """[layer, head]: the share with each head alone from the other text."""
     shares = np.empty((encoder.layers, encoder.heads))
     by = ablation.substitute(encoder, TEXT, theirs)
     for layer, heads in product(range(encoder.layers), ranges(0, encoder.heads, at_once)):
         shares[layer, heads] = share(ablation.forked(encoder, layer, ablation.each_alone(heads), by, text).states)
-    return Patched(*of, shares, _estimated(encoder, read, theirs, score) / (after - before))
+    return shares
 
 
 def _estimated(encoder: Encoder, read: TextPieces | WordPieces, theirs: Weights, score: ScoreOf) -> Numbers:
@@ -106,22 +122,25 @@ def _measured(encoder: Encoder, score: ScoreOf, states: Weights) -> Numbers:
     return measured
 
 
-def _predicts(encoder: Encoder, text: str) -> bool:
-    """Whether the model has a word to predict in a text, and weights for words."""
-    if not encoder.causal and encoder.mask not in encoder.pieces(text).ids:
-        return False
-    try:
-        answers.word_head(encoder)
-    except ModelUnsupported:
-        return False
-    return True
+def _similarity(encoder: Encoder, text: str) -> tuple[ScoreOf, ScoreOf, str]:
+    """As :func:`_score`, for the cosine with the sentence vector of a text."""
+    vector = torch.tensor(encoder.states(text)[0]).double().mean(0)
+
+    def alike(states: torch.Tensor) -> torch.Tensor:
+        return torch.cosine_similarity(states.double().mean(1), vector.to(states.device), dim=-1)
+
+    return alike, alike, f"the cosine with {quoted(text)}"
 
 
 def _score(
-    encoder: Encoder, text: str, other: str, word: str, foil: str, states: tuple[Weights, Weights]
+    encoder: Encoder, text: str, other: str, word: str, foil: str, similar_to: str, states: tuple[Weights, Weights]
 ) -> tuple[ScoreOf, ScoreOf, str]:
     """The answer as a function of the last states of each text, and in words; ``states``: of both, [n, d_model]."""
-    if not (word or foil or _predicts(encoder, text)):
+    if similar_to:
+        if word or foil:
+            raise SettingError("Both words and a text to compare with were given.", "Leave one of them out.")
+        return _similarity(encoder, similar_to)
+    if not (word or foil or answers.predicts(encoder, text)):
         first, second = (torch.tensor(each).double().mean(0) for each in states)
         line = second - first
         length = line.square().sum().clamp_min(torch.finfo(torch.float64).tiny)

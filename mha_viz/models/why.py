@@ -14,19 +14,20 @@ from mha_viz.request import ENCODER
 def why(
     encoder: AnyModel,
     text: str,
+    head: AnyHead | None = None,
+    *,
     pair: str = "",
     words: Sequence[str] = (),
-    *,
-    head: AnyHead | None = None,
     target: str = "",
     part: str = "",
 ) -> Why:
     """By what each head finds its keys on a text: words, positions, earlier heads, feed-forward parts or constants.
 
-    ``head``: the heads of its layer alone, in place of all. ``words``: the sentence as words, in place of ``text``. The
-    shares of the groups in a head's scores are in :meth:`Why.table`, those of single parts in :meth:`Why.parts`, and
-    the earlier heads that a head depends on in :meth:`Why.arrows`. ``target`` and ``part``: of T5, as for its
-    :meth:`score_parts <EncoderDecoder.score_parts>`, by default the encoder. Raises as :meth:`Encoder.score_parts`.
+    ``head``: the heads of its layer alone, in place of all. ``pair``: a second text; ``words``: the sentence as words,
+    in place of ``text``. The shares of the groups in a head's scores are in :meth:`Why.table`, those of single parts in
+    :meth:`Why.parts`, and the earlier heads that a head depends on in :meth:`Why.arrows`. ``target`` and ``part``: of
+    T5, as for its :meth:`score_parts <EncoderDecoder.score_parts>`, by default the encoder. Raises as
+    :meth:`Encoder.score_parts`.
 
     >>> shares = mv.why(encoder, "The animal didn't cross the street because it was too tired.").table()
     >>> shares.loc["L0H2", ["word", "position"]].idxmax()

@@ -80,7 +80,7 @@ def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str
     (``models.why``)."""
     from mha_viz.models.why import why
 
-    return why(models[request.model], *request.texts, request.words).composed()
+    return why(models[request.model], request.text, pair=request.pair, words=request.words).composed()
 
 
 def patched(models: Models, model: str, text: str, other: str, to: str = "", side: str = "") -> Patched:

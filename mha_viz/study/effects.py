@@ -190,10 +190,14 @@ def lost_at_random(
 def answer(encoder: Encoder, heads: Sequence[Head], case: Case) -> Answer:
     """The answer of the model to the question of the case, before and after heads are switched off at once. Raises the
     errors of :func:`mha_viz.models.ablation.without`."""
-    question = case.question
-    assert question is not None
+    assert case.question is not None
     off = ablation.existing(encoder, heads)
-    values = _answers(encoder, question, _states(encoder, [(), off], case))
+    return compared(encoder, case.question, _states(encoder, [(), off], case))
+
+
+def compared(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Answer:
+    """The answers from the last states before and after, [2, n, d_model], of each text."""
+    values = _answers(encoder, question, states)
     if question.kind == COSINE:
         return Answer(question, (), values[:1], values[1:], float(abs(values[1] - values[0])))
     pieces = listed(values[0], values[1], question.piece)

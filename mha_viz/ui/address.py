@@ -148,7 +148,8 @@ class Address:
 
 @cache
 def examples() -> tuple[dict[str, str], ...]:
-    """The example sentences: text, look (what to look for), pair (if any), and head and pin for the default model."""
+    """The example sentences: text, look (what to look for), pair (if any), model (if not the default one), arrows (if
+    composition is drawn), and head and pin for that model."""
     return tuple(json.loads(asset("examples.json").read_text("utf-8")))
 
 

@@ -61,7 +61,7 @@ def _look(what: Url, model: str, hint: bool) -> dict[str, object]:
     """What to look for in an example; if another head is open, also a button to the example's own. Empty during the
     tour, which has its own explanations."""
     example = _example(what)
-    if not hint or model != catalog.DEFAULT or not example or navigation.step_number(address.now()):
+    if not hint or not example or model != _reads(example) or navigation.step_number(address.now()):
         return {"look": "", "answer": "", "opens": None}
     head = example.get("head", "")
     elsewhere = bool(what.where.head) and str(what.where.head) != head
@@ -96,6 +96,11 @@ def _example(what: Url) -> dict[str, str]:
     return next((e for e in examples() if (e["text"], e.get("pair", "")) == typed), {})
 
 
+def _reads(example: dict[str, str]) -> str:
+    """The model that an example is about."""
+    return example.get("model", catalog.DEFAULT)
+
+
 @guarded()
 def _on_read() -> None:
     typed = message("sentence", "read")
@@ -109,7 +114,17 @@ def _on_example() -> None:
     index = whole(sent("sentence", "example"))
     if index is not None and 0 <= index < len(examples()):
         chosen = examples()[index]
-        _read_next(chosen["text"], chosen.get("pair", ""), head=None, on=None)
+        _read_next(chosen["text"], chosen.get("pair", ""), **{"head": None, "on": None, **_of_its_model(chosen)})
+
+
+def _of_its_model(example: dict[str, str]) -> dict[str, str | None]:
+    """The parameters of an example that is about another model than the default one; from there the next example goes
+    back."""
+    what, name = address.url(), example.get("model")
+    if name and name in {model.name for model in catalog.offered()}:
+        return dict.fromkeys(address.OF_THIS_MODEL) | {"model": name, "before": None, "arrows": example.get("arrows")}
+    is_left = what.where.model is not None and what.where.model == _example(what).get("model")
+    return {"model": None, "arrows": None} if is_left else {}
 
 
 def _read_next(text: str, pair: str, **changes: str | None) -> None:
@@ -157,9 +172,9 @@ def opened_first(what: Url, attention: Attention) -> OpenHead:
 
 
 def _opened_first(what: Url, model: str) -> OpenHead:
-    if model != catalog.DEFAULT:
-        return OpenHead()
     example = _example(what)
+    if model != _reads(example):
+        return OpenHead()
     return OpenHead(example.get("head", "L3H1"), None if hides_an_answer(what, model) else example.get("pin"))
 
 

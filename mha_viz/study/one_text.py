@@ -1,0 +1,182 @@
+"""What the heads of a model do for its answer to one text: the functions of notebooks, which ask the question and
+choose how heads are switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from mha_viz.analysis.effects import Effects
+from mha_viz.analysis.removal import MOST_SWITCHED, Switch
+from mha_viz.attention import AnyHead, Weights
+from mha_viz.attention.answers import Answer, Numbers, OfHeads
+from mha_viz.errors import SettingError, check_kind
+from mha_viz.models import ablation, answers, contributions, gradients
+from mha_viz.models.capture import Tap
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.request import Question
+from mha_viz.study import effects as study
+from mha_viz.study.effects import Case
+
+__all__ = ["Asking", "Off", "Replacement", "answer", "direct", "effects", "importance", "smallest_switch"]
+
+
+class Asking(TypedDict, total=False):
+    """The question to the model, as for :func:`mha_viz.models.answers.question_about`.
+
+    ``place``: the masked token, if there are several. ``word``: whose log-probability is the score, by default the
+    most probable one. ``other``: a second text, for how similar the two are; ``off_in``: in which of the two heads are
+    off, and over whose tokens importance is a mean: "both", "first" or "second".
+    """
+
+    place: int | None
+    word: str
+    other: str
+    off_in: str
+
+
+class Replacement(TypedDict, total=False):
+    """What replaces the output of heads that are off, as for :func:`mha_viz.without`.
+
+    ``method``: zero, mean, uniform, recipe, resample or text. ``means``: [layer, head, d_head], for "mean".
+    ``source``: the text that outputs are taken from by the method "text".
+    """
+
+    method: str
+    means: Weights | None
+    source: str
+
+
+class Off(Asking, Replacement, total=False):
+    """The question (:class:`Asking`), and how heads are off (:class:`Replacement`)."""
+
+
+def effects(encoder: AnyModel, text: str, pair: str = "", **options: Unpack[Off]) -> Effects:
+    """The effect of switching off each head alone on one text: on its sentence vector, on each token, on later heads
+    and, where the model has an answer to give, on the answer.
+
+    ``options``: the question and how heads are off (:class:`Off`). A text with a masked token, or of a causal model,
+    is asked about by itself. Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
+
+    >>> alone = mv.effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
+    >>> alone.table()["rank"].idxmin()  # without which head the answer changes most
+    'L1H0'
+    """
+    encoder = in_one_stack(encoder)
+    is_asked = any(options.get(name) for name in Asking.__annotations__)
+    return study.effects(
+        encoder, _case(encoder, text, pair, options, is_asked or answers.predicts(encoder, text, pair))
+    )
+
+
+def answer(
+    encoder: AnyModel,
+    text: str,
+    heads: Iterable[AnyHead] = (),
+    pair: str = "",
+    *,
+    tap: Callable[[Any], Tap] | None = None,
+    **options: Unpack[Off],
+) -> Answer:
+    """The answer of the model to a text, before and after ``heads`` are switched off at once; without heads, the
+    answer of the whole model.
+
+    ``tap``: your own change of the heads in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
+    ``other``, it reads the texts that ``off_in`` says. ``options``: the question and how heads are off
+    (:class:`Off`). Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`, and
+    SettingError for heads and a tap at once.
+
+    >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
+    >>> mv.answer(mv.load("toy"), text, ["L1H1"], method="text", source=other).best  # before and after
+    ('she', 'he')
+    """
+    encoder = in_one_stack(encoder)
+    case = _case(encoder, text, pair, options)
+    if tap is None:
+        return study.answer(encoder, ablation.existing(encoder, heads), case)
+    check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
+    if heads != ():
+        raise SettingError("Heads and a tap were given.", "Switch the heads off in the tap, or leave one of them out.")
+    question = case.question
+    assert question is not None
+    changed = [tap if question.is_off_in(place) else Tap for place in range(len(case.passes))]
+    states = [
+        np.concatenate([encoder.states(*texts), encoder.states(*texts, used)])
+        for texts, used in zip(case.passes, changed, strict=True)
+    ]
+    return study.compared(encoder, question, states)
+
+
+def importance(encoder: AnyModel, text: str, pair: str = "", **options: Unpack[Asking]) -> OfHeads:
+    """How much the score of an answer depends on each head's output, to first order: |Att_h · ∂L/∂Att_h|, mean over
+    tokens, normalised within each layer (:func:`mha_viz.models.gradients.importance`).
+
+    ``options``: the question (:class:`Asking`). Raises as :func:`mha_viz.models.answers.question_about`.
+
+    >>> mv.importance(mv.load("toy"), "The girl smiles because [MASK] sings .").table().loc["L1H1", "importance"]
+    """
+    return _of_heads(gradients.importance, "importance", encoder, text, pair, options)
+
+
+def direct(encoder: AnyModel, text: str, pair: str = "", **options: Unpack[Asking]) -> OfHeads:
+    """What each head adds to the logit of a word directly, through the residual stream alone
+    (:func:`mha_viz.models.contributions.direct`).
+
+    ``options``: the question (:class:`Asking`). Raises ModelUnsupported for models other than pre-norm ones with an
+    unembedding, such as BERT, and as :func:`mha_viz.models.answers.question_about`.
+
+    >>> mv.direct(mv.load("repeater"), "dog river anna dog river").table()["direct"].idxmax()[:2]
+    'L1'
+    """
+    return _of_heads(contributions.direct, "direct", encoder, text, pair, options)
+
+
+def smallest_switch(
+    encoder: AnyModel,
+    text: str,
+    word: str,
+    pair: str = "",
+    *,
+    place: int | None = None,
+    most: int = MOST_SWITCHED,
+    **options: Unpack[Replacement],
+) -> Switch:
+    """The smallest set of heads, found greedily, without which ``word`` is the answer; at most ``most`` of them. A
+    smaller one may exist.
+
+    ``place``: the masked token, if there are several. ``options``: how heads are off (:class:`Replacement`). Raises as
+    :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
+
+    >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
+    >>> switch = mv.smallest_switch(mv.load("toy"), text, "he", method="text", source=other)
+    >>> [str(head) for head in switch.heads], switch.is_answer
+    (['L1H1'], True)
+    """
+    encoder = in_one_stack(encoder)
+    return study.smallest_switch(encoder, _case(encoder, text, pair, {**options, "place": place, "word": word}), most)
+
+
+def _of_heads(
+    measure: Callable[[Encoder, Question, str, str], Numbers],
+    name: str,
+    encoder: AnyModel,
+    text: str,
+    pair: str,
+    options: Asking,
+) -> OfHeads:
+    encoder = in_one_stack(encoder)
+    question = answers.question_about(encoder, text, pair, **options)
+    return OfHeads(encoder.name, text, name, question.score, measure(encoder, question, text, pair))
+
+
+def _case(encoder: Encoder, text: str, pair: str, options: Mapping[str, object], is_asked: bool = True) -> Case:
+    """A text, with its question if ``is_asked``, and how heads are off."""
+    replacing: dict[str, Any] = {**options}
+    asking = {name: replacing.pop(name) for name in Asking.__annotations__ if name in replacing}
+    question = answers.question_about(encoder, text, pair, **asking) if is_asked else None
+    case = Case(text, pair, question=question, **replacing)
+    case.check(encoder)
+    return case

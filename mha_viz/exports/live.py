@@ -59,7 +59,7 @@ def site(
     reader = _filled(joined(FOLDER / "live" / "reader.js"), "({})", {name: address(name, fetched) for name in fetched})
     files = {**fetched, "reader.js": reader}
     files["page.js"] = _filled(_page_script(), '"reader.js"', address("reader.js", files))
-    files["style.css"] = style_sheet("compare", look, PUBLISHED + _STYLE).encode()
+    files["style.css"] = style_sheet("compare", look, PUBLISHED + _STYLE, (title, *body)).encode()
     head = f'<link rel="stylesheet" href="{address("style.css", files)}">'
     script = f'<script type="module" src="{address("page.js", files)}"></script>'
     first = ["./", address("page.js", files), address("style.css", files)]

@@ -40,6 +40,9 @@ body { margin: 0 auto; max-width: 1480px; padding: 18px 26px; font: 400 15px/1.5
 #caption { max-width: 100ch; margin: 22px 0 0; font-size: 13px; overflow-wrap: anywhere;
   color: color-mix(in oklab, var(--st-text-color) 64%, var(--st-background-color)); }
 .mha-compare .tools { display: none; }
+@media (scripting: enabled) { /* what drawings will push down comes with them */
+  html:not([data-painted]) :is(#root, #caption, #published > :is(section, .caption)) { visibility: hidden; }
+}
 @media (max-width: 640px) { body { padding: 12px 14px; } }
 """
 

@@ -29,8 +29,9 @@ _STYLE = """
   color: var(--st-background-color); background: var(--st-primary-color); cursor: pointer; }
 #live :is(input, button):focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 2px; }
 #live [role="status"] { min-height: 1.5em; margin: 0 0 6px; font-size: 13px; overflow-wrap: anywhere; }
-#live progress { display: block; width: 100%; max-width: 420px; height: 8px; margin-bottom: 16px; accent-color: var(--st-primary-color); }
-#live progress[hidden] { display: block !important; visibility: hidden; } /* its place stays, so that nothing below moves */
+#live progress { display: block; width: 100%; max-width: 420px; height: 8px; margin-bottom: 16px;
+  accent-color: var(--st-primary-color); }
+#live progress[hidden] { display: block !important; visibility: hidden; } /* its place stays */
 @media (max-width: 640px) { #live button { flex: 1; } }
 """
 

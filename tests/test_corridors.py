@@ -23,7 +23,7 @@ LINES: Mapping[str, int] = {
     "cli": 3_080,
     "corpus": 2_180,
     "drawing": 650,
-    "exports": 2_090,
+    "exports": 2_100,
     "figure": 795,
     "figures": 7_110,
     "files": 340,
@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 5_330,
     "text": 530,
     "training": 2_070,
-    "ui": 12_840,
+    "ui": 12_850,
     "": 1_180,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

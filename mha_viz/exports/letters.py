@@ -46,8 +46,8 @@ def _subset(font: Font, letters: str) -> str:
     from fontTools.ttLib import TTFont
 
     whole = TTFont(font.path, fontNumber=font.number, recalcTimestamp=False)
-    kept = [_COPYRIGHT, _LICENCE, _LICENCE_ADDRESS]
-    options = Options(hinting=False, name_IDs=kept, notdef_outline=True, ignore_missing_unicodes=True)
+    notice = [_COPYRIGHT, _LICENCE, _LICENCE_ADDRESS]
+    options = Options(hinting=False, name_IDs=notice, notdef_outline=True, ignore_missing_unicodes=True)
     options.drop_tables += ["FFTM"]  # FontForge's times, which fontTools would drop with a warning
     subsetter = Subsetter(options)
     subsetter.populate(text=letters)

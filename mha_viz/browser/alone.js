@@ -80,6 +80,7 @@ async function drawAlone(create, root, packet, send, locate) {
   } catch (error) {
     console.error(error);
     root.textContent = "This drawing needs a browser of 2023 or later.";
+    document.documentElement.dataset.painted = "no"; // what waits for a drawing is shown
     return [];
   }
 }

@@ -90,8 +90,8 @@ def _page_script() -> str:
         FOLDER / name for name in ("compare/compare.js", "explorer/explorer.js", "alone.js", "live/page.js")
     )
     draw = f"await {constant(alone)}.openParts({constant(compare)}.compare);\n"
-    live = f"await {constant(page)}.openLive({constant(explorer)}.explorer, {json.dumps(style('explorer'))});\n"
-    return joined(compare, explorer, alone, page) + live + draw
+    live = f"await {constant(page)}.openLive({constant(explorer)}.explorer, {json.dumps(style('explorer'))})"
+    return f"{joined(compare, explorer, alone, page)}{live}.catch(console.error);\n{draw}"
 
 
 def _section(live: Live) -> str:

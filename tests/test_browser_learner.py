@@ -248,6 +248,12 @@ def test_what_a_training_showed_is_said_at_its_end_and_not_of_another(visitor: B
     visitor.asked(experiment="random")
     expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 0")
     expect(verdict).to_have_text("")
+    visitor.is_altered = True
+    page.set_viewport_size({"width": 1000, "height": 260})
+    first = page.locator(".mha-player figure").first
+    expect(first).not_to_be_in_viewport(ratio=0.5)
+    page.locator(".mha-player .play").press("Enter")
+    expect(first).to_be_in_viewport(ratio=0.5)
 
 
 def test_back_undoes_a_step_that_the_server_never_answered(visitor: BrowserTab) -> None:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 import mha_viz as mv
+from mha_viz.drawing import fonts
 from mha_viz.models.encoder import Encoder
 from tests.browser_tab import PATIENCE
 
+# The page's own faces, and how wide a text is in the font of its words, at 100 px.
+MEASURED = """(text) => {
+    const span = document.body.appendChild(document.createElement("span"));
+    span.textContent = text;
+    span.style.cssText = "font: 400 100px var(--st-font); font-kerning: none; text-rendering: geometricPrecision";
+    span.style.whiteSpace = "nowrap";
+    const faces = [...document.fonts].map((face) => `${face.weight} ${face.status}`);
+    return [faces, span.getBoundingClientRect().width];
+}"""
 REMARK = "It finds <img src=x onerror=\"window.__xss = 'it ran'\"> the animal."
 
 
@@ -38,6 +49,9 @@ def test_it_opens_from_a_disk_and_its_drawings_answer(browser: Browser, minilm: 
     expect(first).not_to_contain_text("strongest between words")
     chosen = page.locator("input[type=radio]:checked")
     assert chosen.count() == 3 * page.locator("#published > section").count()  # each drawing has its own
+    faces, width = page.evaluate(MEASURED, "it → animal 0.677")
+    assert faces == ["400 loaded", "600 loaded"]
+    assert width == pytest.approx(fonts.width("it → animal 0.677", 100), abs=1)  # whatever fonts the machine has
     assert faults == []
     assert [url for url in requested if not url.startswith(("file:", "data:"))] == []
     assert page.evaluate("window.__xss") is None

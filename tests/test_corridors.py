@@ -22,8 +22,8 @@ LINES: Mapping[str, int] = {
     "browser": 260,
     "cli": 3_085,
     "corpus": 2_180,
-    "drawing": 640,
-    "exports": 2_050,
+    "drawing": 650,
+    "exports": 2_100,
     "figure": 795,
     "figures": 7_110,
     "files": 340,
@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 5_520,
     "text": 530,
     "training": 2_070,
-    "ui": 12_850,
+    "ui": 12_860,
     "": 1_195,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -13,6 +13,7 @@ from fontTools.ttLib import TTFont
 from mha_viz import exports
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
+from mha_viz.exports.letters import _subset, rule
 from mha_viz.exports.preview import preview
 from mha_viz.figures.heatmap import heatmap
 from mha_viz.figures.view import View
@@ -22,7 +23,7 @@ from tests.readings import reading
 
 def inside(written: bytes) -> dict[str, TTFont]:
     rules = re.findall(
-        r"font-family:'([^']*)';font-weight:(\d+);src:url\(data:font/ttf;base64,([^)]*)\)", written.decode()
+        r"font-family:'([^']*)';font-weight:(\d+);src:url\(data:font/woff;base64,([^)]*)\)", written.decode()
     )
     return {f"{family} {weight}": TTFont(io.BytesIO(base64.b64decode(data))) for family, weight, data in rules}
 
@@ -32,6 +33,15 @@ def test_every_letter_is_inside_in_its_strength() -> None:
     embedded = inside(preview(drawing))
     assert set(embedded) == {"Source Sans 3 400", "Source Sans 3 600"}
     assert {ord(c) for text in drawing.texts() for c in text} <= set(embedded["Source Sans 3 400"].getBestCmap())
+
+
+def test_the_same_letters_are_the_same_bytes_and_name_their_licence() -> None:
+    written = [rule("a", fonts.face(400), 400, "it"), _subset.cache_clear(), rule("a", fonts.face(400), 400, "ti")]
+    assert written[0] == written[2]
+    names = inside(str(written[0]).encode())["a 400"]["name"]
+    assert "Reserved Font Name" in names.getDebugName(0)
+    assert "SIL Open Font License" in names.getDebugName(13)
+    assert {record.nameID for record in names.names} == {0, 13, 14}  # not under the reserved name
 
 
 def test_it_is_the_file_but_for_the_letters() -> None:
@@ -54,5 +64,5 @@ def test_hostile_tokens_bring_nothing_to_load() -> None:
     weights = np.full((1, 1, len(tokens), len(tokens)), 1 / len(tokens))
     written = preview(heatmap(Attention.from_tensors(weights, tokens), Head(0, 0)))
     style = Tree.fromstring(written)[0].text or ""
-    assert re.sub(r"url\(data:font/ttf;base64,[A-Za-z0-9+/=]*\)", "", style).count("url") == 0
+    assert re.sub(r"url\(data:font/woff;base64,[A-Za-z0-9+/=]*\)", "", style).count("url") == 0
     assert "@import" not in style

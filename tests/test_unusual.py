@@ -65,7 +65,7 @@ APPEARS: dict[str, tuple[Rows, str, tuple[Finding, ...]]] = {
     "ahead": (looks(1), "L0H2 looks one word ahead.", ()),
     "itself": (looks(0), "L0H2 looks at the word itself.", ()),
     "link": (link, "L0H2 links it to dog (0.90).", ()),
-    "mark": (column(7), "L0H2 looks at . from everywhere (0.90).", ()),
+    "mark": (column(7), "L0H2 looks at “.” from everywhere (0.90).", ()),
     "even": (even, "L0H2 looks at all words alike.", ()),
     "idle": (column(0), "Most of L0H2 rests on [CLS], as when it finds nothing.", (role("coreference"),)),
 }

@@ -225,7 +225,7 @@ def _mark(seen: Seen, kind: str, least: float) -> Candidates:
         values = seen.rows[:, key]
         for place in np.flatnonzero(values >= least):
             value = float(values[place])
-            words = (f"{seen.every[place]} looks at ", seen.words[key], f" from everywhere ({decimal(value)}).")
+            words = (f"{seen.every[place]} looks at “", seen.words[key], f"” from everywhere ({decimal(value)}).")
             query = seen.plain[np.argmax(seen.weights[place, seen.plain, key])]
             places = seen.pieces[query], seen.pieces[key]
             yield Unusual(kind, seen.every[place], value, bits(value, values.mean()), words, *places)

@@ -20,6 +20,12 @@ export async function inflated(text) {
   return bytes;
 }
 
+// Canvases do not wait for fonts: have those of the page ready before a drawing measures its words.
+/** @type {() => Promise<unknown>} */
+export function lettersReady() {
+  return Promise.allSettled([...document.fonts].map((face) => face.load()));
+}
+
 // Unpack the data in the page and draw it with a component.
 /** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
 export async function openAlone(create) {
@@ -37,6 +43,7 @@ export async function openAlone(create) {
       /* inside a notebook a page has no address */
     }
   };
+  await lettersReady();
   const [app, bytes] = await drawAlone(create, root, content.packet, send, locate);
   if (!app) return;
   window.addEventListener("hashchange", () => {
@@ -50,6 +57,7 @@ export async function openAlone(create) {
 // address.
 /** @type {(create: (root: HTMLElement, send: Send, locate: () => string) => Mounted) => Promise<void>} */
 export async function openParts(create) {
+  await lettersReady();
   for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-alone]"))) {
     const content = JSON.parse(root.nextElementSibling?.textContent ?? "");
     let changed = content.start;
@@ -72,6 +80,7 @@ async function drawAlone(create, root, packet, send, locate) {
   } catch (error) {
     console.error(error);
     root.textContent = "This drawing needs a browser of 2023 or later.";
+    document.documentElement.dataset.painted = "no"; // what waits for a drawing is shown
     return [];
   }
 }

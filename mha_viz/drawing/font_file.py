@@ -42,9 +42,13 @@ class Font:
     @cached_property
     def family(self) -> str:
         """The family's name as used in style sheets."""
+        return next((name for name in self.names(16, 1) if name), Path(self.path).stem)
+
+    def names(self, *numbers: int) -> list[str]:
+        """Its texts with these numbers in the OpenType table "name", such as copyright and licence; "" for none."""
         with _READING:
             names = self._tables["name"]
-        return str(names.getDebugName(16) or names.getDebugName(1) or Path(self.path).stem)
+        return [str(names.getDebugName(number) or "") for number in numbers]
 
     @cached_property
     def outlines(self) -> Outlines:

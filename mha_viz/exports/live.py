@@ -28,9 +28,11 @@ _STYLE = """
 #live button { min-height: 44px; padding: 0 20px; font: 600 15px var(--st-font); border: 0; border-radius: 6px;
   color: var(--st-background-color); background: var(--st-primary-color); cursor: pointer; }
 #live :is(input, button):focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 2px; }
-#live [role="status"] { min-height: 1.5em; margin: 0 0 14px; font-size: 13px; overflow-wrap: anywhere; }
-#live progress { display: block; width: 100%; max-width: 420px; accent-color: var(--st-primary-color); }
-#live progress[hidden] { display: none; }
+#live [role="status"] { min-height: 1.5em; margin: 0 0 6px; font-size: 13px; overflow-wrap: anywhere; }
+#live progress { display: block; width: 100%; max-width: 420px; height: 8px; margin-bottom: 16px;
+  accent-color: var(--st-primary-color); }
+#live progress[hidden] { display: block !important; visibility: hidden; } /* its place stays */
+@media (max-width: 640px) { #live button { flex: 1; } }
 """
 
 
@@ -59,7 +61,7 @@ def site(
     reader = _filled(joined(FOLDER / "live" / "reader.js"), "({})", {name: address(name, fetched) for name in fetched})
     files = {**fetched, "reader.js": reader}
     files["page.js"] = _filled(_page_script(), '"reader.js"', address("reader.js", files))
-    files["style.css"] = style_sheet("compare", look, PUBLISHED + _STYLE).encode()
+    files["style.css"] = style_sheet("compare", look, PUBLISHED + _STYLE, (title, *body)).encode()
     head = f'<link rel="stylesheet" href="{address("style.css", files)}">'
     script = f'<script type="module" src="{address("page.js", files)}"></script>'
     first = ["./", address("page.js", files), address("style.css", files)]
@@ -88,8 +90,8 @@ def _page_script() -> str:
         FOLDER / name for name in ("compare/compare.js", "explorer/explorer.js", "alone.js", "live/page.js")
     )
     draw = f"await {constant(alone)}.openParts({constant(compare)}.compare);\n"
-    live = f"await {constant(page)}.openLive({constant(explorer)}.explorer, {json.dumps(style('explorer'))});\n"
-    return joined(compare, explorer, alone, page) + live + draw
+    live = f"await {constant(page)}.openLive({constant(explorer)}.explorer, {json.dumps(style('explorer'))})"
+    return f"{joined(compare, explorer, alone, page)}{live}.catch(console.error);\n{draw}"
 
 
 def _section(live: Live) -> str:

@@ -11,13 +11,14 @@ import hashlib
 import json
 import tomllib
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from mha_viz.browser.bundle import script_alone, style
+from mha_viz.exports.letters import FAMILY, page_fonts
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
 
@@ -39,15 +40,22 @@ body { margin: 0 auto; max-width: 1480px; padding: 18px 26px; font: 400 15px/1.5
 #caption { max-width: 100ch; margin: 22px 0 0; font-size: 13px; overflow-wrap: anywhere;
   color: color-mix(in oklab, var(--st-text-color) 64%, var(--st-background-color)); }
 .mha-compare .tools { display: none; }
+@media (scripting: enabled) { /* what drawings will push down comes with them */
+  html:not([data-painted]) :is(#root, #caption, #published > :is(section, .caption)) { visibility: hidden; }
+}
 @media (max-width: 640px) { body { padding: 12px 14px; } }
 """
 
 PUBLISHED = """
-#published h1 { font: 600 1.9rem/1.25 "Source Serif 4", "Source Serif", Georgia, serif; margin: 12px 0; }
-#published h2 { font: 600 1.25rem/1.3 "Source Serif 4", "Source Serif", Georgia, serif; margin: 0 0 8px; }
-#published :is(h1, h2) { overflow-wrap: anywhere; }
+#published > h1 { font: 600 2rem/1.25 var(--st-font); margin: 12px 0; }
+#published > section > h2 { font: 600 1.3rem/1.3 var(--st-font); margin: 0 0 8px; }
+#published > h1, #published > section > h2 { overflow-wrap: anywhere; }
 #published section { border-top: 1px solid var(--st-border-color); margin-top: 34px; padding-top: 22px; }
-.remark { max-width: 76ch; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 1.06rem; }
+.remark { max-width: 76ch; margin: 0 0 12px; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 1.06rem; }
+@media (min-width: 1100px) {
+  #published { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); column-gap: 40px; align-items: start; }
+  #published > :is(h1, .remark, .caption, #live), #published > section:nth-of-type(1) { grid-column: 1 / -1; }
+}
 .caption { max-width: 100ch; margin: 14px 0 0; font-size: 13px; overflow-wrap: anywhere;
   color: color-mix(in oklab, var(--st-text-color) 64%, var(--st-background-color)); }
 """
@@ -118,19 +126,19 @@ def content(packet: bytes, start: Mapping[str, str], **more: object) -> str:
 def _document(component: str, opener: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:
     """The complete file: security policy, styles, the ``body``, and the script that draws."""
     code = script_alone(component, opener)
-    styles = style_sheet(component, look, more_style)
+    styles = style_sheet(component, look, more_style, (title, *body))
     policy = f"script-src {_hash(code)}; style-src {_hash(styles)}"
     return html(policy, title, f"<style>{styles}</style>", body, f'<script type="module">{code}</script>')
 
 
-def style_sheet(component: str, look: Look, more: str) -> str:
-    """The style of a page with a component, and ``more``."""
-    return f"{_variables(look)}{_STYLE}{more}{style(component)}"
+def style_sheet(component: str, look: Look, more: str, texts: Iterable[str]) -> str:
+    """The style of a page with a component, ``more``, and the letters of its ``texts``."""
+    return f"{page_fonts(texts)}{_variables(look)}{_STYLE}{more}{style(component)}"
 
 
 def html(policy: str, title: str, styles: str, body: Sequence[str], script: str) -> bytes:
     """A page that may do what its security ``policy`` lists, and nothing else."""
-    policy = f"default-src 'none'; {policy}; img-src data:; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; {policy}; img-src data:; font-src data:; base-uri 'none'; form-action 'none'"
     return "".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
@@ -170,7 +178,7 @@ def _variables(look: Look) -> str:
 def _sheet(look: str) -> str:
     theme = _themes()[look]
     colours = "".join(f"--st-{name}-color: {theme[key]}; " for name, key in _COLOURS.items())
-    fonts = '--st-font: "Source Sans 3", "Source Sans Pro", "Source Sans", system-ui, sans-serif; '
+    fonts = f'--st-font: "{FAMILY}", system-ui, sans-serif; --st-heading-font: var(--st-font); '
     code = '--st-code-font: "Source Code Pro", ui-monospace, monospace; '
     return f"{colours}--st-base-radius: 6px; {fonts}{code}"
 

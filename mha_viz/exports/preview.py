@@ -7,17 +7,13 @@ large.
 
 from __future__ import annotations
 
-import base64
-import io
-from functools import lru_cache
 from xml.etree import ElementTree as Tree
 
 from mha_viz.drawing import fonts
 from mha_viz.drawing.font_file import Font
 from mha_viz.drawing.marks import Drawing, Text
+from mha_viz.exports.letters import ALWAYS, rule
 from mha_viz.exports.svg import SVG, svg
-
-ALWAYS = frozenset(map(chr, range(0x20, 0x7F))) | frozenset("…“”‘’–−")  # the same subset serves most figures
 
 
 def preview(drawing: Drawing) -> bytes:
@@ -43,25 +39,6 @@ def _letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]:
 
 
 def _rule(font: Font, weight: int, letters: frozenset[str]) -> str:
-    is_ours = font == fonts.face(weight)
-    data = _subset(font, "".join(sorted(letters | ALWAYS if is_ours else letters)))
-    source = f"url(data:font/ttf;base64,{data})"
-    family = "Source Sans 3" if is_ours else font.family.replace("'", "")
-    return f"@font-face{{font-family:'{family}';font-weight:{weight};src:{source}}}"
-
-
-@lru_cache(maxsize=64)
-def _subset(font: Font, letters: str) -> str:
-    """The font with these letters only, including joined forms, in base64."""
-    from fontTools.subset import Options, Subsetter
-    from fontTools.ttLib import TTFont
-
-    whole = TTFont(font.path, fontNumber=font.number)
-    options = Options(hinting=False, name_IDs=[1, 2], notdef_outline=True, ignore_missing_unicodes=True)
-    options.drop_tables += ["FFTM"]  # FontForge's times, which fontTools would drop with a warning
-    subsetter = Subsetter(options)
-    subsetter.populate(text=letters)
-    subsetter.subset(whole)
-    buffer = io.BytesIO()
-    whole.save(buffer)
-    return base64.b64encode(buffer.getvalue()).decode()
+    if font == fonts.face(weight):
+        return rule("Source Sans 3", font, weight, letters | ALWAYS)  # the same subset serves most figures
+    return rule(font.family.replace("'", ""), font, weight, letters)

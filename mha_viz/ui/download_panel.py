@@ -39,7 +39,7 @@ MIME = {
     ".json": "application/json",
     ".zip": "application/zip",
 }
-WIDTHS = {"One column, 85 mm": ONE_COLUMN_MM, "Two columns, 178 mm": TWO_COLUMN_MM, "Other": 0.0}
+WIDTHS = {"1 column, 85 mm": ONE_COLUMN_MM, "2 columns, 178 mm": TWO_COLUMN_MM, "Other": 0.0}
 MOST_WRITTEN = 2_000_000  # weights in a text file: 60 MB, and seconds in which everybody else waits
 _file_slots = threading.BoundedSemaphore(2)  # files that are made at a time, for all visitors together
 AS_FIT = "as fit"
@@ -254,7 +254,7 @@ def _inside(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: A
 
 
 def _size() -> Size:
-    columns = st.columns([3, 2, 2, 2])
+    columns = st.columns([4, 3, 3, 2])
     width = WIDTHS[columns[0].selectbox("Width", list(WIDTHS), index=1, key="take_width")]
     if not width:
         unit = columns[0].radio(
@@ -263,8 +263,8 @@ def _size() -> Size:
         limits = (20.0, 500.0, 120.0, 1.0) if unit == "mm" else (0.8, 20.0, 4.5, 0.1)
         given = columns[0].number_input(f"Width in {unit}", *limits, key=f"take_{unit}")
         width = given if unit == "mm" else 25.4 * given
-    font = columns[1].number_input("Label size, pt", 4.0, 20.0, 8.0, 0.5, key="take_font")
-    high = columns[2].number_input("Largest height, mm", 20.0, 10_000.0, PAGE_MM, 10.0, key="take_height")
+    font = columns[1].number_input("Label size, pt", 4.0, 20.0, 8.0, 0.5, "%g", key="take_font")
+    high = columns[2].number_input("Height up to, mm", 20.0, 10_000.0, PAGE_MM, 10.0, "%g", key="take_height")
     look = columns[3].selectbox("Theme", ["light", "dark"], key="take_look")
     clear = st.checkbox("Transparent background", key="take_clear")
     return Size(width, font, "dark" if look == "dark" else "light", clear, high)

@@ -1,5 +1,5 @@
 // A sentence field on a published page: a worker reads what is typed, on this device, and the explorer draws it.
-import { addressOf, inflated } from "../alone.js";
+import { addressOf, inflated, lettersReady } from "../alone.js";
 import { make } from "../dom.js";
 /** @import { HeadRoles } from "../explorer/roles.js" */
 /** @import { Send } from "../post.js" */
@@ -31,6 +31,7 @@ export async function openLive(create, style) {
     if (name === "view") changed = addressOf(value);
   };
   const root = styled(part("[data-live]"), style);
+  await lettersReady();
   const drawing = create(root, send, () => changed);
   drawing.show(await inflated(content.packet), content.ofHeads);
   listen(part, (message) => drawing.show(message));

@@ -3,6 +3,7 @@
 import { make } from "../dom.js";
 import { drawHeatmap, heatmapLabel } from "../heatmap.js";
 import { heatmapCellAt } from "../layouts.js";
+import { still } from "../motion.js";
 import { decimal } from "../numerals.js";
 import { pointOn, readLook } from "../stage.js";
 import { svg } from "../svg.js";
@@ -17,11 +18,14 @@ import { blended, bytesOf, cssColour } from "./frames.js";
  *   PlayerMap
  */
 
-/** @typedef {{ root: HTMLElement, draw: (moment: number, colours: Palettes) => void }} MapsView */
+/**
+ * @typedef {{ root: HTMLElement, draw: (moment: number, colours: Palettes) => void, reveal: () => void }} MapsView
+ */
 
 const SIGN = 0.34; // of a cell: half the side of a square, or the radius of a circle
 const READABLE = 11; // the smallest cell beside which a word can be written, pixels
 const BARE = 84; // the least width of a map without words, pixels
+const BAR = 90; // height of the button and what is around it, pixels
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MapsView} */
 export function mapsOf(data, say) {
@@ -57,7 +61,15 @@ export function mapsOf(data, say) {
   };
   new ResizeObserver(() => shown.again()).observe(root);
   document.fonts.ready.then(() => shown.again());
-  return { root, draw };
+  return { root, draw, reveal: () => reveal(root) };
+}
+
+// Scroll to the maps if less than half of the first is above the lower edge of the window and its bar with the button.
+/** @type {(root: HTMLElement) => void} */
+function reveal(root) {
+  const { top, height } = /** @type {HTMLElement} */ (root.firstChild).getBoundingClientRect();
+  if (top + height / 2 < window.innerHeight - BAR) return;
+  root.scrollIntoView({ block: "start", behavior: still() ? "instant" : "smooth" });
 }
 
 // The words of the maps and how to draw them, at the width that each map has now.
@@ -77,7 +89,7 @@ function sheetOf(data, root) {
 }
 
 // As many columns as there are and fit, with as many maps in each row: four maps are two and two, not three and one. A
-// single column is as wide as the page.
+// single column is as wide as the page; beside another training, two of its maps are as high as the window.
 /** @type {(data: PlayerData, root: HTMLElement, least: number) => void} */
 function arrange({ heads, columns, rows: most }, root, least) {
   const gap = parseFloat(getComputedStyle(root).columnGap) || 0;
@@ -85,7 +97,8 @@ function arrange({ heads, columns, rows: most }, root, least) {
   const fit = Math.max(1, Math.min(columns, Math.floor((width + gap) / (least + gap))));
   const atOnce = Math.min(heads.length, columns * most);
   const rows = Math.ceil(atOnce / fit);
-  const values = { columns: Math.ceil(atOnce / rows), rows: fit > 1 ? rows : most, least: `${least}px` };
+  const beside = 2 * width < window.innerWidth;
+  const values = { columns: Math.ceil(atOnce / rows), rows: fit > 1 ? rows : beside ? 2 : most, least: `${least}px` };
   for (const [name, value] of Object.entries(values)) root.style.setProperty(`--${name}`, String(value));
 }
 

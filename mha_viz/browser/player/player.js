@@ -236,6 +236,7 @@ function toggle(state, send) {
 
 /** @type {(state: PlayerState, send: Send) => void} */
 function play(state, send) {
+  state.parts.maps.reveal();
   const count = state.data.steps.length;
   const [from, begin, calm] = [playFrom(Math.round(state.moment), count), performance.now(), still()];
   const frame = (/** @type {number} */ now) => {

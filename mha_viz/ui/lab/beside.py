@@ -33,6 +33,7 @@ def _next(result: Result, count: int) -> list[Settings]:
 def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Result, str], None]) -> None:
     """Show what ``play`` draws of a result and of those with other seeds, each with a key of its own, or how far its
     training is; on a phone below each other."""
+    busy = any(trainings.under_way(one) is not None for one in seeds)  # a visitor trains one at a time
     for number, (place, one) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
         done = result if number == 0 else trainings.result(one)
         training = trainings.under_way(one)
@@ -43,7 +44,10 @@ def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Res
             elif training is not None:
                 settings.show_progress(training)
             else:
-                st.button(f"Train seed {one.seed}", key=f"lab_train_{number}", on_click=guarded()(_train), args=(one,))
+                st.button(
+                    f"Train seed {one.seed}", key=f"lab_train_{number}", disabled=busy, on_click=guarded()(_train),
+                    args=(one,),
+                )  # fmt: skip
 
 
 def choose_seeds(result: Result, seeds: list[Settings]) -> None:

@@ -42,6 +42,7 @@ from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 
+IN_A_TIP = 2  # roles in the tip of a square, which would cover the map; its card has all
 CHARTS = 24  # cached tables of roles: one per evidence and filter
 PERCENTAGES = (
     "score",
@@ -103,13 +104,17 @@ def _recipes(evidence: Evidence) -> dict[Head, HeadRecipe]:
 def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: FoundBy | None) -> str:
     without = "no role was found" + (f"; {recipe.words}" if recipe else "")
     does = "; ".join(map(at_a_glance, findings)) or without
-    says = escape(f"{both(head)}: {does}" + (f"; finds keys by {keys.words}" if keys else ""))
+    found_by = f"; finds keys by {keys.words}" if keys else ""
+    says = escape(f"{both(head)}: {does}{found_by}")
+    in_short = "; ".join(map(at_a_glance, findings[:IN_A_TIP])) or without
+    more = f"; {len(findings) - IN_A_TIP} more" if len(findings) > IN_A_TIP else ""
+    tip = escape(f"{both(head)}: {in_short}{more}{found_by}")
     look, drawn = "", ""
     if findings:
         colour = COLOURS[findings[0].role]
         look = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
         drawn = f"{_glyph(findings[0])}<span>{''.join(map(_dot, _further(findings)))}</span>"
-    return f'aria-label="{says}" data-tip="{says}" style="{look}">{drawn}{_bar(recipe)}{_keys(keys)}'
+    return f'aria-label="{says}" data-tip="{tip}" style="{look}">{drawn}{_bar(recipe)}{_keys(keys)}'
 
 
 def _further(findings: list[Finding]) -> Iterable[str]:

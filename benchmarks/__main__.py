@@ -14,9 +14,9 @@ from benchmarks.results import compared, shortfalls, summary
 from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
-SHORT = ("encode", "many", "grid", "head", "page", "figures", "standalone", "study", "cluster")
+SHORT = ("encode", "many", "grid", "head", "page", "figures", "standalone", "live", "study", "cluster")
 NAMES = (*SHORT, "families", "effects", "lab", "walks", "load", "soak", "fuzz", "hostile", "gpu")
-FEW = frozenset(("grid", "figures", "standalone", "study"))  # those of SHORT that repeat less without --full
+FEW = frozenset(("grid", "figures", "standalone", "live", "study"))  # those of SHORT that repeat less without --full
 
 
 def main(arguments: list[str] | None = None) -> None:

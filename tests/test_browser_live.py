@@ -154,6 +154,15 @@ def test_a_changed_page_is_shown_with_the_next_visit_and_then_without_a_network(
         expect(page.get_by_role("status")).to_have_text(re.compile("Read on this device"))
 
 
+def test_a_page_that_is_opened_as_a_file_says_how_it_is_served(page: Page, live_toy: Path) -> None:
+    page.goto((live_toy / "index.html").as_uri())
+    expect(page.locator("#live")).to_contain_text("In its folder, run python -m http.server")
+    with served(live_toy) as (address, _):
+        page.goto(address)
+        expect(page.locator("#live")).to_contain_text(re.compile("strongest", re.IGNORECASE))
+        expect(page.locator("#unserved")).to_have_count(0)
+
+
 def test_what_cannot_be_read_is_said_in_place(page: Page, live_toy: Path) -> None:
     with served(live_toy) as (address, _):
         page.goto(address)

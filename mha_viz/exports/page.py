@@ -47,7 +47,7 @@ PUBLISHED = """
 #published h2 { font: 600 1.25rem/1.3 "Source Serif 4", "Source Serif", Georgia, serif; margin: 0 0 8px; }
 #published :is(h1, h2) { overflow-wrap: anywhere; }
 #published section { border-top: 1px solid var(--st-border-color); margin-top: 34px; padding-top: 22px; }
-.remark { max-width: 76ch; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 1.06rem; }
+.remark { margin: 0 0 10px; max-width: 76ch; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 1.06rem; }
 .caption { max-width: 100ch; margin: 14px 0 0; font-size: 13px; overflow-wrap: anywhere;
   color: color-mix(in oklab, var(--st-text-color) 64%, var(--st-background-color)); }
 """

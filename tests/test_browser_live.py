@@ -45,6 +45,11 @@ ALL_STORED = r"""async () => {
         await new Promise((resolve) => setTimeout(resolve, 100));
     }
 }"""
+# Keeps what an element says from now on.
+FOLLOWED = """(one) => {
+    window.said = [];
+    new MutationObserver(() => said.push(one.textContent)).observe(one, { childList: true });
+}"""
 FAMILIES = ("toy", "minilm", "repeater", "bert", "distilbert", "electra", "gpt2", "roberta")
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* reads at most .* pieces:UserWarning")
@@ -152,6 +157,36 @@ def test_a_changed_page_is_shown_with_the_next_visit_and_then_without_a_network(
         expect(page.get_by_role("heading", level=1)).to_have_text("Changed")
         page.get_by_role("button", name="Read").click()
         expect(page.get_by_role("status")).to_have_text(re.compile("Read on this device"))
+
+
+def test_a_page_that_is_opened_as_a_file_says_how_it_is_served(page: Page, live_toy: Path) -> None:
+    page.goto((live_toy / "index.html").as_uri())
+    expect(page.locator("#live")).to_contain_text("In its folder, run python -m http.server")
+    with served(live_toy) as (address, _):
+        page.goto(address)
+        expect(page.locator("#live")).to_contain_text(re.compile("strongest", re.IGNORECASE))
+        expect(page.locator("#unserved")).to_have_count(0)
+
+
+def test_the_fetched_megabytes_are_said_and_what_is_set_stays_with_the_next_sentence(
+    page: Page, toy: Encoder, live_toy: Path
+) -> None:
+    with served(live_toy) as (address, _):
+        page.goto(address)
+        live, status = page.locator("#live"), page.get_by_role("status")
+        live.locator("details.drawing > summary").click()
+        for name in ("pieces", "hidden, rescaled"):
+            live.get_by_role("radio", name=name).check()
+        status.evaluate(FOLLOWED)
+        page.get_by_label("Sentence").fill(TEXT)
+        page.get_by_label("Sentence").press("Enter")
+        expect(status).to_have_text(re.compile("Read on this device"))
+        said = page.evaluate("window.said")
+        assert [words for words in said if re.fullmatch(r"Fetching the model: 0\.\d of 0\.4 MB", words)]
+        for name in ("pieces", "hidden, rescaled"):
+            expect(live.get_by_role("radio", name=name)).to_be_checked()
+        expected = toy.encode(TEXT).without_special()["L1H1"].max()
+        expect(live).to_contain_text(f"{expected:.3f}")
 
 
 def test_what_cannot_be_read_is_said_in_place(page: Page, live_toy: Path) -> None:

@@ -215,6 +215,11 @@ def test_the_command_reads_in_half_precision(tmp_path: Path, capsys: pytest.Capt
     drawing = ["--head", "L0H0", "--dtype", "float16", "--caption", "--out", str(tmp_path / "a.svg")]
     assert main(["figure", "heatmap", "the dog slept .", "--model", "toy", *drawing]) == 0
     assert ", float16) reading" in capsys.readouterr().out
+    page = ["--head", "L0H0", "--dtype", "float16", "--out", str(tmp_path / "a.html")]
+    assert main(["publish", "the dog slept .", "--model", "toy", *page]) == 0
+    assert ", float16) reading" in (tmp_path / "a.html").read_text("utf-8")
+    assert main(["why", "grammar", "--dtype", "float16"]) == 2
+    assert "It goes with attention, figure, publish, " in capsys.readouterr().err
 
 
 # ---- what is refused ---------------------------------------------------------------------------------------------

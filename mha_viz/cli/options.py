@@ -63,9 +63,15 @@ class Parser(argparse.ArgumentParser):
             if looks_like_one and option not in self._option_string_actions:
                 self._refuse(option)
 
+    def _takes(self, option: str) -> bool:
+        """Whether this command, or one of its own, has an option."""
+        groups = (action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction))
+        inner = (command for group in groups for command in group.values())
+        return option in self._option_string_actions or any(command._takes(option) for command in inner)
+
     def _refuse(self, option: str) -> NoReturn:
         name = self.prog.partition(" ")[2] or self.prog
-        others = [other for other, parser in self.siblings.items() if option in parser._option_string_actions]
+        others = [other for other, parser in self.siblings.items() if parser._takes(option)]
         if others:
             raise SettingError(f"{option} does not go with {name}.", f"It goes with {series(others)}.")
         question = did_you_mean(option, self._option_string_actions)

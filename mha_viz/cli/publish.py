@@ -6,7 +6,15 @@ import argparse
 
 from mha_viz.cli import quantities
 from mha_viz.cli.models import answers, check_heads, choose_model, load_model
-from mha_viz.cli.options import Parser, folder_name, head_name, output_options, text_options
+from mha_viz.cli.options import (
+    Parser,
+    device_option,
+    dtype_option,
+    folder_name,
+    head_name,
+    output_options,
+    text_options,
+)
 from mha_viz.cli.output import Destination, destination
 from mha_viz.cli.terminal import text_of
 from mha_viz.errors import SettingError
@@ -18,6 +26,8 @@ FORMATS = (".html",)
 def options(publish: Parser) -> None:
     """Add the options of the command."""
     text_options(publish)
+    device_option(publish)
+    dtype_option(publish)
     words = "a head: layer 3, head 1, counted from 0; may be repeated"
     publish.add_argument(
         "--head", action="append", default=[], type=head_name, metavar="L3H1", required=True, help=words
@@ -49,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
     check_texts(args.title, args.introduction, args.remark)
     model = choose_model(args.model)
     check_heads(model, args.head)
-    loaded = load_model(model)
+    loaded = load_model(model, args.device, args.dtype)
     readings = answers(loaded, requests)
     given = [(reading, head) for reading in readings for head in args.head]
     texts = {"title": args.title, "introduction": args.introduction, "remarks": args.remark}

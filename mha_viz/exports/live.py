@@ -33,7 +33,14 @@ _STYLE = """
   accent-color: var(--st-primary-color); }
 #live progress[hidden] { display: block !important; visibility: hidden; } /* its place stays */
 @media (max-width: 640px) { #live button { flex: 1; } }
+#unserved { animation: 1ms 4s backwards unserved; }
+@keyframes unserved { from { visibility: hidden; } }
 """
+# Shown where the page's script, which removes it, does not run or is slow to come: browsers run no module of a file.
+_UNSERVED = (
+    "If nothing is drawn: opened as a file, this page cannot run. In its folder, run "
+    "<code>python -m http.server</code>, and open localhost:8000."
+)
 
 
 class Live(NamedTuple):
@@ -109,5 +116,6 @@ def _section(live: Live) -> str:
         f"<form><label>Sentence{field}</label><button>Read</button></form>\n"
         '<p role="status"></p><progress hidden aria-label="The model"></progress>\n'
         '<div data-live="yes"></div>\n'
+        f'<p class="remark" id="unserved">{_UNSERVED}</p>\n'
         f'<script type="application/json">{data}</script>\n</section>\n'
     )

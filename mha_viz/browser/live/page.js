@@ -21,6 +21,7 @@ const megabytes = (bytes) => (bytes / MEGABYTE).toFixed(bytes < 10 * MEGABYTE ? 
 // Draw the example, and what is typed from then on.
 /** @type {(create: Create, style: string) => Promise<void>} */
 export async function openLive(create, style) {
+  document.getElementById("unserved")?.remove();
   const section = /** @type {HTMLElement} */ (document.getElementById("live"));
   /** @type {(selector: string) => any} */
   const part = (selector) => section.querySelector(selector);

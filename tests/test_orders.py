@@ -28,11 +28,12 @@ ALIKE = ("inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # form, a shorter list.
 LEAVING = (
     *("class_", "lesson_", "mha_search.open", "mha_explorer.card", "roles_model", "roles_corpus", "replicate_file"),
-    *("show", "listed", "to_", "tour_first", "mha_compare.edit", "mha_sentence.model", "ended", "switch_on"),
+    *("show", "listed", "to_", "tour_first", "mha_compare.edit", "mha_sentence.model", "guess", "ended", "switch_on"),
 )
 # These belong to a state that an action ends: an offer that was taken, a menu with one choice, the mode in which heads
-# are switched off, which ends with the last of them or with another model; a replaced word, which ends with an edit.
-PASSING = ("tour_", "how", "proposals", "ended", "switch_on", "guess", "patched")
+# are switched off, which ends with the last of them or with another model, and its lists, named after the heads that
+# are off; a replaced word, which ends with an edit.
+PASSING = ("tour_", "how", "proposals", "ended", "switch_on", "guess", "off_L", "layer_off_L", "patched")
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,9 @@ from threading import Event
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
-from mha_viz.models.cores import MOST, PassLock
+from mha_viz.models.cores import MOST, PassLock, one_blas_thread
 from tests.waiting import PATIENCE, until
 
 
@@ -141,3 +142,16 @@ def test_what_has_not_begun_when_the_pool_is_left_never_begins() -> None:
     assert running.exception() is None
     assert second.cancelled()
     assert not late.is_set()
+
+
+def test_products_take_one_thread_until_the_last_has_left() -> None:
+    before = _threads_of_blas()
+    with one_blas_thread:
+        with one_blas_thread:
+            pass
+        assert {*_threads_of_blas()} == {1}
+    assert _threads_of_blas() == before
+
+
+def _threads_of_blas() -> list[int]:
+    return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]

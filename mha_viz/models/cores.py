@@ -10,10 +10,41 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import torch
+from threadpoolctl import ThreadpoolController
 
 MOST = 4  # the most workers of a worker pool: each holds a batch in memory
+
+
+@cache
+def _libraries() -> Any:
+    return ThreadpoolController()
+
+
+class OneBlasThread:
+    """While anybody is in it, NumPy's products take one thread: the threads of BLAS go on spinning for a while after
+    each product, and those of PyTorch wait for them, which makes a pass several times as slow."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limit = _libraries().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = OneBlasThread()
 
 
 class _Mine(threading.local):

@@ -13,6 +13,7 @@ from mha_viz.attention.trace import Trace
 from mha_viz.errors import SettingError
 from mha_viz.heads import AnyHead, Head
 from mha_viz.models.capture import Tap
+from mha_viz.models.cores import one_blas_thread
 from mha_viz.models.stream import Stream
 from mha_viz.models.tokenizer import TextPieces
 from mha_viz.quotes import quoted
@@ -79,8 +80,9 @@ class InParts:
     ) -> tuple[ScoreParts, ...]:
         """:meth:`score_parts` for each of several keys, in one pass."""
         one = Head.among(head, self.layers, self.heads, self.name)
-        ((trace, parts),) = self.in_parts(self.pieces(text, pair, words), [one.layer])
-        return score_parts(trace, parts, one, query, keys)
+        with one_blas_thread:
+            ((trace, parts),) = self.in_parts(self.pieces(text, pair, words), [one.layer])
+            return score_parts(trace, parts, one, query, keys)
 
     def in_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
         """The trace of each of ``layers``, and the parts of what its attention is given, in one pass. Raises as

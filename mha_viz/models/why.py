@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mha_viz.attention.shares import Why, variation
 from mha_viz.heads import AnyHead, Head
+from mha_viz.models.cores import one_blas_thread
 from mha_viz.models.encoder_decoder import AnyModel, EncoderDecoder, in_one_stack
 from mha_viz.models.in_parts import InParts
 from mha_viz.request import ENCODER
@@ -42,5 +43,6 @@ def why(
     if head is not None:
         layers = [Head.among(head, stack.layers, stack.heads, stack.name).layer]
     read = stack.pieces(text, pair, words)
-    measured = [variation(trace, parts) for trace, parts in stack.in_parts(read, layers)]
+    with one_blas_thread:
+        measured = [variation(trace, parts) for trace, parts in stack.in_parts(read, layers)]
     return Why(stack.name, read.tokenized(), tuple(layers), tuple(measured))

@@ -12,6 +12,7 @@ from mha_viz.attention.shares import variation
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.models import catalog
+from mha_viz.models.cores import one_blas_thread
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.study.measures import ReadShard, Texts, among_first, plain_shard
@@ -129,8 +130,9 @@ def _add(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, 
     for place, row in zip(places, sums.places("document", [shard.labels[place] for place in places]), strict=True):
         read = shard.plan.sentences[place]
         assert read is not None
-        layers = encoder.in_parts(read, range(encoder.layers))
-        gathered.add(row, [variation(trace, parts) for trace, parts in layers])
+        with one_blas_thread:
+            layers = encoder.in_parts(read, range(encoder.layers))
+            gathered.add(row, [variation(trace, parts) for trace, parts in layers])
     sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in gathered.sums.items()}
 
 

@@ -1,4 +1,4 @@
-"""A rerun that a timer asks for never replaces a run that a person asked for."""
+"""A rerun that a timer asks for never replaces a run that a person asked for, and one that is replaced harms none."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.state.session_state import Value, WStates
 
-from mha_viz.serving import timers
+from mha_viz.serving import timers, widgets
 
 
 @pytest.mark.parametrize(("timed", "running", "begun"), [(1, 1, 0), (1, 0, 1), (0, 1, 1), (0, 0, 1)])
@@ -29,3 +30,20 @@ def test_a_timed_rerun_waits_for_what_has_not_been_sent(
     state = ClientState(fragment_id="progress" if timed else "", is_auto_rerun=bool(timed))
     AppSession.request_rerun(session, state)  # type: ignore[arg-type]
     assert len(runs) == begun
+
+
+def test_a_run_that_ends_may_add_a_control_while_the_next_looks_through_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WStates, "__iter__", WStates.__iter__)
+    states = WStates({"one": Value(1), "two": Value(2)})
+
+    def looked_through() -> list[str]:
+        found = []
+        for name in states:
+            states[f"after {name}"] = Value(0)
+            found.append(name)
+        return found
+
+    with pytest.raises(RuntimeError, match="changed size"):
+        looked_through()
+    widgets.survive_a_second_run()
+    assert looked_through() == ["one", "two", "after one"]

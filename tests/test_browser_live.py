@@ -181,8 +181,8 @@ def test_the_fetched_megabytes_are_said_and_what_is_set_stays_with_the_next_sent
         page.get_by_label("Sentence").fill(TEXT)
         page.get_by_label("Sentence").press("Enter")
         expect(status).to_have_text(re.compile("Read on this device"))
-        said = page.evaluate("window.said")
-        assert [words for words in said if re.fullmatch(r"Fetching the model: 0\.\d of 0\.4 MB", words)]
+        statuses = page.evaluate("window.said")
+        assert [words for words in statuses if re.fullmatch(r"Fetching the model: 0\.\d of 0\.4 MB", words)]
         for name in ("pieces", "hidden, rescaled"):
             expect(live.get_by_role("radio", name=name)).to_be_checked()
         expected = toy.encode(TEXT).without_special()["L1H1"].max()

@@ -37,11 +37,11 @@ def test_a_run_that_ends_may_add_a_control_while_the_next_looks_through_them(mon
     states = WStates({"one": Value(1), "two": Value(2)})
 
     def looked_through() -> list[str]:
-        found = []
+        names = []
         for name in states:
             states[f"after {name}"] = Value(0)
-            found.append(name)
-        return found
+            names.append(name)
+        return names
 
     with pytest.raises(RuntimeError, match="changed size"):
         looked_through()

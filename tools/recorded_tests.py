@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BEGAN = time.monotonic()
 EVERY = 0.5  # seconds between two looks at the processes
 _spent: dict[psutil.Process, float] = {}  # processor seconds of each process at the last look
+_ended: list[float] = []  # those of processes that have ended
 _loops: list[float] = []  # seconds of the same loop before and after: how fast the machine was
 
 
@@ -46,10 +47,12 @@ def _loop() -> float:
 def _look() -> None:
     this = psutil.Process()
     while True:
-        for process in (this, *this.children(recursive=True), *_spent):
+        for process in {this, *this.children(recursive=True), *_spent}:
             with suppress(psutil.NoSuchProcess):
                 if process.is_running():  # otherwise another process may have its number
                     _spent[process] = sum(process.cpu_times()[:2])
+                else:
+                    _ended.append(_spent.pop(process, 0.0))
         time.sleep(EVERY)
 
 
@@ -69,7 +72,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         **{kind: len(terminalreporter.stats.get(kind, ())) for kind in ("passed", "failed", "error", "skipped")},
         "failures": sorted(r.nodeid for kind in ("failed", "error") for r in terminalreporter.stats.get(kind, ())),
         "minutes": round((time.monotonic() - BEGAN) / 60, 1),
-        "processor minutes": round(sum(list(_spent.values())) / 60, 1),
+        "processor minutes": round((sum(list(_spent.values())) + sum(_ended)) / 60, 1),
         "seconds of ten million empty loops": [round(seconds, 2) for seconds in (*_loops, _loop())],
     }
     file.parent.mkdir(parents=True, exist_ok=True)

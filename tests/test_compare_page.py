@@ -10,6 +10,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
+import mha_viz as mv
 from mha_viz.attention import Head
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
@@ -19,6 +20,7 @@ from mha_viz.ui import address, comparison, minimal_pair
 from mha_viz.ui.address import LONG, MAX_ENCODED
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.comparison import Pin
+from mha_viz.ui.download_panel import Offer
 from tests import hostile, lanes
 from tests.compare_visits import FIRST, L0H2, L3H1, WIDE, heads, panels, taken, visit
 from tests.page_session import PageSession
@@ -381,6 +383,24 @@ def test_a_replaced_word_says_which_heads_carry_the_difference() -> None:
     assert "One backward pass estimates these numbers with a correlation of 1.00" in here.said
     here.pick("patched_heads", {"customdata": "L1H1"})
     assert here.url["head"] == "L1H1"
+
+
+def test_both_sentences_are_compared_with_a_third(offered: list[Offer]) -> None:
+    """For a model that answers with no word: which head carries how alike they are to it."""
+    here = visit(show="word", text="The cat sat on the mat.", second="The dog sat on the mat.").unfolded("patched")
+    assert "The answer is where the sentence vector lies" in here.said
+    field = next(one for one in here.at.text_input if one.label.startswith("Measure how alike"))
+    field.set_value("A kitten sleeps.").run()
+    assert here.url["like"] == "A kitten sleeps."
+    patched = mv.patch(
+        mv.load("minilm"), "The cat sat on the mat.", "The dog sat on the mat.", similar_to="A kitten sleeps."
+    )
+    carries = patched.table()["share"].idxmax()
+    assert f"first text, but take one head from the second: **{carries} (" in here.said
+    assert f"The answer is the cosine with “A kitten sleeps\\.”: {patched.before:.2f} (0%)" in here.said
+    code = next(offer.code for offer in offered if offer.file == "patched_heads")
+    assert code is not None
+    assert "similar_to='A kitten sleeps.'" in code()
 
 
 def test_a_held_head_shows_the_paths_into_it() -> None:

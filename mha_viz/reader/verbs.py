@@ -83,12 +83,14 @@ def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str
     return why(models[request.model], request.text, pair=request.pair, words=request.words).composed()
 
 
-def patched(models: Models, model: str, text: str, other: str, to: str = "", side: str = "") -> Patched:
+def patched(
+    models: Models, model: str, text: str, other: str, similar_to: str = "", to: str = "", side: str = ""
+) -> Patched:
     """What comes back of the answer to another text with each head's output on it, or by the paths to one side of a
     head (``models.patching``)."""
     from mha_viz.models.patching import patch
 
-    return patch(models[model], text, other, to=to, side=side)
+    return patch(models[model], text, other, similar_to=similar_to, to=to, side=side)
 
 
 def question(models: Models, request: Request) -> Question:

@@ -37,7 +37,7 @@ from mha_viz.ui.minimal_pair import replaced
 # The most bytes that the long parameters of a link take together, percent-encoded: many servers refuse addresses over 8
 # kB.
 MAX_ENCODED = 7_000
-LONG = ("text", "pair", "second", "target", "from", "lesson", "tray")
+LONG = ("text", "pair", "second", "target", "from", "like", "lesson", "tray")
 CLASS = "class"  # the parameter of the view for a class
 MAX_OTHER = 900  # the most characters that are read of any other parameter
 MAX_PARAMETERS = 40  # twice as many as any page uses
@@ -55,15 +55,8 @@ COMPARED = {name: VALUES[name] for name in ("unit", "special", "links", "scale",
 OF_THESE_PANELS = ("diff", "at", "pin")  # these count the panels and tokens of the comparison
 OF_THESE_TOKENS = ("pin", "link", "q", "k")
 OF_THIS_ANSWER = ("place", "word", "want")  # a masked token, and the words whose probability is followed there
-OF_THIS_TEXT = (
-    *OF_THESE_TOKENS,
-    "case",
-    "second",
-    "target",
-    "from",
-    "in",
-    *OF_THIS_ANSWER,
-)  # a new text has other tokens and another second text
+# A new text has other tokens and another second text.
+OF_THIS_TEXT = (*OF_THESE_TOKENS, "case", "second", "target", "from", "in", *OF_THIS_ANSWER)
 # A new model has other tokens and other heads.
 OF_THIS_MODEL = ("head", "on", "off", "case", *OF_THESE_TOKENS, *OF_THIS_ANSWER)
 ANSWER = {  # about the answer of a model
@@ -99,8 +92,9 @@ class Address:
     sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.comparison` reads.
     ``quantity``: the quantity that is drawn (the parameter ``shown``). ``off``, ``how``: heads that are switched off,
     and how; ``source``: the text that their outputs are from (``from``), empty if it was emptied; ``off_in``: in which
-    of two compared texts (``in``). ``path``: the side of the head at which paths from earlier ones end. ``target``,
-    ``part``: the target of an encoder–decoder, empty if the model generates it, and the part whose attention is shown.
+    of two compared texts (``in``). ``path``: the side of the head at which paths from earlier ones end;
+    ``like``: the text that both are compared with. ``target``, ``part``: the target of an encoder–decoder, empty if the
+    model generates it, and the part whose attention is shown.
     ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
     ``place``, ``word``: the masked token and the word whose probability is followed there; ``want``: the word that is
     to become the answer. ``effect``: what an effect is measured on; ``order``, ``seed``: the order in which heads are
@@ -129,6 +123,7 @@ class Address:
     source: str | None = None
     off_in: str = BOTH
     path: str = ""
+    like: str = ""
     case: CaseInLink | None = None
     place: int | None = None
     word: str = ""
@@ -233,7 +228,6 @@ def _address(parameters: Mapping[str, str]) -> Address:
     odd += _misfits(off=off is not None, how=how in METHODS, case=case is not None or "case" not in parameters)
     chosen, strange = _matching(parameters, ANSWER)
     odd += [name for name in strange if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
-    link = _numbers(good.get("link"))
     return Address(
         text=clean(parameters["text"]) if "text" in parameters else None,
         pair=clean(parameters.get("pair", "")) if clean(parameters.get("pair", "")).strip() else "",
@@ -242,8 +236,8 @@ def _address(parameters: Mapping[str, str]) -> Address:
         typed=_two(_numbers(parameters.get("typed"))),
         head=_head(good.get("head")),
         on=_numbers(good.get("on")),
-        link=_two(link),
-        tokens=(*_numbers(good.get("pin")), *link),
+        link=_two(_numbers(good.get("link"))),
+        tokens=(*_numbers(good.get("pin")), *_numbers(good.get("link"))),
         words=good.get("unit", "words") == "words",
         tray=parameters.get("tray"),
         second=clean(parameters["second"]) if "second" in parameters else None,
@@ -256,6 +250,7 @@ def _address(parameters: Mapping[str, str]) -> Address:
         source=clean(parameters["from"]) if "from" in parameters else None,
         off_in=chosen.get("in", BOTH),
         path=chosen.get("path", ""),
+        like=clean(parameters.get("like", "")),
         case=case,
         place=int(chosen["place"]) if "place" in chosen else None,
         word=clean(parameters.get("word", ""))[:MAX_WORD],

@@ -21,6 +21,7 @@ from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
 from mha_viz.ui import address, inference
 from mha_viz.ui import head_grid as grid
+from mha_viz.ui.asking import other_text
 from mha_viz.ui.bound import bound
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.download_panel import PageChart
@@ -41,24 +42,28 @@ def show_patched(first: Attention, second: Attention, held: Head) -> list[PageCh
         if first.text.pair:
             remark("Heads are taken from another single text: remove the second sentence first.")
             return drawn
-        model, texts = catalog.resolve(first.model).name, (first.text.text, second.text.text)
+        where = address.url().where
+        model_and_texts = catalog.resolve(first.model).name, first.text.text, second.text.text, where.like.strip()
         with guarded(complain):
-            patched = inference.wait(model_service().cached(verbs.patched, model, *texts), WAITING)
-            drawn.append(_show(patched, held))
-        side = address.url().where.path
-        if not drawn or not held.layer or not _side(held, side):
+            patched = inference.wait(model_service().cached(verbs.patched, *model_and_texts), WAITING)
+            drawn.append(_show(patched, held, where.like))
+        bound(
+            st.text_input, "Measure how alike both are to a third sentence", "like", where.like,
+            change=other_text("like"), keeps=True, max_chars=2_000,
+        )  # fmt: skip
+        if not drawn or not held.layer or not _side(held, where.path):
             return drawn
         with guarded(complain):
-            paths = model_service().cached(verbs.patched, model, *texts, str(held), side)
-            drawn.append(_show_paths(inference.wait(paths, WAITING)))
+            paths = model_service().cached(verbs.patched, *model_and_texts, str(held), where.path)
+            drawn.append(_show_paths(inference.wait(paths, WAITING), where.like))
     return drawn
 
 
-def _show(patched: Patched, held: Head) -> PageChart:
+def _show(patched: Patched, held: Head, like: str) -> PageChart:
     words = f"{_named(patched)} of the other answer back" if _named(patched) else "none brings even 5% of it back"
     hold = "Click a head to hold it, again to let it go."
     st.markdown(f"Read the first text, but take one head from the second: {words}. {hold}")
-    chart = _draw(patched, "patched_heads", held)
+    chart = _draw(patched, "patched_heads", held, like)
     agreeing = decimal(patched.correlation)
     remark(
         f"The answer is {plain(patched.score)}: {decimal(patched.before)} (0%) on the first text, "
@@ -77,12 +82,12 @@ def _side(held: Head, side: str) -> str:
     return side
 
 
-def _show_paths(paths: Patched) -> PageChart:
+def _show_paths(paths: Patched, like: str) -> PageChart:
     """The shares of single paths. All other heads keep what they put out on the first text."""
     end = f"the {paths.side} of {both(paths.to or Head(0, 0))}"
     words = f"{_named(paths)} of the other answer back" if _named(paths) else "no path brings even 5% of it back"
     st.markdown(f"Let one earlier head from the second text reach only {end}: {words}.")
-    return _draw(paths, "patched_paths", paths.to)
+    return _draw(paths, "patched_paths", paths.to, like)
 
 
 def _named(patched: Patched) -> str:
@@ -93,14 +98,15 @@ def _named(patched: Patched) -> str:
     )
 
 
-def _draw(patched: Patched, key: str, held: Head | None) -> PageChart:
+def _draw(patched: Patched, key: str, held: Head | None, like: str) -> PageChart:
     to = f" through the {patched.side} of {patched.to}" if patched.to else ""
     label = f"How much of the other text’s answer each head alone brings back{to}"
     draw = partial(_chart, patched.shares, held)
     grid.head_grid(draw(theme()), key, f"{label}.", partial(_on_square, key))
     about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {patched.model}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
-    code = f"{START}\nmv.patch(mv.load({patched.model!r}), {patched.text!r}, {patched.other!r}{path}).table()\n"
+    options = f", similar_to={like.strip()!r}{path}" if like.strip() else path
+    code = f"{START}\nmv.patch(mv.load({patched.model!r}), {patched.text!r}, {patched.other!r}{options}).table()\n"
     return PageChart(label, key, draw, about, lambda: _table(patched, about), code)
 
 

@@ -22,8 +22,10 @@ FIRST = 4_000  # milliseconds, at most
 NEXT = {16: 150, 128: 600}  # pieces: milliseconds, at most
 FROZEN = 200  # milliseconds without an answer that a person notices (web.dev, Interaction to Next Paint)
 AGAIN = 3  # sentences of each length in one visit
+# The example is drawn, and then the form is heard; what is sent before goes nowhere.
+DRAWN = "() => document.querySelector('#live [data-live]')?.shadowRoot?.querySelector('canvas')?.width > 0"
 # From the typed sentence to the frame that shows it, and the longest task of the page's own thread meanwhile.
-READ = """(sentence) => new Promise((done) => {
+READ = """(sentence) => new Promise((done, failed) => {
   const [form, field, status] = ["form", "input", "[role=status]"].map((one) => document.querySelector(`#live ${one}`));
   let longest = 0;
   const tasks = new PerformanceObserver((list) => {
@@ -32,8 +34,9 @@ READ = """(sentence) => new Promise((done) => {
   tasks.observe({ type: "longtask" });
   const began = performance.now();
   new MutationObserver(async (_, observer) => {
-    if (!status.textContent.startsWith("Read on this device")) return;
+    if (/^(|Reading .*|Fetching .*)$/.test(status.textContent)) return;
     observer.disconnect();
+    if (!status.textContent.startsWith("Read on this device")) return failed(new Error(status.textContent));
     const took = (await bench.presented()) - began;
     await bench.painted();
     tasks.disconnect();
@@ -69,6 +72,7 @@ def _rows(browser: Browser, address: str, model: Encoder, visits: int) -> list[R
         with visitor(browser) as context:
             page = context.new_page()
             page.goto(address)
+            page.wait_for_function(DRAWN)
             first.append(page.evaluate(READ, text(min(NEXT))))
             for n, times in following.items():
                 times += [page.evaluate(READ, text(n)) for _ in range(AGAIN)]

@@ -397,7 +397,7 @@ def test_both_sentences_are_compared_with_a_third(offered: list[Offer]) -> None:
     )
     carries = patched.table()["share"].idxmax()
     assert f"first text, but take one head from the second: **{carries} (" in here.said
-    assert f"The answer is the cosine with “A kitten sleeps\\.”: {patched.before:.2f} (0%)" in here.said
+    assert f"The answer is the cosine with “A kitten sleeps.”: {patched.before:.2f} (0%)" in here.said
     code = next(offer.code for offer in offered if offer.file == "patched_heads")
     assert code is not None
     assert "similar_to='A kitten sleeps.'" in code()

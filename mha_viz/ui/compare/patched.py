@@ -25,7 +25,7 @@ from mha_viz.ui.asking import other_text
 from mha_viz.ui.bound import bound
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.download_panel import PageChart
-from mha_viz.ui.parts import complain, guarded, picked_head, plain, remark, theme
+from mha_viz.ui.parts import complain, guarded, picked_head, remark, theme
 
 NAMED = 3  # heads in the sentence
 LEAST = 0.05  # the smallest share that is named
@@ -66,7 +66,7 @@ def _show(patched: Patched, held: Head, like: str) -> PageChart:
     chart = _draw(patched, "patched_heads", held, like)
     agreeing = decimal(patched.correlation)
     remark(
-        f"The answer is {plain(patched.score)}: {decimal(patched.before)} (0%) on the first text, "
+        f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
         f"{decimal(patched.after)} (100%) on the second. Another head may carry the same. One backward pass estimates "
         f"these numbers with a correlation of {agreeing}."
     )

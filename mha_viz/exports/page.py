@@ -51,6 +51,7 @@ PUBLISHED = """
 #published > section > h2 { font: 600 1.3rem/1.3 var(--st-font); margin: 0 0 8px; }
 #published > h1, #published > section > h2 { overflow-wrap: anywhere; }
 #published section { border-top: 1px solid var(--st-border-color); margin-top: 34px; padding-top: 22px; }
+body:has(#published > section:only-of-type .sheet > :only-child) { max-width: 720px; }
 .remark { max-width: 76ch; margin: 0 0 12px; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 1.06rem; }
 @media (min-width: 1100px) {
   #published { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); column-gap: 40px; align-items: start; }

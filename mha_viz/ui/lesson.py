@@ -35,7 +35,7 @@ _OF_PAGES = {
         *(*_OF_DRAWINGS, *_OF_THE_ANSWER, "on", "link", "side", "roles", "arrows", "gold", "case"),
         *("more", "effect", "order", "seed", "want"),
     ),
-    "compare": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "show", "with", "as", "diff", "at"),
+    "compare": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "show", "with", "as", "diff", "at", "path", "like"),
     "roles": ("corpus", "kinds", "relation", "level", "search", "groups"),
     "inside_a_head": ("pin", "q", "k", "divide", "costs", "step"),
     "why_heads_differ": (

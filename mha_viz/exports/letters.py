@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from mha_viz.browser.bundle import FOLDER
 from mha_viz.drawing import fonts
 from mha_viz.drawing.font_file import Font
 
-ALWAYS = frozenset(map(chr, (*range(0x20, 0x7F), *range(0xA0, 0x100)))) | frozenset("…“”‘’–−")
 FAMILY = "mha_viz Sans"  # the licence reserves the name Source for whole fonts
+_ALWAYS = frozenset((0x00, *range(0x20, 0x28)))  # blocks of 256 characters: Latin, and signs
 _WEIGHTS = (400, 600)
 _COPYRIGHT, _LICENCE, _LICENCE_ADDRESS = 0, 13, 14  # numbers of names in a font file
 
@@ -20,21 +19,21 @@ _COPYRIGHT, _LICENCE, _LICENCE_ADDRESS = 0, 13, 14  # numbers of names in a font
 def page_fonts(texts: Iterable[str]) -> str:
     """The style sheet's rules for the letters of a page: those of its ``texts`` and all that its scripts may write, in
     the first face, with its licence."""
-    letters = _signs().union(*texts)
+    letters = frozenset().union(*texts)
     names = fonts.face(_WEIGHTS[0]).names(_COPYRIGHT, _LICENCE)
     rules = "".join(rule(FAMILY, fonts.face(weight), weight, letters) for weight in _WEIGHTS)
     return f"/* {FAMILY} is a part of Source Sans Pro. {' '.join(names)} */\n{rules}\n"
 
 
-@cache
-def _signs() -> frozenset[str]:
-    """Every character in the scripts of drawings."""
-    return ALWAYS.union(*(path.read_text("utf-8") for path in FOLDER.rglob("*.js")))
-
-
 def rule(family: str, font: Font, weight: int, letters: Iterable[str]) -> str:
-    """The style sheet's rule that brings a font with these letters under the name ``family``."""
-    data = _subset(font, "".join(sorted(c for c in letters if ord(c) in font.glyphs)))
+    """The style sheet's rule that brings a font with these letters under the name ``family``. The first face comes with
+    Latin, with signs, and with the whole block of 256 of any other letter: choosing takes half a second, and so one
+    choice serves nearly all texts."""
+    wanted = {ord(letter) for letter in letters}
+    if font == fonts.face(weight):
+        blocks = _ALWAYS.union(point >> 8 for point in wanted)
+        wanted = {point for point in font.glyphs if point >> 8 in blocks}
+    data = _subset(font, "".join(map(chr, sorted(wanted & font.glyphs.keys()))))
     source = f"url(data:font/woff;base64,{data})"
     return f"@font-face{{font-family:'{family}';font-weight:{weight};src:{source}}}"
 

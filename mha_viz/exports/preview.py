@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Tree
 from mha_viz.drawing import fonts
 from mha_viz.drawing.font_file import Font
 from mha_viz.drawing.marks import Drawing, Text
-from mha_viz.exports.letters import ALWAYS, rule
+from mha_viz.exports.letters import rule
 from mha_viz.exports.svg import SVG, svg
 
 
@@ -40,5 +40,5 @@ def _letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]:
 
 def _rule(font: Font, weight: int, letters: frozenset[str]) -> str:
     if font == fonts.face(weight):
-        return rule("Source Sans 3", font, weight, letters | ALWAYS)  # the same subset serves most figures
+        return rule("Source Sans 3", font, weight, letters)
     return rule(font.family.replace("'", ""), font, weight, letters)

@@ -210,7 +210,8 @@ PATH = ((str, os.PathLike), "a path", "Give the name of a file or folder.")
 def check_kind(given: object, kind: Any, expected: str, remedy: str) -> None:
     """Raise SettingError unless ``given`` is of the ``kind``, which ``expected`` names: "a reading"."""
     if not isinstance(given, kind):
-        raise SettingError(f"{str(given)[:60]!r} is {type(given).__name__}, not {expected}.", remedy)
+        shown = f"{given}" if isinstance(given, (int, float)) else repr(str(given)[:60])
+        raise SettingError(f"{shown} is {type(given).__name__}, not {expected}.", remedy)
 
 
 def check_each(given: object, kind: Any, expected: str, remedy: str) -> None:

@@ -415,6 +415,16 @@ def test_a_held_head_shows_the_paths_into_it() -> None:
     assert "reach only" not in here.said, "no head is earlier"
 
 
-def test_a_replaced_word_of_the_same_answer_says_so() -> None:
+def test_what_is_not_read_of_a_third_sentence_is_said() -> None:
+    girl, boy = "The girl slept because [MASK] ran .", "The boy slept because [MASK] ran ."
+    here = visit(model="toy", show="word", text=girl, second=boy, like="The zebra slept .").unfolded("patched")
+    assert "read as [UNK]: “zebra”" in here.said
+    here = visit(model="toy", show="word", text=girl, second=boy, like="The girl slept . " * 100).unfolded("patched")
+    assert "Of the third sentence, the first" in here.said
+    next(one for one in here.at.text_input if one.label.startswith("Measure how alike")).set_value(" ").run()
+    assert "like" not in here.url
+
+
+def test_a_replaced_text_of_another_length_says_so() -> None:
     here = visit(model="toy", show="word", text="The girl slept .", second="The girl slept on .").unfolded("patched")
     assert "“The girl slept .” has 4 words, “The girl slept on .” has 5" in here.said

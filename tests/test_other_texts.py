@@ -146,6 +146,19 @@ def test_the_line_that_makes_a_reading_again_names_the_text(minilm: Encoder) -> 
     assert names["a"].key == reading.key
 
 
+def test_one_text_is_resampled_from_given_sentences(toy: Encoder) -> None:
+    masked = "the dog [MASK] the girl ."
+    sentences = [["the", "cat", "sees", "the", "boy", "."], ["the", "girl", "sleeps", "."]]
+    asked = {"word": "sees", "method": "resample"}
+    ours = mv.effects(toy, masked, **asked, sentences=sentences)
+    case = Case(masked, method="resample", question=question_about(toy, masked, word="sees"), sentences=sentences)
+    assert (ours.sentence == effects.effects(toy, case).sentence).all()
+    assert (ours.sentence != mv.effects(toy, masked, **asked).sentence).any()
+    for name, given in {"means": "grammar", "source": masked}.items():
+        with pytest.raises(SettingError, match=f"{name}= goes with the method"):
+            mv.effects(toy, masked, **asked, **{name: given})
+
+
 # ---- In which of two texts --------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ from mha_viz.errors import (
 from mha_viz.figures.effects import head_grid
 from mha_viz.figures.theme import DARK
 from mha_viz.files.assets import asset
-from mha_viz.models import ablation, answers, other_texts
+from mha_viz.models import ablation, answers, other_texts, patching
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
 from tests import oracles
@@ -221,6 +221,36 @@ def test_the_command_prints_heads_or_writes_a_table(capsys: pytest.CaptureFixtur
     assert out.read_text("utf-8").splitlines()[0] == "head,share,estimated"
     assert main(["patch", GIRL, GIRL, "--model", "toy"]) == 2
     assert "Both texts are the same" in capsys.readouterr().err
+
+
+def test_all_heads_are_estimated_by_one_pass_there_and_back(
+    toy: Encoder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = mv.patch(toy, GIRL, BOY)
+    with monkeypatch.context() as patched:
+        patched.setattr(patching, "_each_alone", None)  # no head is taken alone
+        alone = mv.patch(toy, GIRL, BOY, exact=False)
+        assert main(["patch", GIRL, BOY, "--model", "toy", "--estimate"]) == 0
+    assert np.isnan(alone.shares).all()
+    assert np.isnan(alone.correlation)
+    assert (alone.estimated == both.estimated).all()
+    assert [*alone.table()] == ["estimated"]
+    assert capsys.readouterr().out.splitlines()[2] == "L1H1 (2-2) to first order 82.4%"
+    with pytest.raises(SettingError, match="Paths have no first-order estimate"):
+        mv.patch(toy, GIRL, BOY, to="L1H1", exact=False)
+
+
+def test_answers_that_do_not_differ_are_refused_and_those_that_hardly_do_are_said(
+    toy: Encoder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not mv.patch(toy, GIRL, BOY).hardly_differs
+    with monkeypatch.context() as patched:
+        patched.setattr("mha_viz.attention.answers.LITTLE", 10.0)
+        assert main(["patch", GIRL, BOY, "--model", "toy"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "The two answers hardly differ: shares of so little say little."
+    monkeypatch.setattr(patching, "SAME", 10.0)
+    with pytest.raises(SettingError, match="Both texts have the same answer: log p of “she” minus log p of “he”"):
+        mv.patch(toy, GIRL, BOY)
 
 
 def test_a_share_below_zero_is_written_in_the_ink_of_zero() -> None:

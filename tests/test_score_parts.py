@@ -38,7 +38,7 @@ REFUSED = {
 APART = [name for name in (*tiny_models.FAMILIES, *tiny_models.OTHERS) if name not in REFUSED and "xlnet" not in name]
 ONE_OF_A_KIND = (
     *("albert", "bert", "bloom", "cohere", "deberta-v2", "electra", "gpt2", "gpt_neo", "gptj", "llama", "modernbert"),
-    *("mpnet", "qwen3", "stablelm"),
+    *("mpnet", "opt", "qwen3", "stablelm"),
 )
 KINDS = [family for family in APART if lanes.everything or family in ONE_OF_A_KIND]
 PAIRS = [("", family) for family in KINDS] + [

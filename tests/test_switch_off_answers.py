@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -191,14 +192,16 @@ def shown_charts_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download_panel, "of_reading", of_reading)
 
 
-ON_AND_HOW = [("answer", "zero"), ("sentence", "zero"), ("answer", "uniform"), ("sentence", "uniform")]
+ON_AND_HOW = [*product(("answer", "sentence"), ("zero", "uniform", "resample", "text"))]
+SOURCE = "the cat [MASK] the boy ."
 
 
-@pytest.mark.parametrize(("on", "how"), lanes.some(ON_AND_HOW, ("answer", "zero"), ("sentence", "uniform")))
+@pytest.mark.parametrize(("on", "how"), lanes.some(ON_AND_HOW, ("answer", "text"), ("sentence", "resample")))
 def test_all_heads_are_ranked_beside_random_directions(on: str, how: str, toy: Encoder) -> None:
-    case = Case(MASKED, method=how, question=question_about(toy, MASKED))
+    source = SOURCE if how == "text" else ""
+    case = Case(MASKED, method=how, question=question_about(toy, MASKED), source=source)
     effects = study.effects(toy, case)
-    page = visit(effect=on, how=how)
+    page = visit(effect=on, how=how, **({"from": source} if source else {}))
     assert chart(page, "ranking") is None
     table = ranking(page)
     columns = dict(zip(table.columns, zip(*table.rows, strict=True), strict=True))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Numbers = npt.NDArray[np.float64]
+LITTLE = 0.05  # a smaller difference of two answers, cosines or log-probabilities, is hardly one
 SIDES = ("query", "key", "value")  # of a head, at which a path can end
 
 
@@ -86,7 +87,7 @@ class Patched:
     [layer, head], exact: 0 where nothing comes back, 1 where all of it does; less than 0 where the answer moves away.
     ``estimated`` [layer, head]: the same to first order, from one forward and one backward pass (attribution patching).
     ``to``, ``side``: the head and its "query", "key" or "value" that alone the outputs reach; ``shares`` are then NaN
-    for heads that are not earlier, ``estimated`` for all.
+    for heads that are not earlier, ``estimated`` for all. Without exact numbers all ``shares`` are NaN.
     """
 
     model: str
@@ -101,17 +102,22 @@ class Patched:
     side: str = ""
 
     @property
+    def hardly_differs(self) -> bool:
+        """Whether the two answers are so close that shares of their difference say little."""
+        return abs(self.after - self.before) < LITTLE
+
+    @property
     def correlation(self) -> float:
         """Pearson's correlation of ``estimated`` and ``shares`` over heads; NaN if all numbers of one are equal,
-        and for paths."""
+        for paths, and without exact numbers."""
         one, other = self.shares.ravel(), self.estimated.ravel()
-        if np.isnan(other).any() or not (np.ptp(one) and np.ptp(other)):
+        if np.isnan([*one, *other]).any() or not (np.ptp(one) and np.ptp(other)):
             return float("nan")
         matrix: Numbers = np.array(np.corrcoef(one, other))
         return float(matrix[0, 1])
 
     def table(self) -> pd.DataFrame:
-        """A row for each head, ``L0H0`` first: ``share`` and ``estimated``; for paths, for each earlier head, without
-        ``estimated``."""
+        """A row for each head, ``L0H0`` first: ``share``, if it was computed, and ``estimated``; for paths, for each
+        earlier head, without ``estimated``."""
         table = by_head({"share": self.shares, "estimated": self.estimated})
-        return table if self.to is None else table[["share"]].dropna()
+        return table.dropna(axis="columns") if self.to is None else table[["share"]].dropna()

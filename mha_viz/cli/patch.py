@@ -38,6 +38,8 @@ def options(patch: Parser) -> None:
     patch.add_argument("--to", type=head_name, metavar="HEAD", help=words)
     words = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
     patch.add_argument("--side", choices=SIDES, metavar="SIDE", help=words)
+    words = "one forward and one backward pass for all heads (attribution patching): the first-order estimate alone"
+    patch.add_argument("--estimate", action="store_true", help=words)
     model_option(patch)
     output_options(patch, TABLES, required=False)
     device_option(patch)
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
 
     with warnings_as_lines():
         encoder = load_model(model, args.device, args.dtype)
-        patched = patch(encoder, text, args.other, **answer, **path)
+        patched = patch(encoder, text, args.other, **answer, **path, exact=not args.estimate)
     put_out(to, lambda: patched.table().reset_index(), map(one_line, _lines(patched)))
 
 
@@ -66,11 +68,14 @@ def _lines(patched: Patched) -> Iterator[str]:
     reaching = "" if patched.to is None else f" and reaches only the {patched.side} of {both(patched.to)}"
     yield f"how much of that comes back when one head alone is taken from the other text{reaching}:"
     table = patched.table()
-    for name, row in table.nlargest(LISTED, "share").iterrows():
-        estimate = f", to first order {percent(row['estimated'])}" if "estimated" in row else ""
-        yield f"{both(Head.of(name))}  {percent(row['share'])}{estimate}"
+    for name, row in table.nlargest(LISTED, table.columns[0]).iterrows():
+        exact = f"{percent(row['share'])}, " if "share" in row else ""
+        estimate = f"to first order {percent(row['estimated'])}" if "estimated" in row else ""
+        yield f"{both(Head.of(name))}  {f'{exact}{estimate}'.removesuffix(', ')}"
     left = f"and {len(table) - LISTED} more" if len(table) > LISTED else ""
     if np.isfinite(patched.correlation):
         left += f"{'; ' if left else ''}correlation of both numbers {decimal(patched.correlation)}"
     if left:
         yield left
+    if patched.hardly_differs:
+        yield "The two answers hardly differ: shares of so little say little."

@@ -56,14 +56,20 @@ def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     values = above[np.ix_(rows, columns)].astype(np.float32)
     least = np.sort(abs(values), axis=None)[-min(NAMED, values.size)]
     texts = [[decimal(value, 1) if abs(value) >= least else "" for value in row] for row in values]
-    labels = np.array([[f"{names[a]} × {names[b]}" for b in columns] for a in rows])
-    hover = "%{customdata}: %{z:.3f}"
+    labels = np.array([[f"{names[a]} × {names[b]}: {_beside_mean(parts, a, b)}" for b in columns] for a in rows])
+    hover = "%{customdata}"
     cells = signed_cells(
         values, float(abs(values).max()) or 1.0, theme, with_scale=True, texts=texts, labels=labels, hover=hover, gap=1
     )
     x, y = (Axis(at=list(range(len(some))), names=[names[at] for at in some], grid=False) for some in (columns, rows))
     plot = Plot(replace(x, title="key", is_above=True, angle=-60), replace(y, title="query", is_reversed=True))
     return chart_of(theme, [cells], [plot], 150 + 26 * len(rows), top=120, left=160)
+
+
+def _beside_mean(parts: ScoreParts, a: int, b: int) -> str:
+    """What a pair adds to the score above its mean, and both numbers."""
+    above, value, mean = (decimal(float(of[a, b])) for of in (parts.above_mean, parts.values, parts.means))
+    return f"{above} ({value}, mean {mean})"
 
 
 def _first(sizes: np.ndarray) -> list[int]:

@@ -36,6 +36,7 @@ def patch(
     similar_to: str = "",
     to: AnyHead = "",
     side: str = "",
+    exact: bool = True,
 ) -> Patched:
     """Take each head's output from another text, one head at a time, while the model reads ``text``: how much of the
     difference between the two answers comes back (activation patching; Vig et al. 2020, Meng et al. 2022; with a
@@ -53,13 +54,16 @@ def patch(
     2023): it reaches it through the residual stream, norms and feed-forward parts, while all other heads keep their
     output on ``text``; everything after ``to`` is computed anew. These shares have no first-order estimate.
 
+    ``exact=False`` takes one forward and one backward pass for all heads (attribution patching; Nanda 2023): the
+    estimates alone, and ``shares`` are NaN. A text with a ``pair`` cannot be patched.
+
     What comes back shows what a head carries here, not that no other head could: others may carry the same.
 
     Raises SettingError for the same text twice, for texts that cannot be aligned, where both texts have the same
-    answer, and for a ``side`` that does not exist or a ``to`` without earlier layers; ReadingFailed where a number is
-    not finite; as :func:`mha_viz.models.answers.question_about` for words; UnknownHead; ModelUnsupported for a path in
-    a family whose queries and keys cannot be replaced; NeedsOneStack for an encoder–decoder; and the errors of
-    ``encode``.
+    answer, and for a ``side`` that does not exist, a ``to`` without earlier layers or without ``exact``; ReadingFailed
+    where a number is not finite; as :func:`mha_viz.models.answers.question_about` for words; UnknownHead;
+    ModelUnsupported for a path in a family whose queries and keys cannot be replaced; NeedsOneStack for an
+    encoder–decoder; and the errors of ``encode``.
 
     >>> patched = mv.patch(mv.load("toy"), "The girl smiles because [MASK] sings .",
     ...     "The boy smiles because [MASK] sings .")
@@ -69,14 +73,14 @@ def patch(
     check_each((text, other, similar_to), str, "a text", "Give the sentence as text.")
     if text.split() == other.split():
         raise SettingError("Both texts are the same.", "Change a word in one of them.")
-    head = paths.ending(encoder, to, side)
+    head = paths.ending(encoder, to, side, exact)
     read = encoder.pieces(text)
     theirs = other_texts.of_text(encoder, read, other)
     states = ablation.whole(encoder, text).states, encoder.states(other)[0]
     score, of_other, name = _score(encoder, text, other, word, foil, similar_to, states)
-    both = zip((score, of_other), states, strict=True)
-    before, after = ends = [float(_measured(encoder, by, each[None])[0]) for by, each in both]
-    if not np.isfinite([*ends, theirs.sum()]).all():
+    ends = zip((score, of_other), states, strict=True)
+    before, after = (float(_measured(encoder, by, each[None])[0]) for by, each in ends)
+    if not np.isfinite([before, after, theirs.sum()]).all():
         raise ReadingFailed(f"{name} is not a finite number.", "Choose other texts, or another model.")
     if abs(after - before) < SAME:
         raise SettingError(f"Both texts have the same answer: {name}.", "Choose texts with different answers.")
@@ -86,13 +90,12 @@ def patch(
         shares: Numbers = (_measured(encoder, score, changed) - before) / (after - before)
         return shares
 
-    of = encoder.name, text, other, name, before, after
+    of, shares = (encoder.name, text, other, name, before, after), np.full((encoder.layers, encoder.heads), np.nan)
     if head is not None:
-        shares = np.full((encoder.layers, encoder.heads), np.nan)
         for some, changed in paths.states(encoder, read, theirs, head, side, at_once):
             shares[*zip(*some, strict=True)] = share(changed)
         return Patched(*of, shares, np.full_like(shares, np.nan), head, side)
-    shares = _each_alone(encoder, text, theirs, at_once, share)
+    shares = _each_alone(encoder, text, theirs, at_once, share) if exact else shares
     return Patched(*of, shares, _estimated(encoder, read, theirs, score) / (after - before))
 
 

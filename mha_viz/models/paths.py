@@ -19,10 +19,12 @@ from mha_viz.quotes import quoted
 from mha_viz.text import WordPieces
 
 
-def ending(encoder: Encoder, to: AnyHead, side: str) -> Head | None:
+def ending(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Head | None:
     """The head in which paths end; None if neither it nor a side was named. Raises SettingError, UnknownHead."""
     if to == "" and not side:
         return None
+    if not exact:
+        raise SettingError("Paths have no first-order estimate.", "Leave out exact=False or to= (--estimate or --to).")
     if to == "" or side not in SIDES:
         missing = "No head was named at which paths end."
         raise SettingError(

@@ -3,7 +3,7 @@ choose how heads are switched off."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -17,7 +17,7 @@ from mha_viz.models import ablation, answers, contributions, gradients
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
-from mha_viz.request import Question
+from mha_viz.request import RESAMPLE, TEXT, Question
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
 
@@ -42,12 +42,14 @@ class Replacement(TypedDict, total=False):
     """What replaces the output of heads that are off, as for :func:`mha_viz.without`.
 
     ``method``: zero, mean, uniform, recipe, resample or text. ``means``: [layer, head, d_head], for "mean".
-    ``source``: the text that outputs are taken from by the method "text".
+    ``source``: the text that outputs are taken from by the method "text". ``sentences``: lists of words, those that
+    "resample" draws from; by default the built-in ones.
     """
 
     method: str
     means: Weights | None
     source: str
+    sentences: Sequence[Sequence[str]]
 
 
 class Off(Asking, Replacement, total=False):
@@ -176,6 +178,12 @@ def _case(encoder: Encoder, text: str, pair: str, options: Mapping[str, object],
     """A text, with its question if ``is_asked``, and how heads are off."""
     replacing: dict[str, Any] = {**options}
     asking = {name: replacing.pop(name) for name in Asking.__annotations__ if name in replacing}
+    method = replacing.get("method", "zero")
+    for name, of in (("means", "mean"), ("source", TEXT), ("sentences", RESAMPLE)):
+        if replacing.get(name) is not None and replacing[name] != () and method != of:
+            raise SettingError(
+                f"{name}= goes with the method “{of}”, and this is “{method}”.", "Leave one of them out."
+            )
     question = answers.question_about(encoder, text, pair, **asking) if is_asked else None
     case = Case(text, pair, question=question, **replacing)
     case.check(encoder)

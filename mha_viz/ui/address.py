@@ -56,7 +56,7 @@ OF_THESE_PANELS = ("diff", "at", "pin")  # these count the panels and tokens of 
 OF_THESE_TOKENS = ("pin", "link", "q", "k")
 OF_THIS_ANSWER = ("place", "word", "want")  # a masked token, and the words whose probability is followed there
 # A new text has other tokens and another second text.
-OF_THIS_TEXT = (*OF_THESE_TOKENS, "case", "second", "target", "from", "in", *OF_THIS_ANSWER)
+OF_THIS_TEXT = (*OF_THESE_TOKENS, "case", "second", "target", "from", "like", "in", *OF_THIS_ANSWER)
 # A new model has other tokens and other heads.
 OF_THIS_MODEL = ("head", "on", "off", "case", *OF_THESE_TOKENS, *OF_THIS_ANSWER)
 ANSWER = {  # about the answer of a model

@@ -19,10 +19,11 @@ from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
+from mha_viz.request import Request
 from mha_viz.ui import address, inference
 from mha_viz.ui import head_grid as grid
 from mha_viz.ui.asking import other_text
-from mha_viz.ui.bound import bound
+from mha_viz.ui.bound import Changes, bound
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.parts import complain, guarded, picked_head, remark, theme
@@ -49,8 +50,9 @@ def show_patched(first: Attention, second: Attention, held: Head) -> list[PageCh
             drawn.append(_show(patched, held, where.like))
         bound(
             st.text_input, "Measure how alike both are to a third sentence", "like", where.like,
-            change=other_text("like"), keeps=True, max_chars=2_000,
+            change=_third, keeps=True, max_chars=2_000,
         )  # fmt: skip
+        _say_unread(model_and_texts[0], where.like)
         if not drawn or not held.layer or not _side(held, where.path):
             return drawn
         with guarded(complain):
@@ -69,8 +71,22 @@ def _show(patched: Patched, held: Head, like: str) -> PageChart:
         f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
         f"{decimal(patched.after)} (100%) on the second. Another head may carry the same. One backward pass estimates "
         f"these numbers with a correlation of {agreeing}."
+        f"{' The two answers hardly differ: shares of so little say little.' * patched.hardly_differs}"
     )
     return chart
+
+
+def _third(typed: str) -> Changes:
+    """What a third sentence sets in the URL."""
+    return other_text("like")(typed) if typed.strip() else {"like": None}
+
+
+def _say_unread(model: str, third: str) -> None:
+    """Say what of the third sentence the model does not read."""
+    if third.strip() and (read := inference.read_by(Request(model, third))) is not None:
+        inference.say_unknown_words(read)
+        if read.keys.cut is not None:
+            remark(f"Of the third sentence, the first {read.keys.cut.limit:,} pieces are read.")
 
 
 def _side(held: Head, side: str) -> str:

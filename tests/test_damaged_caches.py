@@ -17,7 +17,7 @@ from mha_viz.analysis.evidence import CASE, Selection
 from mha_viz.analysis.profile import FACTS, read_findings
 from mha_viz.analysis.syntax import Relations
 from mha_viz.errors import CorpusError, MhaVizError
-from mha_viz.files import assets
+from mha_viz.files import assets, npm
 from mha_viz.models import catalog, snapshots
 from mha_viz.models.hub import local_folder
 from mha_viz.study import sums
@@ -109,6 +109,36 @@ def test_no_bit_of_a_profile_changes_it_silently(measured: Path) -> None:
         assert silent_changes(path, most, lambda: read_findings(measured), found) == [], path.name
         if lanes.everything:
             assert silent_changes(path, most, lambda: mv.open_profile(measured), whole) == [], path.name
+
+
+def test_no_bit_of_stored_recipes_changes_them_silently(tmp_path: Path) -> None:
+    folder = mv.open_recipes("toy").save(tmp_path / "recipes")
+
+    def read() -> object:
+        one = mv.open_recipes(folder)
+        return one.facts, {name: table.to_dict() for name, table in one.tables.items()}
+
+    for path in sorted(folder.iterdir()):
+        assert silent_changes(path, 60, read) == [], path.name
+
+
+def test_no_bit_of_a_library_of_a_page_that_reads_is_believed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A damaged one is fetched again."""
+    whole, times = {"a.mjs": b"export const a = 1;", "b.wasm": bytes(range(256))}, list[int]()
+    package = npm.Package("@some/library", "1.0.0", "", ["dist/a.mjs", "b.wasm"])
+    monkeypatch.setattr(npm, "_packed", lambda *_: times.append(1) or b"")
+    monkeypatch.setattr(npm, "_unpacked", lambda *_: dict(whole))
+    assert npm.fetched(package, tmp_path) == npm.fetched(package, tmp_path) == whole
+    assert len(times) == 1
+    (folder,) = tmp_path.iterdir()
+    for name in (*whole, npm.DIGESTS):
+        before = len(times)
+        for number, _ in enumerate(flips(folder / name, 6), 1):
+            assert npm.fetched(package, tmp_path) == whole
+            assert len(times) == before + number
+    (folder / "a.mjs").unlink()
+    assert npm.fetched(package, tmp_path) == whole
+    assert [*tmp_path.iterdir()] == [folder]
 
 
 @pytest.mark.parametrize("finished", [True, False])

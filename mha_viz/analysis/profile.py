@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import PATH, CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, check_kind, warn
 from mha_viz.files import whole_file
 from mha_viz.files.assets import asset
+from mha_viz.files.seals import sealed, unsealed
 from mha_viz.files.tables import as_csv, as_written, from_csv
 from mha_viz.quotes import quoted
 
@@ -39,7 +40,6 @@ REMAKE = "Measure it again with mha-viz profile."
 MOST_OF_PATH = 200  # characters of a path that an error quotes
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
 SHIPPED = ("ewt", "grammar", "repeats")  # the folders in which a shipped model has its roles
-DIGESTS, SEAL = "digests", "seal"  # entries of profile.json: of the other files, and of all its other entries
 DEFINITIONS = "3"  # version of the measures; increased when a number changes its meaning
 
 _ACCURACY = ("n", "correct", "accuracy")
@@ -216,9 +216,7 @@ class Profile:
             from mha_viz.corpus.conllu import as_conllu
 
             texts[SENTENCES] = as_conllu(self.sentences)
-        facts = {**self.facts, DIGESTS: {name: _digest(texts[name]) for name in sorted(texts)}}
-        facts[SEAL] = _digest(json.dumps(facts, ensure_ascii=False))
-        return texts | {FACTS: json.dumps(facts, indent=1, ensure_ascii=False) + "\n"}
+        return texts | {FACTS: sealed(self.facts, texts)}
 
     def write(self, folder: Path) -> None:
         """Write one CSV file per table, and profile.json last; each file is written atomically, and nothing of an older
@@ -236,25 +234,6 @@ class Profile:
             raise ExportError(
                 f"{folder} cannot be written: {error.strerror or error}.", "Choose another folder."
             ) from error
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _unsealed(text: str, files: Mapping[str, str], of: Callable[[str], bool] = lambda _: True) -> dict[str, Any]:
-    """The facts in the text of profile.json, once they and those of ``files`` that it names and ``of`` chooses are seen
-    to be as they were written: a damaged digit would be believed. Raises ValueError."""
-    facts: dict[str, Any] = json.loads(text)
-    seal = facts.pop(SEAL, None)
-    sealed = seal is not None or DIGESTS in facts  # profiles of older versions have neither
-    if sealed and seal != _digest(json.dumps(facts, ensure_ascii=False)):
-        raise ValueError(f"{FACTS} is not as it was written")
-    for name, digest in facts.pop(DIGESTS, {}).items():
-        may_lack = name in (SENTENCES, EVIDENCE) and name not in files  # for their licence
-        if of(name) and not may_lack and (name not in files or _digest(files[name]) != digest):
-            raise ValueError(f"{name} is not as it was written")
-    return facts
 
 
 def forget(folder: Path) -> None:
@@ -284,7 +263,7 @@ def _check_tables(folder: Path) -> None:
     names = {name for name in ("roles.csv", "position.csv") if (folder / name).is_file()}
     files = {name: (folder / name).read_bytes().decode() for name in names}
     if (folder / FACTS).is_file():
-        _unsealed((folder / FACTS).read_bytes().decode(), files, names.__contains__)
+        unsealed(FACTS, (folder / FACTS).read_bytes().decode(), files, names.__contains__)
 
 
 def _lines(folder: Path, table: str) -> list[list[str]]:
@@ -340,7 +319,7 @@ def profile_of(files: Mapping[str, str]) -> Profile:
     import pandas as pd
 
     try:
-        facts = _unsealed(files[FACTS], files)
+        facts = unsealed(FACTS, files[FACTS], files, may_lack=(SENTENCES, EVIDENCE))  # for their licence
         tables, untrained = (
             {n: _table(pd, files[f"{below}{n}.csv"], n) for n in HEADINGS if f"{below}{n}.csv" in files}
             for below in ("", UNTRAINED_FOLDER)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import PATH, CorpusError, ExportError, check_kind
 from mha_viz.files import make_folder, whole_file
 from mha_viz.files.assets import asset
+from mha_viz.files.seals import sealed, unsealed
 from mha_viz.files.tables import as_csv, from_csv
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Recipes:
         place = Path(folder)
         make_folder(place)
         texts = {f"{name}.csv": as_csv(table) for name, table in self.tables.items()}
-        texts[FACTS] = json.dumps(dict(self.facts), indent=1, ensure_ascii=False) + "\n"
+        texts[FACTS] = sealed(self.facts, texts)
         try:
             (place / FACTS).unlink(missing_ok=True)
             for name, text in texts.items():
@@ -78,10 +78,10 @@ def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
 
     place = recipes_folder(folder)
     try:
-        facts = json.loads((place / FACTS).read_text("utf-8"))
+        texts = {file: (place / file).read_bytes().decode() for file in (FACTS, *(f"{name}.csv" for name in HEADINGS))}
+        facts = unsealed(FACTS, texts[FACTS], texts, texts.__contains__)
         tables = {
-            name: from_csv(pd.read_csv(io.StringIO((place / f"{name}.csv").read_text("utf-8")), keep_default_na=True))
-            for name in HEADINGS
+            name: from_csv(pd.read_csv(io.StringIO(texts[f"{name}.csv"]), keep_default_na=True)) for name in HEADINGS
         }
         if not {"model", "corpus", "layers", "heads"} <= {*facts}:
             raise ValueError(f"{FACTS} lacks entries")

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import importlib.util
 import io
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from mha_viz.files import passing_folder
 
 OLDEST = (20, 19)  # the oldest that ESLint runs on
 SECONDS = 600  # for one package
+DIGESTS = "digests.json"  # beside the files of a package
 
 
 class Package(NamedTuple):
@@ -48,20 +50,36 @@ def npm() -> list[str] | None:
 
 
 def fetched(package: Package, place: Path) -> dict[str, bytes]:
-    """The wanted files of a package by their names, from ``place``, where npm puts them when they are first wanted.
+    """The wanted files of a package by their names, from ``place``, where npm puts them when they are first wanted, or
+    when they are not as they were.
 
     Raises ExportError if npm is not there or does not get the package, or if the archive has another hash.
     """
     folder = place / f"{package.name.replace('/', '-')}-{package.version}"
-    if not folder.is_dir():
+    files = _intact_files(folder, package)
+    if files is None:
         with passing_folder(place) as partial:
-            wanted = _unpacked(_packed(package, partial), package)
-            for name, content in wanted.items():
-                (partial / "files").mkdir(exist_ok=True)
-                (partial / "files" / name).write_bytes(content)
-            if not folder.is_dir():  # another process was not faster
-                (partial / "files").rename(folder)
-    return {Path(name).name: (folder / Path(name).name).read_bytes() for name in package.files}
+            files = _unpacked(_packed(package, partial), package)
+            digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+            whole = partial / "files"
+            whole.mkdir()
+            for name, content in {**files, DIGESTS: json.dumps(digests).encode()}.items():
+                (whole / name).write_bytes(content)
+            if _intact_files(folder, package) is None:  # another process was not faster
+                shutil.rmtree(folder, ignore_errors=True)
+                whole.rename(folder)
+    return files
+
+
+def _intact_files(folder: Path, package: Package) -> dict[str, bytes] | None:
+    """The files of a package in its folder; None if one is missing or not as it was written."""
+    try:
+        digests = json.loads((folder / DIGESTS).read_bytes())
+        files = {Path(name).name: (folder / Path(name).name).read_bytes() for name in package.files}
+        whole = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()} == digests
+    except (OSError, ValueError):
+        return None
+    return files if whole else None
 
 
 def _packed(package: Package, folder: Path) -> bytes:

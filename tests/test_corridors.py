@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 5_530,
     "text": 530,
     "training": 2_070,
-    "ui": 12_880,
+    "ui": 12_890,
     "": 1_195,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -73,6 +73,18 @@ def syntax_of_toy() -> Profile:
     return replace(profile, tables=tables)
 
 
+def writing_tables() -> set[str]:
+    """The commands that write tables: those with a file or a folder to write to, and ``used``, which writes into that
+    of a profile; but not what writes pages, weights or the grammar's sentences."""
+    from mha_viz.cli import _parser
+
+    (choices,) = (action.choices for action in _parser()._actions if isinstance(action.choices, dict))
+    with_out = {
+        name for name, command in choices.items() if "--out" in command.format_help() or name in ("figure", "toy")
+    }
+    return (with_out | {"used"}) - {"publish"}
+
+
 def written_by_commands(corpus: Path, folder: Path) -> Iterator[Path]:
     commands = {
         "attention": ["attention", "=dog saw", "--model", "toy", "--out", "x.csv"],
@@ -85,12 +97,29 @@ def written_by_commands(corpus: Path, folder: Path) -> Iterator[Path]:
         "compare": ["figure", "compare", "=dog saw", "--model", "toy", *BOTH_HEADS, "--out", "x.csv"],
         "difference": ["figure", "difference", "=dog saw", "--model", "toy", *BOTH_HEADS, "--out", "x.csv"],
         "replicate": ["replicate", "toy", str(corpus), "--out", "x.csv"],
+        "beside": ["replicate", "toy", str(corpus), "--beside", "toy", "--out", "x.csv"],
+        "groups": ["groups", "toy/L1H0", str(corpus), "--most", "4", "--out", "x.csv"],
+        "why": ["why", str(corpus), "--model", "toy", "--most", "4", "--out", "x.csv"],
+        "arrows": ["why", str(corpus), "--model", "toy", "--most", "4", "--arrows", "--out", "x.csv"],
+        "patch": [
+            "patch",
+            "=the girl smiles",
+            "=the boy smiles",
+            "--similar-to",
+            "=x",
+            "--model",
+            "toy",
+            "--out",
+            "x.csv",
+        ],
+        "recipes": ["recipes", str(corpus), "--model", "toy", "--replace", "--out", "profile"],
         "report": ["report", "profile", "--out", "x.csv"],
         "used": ["used", "profile", str(corpus), "--most", "2"],
         "evaluate": ["toy", "evaluate", "--sentences", "1", "--out", "x.csv"],
         "history": ["toy", "history", "--sentences", "1", "--out", "x.csv"],
         "effects": ["toy", "effects", "--sentences", "1", "--out", "x.csv"],
     }
+    assert {arguments[0] for arguments in commands.values()} == writing_tables()
     for name in ("used", "report"):
         syntax_of_toy().save(folder / name / "profile")
     for name, arguments in commands.items():

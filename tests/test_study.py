@@ -447,6 +447,11 @@ def test_the_intervals_of_roles_are_over_documents(small: Encoder, small_folder:
         assert (x.role_low, x.role_high) == pytest.approx(expected, abs=1e-12)
         assert x.documents == sum(bool(counts.get(key, (0, 0))[0]) for counts in documents)
     assert any(n >= 5 for n in keys.values())
+    chosen = list(profile.tables["syntax_chosen"].itertuples())
+    assert any(x.documents for x in chosen)
+    for x in chosen:  # judged on the sentences with odd numbers
+        key = ((x.level, x.relation), x.direction, x.layer * small.heads + x.head)
+        assert x.documents == sum(bool(counts.get(key, (0, 0))[0]) for counts in documents[1::2])
 
 
 # ---- Any batches, order and pauses ----------------------------------------------------------------------------------

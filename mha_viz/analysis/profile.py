@@ -61,7 +61,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "syntax_baselines": ("level", "relation", "direction", "baseline", "detail", *_ACCURACY),
         "syntax_chosen": (
             *("level", "relation", "direction", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
-            *("ci_low", "ci_high", "offset_odd", "upos_odd", "untrained_odd"),
+            *("ci_low", "ci_high", "offset_odd", "upos_odd", "untrained_odd", DOCUMENTS),
         ),
         "uas": ("layer", "head", *_ACCURACY),
         "position": ("layer", "head", "offset", "mass", "share_of_maxima", "mass_in_word", "rows_in_word"),
@@ -72,7 +72,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
         "coreference_chosen": (
             *("mention_type", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
-            *("ci_low", "ci_high", "nearest_odd", "same_form_odd", "untrained_odd"),
+            *("ci_low", "ci_high", "nearest_odd", "same_form_odd", "untrained_odd", DOCUMENTS),
         ),
         "gap": ("layer", "head", *_ACCURACY),
         "distance": ("head_a", "head_b", "js"),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 class Gloss(NamedTuple):
     """A role in plain words: ``name`` ("subject"), ``link`` ("subject → its verb"), an ``example`` in which the
     first word of the link is marked with asterisks and the second with underscores ("the *dog* _barks_"), and further
-    ``words`` that a person may search for. In the example, each head of the shipped model that has the role attends as
+    ``words`` that a person may search for. In the example, each head of a shipped model that has the role attends as
     it says (tests/test_gloss_sentences.py)."""
 
     name: str
@@ -150,7 +150,9 @@ PATTERNS = MappingProxyType(
         "previous": _pattern(
             "previous token", "token → the one before", "_the_ *dog*", "before word left position last"
         ),
-        "next": _pattern("next token", "token → the one after", "*the* _dog_", "after following word right position"),
+        "next": _pattern(
+            "next token", "token → the one after", "*the* _dog_ barks", "after following word right position"
+        ),
         "same": _pattern("same token", "token → itself", "*dog*", "itself self word position diagonal"),
         "cls": _pattern("[CLS]", "any token → [CLS]", "_[CLS]_ the *dog*", "start first delimiter special"),
         "sep": _pattern("[SEP]", "any token → [SEP]", "the *dog* _[SEP]_", "end delimiter special"),

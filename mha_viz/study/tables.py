@@ -295,6 +295,7 @@ def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
             _ratio(odd, n_odd),
             *wilson(odd, n_odd),
             *(_ratio(right, n_odd) for right in (choice.offset, choice.upos, untrained)),
+            syntax.documents_with_cases(choice.direction, choice.row, roles.ODD),
         )
 
 
@@ -348,13 +349,16 @@ def _coreference_chosen(measured: Measured, heads: list[Head]) -> Rows:
         odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
         rules = (sum(map(nearest_name, odd)), None)
         untrained = None if control is None else int(control.gap["correct"][1].max())
-        yield from _chosen_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads)
+        yield from _chosen_row(
+            "gap", sums["n"], sums["correct"], (*rules, untrained), heads, len(odd)
+        )  # rows are of one document each
         return
     sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.items()}
     for i, name in enumerate(TYPES):
         untrained = None if control is None else int(control.coreference["correct"][:, 1, i].sum(axis=0).max())
         rules = (*sums["baseline"][1, i].tolist(), untrained)
-        yield from _chosen_row(name, sums["n"][:, i], sums["correct"][:, i], rules, heads)
+        documents = with_cases(measured.trained.coreference["n"][:, 1, i])
+        yield from _chosen_row(name, sums["n"][:, i], sums["correct"][:, i], rules, heads, documents)
 
 
 def _chosen_row(
@@ -363,6 +367,7 @@ def _chosen_row(
     correct: np.ndarray,
     rules: tuple[int | None, ...],
     heads: list[Head],
+    documents: int,
 ) -> Rows:
     n_even, n_odd = (int(count) for count in n)
     if not n_even or not n_odd:
@@ -371,7 +376,7 @@ def _chosen_row(
     right = int(correct[1, head])
     beside = (_ratio(rule, n_odd) for rule in rules)
     accuracy = (n_even, int(correct[0, head]) / n_even, n_odd, right / n_odd)
-    yield (name, *heads[head], *accuracy, *wilson(right, n_odd), *beside)
+    yield (name, *heads[head], *accuracy, *wilson(right, n_odd), *beside, documents)
 
 
 def _roles(heads_with_roles: list[roles.Role], heads: list[Head]) -> Rows:

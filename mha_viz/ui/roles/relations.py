@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from mha_viz.analysis.findings import DOCUMENTS
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import OFFSETS, Relations, gold
 from mha_viz.attention import Head
@@ -122,6 +123,7 @@ def readable(evidence: Evidence, level: str) -> Any:
             "untrained": chosen["untrained_odd"],
             "gain": chosen["accuracy_odd"] - chosen["offset_odd"],
             "n": chosen["n_odd"],
+            "documents": chosen.get(DOCUMENTS),
             "better": pd.DataFrame(rules).idxmax(axis=1),
         }
     )
@@ -140,6 +142,7 @@ def _columns() -> dict[str, Any]:
     return {
         **{name: number(name, format=PERCENT, help=words) for name, words in SHARES.items()},
         "n": number("n", help="Held-out cases."),
+        "documents": number("documents", help="From how many documents the cases come."),
         "better": st.column_config.TextColumn("best of all", help="The rule that is right most often."),
     }
 
@@ -158,7 +161,10 @@ def _coreference(evidence: Evidence) -> None:
     )
     shown = mentions(evidence)
     numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "untrained")
-    columns = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in numbers}
+    columns = {
+        name: st.column_config.NumberColumn(name, format=PERCENT, help=AS_CASES if name in ("low", "high") else None)
+        for name in numbers
+    }
     better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
     names = {"nearest mention": "nearest", "same form": "same form", "best untrained head": "untrained"}
     score_rows.draw("Mention", names, _rows(shown, shown["mention"].map(MENTIONS), tuple(names.values())))
@@ -198,6 +204,7 @@ def mentions(evidence: Evidence) -> Any:
             "score on the other half": table["accuracy_even"],
             **{name: values for name, values in rules.items() if name != "the head"},
             "n": table["n_odd"],
+            "documents": table.get(DOCUMENTS),
             "better": pd.DataFrame(rules).fillna(-1).idxmax(axis=1),
         }
     )

@@ -139,9 +139,12 @@ def test_a_step_has_text_shapes_and_the_charts_of_the_chosen_head_and_tokens(
     if step == "scale":
         sides = html(page).split('<div class="inside-sides"')[1:]
         (held,) = [one for one in sides if " data-held>" in one]
-        for _, labels, values in score_parts.listed(parts, named(parts)):
-            for label, value in zip(labels, values, strict=True):
-                assert f"<tr><th>{escape(label)}</th><td>{decimal(value)}</td>" in held
+        for _, listed in score_parts.listed(parts, named(parts)):
+            assert sum(part.above_mean for part in listed) == pytest.approx(parts.above_mean.sum())
+            for part in listed:
+                beside = f"{decimal(part.value)}, mean {decimal(part.mean)}"
+                above = decimal(part.above_mean)
+                assert f'<tr title="{beside}"><th>{escape(part.name)}</th><td>{above}</td>' in held
     for chart, figure in zip(charts(page), of_step, strict=True):
         assert chart["layout"].get("shapes", []) == [shape.to_plotly_json() for shape in figure.layout.shapes]
         assert [note["text"] for note in chart["layout"].get("annotations", [])] == titles(figure)
@@ -206,7 +209,7 @@ def test_the_scores_say_why_the_query_looks_at_the_key(minilm: Encoder) -> None:
     assert why.count(" hidden>") == len(parts.text) - 1, "a sentence for each other key, which the pointer shows"
     (bars,) = [e.proto.body for e in page.at.get("html") if 'class="inside-sides"' in e.proto.body]
     (of_held,) = re.findall(r'<div class="inside-sides" data-key="13" data-held>.*?</div>', bars)
-    rows = re.findall(r"<tr><th>(.*?)</th><td>(.*?)</td>", of_held)
+    rows = re.findall(r"<tr title=[^>]*><th>(.*?)</th><td>(.*?)</td>", of_held)
     assert rows[0] == ("position", decimal(parts.of_query[place]))
     assert [name for name, _ in rows].count("position") == 2, "by the query and by the key"
     assert bars.count(" hidden>") == why.count(" hidden>")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,8 @@ def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
     """What each part of the query, and of the key, adds to the score above its mean over the keys that the query sees;
     those beyond LISTED together. ``names``: of the parts, as a page writes them."""
     series, plots = [], []
-    for number, (title, labels, values) in enumerate(listed(parts, names)):
+    for number, (title, listed_parts) in enumerate(listed(parts, names)):
+        labels, values = [part.name for part in listed_parts], [part.above_mean for part in listed_parts]
         colours = [signed(value, theme) for value in values]
         series.append(bars_rightward(np.array(values), colours, [decimal(v) for v in values], digits=3, plot=number))
         ends, most = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, values))
@@ -38,14 +40,29 @@ def signed(value: float, theme: Theme) -> str:
     return theme.signed[5] if value > 0 else theme.signed[1]
 
 
-def listed(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple[str, list[str], list[float]]]:
-    """For the query and the key: a title, the names of the LISTED largest parts, and what each adds; the rest is one
-    more."""
-    for side, values in (("query", parts.of_query), ("key", parts.of_key)):
-        order = np.argsort(-abs(values), kind="stable")
+class ListedPart(NamedTuple):
+    """A part of one side, or the rest of them: its name, what it adds to the score, and the mean of that over the keys
+    that the query sees."""
+
+    name: str
+    value: float
+    mean: float
+
+    @property
+    def above_mean(self) -> float:
+        """What it adds above its mean."""
+        return self.value - self.mean
+
+
+def listed(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple[str, list[ListedPart]]]:
+    """For the query and the key: a title, and the LISTED parts that count most; the rest is one more."""
+    for side, axis in (("query", 1), ("key", 0)):
+        values, means = parts.values.sum(axis), parts.means.sum(axis)
+        order = np.argsort(-abs(values - means), kind="stable")
         first, rest = order[:LISTED], order[LISTED:]
-        numbers = [*(float(values[at]) for at in first), *([float(values[rest].sum())] if len(rest) else [])]
-        yield f"by the {side}", [*(names[at] for at in first), *([f"{len(rest)} more"] if len(rest) else [])], numbers
+        some = [ListedPart(names[at], float(values[at]), float(means[at])) for at in first]
+        others = ListedPart(f"{len(rest)} more", float(values[rest].sum()), float(means[rest].sum()))
+        yield f"by the {side}", [*some, *([others] if len(rest) else [])]
 
 
 def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 from typing import Any
 from urllib.parse import urlencode
@@ -11,6 +12,7 @@ import streamlit as st
 
 from mha_viz.attention import Head
 from mha_viz.attention.parts import HEADS, ScoreParts
+from mha_viz.drawing.table import Table
 from mha_viz.errors import ModelUnsupported
 from mha_viz.figures import score_parts as draw
 from mha_viz.figures.caption import both
@@ -45,7 +47,14 @@ def why(o: OpenStep, above: Any, below: Any) -> None:
     o.charts.append(PageChart(alt, "inside-why", lambda theme: draw.sides(parts, names, theme), o.about, code=o.code))
     with below, st.expander("Part by part"):
         alt = "What each pair of parts adds to the score"
-        chart(st.container(), o, "pairs", alt, lambda theme: draw.pairs(parts, names, theme))
+        draw_pairs, table = partial(draw.pairs, parts, names), partial(_table, parts, o.about)
+        chart(st.container(), o, "pairs", alt, draw_pairs, table)
+
+
+def _table(parts: ScoreParts, about: str) -> Table:
+    """A row for each pair of parts."""
+    table = parts.table()
+    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
 
 
 def _named(parts: ScoreParts) -> list[tuple[str, str]]:
@@ -78,11 +87,13 @@ def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
 def _bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     """The chart ``draw.sides`` as two tables, one of which for each key that is drawn costs little."""
     tables = []
-    for title, labels, values in draw.listed(parts, names):
+    for title, listed in draw.listed(parts, names):
+        values = [part.above_mean for part in listed]
         low, whole = min(0.0, *values), (max(0.0, *values) - min(0.0, *values)) or 1.0
         rows = "".join(
-            f"<tr><th>{escape(label)}</th><td>{decimal(value)}</td><td>{_bar(o, value, low, whole)}</td></tr>"
-            for label, value in zip(labels, values, strict=True)
+            f'<tr title="{decimal(part.value)}, mean {decimal(part.mean)}"><th>{escape(part.name)}</th>'
+            f"<td>{decimal(value)}</td><td>{_bar(o, value, low, whole)}</td></tr>"
+            for part, value in zip(listed, values, strict=True)
         )
         tables.append(f"<table><caption>{title}</caption>{rows}</table>")
     return f'<div class="inside-sides"{_shown_for(o, parts)}>{"".join(tables)}</div>'

@@ -120,7 +120,12 @@ def test_every_example_is_read_and_leaves_a_url_that_restores_it() -> None:
     assert (example["model"], visit.typed["look"]) == ("repeater", example["look"]), "composition, in the last one"
     assert visit.shown().header["start"]["head"] == example["head"]
     assert (visit.badges["arrows"][0]["from"], visit.badges["arrows"][0]["to"]) == (0, 6), "from L0H0 to L1H2"
+    listed = [one["text"] for one in visit.typed["examples"]]
+    assert listed == [example["text"], *(one["text"] for one in examples()[:-1])], (
+        "the first where composition is drawn"
+    )
     visit.send("mha_sentence", "example", 1)
+    assert visit.typed["text"] == FIRST
     assert not {"model", "arrows"} & set(visit.url)
 
 

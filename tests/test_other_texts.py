@@ -188,10 +188,15 @@ def test_importance_is_a_mean_over_the_tokens_of_those_texts(minilm: Encoder) ->
     assert between[0][0, 0] < values["both"][0, 0] < between[1][0, 0]
 
 
-def test_a_gradient_is_drawn_on_the_first_text(minilm: Encoder) -> None:
-    assert gradient_weighted(minilm, TEXT, other=SOURCE).quantity == "gradient"
-    with pytest.raises(SettingError, match="Swap the two texts"):
-        mv.gradient_weighted(minilm, TEXT, other=SOURCE, off_in="second")
+def test_a_gradient_is_drawn_on_the_text_that_the_question_says(minilm: Encoder) -> None:
+    first, second = (gradient_weighted(minilm, TEXT, other=LONGER, off_in=off_in) for off_in in ("both", "second"))
+    assert (first.text.text, second.text.text) == (TEXT, LONGER)
+    assert second.quantity == "gradient"
+    swapped = gradient_weighted(minilm, LONGER, other=TEXT, off_in="first")
+    assert (second.weights == swapped.weights).all()
+    assert second.key == swapped.key, "it says how it is made again"
+    with pytest.raises(SettingError, match="needs the first as one text"):
+        gradient_weighted(minilm, TEXT, "It is.", other=LONGER, off_in="second")
     with pytest.raises(SettingError, match="“third” is none of two texts"):
         question_about(minilm, TEXT, other=SOURCE, off_in="third")
 

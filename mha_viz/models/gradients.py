@@ -17,7 +17,7 @@ from mha_viz.models.capture import Recorded
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.tokenizer import TextPieces
-from mha_viz.request import BOTH, COSINE, SECOND_TEXT, Question
+from mha_viz.request import BOTH, COSINE, FIRST_TEXT, SECOND_TEXT, Question
 from mha_viz.text import WordPieces
 
 
@@ -38,7 +38,8 @@ def gradient_weighted(
 
     It says, to first order, by how much s would rise if the weight grew by its own size. A weight may matter although
     its gradient is near 0, if s is flat there. The weights are those of ``text``; those of ``other`` stay as they are.
-    ``words``: the sentence as words, in place of ``text``. Raises as
+    With ``off_in="second"`` it is the other way round, and the tokens are those of ``other``; only for a single
+    ``text``. ``words``: the sentence as words, in place of ``text``. Raises as
     :func:`mha_viz.models.answers.question_about`, and ReadingFailed where a gradient is not finite.
     """
     encoder = in_one_stack(encoder)
@@ -47,12 +48,12 @@ def gradient_weighted(
 
 
 def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
-    """As :func:`gradient_weighted`, for a given question. Raises SettingError for one whose heads are off in its other
-    text alone."""
+    """As :func:`gradient_weighted`, for a given question."""
     if question.off_in == SECOND_TEXT:
-        raise SettingError(
-            "Heads are off in the second text alone, and the gradient is drawn on the first.", "Swap the two texts."
-        )
+        if pair or words:
+            problem = "The gradient with respect to the second text needs the first as one text."
+            raise SettingError(problem, "Leave out its pair, and give no words.")
+        text, question = question.other, question._replace(other=text, off_in=FIRST_TEXT)
     read = encoder.pieces(text, pair, words)
     tap, gradients = _backwards(encoder, partial(_score, encoder, question), read)
     products = [

@@ -18,7 +18,7 @@ from mha_viz.errors import MeansMissing, MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
-from mha_viz.request import DECODER, FIRST, METHODS, TEXT, Question, Request
+from mha_viz.request import BOTH, DECODER, FIRST, METHODS, TEXT, Question, Request
 from mha_viz.text import clean
 from mha_viz.ui import address, downloads
 from mha_viz.ui.address import Address
@@ -129,7 +129,7 @@ def as_shown(request: Request, where: Address) -> Request:
     if not quantity.with_all_heads:
         return replace(request, quantity=where.quantity)
     whole = Request(request.model, request.text, request.pair, quantity=where.quantity)
-    return whole.about(question_about(whole, where)) if quantity.of_answer else whole
+    return whole.about(question_about(whole, replace(where, off_in=BOTH))) if quantity.of_answer else whole
 
 
 def question_about(request: Request, where: Address) -> Question:

@@ -51,10 +51,16 @@ def ask(what: Url, intro: str = "", hint: bool = True) -> None:
         "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
         "open": not catalog.hosted(),
         "examples": [
-            {"text": e["text"], "pair": e.get("pair", ""), "look": _look_and_answer(e, in_class)[0]} for e in examples()
+            {"text": e["text"], "pair": e.get("pair", ""), "look": _look_and_answer(e, in_class)[0]} for e in _offered()
         ],
     }
     sentence(content, "sentence", _on_read, _on_example, _on_model)
+
+
+def _offered() -> list[dict[str, str]]:
+    """The examples in their order; while composition is drawn, those of composition first."""
+    drawn = address.now().get("arrows")
+    return sorted(examples(), key=lambda example: bool(drawn) and example.get("arrows") != drawn)
 
 
 def _look(what: Url, model: str, hint: bool) -> dict[str, object]:
@@ -65,7 +71,7 @@ def _look(what: Url, model: str, hint: bool) -> dict[str, object]:
         return {"look": "", "answer": "", "opens": None}
     head = example.get("head", "")
     elsewhere = bool(what.where.head) and str(what.where.head) != head
-    opens = {"index": examples().index(example), "head": head} if elsewhere and head else None
+    opens = {"index": _offered().index(example), "head": head} if elsewhere and head else None
     look, answer = _look_and_answer(example, address.in_class())
     return {"look": look, "answer": answer, "opens": opens}
 
@@ -113,7 +119,7 @@ def _on_read() -> None:
 def _on_example() -> None:
     index = whole(sent("sentence", "example"))
     if index is not None and 0 <= index < len(examples()):
-        chosen = examples()[index]
+        chosen = _offered()[index]
         _read_next(chosen["text"], chosen.get("pair", ""), **{"head": None, "on": None, **_of_its_model(chosen)})
 
 

@@ -56,3 +56,10 @@ def test_the_model_of_many_languages_is_a_click_away_and_where_it_cannot_be_had_
     visit.at.button(key="back_to_model").click().run()
     assert visit.url == {"text": text}
     assert "cannot be reached" not in visit.said
+
+
+@pytest.mark.usefixtures("no_hub")
+def test_words_that_a_model_does_not_know_are_offered_to_the_one_of_many_languages() -> None:
+    visit = PageSession({"text": "the zebra sleeps .", "model": "toy"})
+    assert "read as [UNK]: “zebra”" in visit.said
+    assert "read_multilingual" in [button.key for button in visit.at.button]

@@ -120,4 +120,6 @@ class Patched:
         """A row for each head, ``L0H0`` first: ``share``, if it was computed, and ``estimated``; for paths, for each
         earlier head, without ``estimated``."""
         table = by_head({"share": self.shares, "estimated": self.estimated})
-        return table.dropna(axis="columns") if self.to is None else table[["share"]].dropna()
+        if self.to is not None:
+            return table[["share"]].dropna()
+        return table[["estimated"]] if np.isnan(self.shares).all() else table

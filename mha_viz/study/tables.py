@@ -349,9 +349,8 @@ def _coreference_chosen(measured: Measured, heads: list[Head]) -> Rows:
         odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
         rules = (sum(map(nearest_name, odd)), None)
         untrained = None if control is None else int(control.gap["correct"][1].max())
-        yield from _chosen_row(
-            "gap", sums["n"], sums["correct"], (*rules, untrained), heads, len(odd)
-        )  # rows are of one document each
+        documents = len(odd)  # each row is of its own
+        yield from _chosen_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads, documents)
         return
     sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.items()}
     for i, name in enumerate(TYPES):

@@ -308,15 +308,16 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
 
 def say_unknown(attention: Attention) -> None:
     """Say which words the tokenizer has no piece for: the model reads [UNK] in their place."""
-    say_unknown_words(attention)
+    unknown = say_unknown_words(attention)
     foreign = split_words(attention) if _is_english(attention.model) else ""
     if foreign:
         remark(f"{catalog.resolve(attention.model).label} reads English; {foreign}")
+    if unknown or foreign:
         _offer_multilingual(attention)
 
 
-def say_unknown_words(attention: Attention) -> None:
-    """As :func:`say_unknown`, without an offer to read the text with another model."""
+def say_unknown_words(attention: Attention) -> bool:
+    """As :func:`say_unknown`, without an offer to read the text with another model; returns whether there are any."""
     texts = (attention.queries, attention.keys) if attention.is_cross else (attention.text,)
     words = [t for text in texts for t in text.by_words().without_special().tokens]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
@@ -325,6 +326,7 @@ def say_unknown_words(attention: Attention) -> None:
     elif unknown:
         listed = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
         remark(f"Unknown to the tokenizer and read as [UNK]: {listed}{' and more' if len(unknown) > 6 else ''}.")
+    return bool(unknown)
 
 
 def split_words(attention: Attention) -> str:

@@ -52,6 +52,7 @@ def the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor: Bro
     page.go_back()
     page.go_back()
     visitor.asked(head=None)
+    expect(page.locator(f"{MAP} td a[aria-current=true]")).to_have_count(0)  # the map is drawn anew
     assert not [url for url in visitor.requests if "lotly" in url], "no chart of Plotly's is on the page"
 
 

@@ -193,7 +193,7 @@ def test_without_dask_one_sentence_says_what_to_install(
     assert main(["profile", str(corpus), "--model", "toy", "--out", str(tmp_path), "--workers", "2"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert 'pip install "mha-viz[cluster]"' in error
+    assert 'pip install ".[cluster]"' in error
     with pytest.raises(ClusterMissing):
         mv.profile(corpus, "toy", client=object())
 

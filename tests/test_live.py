@@ -76,10 +76,10 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it(
 
     with monkeypatch.context() as patched:
         patched.setattr(builtins, "__import__", without)
-        with pytest.raises(ExportError, match=r'onnxscript is not installed.*pip install "mha-viz\[live\]"'):
+        with pytest.raises(ExportError, match=r'onnxscript is not installed.*pip install "\.\[live\]"'):
             onnx.check(toy)
     monkeypatch.setattr(npm, "npm", lambda: None)
-    with pytest.raises(ExportError, match=r'npm is not there.*pip install "mha-viz\[live\]"'):
+    with pytest.raises(ExportError, match=r'npm is not there.*pip install "\.\[live\]"'):
         npm.fetched(LIBRARIES[1], tmp_path)
     assert [*tmp_path.iterdir()] == []
 

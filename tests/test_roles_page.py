@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from mha_viz.analysis.described import KINDS
+from mha_viz.analysis.described import KINDS, of_heads
 from mha_viz.analysis.given import GIVEN, given_roles
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
@@ -36,6 +36,7 @@ from mha_viz.ui import studies as studies_room
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.caches import idle, model_service
 from mha_viz.ui.jobs import Job
+from mha_viz.ui.parts import plain
 from mha_viz.ui.roles import overview, relations, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import given, sentences_given
@@ -120,7 +121,8 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     assert len(words_by_head) == 72
     assert (
         words_by_head["L0H2"]
-        == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%; finds keys by 98% position"
+        == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%; 95% the token before · "
+        "0% unexplained; finds keys by 98% position"
     )
     assert words_by_head["L3H1"].startswith("L3H1 (4-2): pronoun → what it refers to, right in 66%; simple rule 54%")
     assert re.search(r"no role was found; .*% unexplained; finds keys by 64% feed-forward", words_by_head["L5H11"])
@@ -186,7 +188,16 @@ def test_a_head_without_a_role_says_so() -> None:
     none = next(
         head for head in given("minilm").profiles[0].heads() if head not in {f.head for f in given_roles("minilm")}
     )
-    assert "No role was found for this head." in visit(head=str(none)).said
+    recipe = next(of.words for of in of_heads("minilm", "") if of.head == none)
+    assert f"No role was found for this head. On all text: {plain(recipe)}." in visit(head=str(none)).said
+
+
+def test_a_square_says_what_its_head_does_on_all_text_too() -> None:
+    (drawn,) = [html.proto.body for html in visit().at.get("html") if 'class="mha-map"' in html.proto.body]
+    (square,) = re.findall(r'aria-label="L3H1 \(4-2\): ([^"]*)"', drawn)
+    assert square.startswith("pronoun → what it refers to, right in 66%; ")
+    recipe = next(of.words for of in of_heads("minilm", "") if str(of.head) == "L3H1")
+    assert f"; {recipe}; finds keys by " in unescape(square)
 
 
 def test_a_head_that_the_model_does_not_have_is_said() -> None:

@@ -87,7 +87,7 @@ def _packed(package: Package, folder: Path) -> bytes:
     command = npm()
     if command is None:
         problem = "npm is not there, with which the page's libraries are fetched."
-        raise ExportError(problem, 'Install it: pip install "mha-viz[live]".')
+        raise ExportError(problem, 'Install it, in a copy of the repository: pip install ".[live]".')
     what = f"{package.name}@{package.version}"
     try:
         options = ["--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder)]

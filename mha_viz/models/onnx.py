@@ -64,7 +64,7 @@ def check(model: LoadedModel) -> Encoder:
         import onnxscript  # noqa: F401
     except ImportError as error:
         problem = "onnxscript is not installed, which a page that reads by itself needs."
-        raise ExportError(problem, 'Install it: pip install "mha-viz[live]".') from error
+        raise ExportError(problem, 'Install it, in a copy of the repository: pip install ".[live]".') from error
     return model
 
 

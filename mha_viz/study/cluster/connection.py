@@ -77,7 +77,7 @@ def library() -> Any:
 
 def _missing(what: str) -> ClusterMissing:
     needed = f"{what} is not installed, which a study on several processes or machines needs."
-    return ClusterMissing(needed, 'Install it: pip install "mha-viz[cluster]".')
+    return ClusterMissing(needed, 'Install it, in a copy of the repository: pip install ".[cluster]".')
 
 
 def _config() -> Any:

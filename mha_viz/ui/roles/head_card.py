@@ -25,7 +25,7 @@ from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_groups, link_search, readable, score_rows, used
-from mha_viz.ui.roles.overview import lines, show_found_by
+from mha_viz.ui.roles.overview import lines, recipes_of, show_found_by
 from mha_viz.ui.roles.relations import AS_CASES
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
@@ -55,7 +55,9 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         st.markdown(f"### {both(head)}")
         findings = by_head(evidence.findings()).get(head, [])
         if not findings:
-            st.markdown("No role was found for this head.")
+            recipe = recipes_of(evidence).get(head)
+            on_all_text = f" On all text: {plain(recipe.words)}." if recipe else ""
+            st.markdown(f"No role was found for this head.{on_all_text}")
         lines(findings, named=False)
         show_found_by(evidence, head)
         used.show_in_short(_rows(evidence, "used", head))

@@ -89,26 +89,28 @@ def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) ->
 def _drawn_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, str]:
     """The square of each head without its link, which depends on the visitor: the rest of its tag, and its content."""
     roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
-    recipes = _recipes(evidence)
+    recipes = recipes_of(evidence)
     by_keys = _keys_of(evidence)
     layers, heads = profile.shape
     every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
     return {head: _square(head, roles.get(head, []), recipes.get(head), by_keys.get(head)) for head in every}
 
 
-def _recipes(evidence: Evidence) -> dict[Head, HeadRecipe]:
+def recipes_of(evidence: Evidence) -> dict[Head, HeadRecipe]:
+    """What its recipe says of each head; empty for a model without recipes."""
     profile = evidence.profiles[0]
     return {of.head: of for of in of_heads(profile.model, str(profile.facts.get("revision", "")))}
 
 
 def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: FoundBy | None) -> str:
-    without = "no role was found" + (f"; {recipe.words}" if recipe else "")
+    without = "no role was found"
     does = "; ".join(map(at_a_glance, findings)) or without
-    found_by = f"; finds keys by {keys.words}" if keys else ""
-    says = escape(f"{both(head)}: {does}{found_by}")
+    more_of_it = (recipe and recipe.words, keys and f"finds keys by {keys.words}")
+    besides = "".join(f"; {words}" for words in more_of_it if words)
+    says = escape(f"{both(head)}: {does}{besides}")
     in_short = "; ".join(map(at_a_glance, findings[:IN_A_TIP])) or without
     more = f"; {len(findings) - IN_A_TIP} more" if len(findings) > IN_A_TIP else ""
-    tip = escape(f"{both(head)}: {in_short}{more}{found_by}")
+    tip = escape(f"{both(head)}: {in_short}{more}{besides}")
     look, drawn = "", ""
     if findings:
         colour = COLOURS[findings[0].role]
@@ -193,7 +195,7 @@ def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
 
 def _bars(evidence: Evidence) -> str:
     """What the colours of the bars and dots of a square mean, behind a button that is a sample of the bars."""
-    below = (*KINDS, "unexplained") if _recipes(evidence) else ()
+    below = (*KINDS, "unexplained") if recipes_of(evidence) else ()
     left = GROUPS if _keys_of(evidence) else ()
     beside = {role for findings in by_head(evidence.findings()).values() for role in _further(findings)}
     dots = [(f"also {role}", _dot(role)) for role in COLOURS if role in beside]

@@ -18,7 +18,8 @@ QUESTIONS = {
     "L3H1": (
         "Whom does “it” mean?",
         "“it” gives the animal most of its weight. Over annotated texts, this head leads a pronoun to what it refers "
-        "to in two of three cases, and a rule, the earlier mention of the same form, in one of two. A link is a pattern, not a proof that the model uses it.",
+        "to in two of three cases, and a rule, the earlier mention of the same form, in one of two. A link is a "
+        "pattern, not a proof that the model uses it.",
     ),
     "L0H0": (
         "Does every head pick a word?",

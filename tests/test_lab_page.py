@@ -374,6 +374,7 @@ def test_an_answer_begins_to_play_and_is_compared_with_what_the_run_showed(exper
         page.at.pills(key=f"lab_guess_{experiment}").set_value(option).run()
         page.check()
         assert page.url["guess"] == option
+        assert step_in_view(page) == playing(page)["steps"][-1], "what plays ends where the address is already"
         assert playing(page)["play"] == (plays := plays + 1)
         verdict = playing(page)["verdict"]
         assert verdict == compared(option, lab.stored(experiment))

@@ -249,6 +249,7 @@ function play(state, send) {
     if (ended) report(state, send);
   };
   state.playing = requestAnimationFrame(frame);
+  state.moment = from;
   draw(state);
 }
 

@@ -15,7 +15,7 @@ from mha_viz.ui.parts import entitle, formulas, guarded, sent, whole
 PLAYER = "lab_player"
 GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
 OF_A_SCENE = (GUESS, "run", "step", "removed", "arm", "snapshot", "trained", "task", "answer", "beside")
-_PLAYS = "lab_plays"  # in the session: how often an answer began a training
+_PLAYS, _END = "lab_plays", "lab_end"  # in the session: how often an answer began to play; the last step in the URL
 
 
 def another(name: str, **more: str) -> Changes:
@@ -47,6 +47,7 @@ def _numbers(shown: bool) -> Changes:
 def predict(name: str, prediction: str, options: Mapping[str, str]) -> str | None:
     """Ask what will happen; an answer begins to play. Returns the answer in the URL, one of the ``options``."""
     guess = in_link(GUESS, options, ".+") or None
+    st.session_state.pop(_END, None)  # until it is drawn
     with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
         st.markdown(formulas(prediction), width="content")
         bound(
@@ -60,7 +61,7 @@ def _guessed(chosen: str | None) -> Changes | None:
     if chosen is None:  # a second click on the same answer
         return None
     st.session_state[_PLAYS] = st.session_state.get(_PLAYS, 0) + 1
-    return {GUESS: chosen}
+    return {GUESS: chosen, **st.session_state.get(_END, {})}  # where it ends: then nothing is added to the history
 
 
 def variants(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:
@@ -90,10 +91,10 @@ def play(
         if step in recorded["steps"]:
             address.go(**on_step(int(step or 0)))
 
-    plays = 0 if follows else st.session_state.get(_PLAYS, 0)
-    state = {"at": at, "verdict": verdict, "play": plays, "follows": bool(follows)}
+    st.session_state[_END] = dict(on_step(recorded["steps"][-1]))
+    plays = {"play": 0 if follows else st.session_state.get(_PLAYS, 0), "follows": bool(follows)}
     with st.container(key=f"{follows}_stage" if follows else "lab_stage"):
-        player({**recorded, **state}, key, stopped)
+        player({**recorded, **plays, "at": at, "verdict": verdict}, key, stopped)
 
 
 def why(answer: str, source: str) -> None:

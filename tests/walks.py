@@ -1,0 +1,402 @@
+"""The walks through the history of the browser: on each page, controls that change its address, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from playwright.sync_api import Locator, Page, TimeoutError, expect
+
+from tests.browser_tab import open_by_search
+
+Act = Callable[[Page], object]
+
+
+class Walk(NamedTuple):
+    """What is done, and the control that it is done to, named as in tests/controls.py: by its key (with ``_`` at the
+    end: by how that begins), or by component and event; after a colon, what of an event, as a parameter of the
+    address."""
+
+    control: str
+    act: Act
+
+
+def button(name: str, exact: bool = True) -> Act:
+    return lambda page: page.get_by_role("button", name=name, exact=exact).first.click()
+
+
+def more(name: str) -> Act:
+    """A choice of the menu *More*."""
+    return after(button("More"), button(name))
+
+
+def radio(name: str) -> Act:
+    return lambda page: page.get_by_role("radio", name=name, exact=True).first.click()
+
+
+def menu(label: str, option: str) -> Act:
+    """A menu of the drawings, and an option by its text or its value."""
+    return lambda page: page.locator("label", has_text=label).locator("select").first.select_option(option)
+
+
+def box(label: str, option: str) -> Act:
+    """A menu of Streamlit. It closes when the page scrolls; in a long walk it was once closed, and why was not seen."""
+
+    def act(page: Page) -> None:
+        for _ in range(5):
+            page.get_by_role("combobox", name=label, exact=True).click()
+            with suppress(TimeoutError):
+                return page.get_by_role("option", name=option).first.click(timeout=20_000)
+        raise AssertionError(f"{label} has no {option}")
+
+    return act
+
+
+def segment(text: str) -> Act:
+    return lambda page: page.locator(".segments").get_by_text(text, exact=True).first.click()
+
+
+def drawing(act: Act) -> Act:
+    """``act`` once the menu *Drawing* is open."""
+    return within("details.drawing", act)
+
+
+def within(fold: str, act: Act) -> Act:
+    """``act`` on what is folded away in a drawing, once that is open."""
+
+    def opened(page: Page) -> None:
+        closed = page.locator(f"{fold}:not([open]) > summary")
+        page.locator(fold).first.wait_for()
+        if closed.count():
+            closed.first.click()
+        act(page)
+
+    return opened
+
+
+def types(label: str, text: str) -> Act:
+    def act(page: Page) -> None:
+        page.get_by_label(label, exact=True).first.fill(text)
+        page.get_by_label(label, exact=True).first.press("Enter")
+
+    return act
+
+
+def at(selector: str, x: float, y: float) -> Act:
+    return lambda page: page.locator(selector).first.click(position={"x": x, "y": y})
+
+
+def after(first: Act, second: Act) -> Act:
+    """Two actions of which only the second changes the address."""
+
+    def act(page: Page) -> None:
+        first(page)
+        second(page)
+
+    return act
+
+
+def closes_after(act: Act) -> Act:
+    """An action in a box that opens over the page: whether that is open is not in the address."""
+    return after(act, lambda page: page.keyboard.press("Escape"))
+
+
+def slider_of(page: Page) -> Locator:
+    return page.get_by_role("slider", name="Step of training")
+
+
+def slider(page: Page) -> None:
+    slider_of(page).press("ArrowRight")
+
+
+def subtract(page: Page) -> None:
+    page.get_by_role("combobox", name="The panel to subtract from").select_option(index=1)
+
+
+def finds(text: str) -> Act:
+    return lambda page: open_by_search(page, text)
+
+
+def unfolds(title: str) -> Act:
+    """Open what is folded away: whether that is open is not in the address."""
+    return lambda page: page.locator("summary", has_text=title).first.click()
+
+
+def link(name: str) -> Act:
+    return lambda page: page.get_by_role("link", name=name).first.click()
+
+
+def mark(chart: str, number: int = 0) -> Act:
+    """A mark of a scatter plot or a bar chart."""
+
+    def act(page: Page) -> None:
+        drawn = page.locator(f".st-key-{chart} .js-plotly-plot >> visible=true").first
+        drawn.locator(".nsewdrag").first.wait_for()
+        point = drawn.locator(".point").nth(number)
+        point.scroll_into_view_if_needed()
+        box = point.bounding_box()
+        assert box
+        page.mouse.click(box["x"] + box["width"] / 3, box["y"] + box["height"] / 3)  # in a bar is another mark
+
+    return act
+
+
+def square(chart: str, head: str) -> Act:
+    """A square of a chart of layers × heads, by keyboard: with the pointer, the first click may come too early."""
+
+    def act(page: Page) -> None:
+        place = page.locator(f".st-key-wide_{chart}").get_by_role("button", name=f"{head} (")
+        place.focus()
+        place.press("Enter")
+
+    return act
+
+
+def played(act: Act) -> Act:
+    """An action that plays a training, to its end."""
+
+    def acted(page: Page) -> None:
+        act(page)
+        page.get_by_role("button", name="Pause").wait_for()
+        page.get_by_role("button", name="Play").wait_for()
+
+    return acted
+
+
+def trained(act: Act) -> Act:
+    """An action that begins a training, to its end."""
+
+    def acted(page: Page) -> None:
+        act(page)
+        page.get_by_role("button", name="Stop", exact=True).first.wait_for()
+        expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0, timeout=120_000)
+
+    return acted
+
+
+def link_exactly(name: str) -> Act:
+    return lambda page: page.get_by_role("link", name=name, exact=True).click()
+
+
+def in_the_second_panel(page: Page) -> None:
+    page.locator(".panel").nth(1).locator("canvas:not(.over)").first.click(position={"x": 120, "y": 150})
+
+
+EXAMPLES = after(button("Examples"), lambda page: page.get_by_role("button", name="The keys to the old").click())
+PAIR = after(button("+ Second sentence"), types("Second sentence", "It slept."))
+ADDED = after(
+    after(button("Make a lesson"), types("Remark", "Look at the subject.")), closes_after(button("Add this view"))
+)
+ADDED_AGAIN = after(button("Lesson: 1 view", exact=False), closes_after(button("Add this view")))
+DROPPED = after(button("Lesson: 2 views", exact=False), closes_after(button("Remove")))
+RENAMED = after(button("Name of panel 1", exact=False), types("Name of this panel", "first"))
+COMPARED = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"], ["L2H4", 0, ""]]}'
+RANKED = "[class*=st-key-wide_effects] .js-plotly-plot >> visible=true"
+NOT_HERE = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L9H9", 0, ""]]}'
+OLD = "The animal didn't cross the street because it was too old."
+SECOND_TEXT = "Second text, to measure how similar the two are"
+KIND = link_exactly("syntax")
+STEP_50 = after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50"))
+# The walks: a path with its parameters, and the controls that change the address, one after another. Whether known
+# roles are shown does not: the browser remembers it.
+WALKS: Mapping[str, Mapping[str, Walk]] = {
+    "/": {
+        "a sentence": Walk("mha_sentence.read", types("Sentence", "Cats sleep.")),
+        "an example": Walk("mha_sentence.example", EXAMPLES),
+        "a head": Walk("mha_explorer.view:head", at(".grid canvas", 200, 100)),
+        "a held word": Walk("mha_explorer.view:pin", at(".links canvas", 20, 60)),
+        "links": Walk("mha_explorer.view:links", drawing(menu("Links", "top k per word"))),
+        "special tokens": Walk("mha_explorer.view:special", drawing(segment("hidden"))),
+        "pieces": Walk("mha_explorer.view:unit", drawing(segment("pieces"))),
+        "colours": Walk("mha_explorer.view:scale", drawing(menu("Colour", "per row"))),
+        "another head of the layer": Walk(
+            "mha_explorer.view:on",
+            drawing(lambda page: page.locator(".heads button[aria-pressed=false]").first.click()),
+        ),
+        "composition": Walk(
+            "mha_explorer.view:arrows", drawing(lambda page: page.get_by_role("checkbox", name="Composition").click())
+        ),
+        "a link of two words": Walk(
+            "mha_explorer.view:link",
+            within("details.more", lambda page: page.locator(".ask select").first.select_option(index=3)),
+        ),
+        "a quantity": Walk("mha_explorer.view:shown", drawing(menu("Shown", "norm"))),
+        "heads switched off": Walk("mha_explorer.off", button("Switch off")),
+        "a compared head": Walk("mha_explorer.compare", button("+ Compare")),
+        "a search": Walk("mha_search.open", finds("L3H1")),
+        "a model": Walk("mha_sentence.model", menu("Model", "Toy, trained on the built-in grammar")),
+        "a second sentence": Walk("mha_sentence.read", PAIR),
+        "one sentence of two": Walk("mha_explorer.view:side", drawing(menu("Pair", "ab"))),
+        "for a class": Walk("mha_more.class", more("Class view")),
+        "out of the class": Walk("class_out", button("Leave the class view")),
+        "another page": Walk("link", link("Compare")),
+    },
+    "/?head=L3H1&roles=on": {
+        "the tour": Walk("tour_first", button("Tour")),
+        "its next step": Walk("link", link("Next →")),
+        "its previous step": Walk("link", link("← Back")),
+        "out of the tour": Walk("tour_out", button("Leave the tour")),
+        "a card": Walk("mha_explorer.card", lambda page: page.locator(".one .chip button").first.click()),
+    },
+    "/?tour=6&head=L3H1&pin=q10": {"the end of the tour": Walk("tour_out", button("Finish"))},
+    "/?shown=gradient&model=toy&text=the dog [MASK] the [MASK] .": {
+        "another place": Walk("place", box("Masked token", "number 2")),
+        "a word to follow": Walk("word_", types("Word to follow", "girl")),
+        "a second text": Walk("second_text_", types(SECOND_TEXT, "the cat sleeps .")),
+    },
+    "/compare": {
+        "a layer": Walk("show", radio("A whole layer")),
+        "a word": Walk("show", radio("A word replaced")),
+        "the map": Walk("show", radio("Map of all heads")),
+        "similar": Walk("show", radio("Most similar heads")),
+        "colours": Walk("mha_compare.view:scale", drawing(menu("Colour scale", "logarithmic"))),
+        "special tokens": Walk("mha_compare.view:special", drawing(segment("shown"))),
+        "heatmaps": Walk("mha_compare.view:as", drawing(segment("links"))),
+        "links": Walk("mha_compare.view:links", drawing(menu("Links", "top k per word"))),
+        "pieces": Walk("mha_compare.view:unit", drawing(segment("pieces"))),
+        "two models": Walk("show", radio("Two models")),
+        "another model": Walk("with", box("Compare with", "Repeater")),
+        "a compared head": Walk(
+            "mha_compare.edit:pin", lambda page: page.locator(".panel button", has_text="Compare").first.click()
+        ),
+        "another page": Walk("link", link("Change on Explore")),
+    },
+    "/compare?show=word": {
+        "a held head": Walk("patched_heads", square("patched_heads", "L2H5")),
+        "the side of paths": Walk("path", radio("query")),
+        "a head that a path begins at": Walk("patched_paths", square("patched_paths", "L1H3")),
+        "a third sentence": Walk("like_", types("Measure how alike both are to a third sentence", "It slept.")),
+        "another second sentence": Walk("second", types("Change a word, then press Enter", OLD)),
+        "no held head": Walk("patched_heads", square("patched_heads", "L1H3")),
+    },
+    "/compare?show=map": {
+        "a head of the map": Walk("map", mark("map_box")),
+        "a head of the list": Walk("pin_", button("+")),
+        "the way to a head of the list": Walk("link", link("L0H2 (1-3)")),
+    },
+    f"/compare?show=tray&tray={COMPARED}": {
+        "a held word": Walk("mha_compare.view:pin", at(".panel canvas:not(.over)", 120, 120)),
+        "a word held in another panel": Walk("mha_compare.view:at", in_the_second_panel),
+        "a difference": Walk("mha_compare.view:diff", drawing(subtract)),
+        "no difference": Walk("mha_compare.view:diff", button("Close")),
+        "a panel moved right": Walk("mha_compare.edit:move", button("Move right: panel 1")),
+        "a panel moved left": Walk("mha_compare.edit:move", button("Move left: panel 2")),
+        "a panel twice": Walk("mha_compare.edit:duplicate", button("Duplicate: panel 2")),
+        "a name": Walk("mha_compare.edit:rename", RENAMED),
+        "a removed panel": Walk("mha_compare.edit:remove", button("Remove", exact=False)),
+        "a quantity": Walk("shown", box("Shown", "norm-weighted")),
+        "a layer": Walk("show", radio("A whole layer")),
+        "a head on its page": Walk("mha_compare.edit:open", button("Open in Explore", exact=False)),
+    },
+    f"/compare?show=tray&tray={NOT_HERE}": {
+        "a panel that cannot be drawn": Walk("remove_", button("Remove L9H9 from the compared heads")),
+    },
+    "/roles": {
+        "a kind": Walk("mha_scheme.linked:kinds", KIND),
+        "a row": Walk("mha_scheme.linked:head", lambda page: page.locator(".mha-rows a").first.click()),
+        "a head": Walk("mha_search.open", finds("L3H1")),
+        "a square": Walk("mha_scheme.linked:head", lambda page: page.locator(".mha-map td a").nth(8).click()),
+        "another corpus": Walk("roles_corpus", radio("built-in")),
+        "a file": Walk("roles_corpus", radio("your file")),
+        "another model": Walk("roles_model", box("Model", "Toy, trained")),
+        "another page": Walk("link", link("Watch its heads learn")),
+    },
+    "/roles?level=full&head=L3H1": {
+        "relations": Walk("relation", types("Filter relations", "mod")),
+        "all relations together": Walk("level", radio("all together")),
+        "a corpus of one's own": Walk("replicate_file", after(unfolds("on another corpus"), button("Choose a file"))),
+    },
+    "/roles?model=toy": {"a kind": Walk("mha_scheme.linked:kinds", KIND)},
+    "/why_heads_differ?experiment=toy": {
+        "a step": Walk("mha_player.step", STEP_50),
+        "a training": Walk("lab_trained_", radio("trained on hidden words alone")),
+        "another page": Walk("link", link("All roles of this model")),
+    },
+    "/inside_a_head": {
+        "softmax": Walk("mha_block.step", lambda page: page.get_by_role("button", name="Softmax").first.click()),
+        "undivided": Walk("inside_undivided", lambda page: page.get_by_text("Without the division by").click()),
+        "the next step": Walk("inside_on", button("× v →")),
+        "the previous step": Walk("inside_back", lambda page: page.locator(".st-key-inside_back button").click()),
+        "a query": Walk("inside_q", box("Query", "street")),
+        "a key": Walk("inside_k", box("Key", "cross")),
+        "a head of the map": Walk("mha_block.head", radio("Head 5")),
+        "a layer": Walk("inside_layer", box("Layer", "1")),
+        "costs": Walk("costs_", types("tokens n", "65")),
+        "a sentence": Walk("mha_sentence.read", types("Sentence", "Cats sleep.")),
+        "an example": Walk("mha_sentence.example", EXAMPLES),
+        "a model": Walk("mha_sentence.model", menu("Model", "Toy, trained on the built-in grammar")),
+        "another page": Walk("link", link("Roles")),
+    },
+    "/why_heads_differ": {
+        "an experiment": Walk("lab_experiment", radio("Random start")),
+        "numbers": Walk("lab_numbers", lambda page: page.get_by_text("Numbers", exact=True).click()),
+        "a step": Walk("mha_player.step", slider),
+        "another experiment": Walk("lab_experiment", radio("Cutting the vector")),
+        "another training": Walk("lab_arm_", radio("chunks")),
+    },
+    "/why_heads_differ?experiment=random": {
+        "what answers another question": Walk("to_", button("→ Watch two layers work together")),
+    },
+    "/why_heads_differ?experiment=identical&numbers=1": {
+        "a guess": Walk("lab_guess_", played(radio("the heads differ"))),
+        "seeds side by side": Walk("lab_beside", trained(radio("2"))),
+        "a run of one's own": Walk("lab_run", trained(after(types("Steps", "20"), button("Run")))),
+    },
+    "/?model=toy&off=none&more=1": {
+        "a way": Walk("how", radio("even attention")),
+        "a square": Walk("effects", at(RANKED, 75, 40)),
+        "all on": Walk("all_on", button("Switch all on")),
+        "one at random": Walk("at_random", button("One at random")),
+        "a whole layer": Walk("layer_off_", box("A whole layer", "L1")),
+        "a head of the menu": Walk("off_", box("Heads that are off", "L0H")),
+        "an order": Walk("order", radio("least effect first")),
+        "an order at random": Walk("order", radio("at random")),
+        "another order at random": Walk("reshuffle", button("Another order")),
+        "a sentence": Walk("mha_sentence.read", types("Sentence", "The cat sleeps .")),
+        "another text": Walk("how", radio("another text")),
+        "the words of the other text": Walk("from", types("The other text, then Enter", "The girl sleeps .")),
+        "every head on": Walk("switch_on", button("Switch on")),
+    },
+    "/?model=toy&off=none": {
+        "a guess": Walk("guess", button("Let the toy guess a word")),
+        "all numbers": Walk("more", lambda page: page.get_by_text("More: every head").click()),
+        "the vector": Walk("effect", radio("the sentence vector")),
+        "a point": Walk("looks", mark("looks")),
+        "a word to follow": Walk("word_", types("Word to follow", "sees")),
+        "another answer": Walk("want", box("Word", "feeds")),
+        "its heads": Walk("switch_these", button("Switch these off")),
+        "a second text": Walk("second_text_", types(SECOND_TEXT, "the cat sleeps .")),
+        "one text of two": Walk("in", radio("the first")),
+        "all on": Walk("all_on", button("Switch all on")),
+        "the end": Walk("ended", button("All on")),
+    },
+    "/?model=toy&off=none&more=1&how=mean": {"a bar of the ranking": Walk("ranking", mark("ranking", 3))},
+    "/why_heads_differ?experiment=tasks": {
+        "a task": Walk("small_task", radio("2")),
+        "an answer": Walk("small_answer", lambda page: page.locator(".st-key-small_answer button").first.click()),
+        "another task": Walk("small_task", radio("1")),
+    },
+    "/about": {
+        "for a class": Walk("mha_more.class", more("Class view")),
+        "a view of a lesson": Walk("lesson_add", ADDED),
+        "another view of a lesson": Walk("lesson_add", ADDED_AGAIN),
+        "the view before": Walk("lesson_1", button("← Back")),
+        "no view of a lesson": Walk("lesson_remove_", DROPPED),
+        "out of the class": Walk("class_out", button("Leave the class view")),
+        "another page": Walk("link", link("Open it in Explore")),
+    },
+}
+# What is opened before a walk begins: whether it is open is not in the address.
+FIRST: Mapping[str, Act] = {
+    "/compare?show=word": unfolds("Which heads carry the difference?"),
+    "/?model=toy&off=none&more=1&how=mean": unfolds("All heads, ranked"),
+    "/why_heads_differ?experiment=random": unfolds("Are layers parallel"),
+}
+FEW: Mapping[str, tuple[str, ...]] = {  # of each page, what the default run tries
+    "/": ("a sentence", "a held word", "special tokens", "a compared head"),
+    f"/compare?show=tray&tray={COMPARED}": ("a difference", "a removed panel", "a layer", "a head on its page"),
+    "/roles?model=toy": ("a kind",),
+    "/why_heads_differ?experiment=toy": ("a step",),
+    "/why_heads_differ?experiment=tasks": ("a task", "an answer"),
+}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 import mha_viz as mv
@@ -26,6 +27,7 @@ from tests import hostile, lanes
 from tests.axe import axe_finds_nothing
 from tests.browser_tab import PATIENCE, PHONE
 from tests.live_pages import CLOSE, EXAMPLE, Read, parts_of, read_in, served, write
+from tools import four_questions
 
 TEXT = "The dog didn't chase the cat."
 OTHER = "A bird sees <b>it</b>."
@@ -50,7 +52,7 @@ FOLLOWED = """(one) => {
     window.said = [];
     new MutationObserver(() => said.push(one.textContent)).observe(one, { childList: true });
 }"""
-FAMILIES = ("toy", "minilm", "repeater", "bert", "distilbert", "electra", "gpt2", "roberta")
+FAMILIES = ("toy", "repeater", "bert", "distilbert", "electra", "gpt2", "roberta")
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* reads at most .* pieces:UserWarning")
 
@@ -222,10 +224,14 @@ def test_a_model_that_does_not_come_is_fetched_again_with_the_next_sentence(
 
 @pytest.mark.parametrize("name", lanes.some(FAMILIES, "toy"))
 def test_attention_is_that_of_the_library(
-    page: Page, toy: Encoder, minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, live_toy: Path, name: str
+    page: Page, toy: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, live_toy: Path, name: str
 ) -> None:
-    model = {"toy": toy, "minilm": minilm}.get(name) or (one_stack(name) if name == "repeater" else tiny(name))
-    folder = live_toy if name == "toy" else write(model, tmp_path / "site")
+    model = toy if name == "toy" else one_stack(name) if name == "repeater" else tiny(name)
+    reads_as_the_library(page, live_toy if name == "toy" else write(model, tmp_path / "site"), model)
+
+
+def reads_as_the_library(page: Page, folder: Path, model: Encoder) -> None:
+    """Twenty hostile texts have the library's pieces, words and weights."""
     texts = [hostile.TEXTS[text] for text in OF_THEM]
     assert len(texts) == 20
     with served(folder) as (address, _):
@@ -233,6 +239,22 @@ def test_attention_is_that_of_the_library(
         answers = read_in(page, texts)
     for text, answer in zip(texts, answers, strict=True):
         same(model, text, answer)
+
+
+def test_the_page_of_four_questions_asks_them_has_a_picture_and_reads_as_the_library(
+    page: Page, minilm: Encoder, tmp_path: Path
+) -> None:
+    address = "https://example.org/heads"
+    site = tmp_path / "site"
+    four_questions.main(site, address)
+    reads_as_the_library(page, site, minilm)
+    for question, remark in four_questions.QUESTIONS.values():
+        expect(page.get_by_role("heading", name=question)).to_be_visible()
+        expect(page.get_by_text(remark, exact=True)).to_be_visible()
+    picture = page.locator('meta[property="og:image"]').get_attribute("content")
+    assert picture == f"{address}/card.png"
+    with Image.open(site / "card.png") as card:
+        assert abs(card.width - 1200) <= 10
 
 
 def test_halves_differ_by_what_the_page_says(page: Page, toy: Encoder, tmp_path: Path) -> None:

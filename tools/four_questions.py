@@ -37,7 +37,7 @@ QUESTIONS = {
 }
 
 
-def main(folder: Path, address: str) -> None:
+def main(folder: Path, address: str = "") -> None:
     """Write the page and its picture."""
     model = mv.load(catalog.DEFAULT)
     reading = model.encode(TEXT)
@@ -49,7 +49,8 @@ def main(folder: Path, address: str) -> None:
     )
     page /= "index.html"
     figure.grid(reading, width_mm=CARD_MM).save(folder / CARD, dpi=CARD_DPI)
-    facts = {"title": TITLE, "description": INTRODUCTION, "type": "website", "image": f"{address}{CARD}"}
+    picture = f"{address.rstrip('/')}/{CARD}" if address else CARD
+    facts = {"title": TITLE, "description": INTRODUCTION, "type": "website", "image": picture}
     tags = "".join(f'<meta property="og:{name}" content="{escape(value)}">\n' for name, value in facts.items())
     tags += '<meta name="twitter:card" content="summary_large_image">\n'
     page.write_text(page.read_text("utf-8").replace("<title>", f"{tags}<title>", 1), "utf-8")
@@ -57,4 +58,4 @@ def main(folder: Path, address: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), (sys.argv[2].rstrip("/") + "/") if sys.argv[2:] and sys.argv[2] else "")
+    main(Path(sys.argv[1]), *sys.argv[2:])

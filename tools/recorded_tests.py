@@ -16,6 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.libraries import MISSING
+
 ROOT = Path(__file__).resolve().parent.parent
 BEGAN = time.monotonic()
 EVERY = 0.5  # seconds between two looks at the processes
@@ -68,6 +70,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         "python": platform.python_version(),
         "shuffled": config.getoption("--shuffle"),
         "beside": os.environ.get("BESIDE", ""),
+        "not tested with": list(MISSING),
         "exit": int(exitstatus),
         **{kind: len(terminalreporter.stats.get(kind, ())) for kind in ("passed", "failed", "error", "skipped")},
         "failures": sorted(r.nodeid for kind in ("failed", "error") for r in terminalreporter.stats.get(kind, ())),

@@ -65,34 +65,46 @@ export const diverging = ({ w }, shade) =>
  *   Uint32Array, stride: number, offset: number, zero?: number) => void}
  */
 export function paint(shades, R, C, size, colours, target, stride, offset, zero = 0) {
-  const [down, across] = [edges(R, size), edges(C, size)];
-  for (let y = 0; y < size; y++) {
-    const below = Math.max(down[y + 1], down[y] + 1);
-    for (let x = 0; x < size; x++) {
-      const beyond = Math.max(across[x + 1], across[x] + 1);
-      let shade = zero;
-      let farthest = -1;
-      for (let r = down[y]; r < below; r++)
-        for (let i = r * C + across[x]; i < r * C + beyond; i++) {
-          const away = shades[i] < zero ? zero - shades[i] : shades[i] - zero;
-          if (away <= farthest) continue;
-          farthest = away;
-          shade = shades[i];
-        }
-      target[offset + y * stride + x] = colours[shade];
+  const [down, across] = [meetings(R, size), meetings(C, size)];
+  const square = new Uint8ClampedArray(size * size).fill(zero);
+  for (let j = 0; j < down.cells.length; j++) {
+    const [row, line] = [down.cells[j] * C, down.pixels[j] * size];
+    for (let i = 0; i < across.cells.length; i++) {
+      const shade = shades[row + across.cells[i]];
+      const at = line + across.pixels[i];
+      if (Math.abs(shade - zero) > Math.abs(square[at] - zero)) square[at] = shade;
     }
   }
+  for (let y = 0, i = 0; y < size; y++)
+    for (let at = offset + y * stride, end = at + size; at < end; at++, i++) target[at] = colours[square[i]];
 }
 
-// The first cell at each of `size` pixels, and the end.
-/** @type {(cells: number, size: number) => Int32Array} */
-function edges(cells, size) {
-  const first = new Int32Array(size + 1);
-  for (let x = 0; x <= size; x++) first[x] = Math.floor((x * cells) / size);
-  return first;
+// Which cell meets which of `size` pixels along a side: at each pixel one if there is room, otherwise every cell once.
+/** @type {(cells: number, size: number) => { cells: Int32Array, pixels: Int32Array }} */
+function meetings(cells, size) {
+  const many = Math.max(cells, size);
+  const met = { cells: new Int32Array(many), pixels: new Int32Array(many) };
+  for (let x = 0, i = 0; x < size; x++) {
+    const first = Math.floor((x * cells) / size);
+    const end = Math.max(Math.floor(((x + 1) * cells) / size), first + 1);
+    for (let cell = first; cell < end; cell++, i++) [met.cells[i], met.pixels[i]] = [cell, x];
+  }
+  return met;
 }
 
-// Text cut to a width, with an ellipsis; measurements are cached.
+const measured = new Map(); // the width of a text in a font
+/** @type {(context: CanvasRenderingContext2D, text: string) => number} */
+function widthOf(context, text) {
+  const key = `${context.font}|${text}`;
+  let width = measured.get(key);
+  if (width === undefined) {
+    if (measured.size > 4000) measured.clear();
+    measured.set(key, (width = context.measureText(text).width));
+  }
+  return width;
+}
+
+// Text cut to a width, with an ellipsis; cuts are cached.
 const cuts = new Map();
 /** @type {(context: CanvasRenderingContext2D, text: string, width: number) => string} */
 export function cutText(context, text, width) {
@@ -100,7 +112,7 @@ export function cutText(context, text, width) {
   let cut = cuts.get(key);
   if (cut === undefined) {
     cut = text;
-    if (context.measureText(text).width > width) {
+    if (widthOf(context, text) > width) {
       const letters = Array.from(text);
       /** @type {(count: number) => string} */
       const shortened = (count) => letters.slice(0, count).join("") + "…";

@@ -88,8 +88,10 @@ export const keysOf = (reading) => reading.keys ?? reading;
 function decoded(levels, scales, special, zero) {
   const m = special.length;
   const weights = new Float32Array(levels.length);
-  for (let i = 0, q = 0; i < levels.length; q++)
-    for (let k = 0; k < m; k++, i++) weights[i] = (levels[i] - zero) * scales[2 * q + special[k]];
+  for (let i = 0, q = 0; i < levels.length; q++) {
+    const [ordinary, ofSpecial] = [scales[2 * q], scales[2 * q + 1]];
+    for (let k = 0; k < m; k++, i++) weights[i] = (levels[i] - zero) * (special[k] ? ofSpecial : ordinary);
+  }
   return weights;
 }
 

@@ -42,6 +42,14 @@ export function piecesOf(cols) {
  */
 export function gathered(row, begin, { tokens, ends }, share, w, from) {
   let shown = 0;
+  if (tokens.length === ends.length) {
+    for (let c = 0; c < tokens.length; c++) {
+      const weight = row[begin + tokens[c]];
+      w[from + c] = weight * share;
+      shown += weight;
+    }
+    return shown;
+  }
   for (let c = 0, i = 0; c < ends.length; c++) {
     let sum = 0;
     for (; i < ends[c]; i++) sum += row[begin + tokens[i]];

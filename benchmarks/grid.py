@@ -17,6 +17,7 @@ COMPARED = {16: None, 64: Target("faster", 50), 128: Target("faster", 200)}  # n
 ALONE = {256: (300, 1.0), 512: (300, 1.0), 1024: (1000, 1.5)}  # n: milliseconds and megabytes sent, at most
 LARGE, LARGE_N = (32, 32), 256  # a model of 1,024 heads has the targets of 1,024 tokens
 WARM = 12  # tokens of the text that an open page shows before
+SHORT, LONGER, AT_MOST = 16, 64, 1.8  # tokens; the time of more tokens in that of fewer
 
 
 def main(results: Path, quick: bool = False) -> None:
@@ -29,6 +30,8 @@ def main(results: Path, quick: bool = False) -> None:
                     rows += _rows(workbench, random_attention(layers, heads, n), quick)
         with bench(browser) as workbench:
             rows += _rows(workbench, random_attention(*LARGE, LARGE_N), quick)
+        with bench(browser) as workbench:
+            rows.append(_longer(workbench, 3 if quick else 15))
         write(results, "grid", "The grid of all heads", "BertViz model_view", rows, named(browser))
 
 
@@ -47,6 +50,22 @@ def _rows(workbench: Bench, attention: Attention, quick: bool) -> list[Row]:
     if n in ALONE:
         rows.append(Row(f"{what}, sent", Sample((times[0]["bytes"] / 1e6,)), "MB", target=Target("below", megabytes)))
     return rows
+
+
+def _longer(workbench: Bench, repetitions: int) -> Row:
+    """Two lengths of text, taking turns in a page that is open."""
+    layers, heads = SHAPES[0]
+    warm, *both = (random_attention(layers, heads, n) for n in (WARM, LONGER, SHORT))
+    workbench.ours(warm).page.close()
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repetitions):
+        for attention, times in zip(both, taken, strict=True):
+            shown = workbench.ours(attention, workbench.ours(warm).page)
+            times.append(shown.times["presented"])
+            shown.page.close()
+    longer, short = (Sample(tuple(times)) for times in taken)
+    what = f"{layers * heads} heads, n = {LONGER} beside n = {SHORT}, open page"
+    return Row(what, longer, "ms", short, Target("share", AT_MOST))
 
 
 def _repetitions(attention: Attention, quick: bool) -> int:

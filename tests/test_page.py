@@ -126,6 +126,8 @@ def test_attention_from_one_text_to_another_is_painted_and_pinned_on_both_sides(
     for canvas in (".grid canvas", ".links canvas", ".heat canvas"):
         assert tab.colours(canvas) > 4
     selects = page_.locator(".ask select")
+    expect(selects.nth(0).locator("option")).to_have_count(0)  # filled when somebody looks
+    page_.locator("details.more > summary").click()
     expect(selects.nth(0).locator("option")).to_have_text(["choose…", "0 Das", "1 Tier"])
     expect(selects.nth(1).locator("option")).to_have_count(6)
     page_ = tab.open(saved(cross.heatmap(1, 2, pin="q1k4"), tmp_path))

@@ -73,23 +73,21 @@ function strokes(context, { focus }, { part, mask, shade, colour, dash, below: n
   const [above, below] = band;
   /** @type {(Path2D | null)[]} */
   const paths = new Array(2 * LEVELS + 1).fill(null);
-  const { R, C } = part;
+  const { C } = part;
   /** @type {(i: number) => number} */
   const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
   const bend = (layout.right - layout.left) * 0.42;
-  for (let r = 0; r < R; r++) {
+  for (let i = mask?.indexOf(1) ?? -1; i >= 0; i = mask?.indexOf(1, i + 1) ?? -1) {
+    const [r, c] = [Math.floor(i / C), i % C];
     if (focus && focus.row !== null && !within(r, focus.row, focus.rows)) continue;
-    for (let c = 0; c < C; c++) {
-      if (focus && focus.col !== null && !within(c, focus.col, focus.cols)) continue;
-      if (!mask?.[r * C + c]) continue;
-      const level = Math.round((shade[r * C + c] / 255) * LEVELS);
-      if (!level) continue;
-      const [y1, y2] = [mid(r), mid(c)];
-      if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
-      const path = (paths[level + (negative && part.w[r * C + c] < 0 ? LEVELS : 0)] ??= new Path2D());
-      path.moveTo(layout.left, y1);
-      path.bezierCurveTo(layout.left + bend, y1, layout.right - bend, y2, layout.right, y2);
-    }
+    if (focus && focus.col !== null && !within(c, focus.col, focus.cols)) continue;
+    const level = Math.round((shade[i] / 255) * LEVELS);
+    if (!level) continue;
+    const [y1, y2] = [mid(r), mid(c)];
+    if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
+    const path = (paths[level + (negative && part.w[i] < 0 ? LEVELS : 0)] ??= new Path2D());
+    path.moveTo(layout.left, y1);
+    path.bezierCurveTo(layout.left + bend, y1, layout.right - bend, y2, layout.right, y2);
   }
   context.setLineDash(dash);
   paths.forEach((path, place) => {

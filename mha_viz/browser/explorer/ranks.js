@@ -38,8 +38,11 @@ export class Ranks {
     this.#stores = stores;
   }
 
-  // Draws the requested link, or else the one that the held word suggests.
+  // Draws the requested link, or else the one that the held word suggests, once the fold around it is open.
   draw() {
+    const fold = this.box.closest("details");
+    if (fold) fold.ontoggle = () => this.draw();
+    if (fold && !fold.open) return;
     const { read, stage, shown, isAlone } = this.#stores;
     const { reading } = read;
     const { view } = stage;

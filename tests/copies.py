@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -136,13 +137,28 @@ def _do_piped(work: Callable[[], object], given: int, written: int) -> None:
         os._exit(code)
 
 
+class CopiesOfThis:
+    """What starts processes with models (``reader.starting``): copies of this process."""
+
+    def start(self) -> Any:
+        from mha_viz.reader.__main__ import serve  # imports the libraries
+
+        return Piped(serve)
+
+    def prepare(self) -> None:
+        """Nothing is to be done."""
+
+    def close(self) -> None:
+        """Nothing waits."""
+
+
 def readers_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes with models that begin from now on are copies of this one, which have the libraries already."""
-    from mha_viz.reader import client
-    from mha_viz.reader.__main__ import serve
+    from mha_viz.reader import starting
 
-    copying = SimpleNamespace(PIPE=subprocess.PIPE, Popen=lambda *_, **__: Piped(serve))
-    monkeypatch.setattr(client, "subprocess", copying)
+    for kind in (starting.Copies, starting.Spares):
+        monkeypatch.setattr(kind, "start", CopiesOfThis.start)
+        monkeypatch.setattr(kind, "prepare", CopiesOfThis.prepare)
 
 
 def children_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -17,12 +16,12 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.files.assets import moved, page_files
-from mha_viz.reader import Reader, client
+from mha_viz.reader import Reader
 from mha_viz.ui import caches
 from mha_viz.ui.caches import Once
 from mha_viz.ui.navigation import LEAVING
 from mha_viz.ui.parts import UNFORESEEN
-from tests.copies import Piped
+from tests.copies import CopiesOfThis
 from tests.packets import Unpacked, unpack
 from tests.waiting import PATIENCE
 
@@ -36,16 +35,14 @@ manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_componen
 class _CopiedReader(Reader):
     """Its processes are copies of this one, which has the libraries."""
 
-    def _started(self) -> Any:
-        from mha_viz.reader.__main__ import serve  # imports the libraries
-
-        return Piped(serve)
+    def __init__(self) -> None:
+        super().__init__()
+        self._starter: Any = CopiesOfThis()
 
 
 # For all tests of this process, also those of modules that do not import this one: a test that needs a reader of its
 # own makes one.
 caches._reader = Once(_CopiedReader)
-client.SPARE_SECONDS = math.inf  # no page waits for the next process with models
 
 
 def _apart(data: bytes) -> tuple[bytes, bytes]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from mha_viz.files.assets import HOME
 from mha_viz.models import hub
 from mha_viz.process import apart
-from mha_viz.reader import client
+from mha_viz.reader import starting
 from mha_viz.serving.start import main
 from mha_viz.ui import jobs
 from mha_viz.ui.jobs import Job
@@ -53,7 +53,7 @@ def _tell_and_wait(self: Job, fraction: float, size: int = 0) -> None:
 
 if __name__ == "__main__":
     hub.METADATA_SECONDS = hub.STALL_SECONDS = hub.SPARE_SECONDS = 600.0
-    client.SPARE_SECONDS = math.inf  # no test waits for the next process with models
+    starting.SPARE_SECONDS = math.inf  # no test waits for the next process with models
     jobs.KINDS = {**jobs.KINDS, "training": jobs.KINDS["training"]._replace(forgotten=600.0)}
     apart._started = _started_and_noted
     Job.tell = _tell_and_wait  # type: ignore[method-assign]

@@ -339,3 +339,17 @@ def test_play_stays_where_it_appears_on_a_slow_line(newcomer: Callable[..., Brow
     page.wait_for_function(CHARTS_ARE_DRAWN)
     page.evaluate(FRAMES)
     assert len(set(page.evaluate("window.places"))) == 1
+
+
+def test_what_is_unfolded_under_more_stays_open_when_numbers_come_and_go(visitor: BrowserTab) -> None:
+    page = visitor.visit("/why_heads_differ?experiment=random")
+    fold = page.locator("details", has_text="Are layers parallel")
+    fold.locator("summary").click()
+    answer = fold.locator("em").first
+    for shown in ("1", None):
+        page.get_by_text("Numbers", exact=True).click()
+        visitor.asked(numbers=shown)
+        page.wait_for_selector(QUIET)
+        expect(page.get_by_label("Seed", exact=True)).to_have_count(1 if shown else 0)
+        expect(answer).to_be_visible()
+        expect(fold).to_have_attribute("open", "")

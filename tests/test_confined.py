@@ -12,18 +12,21 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mha_viz import process
-from mha_viz.process import apart
+from mha_viz.process import apart, template
 from mha_viz.process.confined import NETWORK, WRITING
-from mha_viz.reader import Reader, client, verbs
+from mha_viz.process.template import Template
+from mha_viz.reader import Reader, starting, verbs
+from mha_viz.reader.__main__ import serve
 from mha_viz.request import Request
 from tests.children import ATTEMPTS
-from tests.copies import readers_are_copies
-from tests.waiting import until
+from tests.copies import Piped
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.app
 
@@ -32,7 +35,7 @@ READER = """
 import json, os, sys
 import mha_viz.reader.__main__ as reader
 from tests.children import attempt
-order, confine, threads = json.loads(sys.argv.pop()), reader.confine, []
+order, function, confine, threads = json.loads(sys.argv.pop()), sys.argv.pop(), reader.confine, []
 
 def confine_and_count(writable):
     threads.extend(os.listdir("/proc/self/task") if sys.platform.startswith("linux") else ["one"])
@@ -40,7 +43,7 @@ def confine_and_count(writable):
 
 reader.confine = confine_and_count
 reader.serve = lambda: print(json.dumps([attempt(order), len(threads)]))
-reader.main()
+getattr(reader, function)()
 """
 DOWNLOADING = """
 import json, sys
@@ -103,28 +106,44 @@ def test_a_child_that_downloads_can_connect_but_not_write_elsewhere(order: dict[
 def test_the_reader_can_neither_connect_nor_write_elsewhere_nor_can_a_thread_that_began_before(
     order: dict[str, Any],
 ) -> None:
-    refused, threads = json.loads(output(READER, order["mine"], json.dumps(order)))
+    refused, threads = json.loads(output(READER, order["mine"], "main", json.dumps(order)))
     assert_refused(refused, order)
     assert threads == 1, "one that begins before the process is confined is not"
 
 
+@pytest.mark.skipif(not template.possible(), reason="this system has no templates")
+def test_neither_can_a_reader_that_is_a_copy(order: dict[str, Any]) -> None:
+    command, environment = process.python("-c", READER, order["mine"], "template", json.dumps(order))
+    libraries = Template(command, {**environment, **apart.ONE_AT_IMPORT})
+    try:
+        copy = libraries.copy(PATIENCE)
+        refused, threads = json.loads(copy.stdout.read())
+        copy.communicate()
+    finally:
+        libraries.close()
+    assert_refused(refused, order)
+    assert threads == 1
+
+
 def test_a_reader_that_ends_is_replaced_by_the_spare_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    readers_are_copies(monkeypatch)
-    monkeypatch.setattr(client, "SPARE_SECONDS", 0.0)
+    monkeypatch.setattr(starting, "SPARE_SECONDS", 0.0)
+    monkeypatch.setattr(starting, "starter", starting.Spares)  # as on systems without templates
+    monkeypatch.setattr(starting, "subprocess", SimpleNamespace(PIPE=None, Popen=lambda *_, **__: Piped(serve)))
     reader = Reader()
+    starter: Any = reader._starter
     try:
         reader.ask(verbs.read, Request("toy", "The cat sat."))
-        first, spare, folder = reader._process, reader._spare, Path(reader._folder)
+        first, spare, folder = reader._process, starter._spare, Path(starter.folder)
         assert first is not None
         assert spare is not None
         first.kill()
         until(lambda: first.poll() is not None)
         reader.ask(verbs.read, Request("toy", "The cat sat."))
         assert reader._process is spare
-        assert reader._spare not in (None, first, spare)
+        assert starter._spare not in (None, first, spare)
         assert folder.is_dir()
     finally:
         reader.close()
     assert spare.poll() is not None
-    del reader
+    del reader, starter
     assert not folder.exists() or os.name != "posix"

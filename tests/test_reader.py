@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -24,8 +23,9 @@ from mha_viz.errors import EmptyText, MeansMissing, ReadingFailed, ShapeError, U
 from mha_viz.models import catalog
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder
+from mha_viz.process import template
 from mha_viz.process.messages import Array, Json
-from mha_viz.reader import Reader, client, verbs
+from mha_viz.reader import Reader, client, starting, verbs
 from mha_viz.reader.models import Models
 from mha_viz.reader.verbs import CODEC
 from mha_viz.request import Request
@@ -93,6 +93,31 @@ def service(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> ModelService:
 def _pid(reader: Reader) -> int:
     assert reader._process is not None
     return reader._process.pid
+
+
+@pytest.mark.skipif(not template.possible(), reason="this system has no templates")
+def test_a_process_that_is_killed_three_times_in_a_row_is_replaced_by_copies_that_import_nothing(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    reader.ask(verbs.load, "toy")
+    starter, killed = reader._starter, list[int]()
+    assert isinstance(starter, starting.Copies)
+    reader._starter.prepare()
+    libraries = starter._template
+    assert libraries is not None
+    for _ in range(3):
+        killed.append(_pid(reader))
+        os.kill(killed[-1], signal.SIGKILL)
+        assert reader.ask(verbs.read, Request("toy", "the dog saw the girl .")).layers == 2
+        assert psutil.Process(_pid(reader)).ppid() == libraries.pid
+        assert starter._template is libraries
+    assert len({*killed, _pid(reader)}) == 4
+    assert not any(psutil.pid_exists(pid) for pid in killed[1:]), "no zombie is left"
+
+
+def _has_ended(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_reading_arrives_as_the_model_made_it(reader: Reader, minilm: Encoder) -> None:
@@ -184,7 +209,7 @@ def test_a_process_that_was_killed_is_replaced_and_has_the_time_of_a_load(
     os.kill(first, signal.SIGKILL)
     assert reader.ask(verbs.read, Request("minilm", TEXT)).text.text == TEXT
     assert _pid(reader) != first
-    assert not psutil.pid_exists(first), "no zombie is left"
+    assert _has_ended(first)
     assert ("load", client.LOAD_SECONDS) == deadlines[0] == deadlines[-2]
     assert ("read", client.READ_SECONDS) == deadlines[1] == deadlines[-1]
 
@@ -236,11 +261,12 @@ def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(
 
 def test_a_model_that_wants_too_much_memory_ends_alone(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     reader.close()
+    monkeypatch.undo()  # a new process, because only one has the limit
     with monkeypatch.context() as narrow:
-        narrow.setattr(client, "subprocess", subprocess)  # a new process, because only one has the limit
-        narrow.setattr(client, "DATA_BYTES", 60_000_000)
+        narrow.setattr(starting, "DATA_BYTES", 60_000_000)
         with pytest.raises(ReadingFailed):
             reader.ask(verbs.load, "minilm")
+    readers_are_copies(monkeypatch)
     assert reader.ask(verbs.read, Request("minilm", TEXT)).text.text == TEXT
 
 
@@ -256,7 +282,7 @@ def test_the_process_ends_with_the_one_that_asks(tmp_path: Path) -> None:
     until(lambda: server.log.read_text().endswith("\n") or server.poll() is not None)
     child = int(server.log.read_text())
     assert server.kill() == -signal.SIGKILL
-    until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
+    until(lambda: _has_ended(child))
 
 
 def test_when_all_have_gone_what_was_kept_is_given_back(

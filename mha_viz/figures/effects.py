@@ -95,7 +95,7 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
     )  # fmt: skip
     return Chart(
         theme,
-        [bars, *_draws(places, 1000 * random, unit, theme)],
+        [bars, *_draws(places, 1000 * random, unit, theme, labels)],
         [Plot(names, Axis(title=unit, from_zero=True, grid=True, most=6))],
         height=340,
         margin=Margin(60, 15, 10, 70),
@@ -105,8 +105,9 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
     )
 
 
-def _draws(places: Sequence[int], random: Numbers, unit: str, theme: Theme) -> list[Series]:
-    """For each head's draws, [head, draw], a line over their range and a point at their median."""
+def _draws(places: Sequence[int], random: Numbers, unit: str, theme: Theme, labels: Sequence[str]) -> list[Series]:
+    """For each head's draws, [head, draw], a line over their range and a point at their median, which a click takes for
+    its bar."""
     least, most = random.min(1), random.max(1)
     x = [x for place in places for x in (place, place, None)]
     y = [y for low, high in zip(least, most, strict=True) for y in (low, high, None)]
@@ -115,7 +116,7 @@ def _draws(places: Sequence[int], random: Numbers, unit: str, theme: Theme) -> l
     hover, medians = f"random directions, %{{hovertext}} {escape(unit)}", np.median(random, axis=1)
     return [
         Line(x, y, theme.ink, 1.2, name=name, hover=""),
-        Points([*places], medians, 4, theme.ink, name="their median", hints=hints, hover=hover),
+        Points([*places], medians, 4, theme.ink, name="their median", labels=labels, hints=hints, hover=hover),
     ]
 
 

@@ -16,6 +16,7 @@ from mha_viz.models import catalog, opening
 from mha_viz.process import messages
 from mha_viz.process.confined import confine
 from mha_viz.process.messages import Array, Json
+from mha_viz.process.template import serve_copies
 from mha_viz.reader import verbs
 from mha_viz.reader.models import Models
 from mha_viz.reader.verbs import CODEC
@@ -53,6 +54,17 @@ def serve() -> None:
 def main() -> None:
     """Import the libraries, then confine this process, then serve."""
     opening.import_ahead()
+    _serve_confined()
+
+
+def template() -> None:
+    """Import the libraries, then make copies of this process, each of which is confined and serves."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    opening.import_ahead()
+    serve_copies(_serve_confined)
+
+
+def _serve_confined() -> None:
     confine(sys.argv[1:])
     serve()
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
 import threading
-import time
-import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from mha_viz import process
 from mha_viz.attention import called
 from mha_viz.errors import ReadingFailed
 from mha_viz.process import messages
-from mha_viz.process.apart import ONE_AT_IMPORT
 from mha_viz.process.messages import Array, Json
-from mha_viz.reader import verbs
+from mha_viz.reader import starting, verbs
+from mha_viz.reader.starting import LOAD_SECONDS, Process
 from mha_viz.reader.verbs import CODEC
 
 if TYPE_CHECKING:
@@ -27,14 +20,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LOAD_SECONDS = 180.0  # for a model on a slow disk, including the import of the libraries
 READ_SECONDS = 60.0  # for the longest text
-DATA_BYTES = (
-    8_000_000_000  # of memory, where the system supports a limit: a model of 2 GB, its packed copy, and a reserve
-)
-# Waiting threads sleep instead of spinning, which takes ten times as much time when pages need the cores.
-WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
-SPARE_SECONDS = 20.0  # after a process has begun: until then the first visitors need the cores
 
 _TOO_LONG = "Choose another model, or a shorter text."
 _ENDED = "Try again; a smaller model or a shorter text needs less memory."
@@ -44,18 +30,16 @@ class Reader:
     """A process with loaded models that answers one request at a time. Thread-safe.
 
     Every request raises what the model raises, and ReadingFailed if the process ends or misses the deadline; the next
-    request then starts a new process. After SPARE_SECONDS, another process has imported the libraries by then and takes
-    the place of the one that ended. On Linux, a process has no network and writes to a temporary folder alone.
+    request then starts a new process, which need not import the libraries (``reader.starting``). On Linux, a process
+    has no network and writes to a temporary folder alone.
     """
 
     starts = 0  # of all readers of this process
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._spare: subprocess.Popen[bytes] | None = None
-        self._began = 0.0  # time.monotonic() when a process last began that was not spare
-        self._folder = ""
+        self._process: Process | None = None
+        self._starter = starting.starter()
         self._loaded = frozenset[str]()  # names of the loaded models
 
     def ask(self, verb: Callable[Concatenate[Models, P], T], *values: P.args, **named: P.kwargs) -> T:
@@ -79,11 +63,10 @@ class Reader:
             self.ask(verbs.rest)
 
     def close(self) -> None:
-        """End the process, and the spare one; the next request starts another."""
+        """End the process, and what would replace it; the next request starts another."""
         with self._lock:
             self._end()
-            self._process, self._spare = self._spare, None
-            self._end()
+            self._starter.close()
 
     def _received(self, model: str, message: Json, arrays: Sequence[Array]) -> tuple[Json, list[Array]]:
         with self._lock:
@@ -91,8 +74,7 @@ class Reader:
                 heading, answer = self._answered(model, message, arrays)
             except EOFError:  # the process may have been killed since the last request: try once more
                 heading, answer = self._answered(model, message, arrays, again=True)
-            if time.monotonic() - self._began > SPARE_SECONDS:
-                self._spare = self._spare if _runs(self._spare) else self._started()
+            self._starter.prepare()
         if "error" in heading:
             raise messages.error_of(heading)
         return heading, answer
@@ -116,7 +98,10 @@ class Reader:
     ) -> tuple[Json, list[Array]]:
         """Send a message and receive its answer. Raises ReadingFailed, or EOFError if the process ended and a new one
         may succeed, but not if this is the second attempt (``again``)."""
-        is_new, process = self._running()
+        try:
+            is_new, process = self._running()
+        except OSError as error:
+            raise _failure(model, isinstance(error, TimeoutError), LOAD_SECONDS) from error
         timed_out = threading.Event()
         watch = threading.Timer(seconds, _stop, (process, timed_out))
         watch.daemon = True
@@ -134,33 +119,14 @@ class Reader:
         finally:
             watch.cancel()
 
-    def _running(self) -> tuple[bool, subprocess.Popen[bytes]]:
-        """Whether the process has just been started, and the process itself."""
-        if self._process is not None and _runs(self._process):
+    def _running(self) -> tuple[bool, Process]:
+        """Whether the process has just been started, and the process itself. Raises OSError if none can be."""
+        if self._process is not None and self._process.poll() is None:
             return False, self._process
         self._end()
-        spare, self._spare = self._spare, None
-        if spare is not None and _runs(spare):
-            self._process = spare  # and the next spare one begins at once
-        else:
-            self._process, self._began = self._started(), time.monotonic()
+        self._process = self._starter.start()
         Reader.starts += 1
         return True, self._process
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        """A new process, which imports the libraries and then waits for a request."""
-        if not self._folder:
-            with suppress(OSError):  # there is nowhere to write: then neither can the process
-                self._folder = tempfile.mkdtemp(prefix="mha_viz-")
-                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        command, environment = process.python("-c", _START, *filter(None, [self._folder]), str(DATA_BYTES))
-        place = {"TMPDIR": self._folder} if self._folder else {}
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**process.SETTINGS, **WAITING, **environment, **ONE_AT_IMPORT, **place},
-        )
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -170,31 +136,7 @@ class Reader:
             process.communicate()
 
 
-# The limit is set before a library can allocate memory. If memory runs out, the system kills this process rather than
-# the server, which then starts another. transformers would import scipy (37 MB) for losses that are not used here.
-# Libraries create a million objects that stay: looking for garbage among them would take a fifth of the import time.
-_START = """
-import gc, os, sys
-gc.disable()
-limit = int(sys.argv.pop())
-try:
-    import resource
-    resource.setrlimit(resource.RLIMIT_DATA, (limit,) * 2)
-    with open("/proc/self/oom_score_adj", "w") as file:
-        file.write("500")
-except (ImportError, OSError, ValueError):
-    pass
-sys.modules["scipy"] = None
-from mha_viz.reader.__main__ import main
-main()
-"""
-
-
-def _runs(process: subprocess.Popen[bytes] | None) -> bool:
-    return process is not None and process.poll() is None
-
-
-def _stop(process: subprocess.Popen[bytes], timed_out: threading.Event) -> None:
+def _stop(process: Process, timed_out: threading.Event) -> None:
     timed_out.set()
     process.kill()
 

@@ -36,7 +36,8 @@ def show_lab() -> None:
     wanted = in_link("experiment", [*SCENES, *lab.NUMBERED], ".+")
     name = wanted if wanted in SCENES else lab.experiment_named(wanted)
     _menu(name)
-    SCENES[name].show(name)
+    with st.container():  # however much it shows: folds that move to another place close
+        SCENES[name].show(name)
     questions.show_questions()
 
 

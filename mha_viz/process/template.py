@@ -1,0 +1,171 @@
+"""A process that has imported libraries and makes copies of itself: in milliseconds, where importing takes seconds.
+
+A template has one thread, because a copy has no other: a lock that another thread holds would stay locked in it. If the
+libraries have begun threads, it does the work itself, once. A copy has two pipes and nothing else of the process that
+asks; until it writes to it, memory is shared with the template.
+
+multiprocessing has such a process, too (``forkserver``). It has the environment, limits and ``__main__`` of the process
+that asks, imports that ``__main__`` (here Streamlit) in every copy, and its copies unpickle what they do.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+_PID = struct.Struct("<i")
+_COPY = b"c"
+
+
+def possible() -> bool:
+    """Whether this system has what templates need: Linux from 5.3 on."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:  # an older kernel, or a container that forbids it
+        return False
+    return True
+
+
+# ---- The process that asks ----------------------------------------------------------------------------------------
+
+
+class Piped:
+    """A process with a pipe for its standard input and one for its standard output, which need not be a child of this
+    one: in place of a ``subprocess.Popen``."""
+
+    def __init__(self, pid: int, handle: int, given: int, answered: int) -> None:
+        self.pid = pid
+        self.stdin, self.stdout = os.fdopen(given, "wb"), os.fdopen(answered, "rb")
+        self._handle: int | None = handle  # a pidfd: it stands for no other process that gets the number later
+
+    def poll(self) -> int | None:
+        """None while it runs, otherwise 0: how it ended is known to its parent alone."""
+        return 0 if self._handle is None or select.select([self._handle], [], [], 0)[0] else None
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        if self._handle is not None:
+            select.select([self._handle], [], [])
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL, if it runs."""
+        if self._handle is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def communicate(self) -> None:
+        """Close the pipes and wait for its end."""
+        with suppress(BrokenPipeError):  # something was not read
+            self.stdin.close()
+        self.stdout.close()
+        self.wait()
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+
+class Template:
+    """A new process from ``command``, which ends in :func:`serve_copies`."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._asked, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=2, env=environment)
+        except OSError:
+            self._asked.close()
+            raise
+        finally:
+            theirs.close()
+        self.pid = self._process.pid
+
+    @property
+    def runs(self) -> bool:
+        """Whether it can be asked for a copy."""
+        return self._asked.fileno() >= 0 and self._process.poll() is None
+
+    def copy(self, seconds: float) -> Piped:
+        """A copy, or the process itself if it has threads. Raises OSError if it has ended, and TimeoutError if it is
+        not ready within ``seconds``."""
+        (their_input, our_input), (our_output, their_output) = os.pipe(), os.pipe()
+        try:
+            self._asked.settimeout(seconds)
+            socket.send_fds(self._asked, [_COPY], [their_input, their_output])
+            answer, handles, _, _ = socket.recv_fds(self._asked, _PID.size, 1)
+            if not handles:
+                raise ConnectionResetError("The template has ended.")
+        except OSError:
+            os.close(our_input)
+            os.close(our_output)
+            raise
+        finally:
+            os.close(their_input)
+            os.close(their_output)
+        (pid,) = _PID.unpack(answer)
+        if pid == self.pid:
+            self._asked.close()
+        return Piped(pid, handles[0], our_input, our_output)
+
+    def close(self) -> None:
+        """End it; its copies stay."""
+        self._asked.close()
+        self._process.kill()
+        self._process.wait()
+
+
+# ---- The template -------------------------------------------------------------------------------------------------
+
+
+def serve_copies(work: Callable[[], object]) -> None:
+    """Make a copy that does ``work`` with its standard input and output, whenever the other process asks for one,
+    until that process closes its end."""
+    asked = socket.socket(fileno=os.dup(0))
+    gc.freeze()  # a copy that collects garbage would otherwise write to all objects, and share none
+    while pipes := socket.recv_fds(asked, len(_COPY), 2)[1]:
+        _bury()
+        with_threads = len(list(Path("/proc/self/task").iterdir())) > 1
+        pid = os.getpid() if with_threads else os.fork()
+        if pid:
+            _tell(asked, pid)
+        if with_threads or not pid:
+            asked.close()
+            _do(work, pipes)
+        for pipe in pipes:
+            os.close(pipe)
+
+
+def _bury() -> None:
+    """Let the system forget the copies that have ended. Not before another is asked for: until then their numbers are
+    given to no other process."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _tell(asked: socket.socket, pid: int) -> None:
+    handle = os.pidfd_open(pid)
+    socket.send_fds(asked, [_PID.pack(pid)], [handle])
+    os.close(handle)
+
+
+def _do(work: Callable[[], object], pipes: Sequence[int]) -> None:
+    """Do the work with these pipes, then end the process."""
+    for number, pipe in enumerate(pipes):
+        os.dup2(pipe, number)
+        os.close(pipe)
+    try:
+        work()
+        os._exit(0)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)

@@ -23,6 +23,7 @@ RUN pip install --no-deps --require-hashes --only-binary :all: -r build.lock
 COPY pyproject.toml README.md LICENSE CITATION.cff app.py ./
 COPY .streamlit .streamlit
 COPY assets assets
+COPY docs docs
 COPY pages pages
 COPY mha_viz mha_viz
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist . \

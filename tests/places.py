@@ -43,6 +43,7 @@ PLACES = {
     ),
     "explore, a class": Place(None, {"class": "1"}),
     "about": Place("pages/90_about.py"),
+    "about, a chapter": Place("pages/90_about.py", {"chapter": "howto/cite"}),
 }
 NOT_PRESSED = (
     "lab_run",

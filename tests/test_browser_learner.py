@@ -238,6 +238,31 @@ def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab)
     assert set(pictures_of(calm)) == {1}, "without motion a map changes only with the step"
 
 
+TOPS = """maps => maps.map((map) => Math.round(map.getBoundingClientRect().top))"""
+
+
+def test_seeds_stand_side_by_side_and_on_a_phone_each_in_one_row_with_a_button(visitor: BrowserTab) -> None:
+    page = visitor.visit("/why_heads_differ", experiment="random", numbers="1", beside="1")
+    page.get_by_role("button", name="Train seed 1").click()
+    players = page.locator(".mha-player").filter(has=page.locator(".maps"))
+    expect(players).to_have_count(2)
+    page.wait_for_selector(QUIET)
+    tops = [players.nth(seed).locator(".map").evaluate_all(TOPS) for seed in range(2)]
+    assert tops[0] == tops[1], "maps of both begin at the same height"
+    expect(page.get_by_role("button", name="Play")).to_have_count(1)
+    visitor.resize(PHONE)
+    page.wait_for_function("() => [...document.querySelectorAll('.maps')].every((maps) => maps.clientHeight < 200)")
+    for seed in range(2):
+        assert len(set(players.nth(seed).locator(".map").evaluate_all(TOPS))) == 1, "four heads in a row"
+    visitor.scrolls_only_down()
+    second = page.get_by_role("button", name="Play").nth(1)
+    second.scroll_into_view_if_needed()
+    second.press("Enter")
+    for seed in range(2):
+        step = players.nth(seed).get_by_role("slider", name="Step of training")
+        expect(step).not_to_have_attribute("aria-valuetext", "step 0")
+
+
 def test_what_a_training_showed_is_said_at_its_end_and_not_of_another(visitor: BrowserTab) -> None:
     page = visitor.visit("/why_heads_differ", experiment="identical")
     verdict = page.locator(".mha-player .verdict")

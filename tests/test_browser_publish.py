@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fontTools.ttLib import TTFont
 from playwright.sync_api import Browser, expect
 
 import mha_viz as mv
 from mha_viz.drawing import fonts
+from mha_viz.drawing.font_file import Font
 from mha_viz.models.encoder import Encoder
 from tests.browser_tab import PATIENCE
 
@@ -18,10 +20,22 @@ MEASURED = """(text) => {
     span.textContent = text;
     span.style.cssText = "font: 400 100px var(--st-font); font-kerning: none; text-rendering: geometricPrecision";
     span.style.whiteSpace = "nowrap";
-    const faces = [...document.fonts].map((face) => `${face.weight} ${face.status}`);
-    return [faces, span.getBoundingClientRect().width];
+    const faces = [...document.fonts].map((face) => `${face.family} ${face.weight} ${face.status}`);
+    const width = span.getBoundingClientRect().width;
+    span.style.font = "600 100px var(--st-heading-font)";
+    span.style.fontKerning = "none";
+    const headings = ["#published > h1", "#published h2"].map((one) => getComputedStyle(document.querySelector(one)));
+    const families = headings.map((style) => style.fontFamily.split(",")[0]);
+    return [faces, width, span.getBoundingClientRect().width, families];
 }"""
 REMARK = "It finds <img src=x onerror=\"window.__xss = 'it ran'\"> the animal."
+
+
+def advances(text: str, font: Font) -> float:
+    """How wide a text is at 100 px by the font file."""
+    file = TTFont(font.path)
+    glyphs, widths = file.getBestCmap(), file["hmtx"].metrics
+    return 100 * sum(widths[glyphs[ord(letter)]][0] for letter in text) / file["head"].unitsPerEm
 
 
 def test_it_opens_from_a_disk_and_its_drawings_answer(browser: Browser, minilm: Encoder, tmp_path: Path) -> None:
@@ -49,8 +63,10 @@ def test_it_opens_from_a_disk_and_its_drawings_answer(browser: Browser, minilm: 
     expect(first).not_to_contain_text("strongest between words")
     chosen = page.locator("input[type=radio]:checked")
     assert chosen.count() == 3 * page.locator("#published > section").count()  # each drawing has its own
-    faces, width = page.evaluate(MEASURED, "it → animal 0.677")
-    assert faces == ["400 loaded", "600 loaded"]
+    faces, width, of_heading, families = page.evaluate(MEASURED, "it → animal 0.677")
+    assert {"mha_viz Sans 400 loaded", "mha_viz Sans 600 loaded", "mha_viz Serif 600 loaded"} <= set(faces)
+    assert families == 2 * ['"mha_viz Serif"'], "as the app's headings"
+    assert of_heading == pytest.approx(advances("it → animal 0.677", fonts.serif(600)), abs=1)
     assert width == pytest.approx(fonts.width("it → animal 0.677", 100), abs=1)  # whatever fonts the machine has
     assert faults == []
     assert [url for url in requested if not url.startswith(("file:", "data:"))] == []

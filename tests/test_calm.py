@@ -110,7 +110,7 @@ MOST = {
     "/why_heads_differ?experiment=random&guess=different": Calm(118, 26, 700, 770),
     "/roles": Calm(150, 26, 600, 1_370),
     "/roles?head=L3H1": Calm(181, 23, 1_105, 2_250),
-    "/about": Calm(279, 10, 279, 279),
+    "/about": Calm(279, 14, 279, 279),
 }
 
 

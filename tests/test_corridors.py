@@ -22,8 +22,8 @@ LINES: Mapping[str, int] = {
     "browser": 260,
     "cli": 3_105,
     "corpus": 2_180,
-    "drawing": 650,
-    "exports": 2_100,
+    "drawing": 655,
+    "exports": 2_105,
     "figure": 795,
     "figures": 7_130,
     "files": 395,
@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 5_530,
     "text": 530,
     "training": 2_070,
-    "ui": 12_910,
+    "ui": 13_000,
     "": 1_195,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -92,7 +92,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "mha_explorer.view": tuple(address.VIEW),
     "mha_compare.view": tuple(address.COMPARED),
     "mha_compare.edit": EDITS,
-    "mha_scheme.linked": ("head", "kinds"),
+    "mha_scheme.linked": ("head", "kinds", "chapter"),
 }
 FILES = (ROOT / "pages").glob("*.py")
 PAGES: Mapping[str | None, str] = {None: "/"} | {f"pages/{f.name}": f"/{f.stem.partition('_')[2]}" for f in FILES}

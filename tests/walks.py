@@ -378,6 +378,9 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "another task": Walk("small_task", radio("1")),
     },
     "/about": {
+        "a chapter": Walk("mha_scheme.linked:chapter", link_exactly("Glossary")),
+        "another chapter": Walk("chapter", box("Chapter", "Limits")),
+        "no chapter": Walk("mha_scheme.linked:chapter", link("What the pictures show")),
         "for a class": Walk("mha_more.class", more("Class view")),
         "a view of a lesson": Walk("lesson_add", ADDED),
         "another view of a lesson": Walk("lesson_add", ADDED_AGAIN),

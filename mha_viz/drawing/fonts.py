@@ -41,8 +41,18 @@ class FontRun(NamedTuple):
 @cache
 def face(weight: int) -> Font:
     """The first face, in ordinary or semi-bold strength."""
-    files = _package("font_source_sans_pro") / "files"
-    return Font(str(files / ("SourceSansPro-Semibold.ttf" if weight >= 600 else "SourceSansPro-Regular.ttf")))
+    return _source("Sans", weight)
+
+
+def serif(weight: int) -> Font:
+    """The face of headings, as on the app's pages."""
+    return _source("Serif", weight)
+
+
+@cache
+def _source(kind: str, weight: int) -> Font:
+    files = _package(f"font_source_{kind.lower()}_pro") / "files"
+    return Font(str(files / f"Source{kind}Pro-{'Semibold' if weight >= 600 else 'Regular'}.ttf"))
 
 
 @cache

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from mha_viz.browser.bundle import script_alone, style
-from mha_viz.exports.letters import FAMILY, page_fonts
+from mha_viz.exports.letters import SANS, SERIF, page_fonts
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
 
@@ -47,8 +47,8 @@ body { margin: 0 auto; max-width: 1480px; padding: 18px 26px; font: 400 15px/1.5
 """
 
 PUBLISHED = """
-#published > h1 { font: 600 2rem/1.25 var(--st-font); margin: 12px 0; }
-#published > section > h2 { font: 600 1.3rem/1.3 var(--st-font); margin: 0 0 8px; }
+#published > h1 { font: 600 1.75rem/1.25 var(--st-heading-font); margin: 12px 0; }
+#published > section > h2 { font: 600 1.25rem/1.3 var(--st-heading-font); margin: 0 0 8px; }
 #published > h1, #published > section > h2 { overflow-wrap: anywhere; }
 #published section { border-top: 1px solid var(--st-border-color); margin-top: 34px; padding-top: 22px; }
 body:has(#published > section:only-of-type .sheet > :only-child) { max-width: 720px; }
@@ -179,7 +179,7 @@ def _variables(look: Look) -> str:
 def _sheet(look: str) -> str:
     theme = _themes()[look]
     colours = "".join(f"--st-{name}-color: {theme[key]}; " for name, key in _COLOURS.items())
-    fonts = f'--st-font: "{FAMILY}", system-ui, sans-serif; --st-heading-font: var(--st-font); '
+    fonts = f'--st-font: "{SANS}", system-ui, sans-serif; --st-heading-font: "{SERIF}", Georgia, serif; '
     code = '--st-code-font: "Source Code Pro", ui-monospace, monospace; '
     return f"{colours}--st-base-radius: 6px; {fonts}{code}"
 

@@ -1,4 +1,5 @@
-"""The page that explains the pictures: one head drawn as links and as a matrix, and the text in columns."""
+"""The page that explains the pictures: one head drawn as links and as a matrix, and the text in columns; or, where the
+URL asks for one, a chapter of the documentation."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import streamlit as st
 
 from mha_viz import figure as figure_api
 from mha_viz.figures.theme import DARK
-from mha_viz.ui import download_panel, navigation, parts
+from mha_viz.ui import chapters, download_panel, navigation, parts
 from mha_viz.ui.caches import first_reading, lasting
 from mha_viz.ui.components import apply_style
 
@@ -16,7 +17,10 @@ HEAD, PIN = "L3H1", "q10"  # of the first example: the pronoun, which this head 
 
 
 def show_about() -> None:
-    """The figure and the text."""
+    """The figure and the text, or a chapter."""
+    if chapter := chapters.opened():
+        chapters.show_chapter(chapter)
+        return
     apply_style("about")
     st.header("What the pictures show, and what they do not")
     with st.container(key="about_figure"):

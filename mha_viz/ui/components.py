@@ -170,7 +170,7 @@ def lead(step: str, place: str) -> None:
 def watch(page: int, on_linked: Callable[[], None]) -> None:
     """Run the script again when the page's colour scheme is no longer the one that it was run for, and mark the open
     page in the navigation. ``page``: its number there; ``on_linked``: called when the component has sent {"head": name}
-    or {"kinds": names}, what a link in a table or map names."""
+    or {"kinds": names} or {"chapter": name}, what a link names."""
     data = {"type": st.context.theme.type, "page": page}
     _drawing("scheme")(
         key=SCHEME, data=data, on_turned_change=lambda: None, on_linked_change=on_linked, width="content"

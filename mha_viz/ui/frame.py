@@ -139,7 +139,9 @@ def _mast(every_page: list[st.Page], here: st.Page) -> None:
 @guarded()
 def _on_linked() -> None:
     wanted = message(SCHEME, "linked")
-    if "head" in wanted:
+    if "chapter" in wanted:
+        bound.go(chapter=str(wanted["chapter"]) or None)
+    elif "head" in wanted:
         bound.go(head=str(Head.parse(str(wanted["head"]))), on=None, pin=None, link=None)
     else:
         bound.go(kinds=str(wanted.get("kinds") or "") or None)

@@ -75,7 +75,8 @@ function reveal(root) {
 // The words of the maps and how to draw them, at the width that each map has now.
 /** @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look }} */
 function sheetOf(data, root) {
-  const { words, named, ramp, signed } = data;
+  const { words, ramp, signed } = data;
+  const named = data.named && !data.beside;
   const theme = { ramp, signed, heads: [], dashes: [] };
   const look = /** @type {Look} */ ({ height: Infinity });
   return () => {
@@ -88,8 +89,7 @@ function sheetOf(data, root) {
   };
 }
 
-// As many columns as there are and fit, with as many maps in each row: four maps are two and two, not three and one. A
-// single column is as wide as the page; beside another training, two of its maps are as high as the window.
+// As many columns as there are and fit, with as many maps in each row: four maps are two and two, not three and one.
 /** @type {(data: PlayerData, root: HTMLElement, least: number) => void} */
 function arrange({ heads, columns, rows: most }, root, least) {
   const gap = parseFloat(getComputedStyle(root).columnGap) || 0;
@@ -97,8 +97,7 @@ function arrange({ heads, columns, rows: most }, root, least) {
   const fit = Math.max(1, Math.min(columns, Math.floor((width + gap) / (least + gap))));
   const atOnce = Math.min(heads.length, columns * most);
   const rows = Math.ceil(atOnce / fit);
-  const beside = 2 * width < window.innerWidth;
-  const values = { columns: Math.ceil(atOnce / rows), rows: fit > 1 ? rows : beside ? 2 : most, least: `${least}px` };
+  const values = { columns: Math.ceil(atOnce / rows), rows: fit > 1 ? rows : most, least: `${least}px` };
   for (const [name, value] of Object.entries(values)) root.style.setProperty(`--${name}`, String(value));
 }
 

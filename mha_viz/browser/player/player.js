@@ -58,7 +58,8 @@ import { hideUntilSettled } from "./settled.js";
 /**
  * What a training looks like at its recorded steps (figures/frames.py). `off`: the heads that are removed at each;
  * `verdict`: what it showed, said at its end; `play`: other than 0 where it begins by itself;
- * `follows`: it moves with the training beside it, which has the button.
+ * `beside`: it is one of several, whose maps have no room for words; `follows`: it moves with the first of them, which
+ * has the button.
  *
  * @typedef {object} PlayerData
  * @property {string} key
@@ -68,6 +69,7 @@ import { hideUntilSettled } from "./settled.js";
  * @property {boolean[][] | null} off
  * @property {string} [verdict]
  * @property {number} [play]
+ * @property {boolean} [beside]
  * @property {boolean} [follows]
  * @property {number} at
  * @property {string[]} words

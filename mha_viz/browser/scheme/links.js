@@ -1,16 +1,21 @@
-// Links in tables and maps of heads that change the page without loading it again; arrow keys go from square to square.
+// Links in tables and maps of heads, and to chapters, that change the page without loading it again; arrow keys go from
+// square to square.
 import { arrow, bounded } from "../stage.js";
 import { bringTo, whenActed } from "./arrival.js";
 
-const LINKS = ".mha-rows a, .mha-map a";
+const CHAPTER = "a[href^='?chapter=']";
+const LINKS = `.mha-rows a, .mha-map a, ${CHAPTER}`;
+/** @type {() => null} */
+const nothing = () => null;
 const SQUARE = ".mha-map td a";
 const KIND = ".mha-map p a";
 
 export class HeadLinks {
-  #wanted = ""; // the head whose card is about to be drawn, until a person does something else
+  /** @type {() => HTMLElement | null} */
+  #find = nothing; // finds what is about to be drawn, until a person does something else
   #ignoreActs = () => {};
 
-  // `open` opens the card of a head, or shows kinds of roles. Returns what ends the watch.
+  // `open` opens the card of a head or a chapter, or shows kinds of roles. Returns what ends the watch.
   /** @type {(open: (wanted: Record<string, string>) => void) => () => void} */
   watch(open) {
     /** @type {(event: MouseEvent) => void} */
@@ -18,11 +23,11 @@ export class HeadLinks {
       const link = linkOf(event);
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      const name = link.matches(KIND) ? "kinds" : "head";
+      const name = link.matches(KIND) ? "kinds" : link.matches(CHAPTER) ? "chapter" : "head";
       const value = new URLSearchParams(link.search).get(name) ?? "";
-      this.#wanted = name === "head" ? value : "";
+      this.#find = FIND[name](value, link.hash.slice(1));
       this.#ignoreActs();
-      this.#ignoreActs = whenActed(() => (this.#wanted = ""));
+      this.#ignoreActs = whenActed(() => (this.#find = nothing));
       open({ [name]: value });
     };
     document.addEventListener("click", onClick);
@@ -33,9 +38,12 @@ export class HeadLinks {
     };
   }
 
-  // After a change of the page: goes to the card if it has come.
+  // After a change of the page: goes to what was asked for if it has come, and the keyboard with it.
   arrive() {
-    if (this.#wanted && goTo(this.#wanted)) this.#wanted = "";
+    const target = this.#find();
+    if (!target) return;
+    this.#find = nothing;
+    bringTo(target);
   }
 }
 
@@ -62,11 +70,15 @@ function walk(event) {
   next.focus();
 }
 
-// Brings the card of a head into sight, and the keyboard to it. Returns whether it is on the page.
-/** @type {(head: string) => boolean} */
-function goTo(head) {
-  const title = /** @type {HTMLElement | null} */ (document.querySelector(".st-key-head_card :is(h2, h3)"));
-  if (!title?.textContent.startsWith(`${head} `)) return false;
-  bringTo(title);
-  return true;
-}
+/** @type {Record<string, (value: string, place: string) => () => HTMLElement | null>} */
+const FIND = {
+  kinds: () => nothing,
+  head: (head) => () => {
+    const title = /** @type {HTMLElement | null} */ (document.querySelector(".st-key-head_card :is(h2, h3)"));
+    return title?.textContent.startsWith(`${head} `) ? title : null;
+  },
+  chapter: (chapter, place) => {
+    const shown = chapter ? `.st-key-chapter_${chapter.replaceAll("/", "_")}` : ".stMain:has(.st-key-about_text)";
+    return () => document.querySelector(`${shown} ${place ? `[id="${CSS.escape(place)}"]` : "h2"}`);
+  },
+};

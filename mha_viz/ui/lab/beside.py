@@ -61,10 +61,12 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
             _train(missing[0])
         return {PARAMETER: chosen if chosen != "0" else None}
 
-    bound(
-        st.segmented_control, "Seeds side by side", PARAMETER, str(len(seeds)), ["0", *MORE], change=change,
-        required=True, key="lab_beside", format_func=lambda more: str(int(more) + 1),
-    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("Seeds side by side", width="content")
+        bound(
+            st.segmented_control, "Seeds side by side", PARAMETER, str(len(seeds)), ["0", *MORE], change=change,
+            required=True, key="lab_beside", format_func=lambda more: str(int(more) + 1), label_visibility="collapsed",
+        )  # fmt: skip
 
 
 def _train(other: Settings) -> None:

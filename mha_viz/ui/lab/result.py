@@ -62,19 +62,19 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
         has_numbers = stage.has_numbers() and not seeds
         recorded = _recorded(shown, shown.runs[number], theme, has_numbers, tuple(one.runs[number] for one in together))
         stage.play(
-            recorded,
+            {**recorded, "beside": bool(seeds)},
             at,
             lab.compared(guess, shown),
             partial(_address, shown.settings.experiment, int(arm.steps[-1])),
             follows,
         )
 
+    if stage.has_numbers():
+        choose_seeds(result, seeds)
     if seeds:
         show_side_by_side(result, seeds, play)
     else:
         play(result)
-    if stage.has_numbers():
-        choose_seeds(result, seeds)
     stage.why(EXPERIMENTS[result.settings.experiment].answer, EXPERIMENTS[result.settings.experiment].source)
     at = min(at, len(steps) - 1)
     if stage.has_numbers():

@@ -20,6 +20,7 @@ import mha_viz as mv
 from mha_viz.analysis import described
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.given import given_roles
+from mha_viz.analysis.intervals import Documents, wilson
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.rules import CLASSES, NAMES, RULES, RuleText, matrix, prediction
@@ -27,6 +28,7 @@ from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar, repeats
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
 from mha_viz.models import ablation, reading
@@ -290,6 +292,17 @@ def test_found_recipes_are_measured_on_another_corpus_as_when_they_were_chosen(m
         pd.testing.assert_frame_equal(later.tables[name], expected)
 
 
+def test_what_was_scored_on_a_corpus_that_chose_nothing_says_so() -> None:
+    """Of minilm and of toy; that of toy is made of the built-in grammar, and of no sentence that chose."""
+    for name, corpus in (("minilm", "en_gum-ud-dev.conllu"), ("toy", "new sentences of grammar")):
+        shipped = mv.open_recipes(name)
+        assert shipped.facts["score"] == corpus
+        assert shipped.tables["explained"].notna().all(axis=None)
+    assert mv.open_recipes("toy").facts["score_sha256"] == grammar.corpus(300, seed=5).digest
+    chose = {sentence.forms for sentence in mv.iterate("grammar")}
+    assert not chose & {sentence.forms for sentence in grammar.corpus(300, seed=5).sentences}
+
+
 NEW = {"toy": grammar.corpus(40, seed=5), "repeater": repeats.corpus(20, seed=5), "minilm": grammar.corpus(20, seed=5)}
 
 
@@ -523,14 +536,16 @@ def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
 
 
 def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_recipes(toy: Encoder) -> None:
-    corpus, recipes = grammar.corpus(15, seed=5), mv.open_recipes("toy")
+    """By documents too: the interval is that over the counts of each."""
+    named = [replace(one, document=f"d{number % 6}") for number, one in enumerate(grammar.corpus(15, seed=5).sentences)]
+    corpus, recipes = replace(grammar.corpus(15, seed=5), sentences=tuple(named)), mv.open_recipes("toy")
     table = mv.replaced_accuracy(recipes, corpus)
     assert tuple(table.columns) == ACCURACY_HEADING
     whole, all_recipes = table.iloc[0], table.query("method == 'recipe' and part == 1").iloc[0]
     roles = [role for role in given_roles("toy") if role.role == "syntax"]
     first = [Head(0, head) for head in range(4)]  # those of the last layer change no weights
-    right, cases = np.zeros(2), 0
-    for text in study.readable(toy, corpus, 15):
+    right, cases = np.zeros((6, 2), np.int64), np.zeros(6, np.int64)
+    for number, text in enumerate(study.readable(toy, corpus, 15)):
         sentence, words = text.sentence, text.pieces.words
         read = toy.encode_words(sentence.forms)
         means = prediction(described.shares_of(recipes), text).reshape(read.weights.shape)
@@ -538,14 +553,29 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
         for which, weights in enumerate((read.weights, replaced.weights)):
             pointed = pointers(word_block(weights.reshape(8, *weights.shape[2:]), words))
             of_roles = [arcs(sentence, pointed, role.head.place(4), *role.detail.split()) for role in roles]
-            right[which] += sum(arc.right for found in of_roles for arc in found)
-        cases += sum(map(len, of_roles))
-    assert whole["role_cases"] == cases
-    assert [whole["roles"], all_recipes["roles"]] == pytest.approx(right / cases)
-    assert right[0] != right[1]
+            right[number % 6, which] += sum(arc.right for found in of_roles for arc in found)
+        cases[number % 6] += sum(map(len, of_roles))
+    assert whole[["role_cases", "role_documents"]].tolist() == [cases.sum(), 6]
+    assert [whole["roles"], all_recipes["roles"]] == pytest.approx(right.sum(axis=0) / cases.sum())
+    low, high = Documents([f"d{number}" for number in range(6)]).interval(right, cases)
+    assert [whole["roles_low"], all_recipes["roles_low"]] == pytest.approx(low)
+    assert [whole["roles_high"], all_recipes["roles_high"]] == pytest.approx(high)
+    assert len({*right.sum(axis=0)}) == 2
+    assert table["pronouns_low"].lt(table["pronouns_high"]).all()
     assert whole["pronouns"] > table.query("method == 'uniform' and part == 1")["pronouns"].item()
     with pytest.raises(SettingError, match="No roles of repeater"):
         mv.replaced_accuracy(mv.open_recipes("repeater"), "repeats", most=2)
+
+
+def test_without_documents_or_pronouns_an_accuracy_has_wilsons_interval_or_none() -> None:
+    corpus = grammar.corpus(60, seed=5)
+    some = [replace(one, mentions=(), document="") for one in corpus.sentences[:3]]
+    row = mv.replaced_accuracy(mv.open_recipes("toy"), replace(corpus, sentences=tuple(some))).iloc[0]
+    bounds = wilson(row["roles"] * row["role_cases"], row["role_cases"])
+    assert [row["roles_low"], row["roles_high"]] == pytest.approx([*bounds])
+    assert row["role_documents"] == 1
+    assert row[["pronoun_cases", "pronoun_documents"]].tolist() == [0, 0]
+    assert row[["pronouns", "pronouns_low", "pronouns_high"]].isna().all()
 
 
 def test_what_recipes_lose_can_be_watched_and_stopped() -> None:
@@ -570,6 +600,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert " explained, " in shown[1]
     assert sorted(path.name for path in out.iterdir()) == ["explained.csv", "recipes.csv", "recipes.json"]
     assert len(mv.open_recipes(out).tables["explained"]) == 8
+
+
+def test_the_command_marks_intervals_over_few_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sentences = [
+        replace(one, document=f"d{number % 2}") for number, one in enumerate(grammar.corpus(4, seed=5).sentences)
+    ]
+    file = tmp_path / "c.conllu"
+    file.write_text(as_conllu(sorted(sentences, key=lambda one: one.document)), "utf-8")
+    out = tmp_path / "out"
+    assert main(["recipes", "toy", "--score", str(file), "--replace", "--out", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("over 2 documents: few documents: speaks of these alone")
+    assert pd.read_csv(out / "accuracy.csv")["role_documents"].tolist() == [2] * 13
 
 
 def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

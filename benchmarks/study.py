@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,14 @@ from mha_viz.corpus.treebank import Corpus
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
 from mha_viz.study.plan import BATCH, batches
-from mha_viz.study.run import one_pass
+from mha_viz.study.recipes import recipes
+from mha_viz.study.run import one_pass, study
 from mha_viz.text import WordPieces
 
 ROOT = Path(__file__).resolve().parent.parent
+RECIPES = 300  # sentences from which recipes are found
 SENTENCES = 2077  # as many as UD English EWT test has
+SLOWER = 1.5  # times the processor time of a profile that recipes may take
 PEAK = 1.5e9  # bytes, at most
 FLAT = 1.1  # peak at 2,000 sentences relative to that at 500, at most
 
@@ -47,6 +51,7 @@ def main(results: Path, quick: bool = False) -> None:
     rows = [
         Row(f"{what}: all measures, against the bare forward pass", ours, "s", bare, Target("share", 1 / 0.8), share),
         Row(f"{what}: all measures, against one sentence after the other", ours, "s", loop, Target("faster", 5)),
+        *_recipes(encoder, corpus, 60 if quick else RECIPES),
         *([] if quick else _memory()),
     ]
     machine = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
@@ -101,6 +106,27 @@ class _Passes:
 
     def _forward(self, ids: list[tuple[int, ...]]) -> Any:
         return self._plain(input_ids=torch.tensor(ids), output_attentions=True).attentions
+
+
+# ---- recipes --------------------------------------------------------------------------------------------------------
+
+
+def _recipes(encoder: Encoder, corpus: Corpus, most: int) -> list[Row]:
+    """Processor seconds of a study of recipes beside those of a profile, of minilm and of toy; they take turns."""
+    few = replace(corpus, sentences=corpus.sentences[:most])
+    rows = []
+    for model, text in ((encoder, few), (one_stack("toy"), grammar.corpus(most))):
+        ways = (partial(recipes, text, model, most=most), partial(study, model, text))
+        ours, profile = zip(*([_processor_seconds(way) for way in ways] for _ in range(3)), strict=True)
+        what = f"{model.name}, {text.name}, {most} sentences: processor time of recipes, against that of a profile"
+        rows.append(Row(what, Sample(ours), "s", Sample(profile), Target("share", SLOWER)))
+    return rows
+
+
+def _processor_seconds(way: Callable[[], object]) -> float:
+    begun = time.process_time()
+    way()
+    return time.process_time() - begun
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from mha_viz.figures.layout import Size
     from mha_viz.figures.report import report
     from mha_viz.figures.view import View
-    from mha_viz.models.ablation import without
     from mha_viz.models.capture import Tap
     from mha_viz.models.encoder import Encoder
     from mha_viz.models.gradients import gradient_weighted
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.link_groups import link_groups
     from mha_viz.study.matching import match_heads
-    from mha_viz.study.one_text import answer, direct, effects, importance, smallest_switch
+    from mha_viz.study.one_text import answer, direct, effects, importance, smallest_switch, without
     from mha_viz.study.paired import paired, paired_roles
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.recipes import recipes
@@ -176,7 +175,7 @@ _HOMES = MappingProxyType(
         "used_roles": "mha_viz.study.used_roles",
         "why": "mha_viz.models.why",
         "why_over": "mha_viz.study.why",
-        "without": "mha_viz.models.ablation",
+        "without": "mha_viz.study.one_text",
     }
 )
 

@@ -17,7 +17,7 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 5_990,
+    "analysis": 6_120,
     "attention": 2_210,
     "browser": 260,
     "cli": 3_105,
@@ -31,7 +31,7 @@ LINES: Mapping[str, int] = {
     "process": 870,
     "reader": 670,
     "serving": 1_480,
-    "study": 5_530,
+    "study": 5_580,
     "text": 530,
     "training": 2_070,
     "ui": 13_000,

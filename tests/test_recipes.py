@@ -7,33 +7,40 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+import torch
+from transformers import AutoModel
 
 import mha_viz as mv
 from mha_viz.analysis import described
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.given import given_roles
+from mha_viz.analysis.intervals import Documents, wilson
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.reduce import word_block
-from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix, prediction
+from mha_viz.analysis.rules import CLASSES, NAMES, RULES, RuleText, matrix, prediction
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar, repeats
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
 from mha_viz.models import ablation, reading
+from mha_viz.models.catalog import resolve
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.hub import local_folder
 from mha_viz.request import Request
 from mha_viz.study import effects, replaced
 from mha_viz.study import explained as explained_sums
 from mha_viz.study import recipes as study
 from mha_viz.study.cluster.tasks import Summing, WorkerModel
-from mha_viz.study.recipes import CHOICE_FILE
+from mha_viz.study.recipes import CHOICE_FILE, weights_of
 from mha_viz.study.replaced import ACCURACY_HEADING
 from mha_viz.study.run import sums_of
 from mha_viz.study.sums import merged
@@ -157,8 +164,8 @@ def planted(shares: dict[str, float], texts: int = 6) -> list[tuple[RuleText, np
     return read
 
 
-def by_loops(rows: fitting.RuleRows, shares: dict[int, float], steps: int) -> dict[int, float]:
-    """The fit, cell by cell."""
+def by_loops(rows: fitting.RuleRows, head: int, shares: dict[int, float], steps: int) -> dict[int, float]:
+    """The fit of one head, cell by cell."""
     ends = [*rows.starts[1:], rows.rules.shape[1]]
     for _ in range(steps):
         taken, expected = dict.fromkeys(shares, 0.0), dict.fromkeys(shares, 0.0)
@@ -169,22 +176,28 @@ def by_loops(rows: fitting.RuleRows, shares: dict[int, float], steps: int) -> di
             for cell in range(start, end):
                 mixed = sum(share * rows.rules[rule, cell] for rule, share in shares.items())
                 for rule, share in shares.items():
-                    taken[rule] += rows.weights[0, cell] * share * rows.rules[rule, cell] / mixed
-        new = {rule: taken[rule] / expected[rule] for rule in shares}
+                    taken[rule] += rows.weights[head, cell] * share * rows.rules[rule, cell] / mixed
+        new = {rule: taken[rule] / expected[rule] if expected[rule] else 0.0 for rule in shares}
         shares = {rule: share / sum(new.values()) for rule, share in new.items()}
     return shares
 
 
-def test_the_fit_is_that_of_a_loop() -> None:
-    random = np.random.default_rng(0)
-    read = [(text, random.dirichlet(np.ones(len(text)), (1, len(text)))) for text, _ in planted({"everywhere": 1}, 3)]
-    rows = fitting.joined(fitting.rows_by_class((text, weights.astype(np.float32)) for text, weights in read))
-    begun = {EVEN: 0.4, NAMES.index("its head"): 0.3, NAMES.index("the token after"): 0.3}
+def test_the_fit_is_that_of_a_loop_on_ten_sentences(toy: Encoder) -> None:
+    """Of four heads, with rules that apply everywhere, to some words, and never."""
+    texts = study.readable(toy, grammar.corpus(10, seed=3), 10)
+    rows = fitting.joined(fitting.rows_by_class((texts[number], weights) for number, weights in weights_of(toy, texts)))
+    begun = {"everywhere": 0.4, "its head": 0.2, "the token after": 0.1, "nouns": 0.2, "its vocative": 0.1}
+    numbers = {NAMES.index(name): share for name, share in begun.items()}
+    assert len(texts) == 10
+    assert [rows.applies[rule].any() for rule in numbers] == [True, True, True, True, False]
     start = np.zeros(len(RULES))
-    start[[*begun]] = [*begun.values()]
-    result = fitting.fitted(rows, 0, start, steps=3)
-    assert {rule: result[rule] for rule in begun} == pytest.approx(by_loops(rows, begun, 3))
-    assert result.sum() == pytest.approx(1)
+    start[[*numbers]] = [*numbers.values()]
+    together = fitting.mixtures(rows, np.array([start] * len(rows.weights)), steps=3)
+    for head in (0, 2, 5, 7):
+        result = fitting.fitted(rows, head, start, steps=3)
+        assert {rule: result[rule] for rule in numbers} == pytest.approx(by_loops(rows, head, numbers, 3), rel=1e-9)
+        assert result.sum() == pytest.approx(1)
+        assert together[head] == pytest.approx(result)
 
 
 def test_the_explained_share_by_hand() -> None:
@@ -213,11 +226,11 @@ def test_classes_have_shares_of_their_own_where_that_gains() -> None:
         at = text.classes == CLASSES.index("punctuation")
         weights[:, at] = other[:, at]
     rows = fitting.rows_by_class(read)
-    fitted = fitting.choice(rows, rows)
+    fitted = fitting.choice(rows, read)
     assert fitted.by_class.tolist() == [True]
     assert fitted.shares[CLASSES.index("punctuation"), 0, NAMES.index("[SEP]")] > 0.9
     assert fitted.shares[CLASSES.index("content"), 0, NAMES.index("its head")] > 0.8
-    assert fitting.choice(even_rows := fitting.rows_by_class(even), even_rows).by_class.tolist() == [False]
+    assert fitting.choice(fitting.rows_by_class(even), even).by_class.tolist() == [False]
 
 
 def test_rows_and_texts_are_predicted_alike() -> None:
@@ -277,6 +290,17 @@ def test_found_recipes_are_measured_on_another_corpus_as_when_they_were_chosen(m
     for name, table in at_once.tables.items():
         expected = table.assign(untrained=np.nan) if name == "explained" else table
         pd.testing.assert_frame_equal(later.tables[name], expected)
+
+
+def test_what_was_scored_on_a_corpus_that_chose_nothing_says_so() -> None:
+    """Of minilm and of toy; that of toy is made of the built-in grammar, and of no sentence that chose."""
+    for name, corpus in (("minilm", "en_gum-ud-dev.conllu"), ("toy", "new sentences of grammar")):
+        shipped = mv.open_recipes(name)
+        assert shipped.facts["score"] == corpus
+        assert shipped.tables["explained"].notna().all(axis=None)
+    assert mv.open_recipes("toy").facts["score_sha256"] == grammar.corpus(300, seed=5).digest
+    chose = {sentence.forms for sentence in mv.iterate("grammar")}
+    assert not chose & {sentence.forms for sentence in grammar.corpus(300, seed=5).sentences}
 
 
 NEW = {"toy": grammar.corpus(40, seed=5), "repeater": repeats.corpus(20, seed=5), "minilm": grammar.corpus(20, seed=5)}
@@ -474,6 +498,33 @@ def test_heads_that_are_their_own_attention_lose_nothing_and_even_ones_what_unif
         np.testing.assert_allclose(states(by=ablation.attending(even)), expected, atol=1e-5)
 
 
+def test_heads_replaced_by_their_recipes_are_those_of_a_hook_on_the_plain_model(minilm: Encoder) -> None:
+    """On the class of transformers itself: a hook on a layer's attention multiplies its values with what the recipe
+    predicts, for two heads of the first layer and one of the third, whose inputs have changed."""
+    text, off = "The old cat sat on the mat, and the dog barked.", (Head(0, 2), Head(0, 7), Head(2, 3))
+    ids = torch.tensor([minilm.pieces(text).ids])
+    plain: Any = AutoModel.from_pretrained(local_folder(resolve("minilm")), attn_implementation="eager").eval()
+    rows = torch.from_numpy(described.predicted(minilm.encode(text)))
+
+    def hook(layer: int, module: Any, args: Any, options: Any, output: Any) -> Any:
+        states = args[0] if args else options["hidden_states"]
+        values, context = module.value(states), output[0].clone()
+        for head in (one.head for one in off if one.layer == layer):
+            columns = slice(head * 32, (head + 1) * 32)
+            context[:, :, columns] = rows[layer, head] @ values[:, :, columns]
+        return (context, *output[1:])
+
+    for layer, block in enumerate(plain.encoder.layer):
+        block.attention.self.register_forward_hook(partial(hook, layer), with_kwargs=True)
+    with torch.no_grad():
+        expected = plain(input_ids=ids, output_attentions=True)
+    ours = mv.without(minilm, off, text, method="recipe")
+    np.testing.assert_allclose(ours.weights, torch.cat(expected.attentions), atol=1e-5)
+    states = ablation.states_without(minilm, [off], ablation.attending(rows.numpy()), text)
+    np.testing.assert_allclose(states, expected.last_hidden_state, atol=1e-4)
+    assert np.abs(ours.weights - minilm.encode(text).weights).max() > 0.05
+
+
 def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
     lost = mv.replaced(mv.open_recipes("toy"), grammar.corpus(20, seed=5))
     assert tuple(lost.columns) == replaced.HEADING
@@ -485,14 +536,16 @@ def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
 
 
 def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_recipes(toy: Encoder) -> None:
-    corpus, recipes = grammar.corpus(15, seed=5), mv.open_recipes("toy")
+    """By documents too: the interval is that over the counts of each."""
+    named = [replace(one, document=f"d{number % 6}") for number, one in enumerate(grammar.corpus(15, seed=5).sentences)]
+    corpus, recipes = replace(grammar.corpus(15, seed=5), sentences=tuple(named)), mv.open_recipes("toy")
     table = mv.replaced_accuracy(recipes, corpus)
     assert tuple(table.columns) == ACCURACY_HEADING
     whole, all_recipes = table.iloc[0], table.query("method == 'recipe' and part == 1").iloc[0]
     roles = [role for role in given_roles("toy") if role.role == "syntax"]
     first = [Head(0, head) for head in range(4)]  # those of the last layer change no weights
-    right, cases = np.zeros(2), 0
-    for text in study.readable(toy, corpus, 15):
+    right, cases = np.zeros((6, 2), np.int64), np.zeros(6, np.int64)
+    for number, text in enumerate(study.readable(toy, corpus, 15)):
         sentence, words = text.sentence, text.pieces.words
         read = toy.encode_words(sentence.forms)
         means = prediction(described.shares_of(recipes), text).reshape(read.weights.shape)
@@ -500,14 +553,29 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
         for which, weights in enumerate((read.weights, replaced.weights)):
             pointed = pointers(word_block(weights.reshape(8, *weights.shape[2:]), words))
             of_roles = [arcs(sentence, pointed, role.head.place(4), *role.detail.split()) for role in roles]
-            right[which] += sum(arc.right for found in of_roles for arc in found)
-        cases += sum(map(len, of_roles))
-    assert whole["role_cases"] == cases
-    assert [whole["roles"], all_recipes["roles"]] == pytest.approx(right / cases)
-    assert right[0] != right[1]
+            right[number % 6, which] += sum(arc.right for found in of_roles for arc in found)
+        cases[number % 6] += sum(map(len, of_roles))
+    assert whole[["role_cases", "role_documents"]].tolist() == [cases.sum(), 6]
+    assert [whole["roles"], all_recipes["roles"]] == pytest.approx(right.sum(axis=0) / cases.sum())
+    low, high = Documents([f"d{number}" for number in range(6)]).interval(right, cases)
+    assert [whole["roles_low"], all_recipes["roles_low"]] == pytest.approx(low)
+    assert [whole["roles_high"], all_recipes["roles_high"]] == pytest.approx(high)
+    assert len({*right.sum(axis=0)}) == 2
+    assert table["pronouns_low"].lt(table["pronouns_high"]).all()
     assert whole["pronouns"] > table.query("method == 'uniform' and part == 1")["pronouns"].item()
     with pytest.raises(SettingError, match="No roles of repeater"):
         mv.replaced_accuracy(mv.open_recipes("repeater"), "repeats", most=2)
+
+
+def test_without_documents_or_pronouns_an_accuracy_has_wilsons_interval_or_none() -> None:
+    corpus = grammar.corpus(60, seed=5)
+    some = [replace(one, mentions=(), document="") for one in corpus.sentences[:3]]
+    row = mv.replaced_accuracy(mv.open_recipes("toy"), replace(corpus, sentences=tuple(some))).iloc[0]
+    bounds = wilson(row["roles"] * row["role_cases"], row["role_cases"])
+    assert [row["roles_low"], row["roles_high"]] == pytest.approx([*bounds])
+    assert row["role_documents"] == 1
+    assert row[["pronoun_cases", "pronoun_documents"]].tolist() == [0, 0]
+    assert row[["pronouns", "pronouns_low", "pronouns_high"]].isna().all()
 
 
 def test_what_recipes_lose_can_be_watched_and_stopped() -> None:
@@ -532,6 +600,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert " explained, " in shown[1]
     assert sorted(path.name for path in out.iterdir()) == ["explained.csv", "recipes.csv", "recipes.json"]
     assert len(mv.open_recipes(out).tables["explained"]) == 8
+
+
+def test_the_command_marks_intervals_over_few_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sentences = [
+        replace(one, document=f"d{number % 2}") for number, one in enumerate(grammar.corpus(4, seed=5).sentences)
+    ]
+    file = tmp_path / "c.conllu"
+    file.write_text(as_conllu(sorted(sentences, key=lambda one: one.document)), "utf-8")
+    out = tmp_path / "out"
+    assert main(["recipes", "toy", "--score", str(file), "--replace", "--out", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("over 2 documents: few documents: speaks of these alone")
+    assert pd.read_csv(out / "accuracy.csv")["role_documents"].tolist() == [2] * 13
 
 
 def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -628,6 +708,7 @@ def test_heads_replaced_by_their_recipes_on_a_text_and_over_a_corpus() -> None:
     expected = model.through(text, "", ablation.replacing([off], ablation.attending(rows)))[0]
     assert np.array_equal(answered.weights, expected.weights)
     assert answered.made[-1].row.method == "recipe"
+    assert mv.without(model, off, text, method="recipe").key == answered.key
     case = effects.Case(text, method="recipe")
     lost = {how: effects.lost(model, off, replace(case, method=how)).sentence[0] for how in ("recipe", "zero")}
     assert 0 < lost["recipe"] < lost["zero"]
@@ -635,9 +716,25 @@ def test_heads_replaced_by_their_recipes_on_a_text_and_over_a_corpus() -> None:
     assert np.isfinite(over["effect"]).all()
 
 
+def test_recipes_that_were_found_replace_heads(measured: Recipes, toy: Encoder) -> None:
+    words = ("the", "dog", "barks")
+    rows = described.predicted(toy.encode_words(words), measured)
+    found = mv.without(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
+    given = mv.without(toy, ["L0H2"], "", method="recipe", words=words, means=rows)
+    assert found.key == given.key
+    assert np.array_equal(found.weights, given.weights)
+    assert found.key != mv.without(toy, ["L0H2"], "", method="recipe", words=words).key
+
+
 def test_only_heads_with_recipes_are_replaced_by_them(tiny: Tiny) -> None:
     with pytest.raises(SettingError, match=r"predicted weights .* are missing"):
-        mv.without(mv.load("minilm"), ["L0H2"], "A cat.", method="recipe")
+        ablation.without(mv.load("minilm"), ["L0H2"], "A cat.", method="recipe")
+    with pytest.raises(SettingError, match="no recipes of the heads"):
+        mv.without(tiny("bert"), ["L0H0"], "the cat", method="recipe")
+    with pytest.raises(SettingError, match="heads of repeater"):
+        mv.without(mv.load("minilm"), ["L0H2"], "A cat.", method="recipe", recipes=mv.open_recipes("repeater"))
+    with pytest.raises(SettingError, match="switched off by zero"):
+        mv.without(mv.load("minilm"), ["L0H2"], "A cat.", recipes=mv.open_recipes("minilm"))
     with pytest.raises(SettingError, match="no recipes of the heads"):
         mv.effect(grammar.corpus(2), ["L0H0"], tiny("bert"), method="recipe")
     assert effects.predicted_for(tiny("bert"), Request("x", "A cat.", off=(Head(0, 0),))) is None

@@ -7,19 +7,22 @@ other. The *explained share* is the mean over the rows of Σ_j min(A[i, j], P[i,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.rules import CLASSES, EVEN, FLOOR, RULES, Numbers, RuleText, matrices
+from mha_viz.analysis.rules import CLASSES, EVEN, FLOOR, RULES, Marks, Numbers, RuleText, matrices, predictions
 from mha_viz.attention import Weights
+
+Whole = npt.NDArray[np.intp]
 
 MOST_RULES = 6  # of a head, "everywhere" included
 STEPS, QUICK_STEPS = 100, 25  # of a fit: the last one, and those between two choices
 MOVED = 1e-4  # when no share moves more, a fit has arrived
 NEW = 0.1  # the share that a rule begins with when it is chosen
+FEW_CELLS = 0.02  # share of the cells up to which a rule says little
 LEAST_GAIN = 1e-3  # estimated gain in Σ A ln P, per row, below which no rule is added
 LEAST_SHARE = 0.005  # rules with less are left out of a recipe
 CLASS_GAIN = 0.02  # explained share that shares by class of query word have to add
@@ -45,61 +48,119 @@ class RuleRows(NamedTuple):
 
 def rows_by_class(read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
     """The rows of texts, each with its attention [head, query, key], for each of CLASSES."""
-    parts: list[list[tuple[Numbers, Weights]]] = [[] for _ in CLASSES]
-    heads = 0
+    parts: list[list[RuleRows]] = [[] for _ in CLASSES]
     for text, weights in read:
-        rules, heads = matrices(text), len(weights)
-        for query, number in enumerate(text.classes):
-            seen = text.visible[query]
-            parts[number].append((rules[:, query, seen], weights[:, query, seen]))
-    return [_rows(part, heads) for part in parts]
+        rules, keys = matrices(text), text.visible.sum(axis=1)
+        applies = (rules > 0).any(axis=2).astype(float)
+        for part, at, cells in zip(parts, *_of_classes(text), strict=True):
+            starts = np.cumsum([0, *keys[at]])[:-1]
+            part.append(RuleRows(rules[:, cells], weights[:, cells].astype(float), starts, applies[:, at]))
+    return [joined(part or [_none()]) for part in parts]
 
 
-def _rows(parts: Sequence[tuple[Numbers, Weights]], heads: int) -> RuleRows:
-    """One after the other, the rows of each part: [rule, key] and [head, key]."""
-    starts = np.cumsum([0, *(rules.shape[1] for rules, _ in parts)])[:-1]
-    applies = np.array([rules.any(axis=1) for rules, _ in parts], float).reshape(-1, len(RULES)).T
-    rules = np.concatenate([np.zeros((len(RULES), 0)), *(rules for rules, _ in parts)], axis=1)
-    weights = np.concatenate([np.zeros((heads, 0)), *(weights for _, weights in parts)], axis=1)
-    return RuleRows(rules, weights, starts, applies)
+def _none() -> RuleRows:
+    """No rows, of no heads."""
+    return RuleRows(np.zeros((len(RULES), 0)), np.zeros((0, 0)), np.zeros(0, np.intp), np.zeros((len(RULES), 0)))
+
+
+def weighted(rows: Sequence[RuleRows], read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
+    """The rows by class of the same texts with other weights."""
+    parts = [[weights[:, cells] for cells in _of_classes(text)[1]] for text, weights in read]
+    columns = [np.concatenate(part, axis=1, dtype=float) for part in zip(*parts, strict=True)]
+    return [one._replace(weights=weights) for one, weights in zip(rows, columns, strict=True)]
+
+
+def _of_classes(text: RuleText) -> tuple[list[Marks], list[Marks]]:
+    """For each of CLASSES: which tokens [token] are in it, and their visible keys [query, key]."""
+    tokens = [text.classes == number for number in range(len(CLASSES))]
+    return tokens, [text.visible & at[:, None] for at in tokens]
 
 
 def joined(rows: Sequence[RuleRows]) -> RuleRows:
-    """The rows of several classes as those of one."""
+    """The rows of several texts or classes as those of one."""
     firsts = np.cumsum([0, *(one.rules.shape[1] for one in rows)])[:-1]
     starts = np.concatenate([one.starts + first for one, first in zip(rows, firsts, strict=True)])
     rules, weights, applies = (
-        np.concatenate([getattr(one, name) for one in rows], axis=1) for name in ("rules", "weights", "applies")
+        np.concatenate([getattr(one, name) for one in rows], axis=1, dtype=float)
+        for name in ("rules", "weights", "applies")
     )
     return RuleRows(rules, weights, starts, applies)
 
 
 def fitted(rows: RuleRows, head: int, shares: Numbers, steps: int = STEPS) -> Numbers:
     """The shares [rule] of largest Σ A ln P for one head, by expectation and maximisation from ``shares``; a rule that
-    begins with 0 keeps it. Each step takes the part of the attention that each rule predicts, divided by how often the
-    rule would have been expected where it applies."""
-    chosen = np.flatnonzero(shares)
-    _, _, _, applies = some = rows.of_rules(chosen)
-    mixed, result = shares[chosen], np.zeros(len(shares))
-    if not len(rows.starts):
-        return result
-    for _ in range(steps):
-        predicted = mixed @ some.rules
-        taken = mixed * (some.rules @ (some.weights[head] / predicted))
-        expected = applies @ (1 / (mixed @ applies))
-        new = np.divide(taken, expected, out=np.zeros(len(mixed)), where=expected > 0)
-        new = np.where(chosen == EVEN, np.maximum(new, FLOOR), new)
-        new /= new.sum()
-        moved, mixed = np.abs(new - mixed).max(), new
-        if moved < MOVED:
-            break
-    result[chosen] = mixed
-    return result
+    begins with 0 keeps it."""
+    alone: Numbers = mixtures(rows._replace(weights=rows.weights[head : head + 1]), shares[None], steps)[0]
+    return alone
 
 
 def mixtures(rows: RuleRows, shares: Numbers, steps: int = STEPS) -> Numbers:
-    """:func:`fitted` for every head: [head, rule], from shares [head, rule]."""
-    return np.array([fitted(rows, head, one, steps) for head, one in enumerate(shares)])
+    """:func:`fitted` for every head: [head, rule], from shares [head, rule]; zeros without rows."""
+    result = np.zeros(shares.shape)
+    if not len(rows.starts):
+        return result
+    counts = {rule: _targets(rows.rules[rule]) for rule in np.flatnonzero(shares.any(axis=0)).tolist()}
+    sets, of_set = np.unique(shares > 0, axis=0, return_inverse=True)
+    for number, marked in enumerate(sets):
+        alike = _Alike.of(rows, np.flatnonzero(marked), counts)
+        for head in np.flatnonzero(of_set.ravel() == number):
+            result[head, marked] = alike.fitted(rows.weights[head], shares[head, marked], steps)
+    return result
+
+
+def _targets(rule: Numbers) -> Whole:
+    """[cell]: how many targets a rule has in the row, 0 where the cell is none of them."""
+    return np.rint(np.divide(1, rule, out=np.zeros(len(rule)), where=rule > 0)).astype(np.intp)
+
+
+class _Alike(NamedTuple):
+    """Rows for the fit of some rules: cells for which all of them have the same value differ in nothing but their
+    weights, of which only the sum matters, and so do rows to which the same rules apply. ``chosen`` [rule] their
+    numbers, ``rules`` [rule, group] their values, ``group`` [cell]; ``applies`` [rule, kind of row], ``rows`` [kind of
+    row] how many there are."""
+
+    chosen: Whole
+    rules: Numbers
+    group: Whole
+    applies: Numbers
+    rows: Numbers
+
+    @classmethod
+    def of(cls, rows: RuleRows, chosen: Whole, counts: Mapping[int, Whole]) -> _Alike:
+        """The rows, with the ``counts`` [cell] of the targets of these rules."""
+        group, first = _grouped([counts[rule] for rule in chosen.tolist()])
+        kinds, first_row = _grouped([*rows.applies[chosen].astype(np.intp)])
+        number = np.bincount(kinds).astype(float)
+        return cls(chosen, rows.rules[chosen[:, None], first], group, rows.applies[chosen[:, None], first_row], number)
+
+    def fitted(self, weights: Numbers, mixed: Numbers, steps: int) -> Numbers:
+        """The shares [rule] from ``mixed``. Each step takes the part of the attention that each rule predicts, divided
+        by how often the rule would have been expected where it applies."""
+        rules, applies, every = self.rules, self.applies, self.applies * self.rows
+        summed = np.bincount(self.group, weights)
+        least = np.where(self.chosen == EVEN, FLOOR, 0)
+        for _ in range(steps):
+            taken = mixed * (rules @ (summed / (mixed @ rules)))
+            expected = every @ (1 / (mixed @ applies))  # 0 where a rule never applies, which then takes nothing
+            new = np.maximum(taken / np.maximum(expected, FLOOR), least)
+            new /= new.sum()
+            moved, mixed = np.abs(new - mixed).max(), new
+            if moved < MOVED:
+                break
+        return mixed
+
+
+def _grouped(keys: Sequence[Whole]) -> tuple[Whole, Whole]:
+    """[place]: the number of its group, in which all ``keys`` [place] ≥ 0 are the same; and [group] one place of it."""
+    group = np.zeros(len(keys[0]), np.intp)
+    for key in keys:
+        both = group * (key.max() + 1) + key
+        occurs = np.zeros(both.max() + 1, bool)
+        occurs[both] = True
+        group = (np.cumsum(occurs) - 1)[both]
+    first = np.zeros(group.max() + 1, np.intp)
+    first[group] = np.arange(len(group))
+    return group, first
 
 
 def predicted(rows: RuleRows, shares: Numbers) -> Numbers:
@@ -119,15 +180,38 @@ def explained(rows: Sequence[RuleRows], shares: Numbers) -> Numbers:
     return np.asarray(sums) / count if count else np.full(shares.shape[1], np.nan)
 
 
+def _explained_of(read: Iterable[tuple[RuleText, Weights]], several: Sequence[Numbers]) -> Numbers:
+    """[shares, head]: the same of texts with their attention, for each of several shares."""
+    sums, count = np.zeros((len(several), several[0].shape[1])), 0
+    for text, weights in read:
+        sums += [np.minimum(weights, one).sum(axis=(1, 2)) for one in predictions(several, text)]
+        count += len(text)
+    return sums / count
+
+
 def gains(rows: RuleRows, shares: Numbers) -> Numbers:
     """[head, rule]: how much Σ A ln P would rise with a little of one more rule, by one step of Newton's method; 0
     where it would fall."""
-    applying = shares @ rows.applies  # [head, row]
-    mixed = shares @ rows.rules
+    used = np.flatnonzero(shares.any(axis=0))
+    applying = shares[:, used] @ rows.applies[used]  # [head, row]
+    mixed = shares[:, used] @ rows.rules[used]
     ratio = rows.weights / mixed
-    slope = ratio @ rows.rules.T - (1 / applying) @ rows.applies.T
-    bend = (ratio / mixed) @ np.square(rows.rules).T - (1 / applying**2) @ rows.applies.T
+    slope, bend = _over_cells(rows, ratio, ratio / mixed)
+    slope -= (1 / applying) @ rows.applies.T
+    bend -= (1 / applying**2) @ rows.applies.T
     return np.where(slope > 0, slope**2 / (2 * np.maximum(bend, 1e-6)), 0.0)
+
+
+def _over_cells(rows: RuleRows, first: Numbers, second: Numbers) -> tuple[Numbers, Numbers]:
+    """[head, rule]: the sums over the cells of what the rules say times the first values [head, cell], and of its
+    square times the second. Rules that say little are summed over the few cells where one of them does."""
+    often = np.count_nonzero(rows.rules, axis=1) > FEW_CELLS * rows.rules.shape[1]
+    sums = np.zeros((2, len(first), len(RULES)))
+    for rules, cells in ((often, slice(None)), (~often, rows.rules[~often].any(axis=0))):
+        shares = rows.rules[rules][:, cells]
+        sums[0][:, rules] = first[:, cells] @ shares.T
+        sums[1][:, rules] = second[:, cells] @ np.square(shares).T
+    return sums[0], sums[1]
 
 
 def chosen(
@@ -159,6 +243,19 @@ def refitted(rows: Sequence[RuleRows], shares: Numbers, steps: int = STEPS) -> N
     return np.array([mixtures(one, of, steps) for one, of in zip(rows, begun, strict=True)])
 
 
+def refitted_as(chosen: RecipeChoice, rows: Sequence[RuleRows]) -> Numbers:
+    """The shares [class, head, rule] that other weights of the same shape have for the rules that were chosen."""
+    apart, together = chosen.by_class, ~chosen.by_class
+    shares = np.zeros(chosen.shares.shape)
+    shares[:, apart] = refitted(_of_heads(rows, apart), chosen.shares[:, apart])
+    shares[:, together] = refitted(_of_heads([joined(rows)], together), chosen.shares[:1, together])
+    return shares
+
+
+def _of_heads(rows: Sequence[RuleRows], heads: Marks) -> list[RuleRows]:
+    return [one._replace(weights=one.weights[heads]) for one in rows]
+
+
 class RecipeChoice(NamedTuple):
     """``shares`` [class, head, rule]; ``by_class`` [head]: whether they differ between classes of query word;
     ``single`` [head]: the number in RULES of the rule that alone explains most."""
@@ -169,14 +266,19 @@ class RecipeChoice(NamedTuple):
 
 
 def choice(
-    rows: Sequence[RuleRows], others: Sequence[RuleRows], progress: Callable[[float], None] = lambda _: None
+    rows: Sequence[RuleRows],
+    others: Sequence[tuple[RuleText, Weights]],
+    progress: Callable[[float], None] = lambda _: None,
 ) -> RecipeChoice:
-    """The recipe of each head from rows by class; ``others`` decide whether a head has shares for each class."""
+    """The recipe of each head from rows by class. ``others``, texts with their attention [head, query, key], decide
+    whether a head has shares for each class; without any, the rows do."""
     whole = [joined(rows)]
     together = np.repeat(pruned(chosen(whole, progress=lambda share: progress(share / 3))), len(rows), axis=0)
     apart = pruned(chosen(rows, progress=lambda share: progress((1 + share) / 3)))
-    judges = others if any(len(one.starts) for one in others) else rows
-    by_class = explained(judges, apart) - explained(judges, together) >= CLASS_GAIN
+    if others:
+        by_class = np.subtract(*_explained_of(others, (apart, together))) >= CLASS_GAIN
+    else:
+        by_class = explained(rows, apart) - explained(rows, together) >= CLASS_GAIN
     shares = np.where(by_class[None, :, None], apart, together)
     return RecipeChoice(shares, by_class, _single(whole[0], lambda share: progress((2 + share) / 3)))
 

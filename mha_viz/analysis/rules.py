@@ -6,9 +6,9 @@ targets. :func:`matrices` spreads them evenly over the targets of each token; :f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -50,24 +50,10 @@ TAG_NAMES = {
     "X": "other words",
 }
 RELATIONS = (  # of Universal Dependencies, without subtypes
-    *(
-        "acl",
-        "advcl",
-        "advmod",
-        "amod",
-        "appos",
-        "aux",
-        "case",
-        "cc",
-        "ccomp",
-        "clf",
-        "compound",
-        "conj",
-        "cop",
-        "csubj",
-    ),
-    *("dep", "det", "discourse", "dislocated", "expl", "fixed", "flat", "goeswith", "iobj", "list", "mark"),
-    *("nmod", "nsubj", "nummod", "obj", "obl", "orphan", "parataxis", "punct", "reparandum", "vocative", "xcomp"),
+    *("acl", "advcl", "advmod", "amod", "appos", "aux", "case", "cc", "ccomp", "clf", "compound"),
+    *("conj", "cop", "csubj", "dep", "det", "discourse", "dislocated", "expl", "fixed", "flat"),
+    *("goeswith", "iobj", "list", "mark", "nmod", "nsubj", "nummod", "obj", "obl", "orphan"),
+    *("parataxis", "punct", "reparandum", "vocative", "xcomp"),
 )
 
 
@@ -110,6 +96,11 @@ class RuleText:
         return places - places[:, None]
 
     @cached_property
+    def nothing(self) -> Marks:
+        """[query, key]: no token looks at any."""
+        return np.zeros((len(self), len(self)), bool)
+
+    @cached_property
     def visible(self) -> Marks:
         """[query, key]: which tokens each one may look at."""
         everything = np.ones((len(self), len(self)), bool)
@@ -140,6 +131,11 @@ class RuleText:
         return np.array([-1 if word.head is None else word.head for word in self.sentence.words], np.intp)
 
     @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """The relation of each word to its head, without subtype."""
+        return tuple(word.base for word in self.sentence.words)
+
+    @cached_property
     def below(self) -> Marks:
         """[word, word]: whether the second is the head of the first."""
         below: Marks = self.heads[:, None] == np.arange(len(self.heads))
@@ -147,16 +143,25 @@ class RuleText:
 
     def of_words(self, marks: Marks) -> Marks:
         """[query, key] of tokens from [word, word]: every piece of a word looks at all pieces of its targets."""
-        if not len(marks):
-            return np.zeros((len(self), len(self)), bool)
+        if not marks.any():
+            return self.nothing
         among = self.ordinary[:, None] & self.ordinary
         spread: Marks = marks[self.word[:, None], self.word] & among
         return spread
 
-    def at_words(self, chosen: Iterable[bool]) -> Marks:
-        """[query, key]: every token looks at the chosen words, given as one value for each."""
-        marked = np.array([*chosen, False])  # the last is for special tokens, whose word is −1
+    def at_words(self, chosen: Sequence[int]) -> Marks:
+        """[query, key]: every token looks at the chosen words, given by their numbers."""
+        marked = np.zeros(len(self.forms) + 1, bool)  # the last is for special tokens, whose word is −1
+        marked[[*chosen]] = True
         return np.broadcast_to(marked[self.word], (len(self), len(self)))
+
+    @cached_property
+    def tagged(self) -> Mapping[str, Sequence[int]]:
+        """For each part of speech the numbers of its words."""
+        places: dict[str, list[int]] = {}
+        for number, tag in enumerate(self.tags):
+            places.setdefault(tag, []).append(number)
+        return places
 
 
 Targets = Callable[[RuleText], Marks]
@@ -191,7 +196,7 @@ def _within(name: str, first: int, last: int) -> AttentionRule:
 
 
 def _first(text: RuleText) -> Marks:
-    return text.at_words(number == 0 for number in range(len(text.forms)))
+    return text.at_words(range(len(text.forms))[:1])
 
 
 def _own_word(text: RuleText) -> Marks:
@@ -216,7 +221,7 @@ def _special(place: int) -> Targets:
 
 def _last_stop(text: RuleText) -> Marks:
     stops = [number for number, form in enumerate(text.forms) if form and not set(form) - STOPS]
-    return text.at_words(number in stops[-1:] for number in range(len(text.forms)))
+    return text.at_words(stops[-1:])
 
 
 def _followed(text: RuleText) -> Marks:
@@ -231,11 +236,17 @@ def _followed(text: RuleText) -> Marks:
 
 
 def _of_form(name: str, holds: Callable[[str], bool]) -> AttentionRule:
-    return AttentionRule(name, "form", NO_ANNOTATION, lambda text: text.at_words(map(holds, text.forms)))
+    def targets(text: RuleText) -> Marks:
+        return text.at_words([number for number, form in enumerate(text.forms) if holds(form)])
+
+    return AttentionRule(name, "form", NO_ANNOTATION, targets)
 
 
 def _of_tags(name: str, tags: frozenset[str]) -> AttentionRule:
-    return AttentionRule(name, "part of speech", TAGS, lambda text: text.at_words(tag in tags for tag in text.tags))
+    def targets(text: RuleText) -> Marks:
+        return text.at_words([number for tag in tags for number in text.tagged.get(tag, ())])
+
+    return AttentionRule(name, "part of speech", TAGS, targets)
 
 
 def _nearest(what: str, tags: frozenset[str], side: str) -> AttentionRule:
@@ -257,14 +268,16 @@ def _siblings(text: RuleText) -> Marks:
 
 
 def _by_relation(relation: str) -> tuple[AttentionRule, AttentionRule]:
-    def named(text: RuleText) -> Marks:
-        """[word, word]: a dependent of this relation and its head."""
-        marks: Marks = text.below & np.array([word.base == relation for word in text.sentence.words], bool)[:, None]
-        return marks
+    def targets(text: RuleText, turned: bool) -> Marks:
+        """From a dependent of this relation to its head, or the other way."""
+        if relation not in text.relations:
+            return text.nothing
+        named = text.below & np.array([word == relation for word in text.relations], bool)[:, None]  # [word, word]
+        return text.of_words(named.T if turned else named)
 
     return (
-        AttentionRule(f"its head, as {relation}", "syntax", TREES, lambda text: text.of_words(named(text))),
-        AttentionRule(f"its {relation}", "syntax", TREES, lambda text: text.of_words(named(text).T)),
+        AttentionRule(f"its head, as {relation}", "syntax", TREES, partial(targets, turned=False)),
+        AttentionRule(f"its {relation}", "syntax", TREES, partial(targets, turned=True)),
     )
 
 
@@ -342,20 +355,34 @@ def matrix(rule: AttentionRule, text: RuleText) -> Numbers:
 
 def matrices(text: RuleText, numbers: Iterable[int] = range(len(RULES))) -> Numbers:
     """[rule, query, key]: :func:`matrix` of the rules with these numbers in RULES."""
-    return np.stack([matrix(RULES[number], text) for number in numbers])
+    marks = np.stack([RULES[number].targets(text) for number in numbers]) & text.visible
+    counts = marks.sum(axis=2, keepdims=True)
+    shares: Numbers = marks / np.maximum(counts, 1)
+    return shares
 
 
 def prediction(shares: Numbers, text: RuleText) -> Numbers:
     """P [head, query, key] for a text from shares [class, head, rule]; 0 where a key is not visible."""
-    used = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
-    rules = matrices(text, used)  # [rule, query, key]
-    even = rules[np.searchsorted(used, EVEN)]
+    return next(predictions([shares], text))
+
+
+def predictions(several: Sequence[Numbers], text: RuleText) -> Iterator[Numbers]:
+    """:func:`prediction` from each of several shares; a rule is applied to the text once for all of them."""
+    used = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN) for shares in several]
+    numbers = np.unique(np.concatenate(used))
+    rules = matrices(text, numbers)  # [rule, query, key]
+    for shares, some in zip(several, used, strict=True):
+        yield _mixed(shares[:, :, some], rules[np.searchsorted(numbers, some)], rules[numbers == EVEN][0], text.classes)
+
+
+def _mixed(shares: Numbers, rules: Numbers, even: Numbers, classes: Places) -> Numbers:
+    """P [head, query, key] from shares [class, head, rule] and rules [rule, query, key], and ``even`` [query, key]
+    where none of them applies; ``classes`` [query]."""
     applies = rules.any(axis=2).astype(float)  # [rule, query]
-    result = np.empty((shares.shape[1], len(text), len(text)))
-    for number in np.unique(text.classes):
-        at = np.flatnonzero(text.classes == number)
-        mixed = shares[number][:, used]
-        total = mixed @ applies[:, at]  # [head, query]
-        cells = np.tensordot(mixed, rules[:, at], axes=1)
+    result = np.empty((shares.shape[1], *even.shape))
+    for number in np.unique(classes):
+        at = np.flatnonzero(classes == number)
+        total = shares[number] @ applies[:, at]  # [head, query]
+        cells = np.tensordot(shares[number], rules[:, at], axes=1)
         result[:, at] = np.where(total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], even[at])
     return result

@@ -8,6 +8,7 @@ from typing import Any
 
 from mha_viz.analysis.described import HeadRecipe, described
 from mha_viz.analysis.given import given_roles
+from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes, recipes_folder
 from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line, stopped_in
 from mha_viz.cli.models import choose_model, load_model
@@ -15,9 +16,10 @@ from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option,
 from mha_viz.cli.profile import CORPUS_HELP, read_corpus
 from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
+from mha_viz.figures.role_words import FEW_DOCUMENTS
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
-from mha_viz.numerals import percent
+from mha_viz.numerals import counted, percent
 
 MOST = whole(2, 100_000, "a number of sentences")
 LISTED = 3  # rules of a head that are printed
@@ -74,7 +76,16 @@ def run(args: argparse.Namespace) -> None:
                 tables["accuracy"] = replaced_accuracy(measured, on, encoder, most=args.most)
             measured = replace(measured, tables={**measured.tables, **tables})
     measured.save(args.out)
-    print("\n".join(map(one_line, [f"{args.out}: {_summary(measured)}", *map(_line, described(measured))])))
+    lines = [f"{args.out}: {_summary(measured)}", *map(_line, described(measured)), *_few_documents(measured)]
+    print("\n".join(map(one_line, lines)))
+
+
+def _few_documents(measured: Recipes) -> list[str]:
+    """What the intervals of accuracies speak of, where few documents have a case."""
+    documents = int(measured.tables["accuracy"]["role_documents"].max()) if "accuracy" in measured.tables else FEW
+    return (
+        [f"accuracy.csv, intervals over {counted(documents, 'document')}: {FEW_DOCUMENTS}"] if documents < FEW else []
+    )
 
 
 def _summary(measured: Recipes) -> str:

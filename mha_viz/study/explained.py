@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mha_viz.analysis.described import LONGEST
-from mha_viz.analysis.rules import CLASSES, RULES, Numbers, RuleText, prediction
+from mha_viz.analysis.rules import CLASSES, RULES, Numbers, RuleText, predictions
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
@@ -99,7 +99,7 @@ class Explained(NamedTuple):
 
     def add(self, half: int, text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
         """Add a sentence with its attention [head, query, key]."""
-        explained = [np.minimum(weights, prediction(one, text)).sum(axis=(1, 2), dtype=np.float64) for one in shares]
+        explained = [np.minimum(weights, one).sum(axis=(1, 2), dtype=np.float64) for one in predictions(shares, text)]
         self.weight[half] += explained
         self.iou[half] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
         self.rows[half] += np.bincount(text.classes, minlength=len(CLASSES))

@@ -121,11 +121,8 @@ def _fitted(encoder: Encoder, texts: Texts, place: int) -> Steps[Numbers]:
     some = [text for _, text in texts[: max(1, int((sizes <= CELLS // len(RULES)).sum()))]]
     weights = {number: of_all[[place]] for number, of_all in weights_of(encoder, some)}
     yield 0.5
-    even, odd = (
-        fitting.rows_by_class((some[number], weights[number]) for number in range(half, len(some), 2))
-        for half in (0, 1)
-    )
-    return fitting.choice(even, odd).shares
+    even, odd = ([(some[number], weights[number]) for number in range(half, len(some), 2)] for half in (0, 1))
+    return fitting.choice(fitting.rows_by_class(even), odd).shares
 
 
 def _vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:

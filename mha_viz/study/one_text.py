@@ -8,20 +8,22 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from mha_viz.analysis.described import predicted
 from mha_viz.analysis.effects import Effects
+from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.removal import MOST_SWITCHED, Switch
-from mha_viz.attention import AnyHead, Weights
+from mha_viz.attention import AnyHead, Attention, Weights
 from mha_viz.attention.answers import Answer, Numbers, OfHeads
 from mha_viz.errors import SettingError, check_kind
 from mha_viz.models import ablation, answers, contributions, gradients
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
-from mha_viz.request import RESAMPLE, TEXT, Question
+from mha_viz.request import RECIPE, RESAMPLE, TEXT, Question
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Case
 
-__all__ = ["Asking", "Off", "Replacement", "answer", "direct", "effects", "importance", "smallest_switch"]
+__all__ = ["Asking", "Off", "Replacement", "answer", "direct", "effects", "importance", "smallest_switch", "without"]
 
 
 class Asking(TypedDict, total=False):
@@ -54,6 +56,40 @@ class Replacement(TypedDict, total=False):
 
 class Off(Asking, Replacement, total=False):
     """The question (:class:`Asking`), and how heads are off (:class:`Replacement`)."""
+
+
+def without(
+    encoder: AnyModel,
+    heads: Iterable[AnyHead],
+    text: str,
+    pair: str = "",
+    method: str = "zero",
+    means: Weights | None = None,
+    words: Sequence[str] = (),
+    *,
+    source: str = "",
+    recipes: Recipes | None = None,
+) -> Attention:
+    """The attention of every head while all of ``heads`` are off. Their own weights are still computed, but have no
+    effect.
+
+    ``method``: what replaces their outputs: zero, mean, uniform, recipe, resample or text. ``means``: for "mean", the
+    mean outputs [layer, head, d_head] over a corpus (``means_over``). ``words``: the sentence as words, in place of
+    ``text``. ``source``: by the method "text", the other text on which the heads' outputs are taken; by "resample",
+    they are taken on random ones of the built-in sentences. ``recipes``: by the method "recipe", those that predict
+    the weights, from :func:`mha_viz.recipes` or ``open_recipes``; by default the ones that come with the model; or the
+    predicted weights themselves as ``means`` [layer, head, query, key]. Raises the errors of ``encode``, UnknownHead,
+    and SettingError for an unknown method, and where what it needs of this model is missing.
+
+    >>> mv.without(mv.load("toy"), ["L0H1"], "the dog barks .", method="recipe").made
+    ('typed', 'without L0H1: recipe')
+    """
+    if recipes is not None and (method != RECIPE or means is not None):
+        raise SettingError(f"Recipes are given, and heads are switched off by {method}.", 'Set method="recipe" alone.')
+    encoder = in_one_stack(encoder)
+    if method == RECIPE and means is None:
+        means = predicted(encoder.encode_words(words) if words else encoder.encode(text, pair), recipes)
+    return ablation.without(encoder, heads, text, pair, method, means, words, source=source)
 
 
 def effects(encoder: AnyModel, text: str, pair: str = "", **options: Unpack[Off]) -> Effects:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.described import ALL, LONGEST, shares_of
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
-from mha_viz.analysis.recipes import RecipeChoice, RuleRows
+from mha_viz.analysis.recipes import RecipeChoice
 from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, Numbers, RuleText
 from mha_viz.attention import Weights
 from mha_viz.corpus.sources import Source, open_sentences
@@ -25,6 +26,7 @@ from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import Cancelled, CorpusError, SettingError, TextError
 from mha_viz.files import arrays_in
 from mha_viz.models import catalog
+from mha_viz.models.cores import one_blas_thread, pass_lock
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, as_measured, one_stack
 from mha_viz.study.explained import Explained, OfRecipes
@@ -92,7 +94,8 @@ def recipes(
         layouts = [cluster.open(one) for one in (corpus, score) if one is not None and not isinstance(one, Recipes)]
     study = _Study(encoder, corpora, most, folder, cluster, layouts, progress, cancelled)
     study.check()
-    return study.scored(corpus) if isinstance(corpus, Recipes) else study.result()
+    with one_blas_thread:
+        return study.scored(corpus) if isinstance(corpus, Recipes) else study.result()
 
 
 def check_most(most: int) -> None:
@@ -218,15 +221,11 @@ class _Study:
         """Rules and shares, from the first sentences. Raises Cancelled."""
         halves = self._first()
         half = 0 if halves[0] else 1  # if no even sentence can be read, the odd ones are fitted
-        rows = self._rows(self.models[0], halves[half], 0.1)
-        others = self._rows(self.models[0], halves[1 - half], 0.2)
+        rows = fitting.rows_by_class(self._read(self.models[0], halves[half], 0.1))
+        others = self._read(self.models[0], halves[1 - half], 0.2)
         chosen = fitting.choice(rows, others, lambda share: self._report(FITS * (0.2 + 0.7 * share)))
-        untrained = self._rows(self.models[1], halves[half], 1.0)
-        by_chance = np.where(
-            chosen.by_class[None, :, None],
-            fitting.refitted(untrained, chosen.shares),
-            np.array([fitting.refitted([fitting.joined(untrained)], chosen.shares[:1])[0]] * len(CLASSES)),
-        )
+        untrained = fitting.weighted(rows, self._read(self.models[1], halves[half], 1.0))
+        by_chance = fitting.refitted_as(chosen, untrained)
         if self._file:
             write({**chosen._asdict(), "by_chance": by_chance}, {"key": self._key, "half": half}, self._file)
         return _Fit(chosen, by_chance, half)
@@ -239,11 +238,14 @@ class _Study:
         even, odd = ([text for number, text in some if number % 2 == half] for half in (0, 1))
         return even, odd
 
-    def _rows(self, encoder: Encoder, texts: Sequence[RuleText], share: float) -> list[RuleRows]:
-        """The rows by class, in the order of the texts; then ``share`` of the choice is done."""
-        read = dict(weights_of(encoder, texts))
+    def _read(self, encoder: Encoder, texts: Sequence[RuleText], share: float) -> list[tuple[RuleText, Weights]]:
+        """The texts with their attention, in their order; then ``share`` of the choice is done."""
+        numbers = batches([text.pieces for text in texts], range(len(texts)), self.heads)
+        with pass_lock.worker_pool() as workers:
+            parts = [*workers.map(lambda some: _weights(encoder, [texts[number] for number in some]), numbers)]
         self._report(FITS * share)
-        return fitting.rows_by_class((text, read[number]) for number, text in enumerate(texts))
+        read = dict(zip(chain(*numbers), chain(*parts), strict=True))
+        return [(text, read[number]) for number, text in enumerate(texts)]
 
     def _report(self, share: float) -> None:
         if not self.cluster:  # which counts sentences
@@ -303,7 +305,7 @@ def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator
     """The rows of a head in the table "recipes"; for each class, the largest share first."""
     for number, name in enumerate(CLASSES if chosen.by_class[head] else (ALL,)):
         shares = chosen.shares[number, head]
-        for rule in np.argsort(-shares, kind="stable"):
+        for rule in np.argsort(-shares.round(12), kind="stable"):  # equal shares are in the order of RULES
             if shares[rule] > 0:
                 yield (*place, name, RULES[rule].name, shares[rule])
 
@@ -317,11 +319,14 @@ def check_shape(encoder: Encoder, earlier: Recipes) -> None:
 
 def weights_of(encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[int, Weights]]:
     """The attention [head, query, key] of each text with its number, read in batches of one length."""
-    heads = encoder.layers * encoder.heads
-    for numbers in batches([text.pieces for text in texts], range(len(texts)), heads):
-        weights = encoder.batch([texts[number].pieces for number in numbers])
-        for at, number in enumerate(numbers):
-            yield number, weights[:, :, at].reshape(heads, *weights.shape[3:])
+    for numbers in batches([text.pieces for text in texts], range(len(texts)), encoder.layers * encoder.heads):
+        yield from zip(numbers, _weights(encoder, [texts[number] for number in numbers]), strict=True)
+
+
+def _weights(encoder: Encoder, texts: Sequence[RuleText]) -> list[Weights]:
+    """The attention [head, query, key] of texts of one length."""
+    weights = encoder.batch([text.pieces for text in texts])  # [layer, head, text, query, key]
+    return [*np.moveaxis(weights.reshape(-1, *weights.shape[2:]), 1, 0)]
 
 
 def _even(heads: int) -> Numbers:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from mha_viz.analysis.described import shares_of
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.given import given_roles
-from mha_viz.analysis.intervals import Documents
+from mha_viz.analysis.intervals import Documents, with_cases
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.rules import Numbers, RuleText, prediction
@@ -42,8 +42,11 @@ PARTS = (0.25, 0.5, 1.0)  # of the heads, those that are explained best first
 METHODS = ("recipe", MEAN, EVENLY, "recipe of another head")
 HEADING = ("method", "part", "heads", "sentences", "documents", "lost", "low", "high")
 WHOLE = "none"  # no head is replaced
-ACCURACY_HEADING = ("method", "part", "heads", "roles", "role_cases", "pronouns", "pronoun_cases")
-Counts = npt.NDArray[np.int64]  # [method, part]; the whole model is part 0 of each method
+ACCURACY_HEADING = (
+    *("method", "part", "heads", "roles", "roles_low", "roles_high", "role_cases", "role_documents"),
+    *("pronouns", "pronouns_low", "pronouns_high", "pronoun_cases", "pronoun_documents"),
+)
+Counts = npt.NDArray[np.int64]  # [..., method, part]; the whole model is part 0 of each method
 
 
 def replaced(
@@ -94,8 +97,9 @@ def replaced_accuracy(
     ``roles``: how often the heads with a role of syntax in the model's shipped profile are right, over all of its cases
     (``role_cases``), by the weights that they compute from what the replaced heads leave them. ``pronouns``: how often
     the most probable word at a masked pronoun with an antecedent is that pronoun; NaN where there is none, or the model
-    is not asked for masked words. Raises as :func:`mha_viz.replaced`, and SettingError for a model without shipped
-    roles.
+    is not asked for masked words. Each has its 95 % interval over documents (``roles_low``, ``roles_high``): below five
+    documents Wilson's of all cases, which speaks of these documents alone. ``role_documents``: how many have a case; 1
+    if the corpus names none. Raises as :func:`mha_viz.replaced`, and SettingError for a model without shipped roles.
 
     >>> mv.replaced_accuracy(mv.open_recipes("toy"), "grammar", most=5)["method"].unique()[0]
     'none'
@@ -106,16 +110,19 @@ def replaced_accuracy(
     if not roles:
         raise SettingError(f"No roles of {encoder.name} come with the app.", "Choose minilm or toy.")
     off = [(), *replacing.parts]
-    right, cases = np.zeros((2, len(METHODS), len(off)), np.int64), np.zeros(2, np.int64)
-    for _, text in replacing.each(progress, cancelled):
+    units = Documents([text.sentence.document for text in replacing.texts])
+    right, cases = np.zeros((2, units.count, len(METHODS), len(off)), np.int64), np.zeros((2, units.count), np.int64)
+    for number, text in replacing.each(progress, cancelled):
+        unit = units.numbers[number]
         for at, by in enumerate(replacing.substitutes(text)):
-            right[0, at] += _roles_right(encoder, text, roles, off, by)
-        cases[0] += sum(len(_cases(text, role)) for role in roles)
+            right[0, unit, at] += _roles_right(encoder, text, roles, off, by)
+        cases[0, unit] += sum(len(_cases(text, role)) for role in roles)
         for masked, question in _questions(encoder, text):
             for at, by in enumerate(replacing.substitutes(masked)):
-                right[1, at] += _answered(encoder, masked, question, off, by)
-            cases[1] += 1
-    return _accuracies(right, cases, [len(heads) for heads in off])
+                right[1, unit, at] += _answered(encoder, masked, question, off, by)
+            cases[1, unit] += 1
+    measured = [_accuracies(units, *of_kind) for of_kind in zip(right, cases, strict=True)]
+    return _accuracy_table(measured, [len(heads) for heads in off])
 
 
 @dataclass(frozen=True)
@@ -257,15 +264,25 @@ def _answered(
     return is_right
 
 
-def _accuracies(right: Counts, cases: Counts, counts: Sequence[int]) -> pd.DataFrame:
+def _accuracies(units: Documents, right: Counts, cases: Counts) -> Numbers:
+    """[value, method, part] of one kind, from what is right [document, method, part] of the ``cases`` [document]: the
+    accuracy, its interval, and how many cases and documents there are."""
+    count, flat = cases.sum(), right.reshape(len(right), -1)
+    if count:
+        values = np.array([flat.sum(axis=0) / count, *units.interval(flat, cases)])
+    else:
+        values = np.full((3, flat.shape[1]), np.nan)
+    of_cases = np.full((2, flat.shape[1]), [[count], [with_cases(cases)]])
+    return np.concatenate([values, of_cases]).reshape(-1, *right.shape[1:])
+
+
+def _accuracy_table(measured: Sequence[Numbers], counts: Sequence[int]) -> pd.DataFrame:
     import pandas as pd
 
-    with np.errstate(invalid="ignore"):
-        shares: Numbers = right / cases[:, None, None]
     cells = [(WHOLE, 0.0, 0, 0, 0)]
     cells += [(name, part, counts[at], row, at) for row, name in enumerate(METHODS) for at, part in enumerate(PARTS, 1)]
     rows = [
-        (name, part, heads, shares[0, row, at], cases[0], shares[1, row, at], cases[1])
-        for name, part, heads, row, at in cells
+        (name, part, heads, *(v for of in measured for v in of[:, row, at])) for name, part, heads, row, at in cells
     ]
-    return pd.DataFrame(rows, columns=list(ACCURACY_HEADING))
+    table = pd.DataFrame(rows, columns=list(ACCURACY_HEADING))
+    return table.astype({name: int for name in ACCURACY_HEADING if name.endswith(("_cases", "_documents"))})

@@ -155,7 +155,7 @@ def test_templates_and_copies_end_with_the_process_that_asks(begun: Callable[...
     """The ends of its pipes and of the socket close then, as they do here."""
     one = begun()
     copy = one.copy(PATIENCE)
-    one._asked.close()
+    one._requests.close()
     until(lambda: not _alive(one.pid))
     assert _alive(copy.pid)
     copy.communicate()

@@ -79,11 +79,11 @@ class Template:
     """A new process from ``command``, which ends in :func:`serve_copies`."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._asked, theirs = socket.socketpair()
+        self._requests, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=2, env=environment)
         except OSError:
-            self._asked.close()
+            self._requests.close()
             raise
         finally:
             theirs.close()
@@ -92,16 +92,16 @@ class Template:
     @property
     def runs(self) -> bool:
         """Whether it can be asked for a copy."""
-        return self._asked.fileno() >= 0 and self._process.poll() is None
+        return self._requests.fileno() >= 0 and self._process.poll() is None
 
     def copy(self, seconds: float) -> Piped:
         """A copy, or the process itself if it has threads. Raises OSError if it has ended, and TimeoutError if it is
         not ready within ``seconds``."""
         (their_input, our_input), (our_output, their_output) = os.pipe(), os.pipe()
         try:
-            self._asked.settimeout(seconds)
-            socket.send_fds(self._asked, [_COPY], [their_input, their_output])
-            answer, handles, _, _ = socket.recv_fds(self._asked, _PID.size, 1)
+            self._requests.settimeout(seconds)
+            socket.send_fds(self._requests, [_COPY], [their_input, their_output])
+            answer, handles, _, _ = socket.recv_fds(self._requests, _PID.size, 1)
             if not handles:
                 raise ConnectionResetError("The template has ended.")
         except OSError:
@@ -113,12 +113,12 @@ class Template:
             os.close(their_output)
         (pid,) = _PID.unpack(answer)
         if pid == self.pid:
-            self._asked.close()
+            self._requests.close()
         return Piped(pid, handles[0], our_input, our_output)
 
     def close(self) -> None:
         """End it; its copies stay."""
-        self._asked.close()
+        self._requests.close()
         self._process.kill()
         self._process.wait()
 
@@ -129,16 +129,16 @@ class Template:
 def serve_copies(work: Callable[[], object]) -> None:
     """Make a copy that does ``work`` with its standard input and output, whenever the other process asks for one,
     until that process closes its end."""
-    asked = socket.socket(fileno=os.dup(0))
+    requests = socket.socket(fileno=os.dup(0))
     gc.freeze()  # a copy that collects garbage would otherwise write to all objects, and share none
-    while pipes := socket.recv_fds(asked, len(_COPY), 2)[1]:
+    while pipes := socket.recv_fds(requests, len(_COPY), 2)[1]:
         _bury()
         with_threads = len(list(Path("/proc/self/task").iterdir())) > 1
         pid = os.getpid() if with_threads else os.fork()
         if pid:
-            _tell(asked, pid)
+            _tell(requests, pid)
         if with_threads or not pid:
-            asked.close()
+            requests.close()
             _do(work, pipes)
         for pipe in pipes:
             os.close(pipe)
@@ -152,9 +152,9 @@ def _bury() -> None:
             pass
 
 
-def _tell(asked: socket.socket, pid: int) -> None:
+def _tell(requests: socket.socket, pid: int) -> None:
     handle = os.pidfd_open(pid)
-    socket.send_fds(asked, [_PID.pack(pid)], [handle])
+    socket.send_fds(requests, [_PID.pack(pid)], [handle])
     os.close(handle)
 
 

@@ -179,16 +179,30 @@ export function shownBlock(reading, head, view, { rows, cols }) {
   const [R, C] = [rows.length, cols.length];
   const { signed } = reading;
   const isRescaled = view.special === "rescale" && !signed;
-  if (R === reading.n && C === keysOf(reading).n && !isRescaled) return { w: raw, R, C, max: greatest(raw), signed };
+  if (R === reading.n && C === keysOf(reading).n && !isRescaled) return shownOf(raw, R, C, signed);
   const w = new Float32Array(R * C);
   const columns = piecesOf(cols);
   eachRow(raw, keysOf(reading).n, rows, (row, begin, pieces, r) => {
     const share = 1 / pieces.length;
     const shown = share * gathered(row, begin, columns, share, w, r * C);
-    if (isRescaled) for (let i = r * C; i < r * C + C; i++) w[i] = shown > 1e-12 ? w[i] / shown : 1 / C;
+    const line = w.subarray(r * C, r * C + C);
+    if (isRescaled && shown > 1e-12) for (let c = 0; c < C; c++) line[c] /= shown;
+    else if (isRescaled) line.fill(1 / C);
   });
-  return { w, R, C, max: greatest(w), signed };
+  return shownOf(w, R, C, signed);
 }
+
+// With the largest of its numbers, which is looked for where it is needed.
+/** @type {(w: Float32Array, R: number, C: number, signed?: boolean) => ShownBlock} */
+const shownOf = (w, R, C, signed) => ({
+  w,
+  R,
+  C,
+  signed,
+  get max() {
+    return greatest(w);
+  },
+});
 
 // [row]: what of it no column shows, and what was hidden before, of a reading that was rescaled already.
 /** @type {(reading: Reading, head: number, axes: Axes) => Float32Array} */

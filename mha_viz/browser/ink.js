@@ -72,7 +72,8 @@ export function paint(shades, R, C, size, colours, target, stride, offset, zero 
     for (let i = 0; i < across.cells.length; i++) {
       const shade = shades[row + across.cells[i]];
       const at = line + across.pixels[i];
-      if (Math.abs(shade - zero) > Math.abs(square[at] - zero)) square[at] = shade;
+      const isFarther = zero ? Math.abs(shade - zero) > Math.abs(square[at] - zero) : shade > square[at];
+      if (isFarther) square[at] = shade;
     }
   }
   for (let y = 0, i = 0; y < size; y++)

@@ -31,10 +31,10 @@ LINES: Mapping[str, int] = {
     "process": 870,
     "reader": 670,
     "serving": 1_480,
-    "study": 5_530,
+    "study": 5_540,
     "text": 530,
     "training": 2_070,
-    "ui": 12_910,
+    "ui": 12_915,
     "": 1_195,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -17,10 +17,10 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_120,
+    "analysis": 6_150,
     "attention": 2_210,
     "browser": 260,
-    "cli": 3_105,
+    "cli": 3_115,
     "corpus": 2_180,
     "drawing": 655,
     "exports": 2_105,
@@ -31,7 +31,7 @@ LINES: Mapping[str, int] = {
     "process": 870,
     "reader": 670,
     "serving": 1_480,
-    "study": 5_580,
+    "study": 5_590,
     "text": 530,
     "training": 2_070,
     "ui": 13_000,

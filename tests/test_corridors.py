@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 5_590,
     "text": 530,
     "training": 2_070,
-    "ui": 13_000,
+    "ui": 13_015,
     "": 1_195,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -140,13 +140,8 @@ async def _download(session: WebSession, random: Random) -> None:
 async def _train(session: WebSession, random: Random) -> None:
     """Start a small training, watch its progress, and in half of the cases leave it running."""
     await session.go("why_heads_differ", experiment="identical", numbers="1")
-<<<<<<< HEAD
-    for name, value in (("steps", 100), ("seed", random.randint(1, 10**6))):  # the run in the address ends their keys
-        key = next(key for key in session.widgets if key.startswith(f"lab_identical_{name}"))
-=======
     for setting, value in (("steps", 100), ("seed", random.randint(1, 10**6))):  # the address can end their keys
         key = next(key for key in session.widgets if key.startswith(f"lab_identical_{setting}"))
->>>>>>> 5886773dc356e771a88b76371a8676777397abec
         await session.set(key, float(value))
     if "lab_run" in session.widgets:
         await session.press("lab_run")

@@ -1,6 +1,6 @@
 """The one question to a model: which text it reads and how, and which quantity is wanted of every head.
 
-A page, a command, a recipe and the process with the models state it as a :class:`Request`; ``models.reading`` answers
+A page, a command, a recipe and the process with the models state it as a :class:`Request`; ``study.reading`` answers
 it. FIELDS says what each of its fields is called in a link and on the command line.
 """
 
@@ -143,7 +143,7 @@ class Request:
             yield f"{called('method')} {TEXT} takes outputs from another text.", f"Give {called('source')}."
         if self.target and self.part == ENCODER:
             yield f"{called('part')} {ENCODER} reads no target.", f"Leave {called('target')} out."
-        for name, values in (("part", ("", *PARTS)), ("method", METHODS), ("off_in", OFF_IN)):
+        for name, values in (("part", ("", *PARTS)), ("method", METHODS), ("off_in", OFF_IN), ("quantity", QUANTITIES)):
             if getattr(self, name) not in values:
                 choices = ", ".join(filter(None, values))
                 yield f"{called(name)} is {str(getattr(self, name))[:40]!r}.", f"Choose one of {choices}."

@@ -27,15 +27,15 @@ LINES: Mapping[str, int] = {
     "figure": 795,
     "figures": 7_130,
     "files": 395,
-    "models": 7_710,
+    "models": 7_625,
     "process": 870,
     "reader": 670,
     "serving": 1_480,
-    "study": 5_580,
+    "study": 5_670,
     "text": 530,
     "training": 2_070,
     "ui": 13_000,
-    "": 1_195,  # the modules that are in no folder
+    "": 1_200,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

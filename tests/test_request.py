@@ -40,6 +40,7 @@ IMPOSSIBLE = {
     "method is 'softly'. Choose one of zero, mean, uniform": Request(method="softly"),
     "method text takes outputs from another text. Give source": Request(off=OFF, method="text"),
     "source goes with method text. Leave source out": Request(off=OFF, source="A dog."),
+    "quantity is 'wait'. Choose one of weight, norm, gradient, rollout, unexplained": Request(quantity="wait"),
     "off_in is 'third'. Choose one of both, first, second": Request(off_in="third"),
 }
 

@@ -32,7 +32,7 @@ from benchmarks.fuzz_findings import Findings, look, tracebacks
 from benchmarks.fuzz_values import any_event, any_json, any_query, any_value, long_address, odd_message, odd_state
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.visitors import Visitor
-from benchmarks.watched import watched
+from benchmarks.watched import LETS_IN, watched
 from tests.web_session import FIELDS, Element, Gone, WebSession
 
 AT_ONCE = 6  # visitors
@@ -57,7 +57,7 @@ def main(results: Path, quick: bool = False) -> None:
     """Run, print, write ``results/fuzz.json``. ``quick``: a twentieth of the interactions."""
     rows = []
     for name, visit, count in (("honest", honest, HONEST), ("forged", forged, FORGED)):
-        with watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS) as server:
+        with watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LETS_IN) as server:
             findings = asyncio.run(crowd(server.url, visit, count // 20 if quick else count))
             log = tracebacks(server.log(), forgiving=name == "forged")
         rows += _rows(name, findings, log)
@@ -277,7 +277,7 @@ async def _forge(session: WebSession, random: Random, done: list[str], findings:
 
 
 if __name__ == "__main__":
-    with watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS) as again:
+    with watched(STREAMLIT_CLIENT_SHOW_ERROR_DETAILS=DETAILS, MHA_VIZ_WAIT=LETS_IN) as again:
         one = Findings()
         asyncio.run({"honest": honest, "forged": forged}[sys.argv[1]](again.url, int(sys.argv[2]), one))
         print(json.dumps([one.boxes, one.faults, tracebacks(again.log())], indent=1))

@@ -19,7 +19,7 @@ import streamlit
 
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.visitors import SHARES, THINK, Visitor, sentence
-from benchmarks.watched import Watched, watched
+from benchmarks.watched import LETS_IN, Watched, watched
 from tests.web_session import WebSession
 
 HERE = Path(__file__).resolve().parent
@@ -136,7 +136,7 @@ async def _met(crowd: Crowd, app: Path | None, seconds: float) -> Taken:
     """The crowd on fresh servers: all arrive, and from then on everything counts for this many seconds."""
     taken = Taken()
     with ExitStack() as stack:
-        servers = [stack.enter_context(watched(app)) for _ in range(crowd.processes)]
+        servers = [stack.enter_context(watched(app, MHA_VIZ_WAIT=LETS_IN)) for _ in range(crowd.processes)]
         for server in servers:  # the first sentence loads torch
             async with WebSession(server.url, light=True) as first:
                 await _Session(first, app, Random(SEED)).acts()

@@ -16,7 +16,7 @@ import streamlit
 
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.visitors import Visitor
-from benchmarks.watched import Watched, watched
+from benchmarks.watched import LETS_IN, Watched, watched
 from tests.web_session import WebSession
 
 MINUTES = 20.0
@@ -47,7 +47,7 @@ class Soaked:
 def main(results: Path, quick: bool = False, minutes: float = MINUTES) -> None:
     """Run, print, write ``results/soak.json``. ``quick``: one minute and a twentieth of the visitors."""
     minutes = min(minutes, 1.0) if quick else minutes
-    with watched() as server:
+    with watched(MHA_VIZ_WAIT=LETS_IN) as server:
         soaked = asyncio.run(_soak(server, 60 * minutes, round(VISITORS * minutes / MINUTES)))
         tracebacks = server.tracebacks()
     rows = [
@@ -139,9 +139,10 @@ async def _download(session: WebSession, random: Random) -> None:
 
 async def _train(session: WebSession, random: Random) -> None:
     """Start a small training, watch its progress, and in half of the cases leave it running."""
-    await session.go("why_heads_differ")
-    await session.set("lab_identical_steps", 100.0)
-    await session.set("lab_identical_seed", float(random.randint(1, 10**6)))
+    await session.go("why_heads_differ", experiment="identical", numbers="1")
+    for setting, value in (("steps", 100), ("seed", random.randint(1, 10**6))):  # the address can end their keys
+        key = next(key for key in session.widgets if key.startswith(f"lab_identical_{setting}"))
+        await session.set(key, float(value))
     if "lab_run" in session.widgets:
         await session.press("lab_run")
         await _until(session, "lab_stop", LONGEST_TRAINING if random.random() < 0.5 else 3.0)

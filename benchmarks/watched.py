@@ -19,6 +19,7 @@ from benchmarks.served import ROOT, free_port
 
 PATIENCE = 60  # seconds
 NOTHING_LISTENS = "http://127.0.0.1:9"
+LETS_IN = "600"  # MHA_VIZ_WAIT, seconds: a busy machine refuses no newcomer, where refusals are not what is measured
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,12 @@ class Watched:
         return total
 
     def megabytes(self) -> float:
-        """Resident memory (RSS) of the server and its children, added up: shared pages count twice."""
+        """Memory of the server and its children: on Linux their PSS added up, in which pages that they share count
+        once, elsewhere their RSS."""
         total = 0
         for process in self._family():
             with suppress(psutil.NoSuchProcess):
-                total += process.memory_info().rss
+                total += process.memory_full_info().pss if psutil.LINUX else process.memory_info().rss
         return total / 1e6
 
     def counts(self) -> dict[str, int]:

@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests import lanes
+from tests import lanes, tiny_encoder_decoders
 from tests.browser_tab import FRAMES, BrowserTab
-from tests.walks import FEW, FIRST, WALKS, at, types
+from tests.walks import FEW, FIRST, TWO_STACKS, WALKS, at, types
 
 # What is seen of a page: texts, values, what is chosen, and every canvas, in order; not what comes and goes by itself.
 PICTURE = """() => {
@@ -89,10 +89,18 @@ def changed(before: str, after: str) -> set[str]:
     return {name for name in {*one, *other} if one.get(name) != other.get(name)}
 
 
+@pytest.fixture(scope="module")
+def two_stacks(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a small encoder–decoder."""
+    return str(tiny_encoder_decoders.build("t5", tmp_path_factory.mktemp("t5")))
+
+
 @pytest.mark.parametrize("path", lanes.some(list(WALKS), *FEW), ids=lambda path: path[:20])
-def test_one_action_is_one_entry_and_back_undoes_it(newcomer: Callable[..., BrowserTab], path: str) -> None:
+def test_one_action_is_one_entry_and_back_undoes_it(
+    newcomer: Callable[..., BrowserTab], two_stacks: str, path: str
+) -> None:
     visitor = newcomer(new_tab=True)  # a tab holds 50 entries at most
-    page = visitor.visit(path)
+    page = visitor.visit(path.replace(TWO_STACKS, two_stacks))
     page.wait_for_selector(".stApp")
     if path in FIRST:
         FIRST[path](page)

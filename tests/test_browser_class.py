@@ -7,8 +7,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import expect
 
+from mha_viz.ui import lesson
 from tests.browser_tab import BrowserTab
 from tests.files import code_in
+from tests.waiting import until
 
 
 def test_a_class_sees_one_view_and_walks_a_lesson_to_its_end(visitor: BrowserTab) -> None:
@@ -22,6 +24,7 @@ def test_a_class_sees_one_view_and_walks_a_lesson_to_its_end(visitor: BrowserTab
     the_code_is_the_link_to_this_view(visitor)
     larger_type_is_sharp_and_clicks_hit_their_targets(visitor)
     a_lesson_is_walked_to_its_end(visitor)
+    on_a_projector_most_of_a_training_is_seen_above_its_button(visitor)
 
 
 def the_answer_is_not_given_away(visitor: BrowserTab) -> None:
@@ -82,3 +85,23 @@ def a_lesson_is_walked_to_its_end(visitor: BrowserTab) -> None:
     expect(page.locator(".mha-lesson")).to_contain_text("Second")
     page.get_by_role("button", name="Leave the class view").click()
     visitor.asked(view=None, lesson=None)
+
+
+def on_a_projector_most_of_a_training_is_seen_above_its_button(visitor: BrowserTab) -> None:
+    """The step of a lesson takes one line, and so do the experiments."""
+    visitor.resize({"width": 1280, "height": 720})
+    views = lesson.add((), "explore", {}, "What does it refer to?")
+    views = lesson.add(views, "why_heads_differ", {"experiment": "random"}, "Will they differ?")
+    held = {"class": "1", "lesson": str(lesson.write(views)), "view": "2", "experiment": "random"}
+    page = visitor.visit("/why_heads_differ", **held)
+    parts = (".mha-player .map", ".mha-player .bar", ".mha-lesson", ".st-key-classroom")
+    for part in parts:
+        expect(page.locator(part).first).to_be_visible()
+    until(lambda: (page.locator(parts[0]).first.bounding_box() or {"height": 0})["height"] > 150)  # is drawn
+    first, bar, remark, panel = (page.locator(part).first.bounding_box() for part in parts)
+    assert first
+    assert bar
+    assert remark
+    assert panel
+    assert bar["y"] - first["y"] > 0.55 * first["height"]
+    assert panel["height"] < 1.6 * remark["height"]

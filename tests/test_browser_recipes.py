@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import base64
 import io
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,18 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
+import mha_viz
 from mha_viz.analysis.described import KINDS, of_heads
+from mha_viz.figures.role_words import KIND_COLOURS
+from mha_viz.figures.theme import THEMES
 from tests.browser_tab import BrowserTab
 from tests.painted import NOTE
+from tests.vision import SEEN, lightness
 
+BROWSER = Path(mha_viz.__file__).parent / "browser"
+CSS = "\n".join((BROWSER / name).read_text("utf-8") for name in ("kinds.css", "explorer/recipe.css"))
+CSS = CSS.replace('@import "../kinds.css";', "")
+PAPER = {"light": "#fffefb", "dark": "#14171a"}  # of the pages
 pytestmark = pytest.mark.usefixtures("one_thread")
 # Of each head in its order: the left and right edge of its bar, and kind, colour, left and right edge of each part.
 BARS = """(bars) => bars.map((bar) => {
@@ -90,3 +100,45 @@ def _changed(one: npt.NDArray[np.int_], other: npt.NDArray[np.int_], cells: dict
             if differs[slice(*rows), slice(*columns)].any():
                 changed.add((row, column))
     return changed
+
+
+# Beside each other on one line: each kind of the bars, of their height.
+KINDS_SHOWN = """([names, colours]) => {
+    const bar = Object.assign(document.createElement("b"), { className: "recipe" });
+    for (const [at, name] of names.entries()) {
+        const part = Object.assign(document.createElement("u"), { className: name });
+        if (colours[name]) part.style.setProperty("--colour", colours[name]);
+        Object.assign(part.style, { position: "absolute", top: 0, left: `${30 * at}px`, width: "30px", margin: 0 });
+        bar.append(part);
+    }
+    document.body.replaceChildren(bar);
+}"""
+LEAST = 0.04  # mean difference of luminance, pixel by pixel; two bars of one kind have 0
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_kinds_of_rules_are_told_apart_in_grey_and_by_colour_blind_readers(visitor: BrowserTab, theme: str) -> None:
+    """From pixels: any two kinds differ in lightness or in pattern, neighbours in a bar among them."""
+    names = [*KINDS, "unexplained"]
+    pixels = _kinds(visitor, names, theme)
+    alike = {
+        (one, other, by): round(float(differs), 3)
+        for by in SEEN
+        for one, other in combinations(names, 2)
+        if (differs := np.abs(lightness(pixels[one], by) - lightness(pixels[other], by)).mean()) < LEAST
+    }
+    assert not alike
+
+
+def _kinds(visitor: BrowserTab, names: list[str], theme: str) -> dict[str, npt.NDArray[np.uint8]]:
+    """The pixels [y, x, rgb] of each kind in the bars of a theme."""
+    visitor.is_altered = True
+    page = visitor.page
+    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    page.set_content(f"<style>html {{ color-scheme: {theme}; background: {PAPER[theme]} }}{CSS}</style>")
+    colours = {kind: THEMES[theme].heads[number] for kind, number in KIND_COLOURS.items()}
+    page.evaluate(KINDS_SHOWN, [names, colours])
+    clip: Any = {"x": 0, "y": 0, "width": 30 * len(names), "height": 4}
+    image = np.asarray(Image.open(io.BytesIO(page.screenshot(clip=clip))).convert("RGB"))
+    wide = image.shape[1] // len(names)
+    return {name: image[:, at * wide : (at + 1) * wide] for at, name in enumerate(names)}

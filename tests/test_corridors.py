@@ -17,10 +17,10 @@ from tests.imports import ROOT, parsed
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_120,
+    "analysis": 6_150,
     "attention": 2_210,
     "browser": 260,
-    "cli": 3_105,
+    "cli": 3_115,
     "corpus": 2_180,
     "drawing": 655,
     "exports": 2_105,
@@ -31,10 +31,10 @@ LINES: Mapping[str, int] = {
     "process": 870,
     "reader": 670,
     "serving": 1_480,
-    "study": 5_670,
+    "study": 5_680,
     "text": 530,
     "training": 2_070,
-    "ui": 13_000,
+    "ui": 13_015,
     "": 1_200,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -7,11 +7,16 @@ import base64
 import math
 import re
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
+import mha_viz as mv
+from mha_viz.analysis import described
+from mha_viz.analysis.described import taken
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.rules import RULES
 from mha_viz.analysis.syntax import Arc, arcs, pointers
 from mha_viz.analysis.unusual import active
 from mha_viz.attention import Attention, Head
@@ -47,6 +52,29 @@ def test_a_built_in_sentence_brings_its_gold_along() -> None:
     (picture,) = [e.proto.body for e in page.at.get("html") if "data:image/svg+xml" in e.proto.body]
     drawn = base64.b64decode(re.search(r"base64,([^\"]+)", picture)[1]).decode()  # type: ignore[index]
     assert "annotated link; the head" in drawn
+
+
+def test_rules_that_need_annotation_apply_where_the_sentence_has_it() -> None:
+    """What each rule takes, and the cells that it predicts; a sentence without annotation leaves them out."""
+    sentence = next(s for s in built_in().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
+    read, every = mv.load("minilm").encode(written(sentence)), described.of_heads("minilm")
+    head = max(every, key=lambda one: sum(part.share for part in one.parts if RULES[part.rule].needs))
+    recipes = PageSession({"text": written(sentence), "head": str(head.head)}).badges["recipes"]
+    assert recipes["annotated"]
+    shares = taken(read, sentence)
+    for of, sent, one in zip(shares, recipes["heads"], every, strict=True):
+        assert sent["here"] == pytest.approx([of[part.rule] for part in one.parts], abs=1e-3)
+    assert recipes["here"] == pytest.approx(shares.sum(axis=1), abs=1e-3)
+    assert _predicting(recipes, head)
+    other = PageSession({"text": written(sentence)[:-1] + "!", "head": str(head.head)}).badges["recipes"]
+    assert not other["annotated"]
+    assert not _predicting(other, head)
+
+
+def _predicting(recipes: dict[str, Any], head: described.HeadRecipe) -> set[str]:
+    """The rules of a head that need annotation and predict cells of the text."""
+    names = {part.name for part in head.parts if RULES[part.rule].needs}
+    return {rule["name"] for rule in recipes["rules"] if rule["name"] in names and any(base64.b64decode(rule["cells"]))}
 
 
 def test_conllu_that_was_pasted_is_read_by_its_own_words() -> None:

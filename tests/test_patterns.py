@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.distance import Distances, divergences
-from mha_viz.analysis.metrics import OFFSETS, Patterns
+from mha_viz.analysis.metrics import OFFSETS, POSITIONS, Patterns, maxima_of_documents
 from mha_viz.analysis.reduce import Batch, share
 from mha_viz.text import WordPieces
 from tests import brute
@@ -62,6 +62,20 @@ WEIGHTS = [
     [0.10, 0.60, 0.10, 0.20],
     [0.25, 0.25, 0.25, 0.25],
 ]
+
+
+def test_maxima_are_counted_by_document() -> None:
+    far = [[0.1, 0.1, 0.1, 0.7], [0.2, 0.2, 0.5, 0.1], [0.1, 0.6, 0.1, 0.2], [0.25] * 4]  # next, previous
+    same = [[0.1, 0.1, 0.1, 0.7], [0.2, 0.5, 0.2, 0.1], [0.1, 0.1, 0.6, 0.2], [0.25] * 4]
+    batch = batch_of([[far, same, far], [same, same, same]], CAT, CAT, CAT)
+    sums = maxima_of_documents(batch, [1, 0, 1], 3)
+    assert sums["maxima"][:, 0].tolist() == [[0, 2, 0], [2, 0, 2], [0, 0, 0]]  # previous, same, next
+    assert sums["maxima"][:, 1].tolist() == [[0, 2, 0], [0, 4, 0], [0, 0, 0]]
+    assert sums["rows"].tolist() == [[1, 2, 1], [2, 4, 2], [0, 0, 0]]
+    whole = sums_of(batch)
+    places = [OFFSETS.index(offset) for offset in POSITIONS]
+    assert sums["maxima"].sum(0).tolist() == whole["maxima"][:, places].tolist()
+    assert sums["rows"].sum(0).tolist() == whole["maxima_rows"][places].tolist()
 
 
 # ---- Position --------------------------------------------------------------------------------------------------------

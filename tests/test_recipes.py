@@ -23,7 +23,7 @@ from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.intervals import Documents, wilson
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.reduce import word_block
-from mha_viz.analysis.rules import CLASSES, NAMES, RULES, RuleText, matrix, prediction
+from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix, prediction
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Head
 from mha_viz.cli import main
@@ -670,6 +670,34 @@ def test_what_a_recipe_predicts_of_a_reading_is_what_the_study_scores() -> None:
     explained = np.minimum(read.weights, predicted).sum(axis=3).mean(axis=2)
     scored = mv.recipes(shipped, score=plain(" ".join(words))).tables["explained"]["other"]
     assert explained.ravel() == pytest.approx(scored.to_numpy(), abs=1e-6)
+
+
+def test_what_each_rule_takes_of_a_text_is_that_of_a_loop_and_sums_to_what_is_explained(toy: Encoder) -> None:
+    """With the annotation of the sentence, and without; annotation of other words is not used."""
+    sentence, shipped = grammar.corpus(3, seed=5).sentences[0], mv.open_recipes("toy")
+    read, shares = toy.encode_words(sentence.forms), described.shares_of(shipped)
+    syntax = [number for number, rule in enumerate(RULES) if rule.needs]
+    for gold in (sentence, None):
+        text = described.text_of(read, gold)
+        expected, whole = np.zeros(shares.shape[1:]), prediction(shares, text)
+        for head, query, key in np.ndindex(whole.shape):
+            of_rules = shares[text.classes[query], head]
+            applying = {
+                rule: of_rules[rule]
+                for rule in np.flatnonzero(of_rules).tolist()
+                if matrix(RULES[rule], text)[query].any()
+            }
+            for rule, share in (applying or {EVEN: 1.0}).items():
+                mixed = share / sum(applying.values() or [1.0]) * matrix(RULES[rule], text)[query, key]
+                if mixed:
+                    weight = read.weights.reshape(whole.shape)[head, query, key]
+                    expected[head, rule] += min(weight, whole[head, query, key]) / whole[head, query, key] * mixed
+        taken = described.taken(read, gold)
+        np.testing.assert_allclose(taken, expected / len(text), atol=1e-6)
+        explained = np.minimum(read.weights.reshape(whole.shape), whole).sum(axis=2).mean(axis=1)
+        np.testing.assert_allclose(taken.sum(axis=1), explained, atol=1e-6)
+        assert taken[:, syntax].any() == (gold is not None)
+    assert np.array_equal(described.taken(read, grammar.corpus(3, seed=5).sentences[1]), described.taken(read))
 
 
 def test_what_is_unexplained_is_weight_minus_prediction(tiny: Tiny) -> None:

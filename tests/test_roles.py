@@ -11,10 +11,12 @@ import pytest
 from mha_viz.analysis import roles
 from mha_viz.analysis.coreference import TYPES, Coreference
 from mha_viz.analysis.intervals import Documents, wilson
-from mha_viz.analysis.metrics import OFFSETS, Patterns
+from mha_viz.analysis.metrics import OFFSETS, POSITIONS, Patterns, no_maxima
 from mha_viz.analysis.reduce import share
 from mha_viz.analysis.syntax import Gold, RelationRow, Relations
 from mha_viz.corpus.treebank import Sentence, Word
+
+NEXT = list(POSITIONS).index(1)
 
 # ---- Thresholds -----------------------------------------------------------------------------------------------------
 
@@ -37,7 +39,7 @@ def test_a_position_takes_more_than_half_of_the_mass() -> None:
     sums = patterns(3)
     sums["mass"][:, OFFSETS.index(-1)] = [5.0, 5.1, 4.9]
     sums["even_mass"][OFFSETS.index(-1)] = 1.0
-    (role,) = roles.positional(sums)
+    (role,) = roles.positional(sums, no_maxima(3, 1), Documents(()))
     assert (role.head, role.role, role.detail, role.n) == (1, "position", "previous", 10)
     assert (role.score, role.baseline, role.gain) == pytest.approx((0.51, 0.1, 0.41))
 
@@ -45,15 +47,43 @@ def test_a_position_takes_more_than_half_of_the_mass() -> None:
 def test_or_nine_maxima_of_ten() -> None:
     sums = patterns(3)
     sums["maxima"][:, OFFSETS.index(1)] = [8, 9, 10]
-    listed = list(roles.positional(sums))
+    listed = list(roles.positional(sums, in_documents([8, 9, 10], 10), Documents(())))
     assert names(listed) == [(1, "next"), (2, "next")]
-    assert listed[0].interval == wilson(9, 10)
+    assert listed[0].interval == pytest.approx(wilson(9, 10))
+    assert listed[0].documents == 1
+
+
+def in_documents(maxima: Any, rows: Any) -> Any:
+    """Maxima on the next token, [document, head] or [head], and the rows of each document."""
+    counts = np.atleast_2d(maxima)
+    sums = no_maxima(counts.shape[1], len(counts))
+    sums["maxima"][:, :, NEXT], sums["rows"][:, NEXT] = counts, rows
+    return sums
+
+
+def test_the_interval_of_a_share_of_maxima_is_over_documents() -> None:
+    sums, rows = patterns(1), np.full(80, 10)
+    right = np.where(np.arange(80) % 4, 10, 7)[:, None]  # the rows of a document are alike
+    at = OFFSETS.index(1)
+    sums["maxima"][:, at], sums["maxima_rows"][at] = right.sum(), rows.sum()
+    documents = Documents([str(number) for number in range(80)])
+    (role,) = roles.positional(sums, in_documents(right, rows), documents)
+    assert (role.score, role.n, role.documents) == (0.925, 800, 80)
+    low, high = documents.interval(right, rows)[:, 0]
+    assert role.interval == (low, high)
+    apart = wilson(740, 800)
+    assert high - low > apart.high - apart.low
+    rows[:40] = 0
+    right[:40] = 0
+    sums["maxima"][:, at], sums["maxima_rows"][at] = right.sum(), rows.sum()
+    (role,) = roles.positional(sums, in_documents(right, rows), documents)
+    assert role.documents == 40, "those with a row"
 
 
 def test_only_previous_same_and_next_are_positions() -> None:
     sums = patterns(1)
     sums["mass"][:] = 10
-    assert names(roles.positional(sums)) == [(0, "previous"), (0, "same"), (0, "next")]
+    assert names(roles.positional(sums, no_maxima(1, 1), Documents(()))) == [(0, "previous"), (0, "same"), (0, "next")]
 
 
 def test_a_delimiter_takes_more_than_six_tenths() -> None:

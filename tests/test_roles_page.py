@@ -188,8 +188,20 @@ def test_a_head_without_a_role_says_so() -> None:
     none = next(
         head for head in given("minilm").profiles[0].heads() if head not in {f.head for f in given_roles("minilm")}
     )
-    recipe = next(of.words for of in of_heads("minilm", "") if of.head == none)
-    assert f"No role was found for this head. On all text: {plain(recipe)}." in visit(head=str(none)).said
+    said = visit(head=str(none)).said
+    assert "No role was found for this head." in said
+    assert _on_all_text(none) in said
+
+
+def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
+    said = visit(head="L3H1").said
+    assert "No role was found" not in said
+    assert _on_all_text(Head(3, 1)) in said
+
+
+def _on_all_text(head: Head) -> str:
+    recipe = next(of.words for of in of_heads("minilm", "") if of.head == head)
+    return f"On all text: {plain(recipe)}."
 
 
 def test_a_square_says_what_its_head_does_on_all_text_too() -> None:

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from benchmarks import soak
 from benchmarks.visitors import SHARES, Visitor, sentence
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
@@ -34,4 +35,18 @@ def test_a_visitor_does_each_thing_and_notices_what_was_not_done(server: AppServ
                 await visitor._view("unit", "no unit")
 
     run(visit())
+    assert not server.faults()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", soak.ORDERED)
+def test_what_visitors_of_the_soak_order_is_on_the_pages(server: AppServer, name: str) -> None:
+    async def order() -> None:
+        async with WebSession(server.url, light=True) as session:
+            for seed in (1, 2):  # again with what the first left in the address
+                await soak.ORDERED[name](session, Random(seed))
+            assert not session.exceptions
+            assert session.page == ""
+
+    run(order())
     assert not server.faults()

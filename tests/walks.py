@@ -175,6 +175,21 @@ def trained(act: Act) -> Act:
     return acted
 
 
+def measured(*texts: str) -> Act:
+    """Files with these sentences, one after the other, each measured to its end; then others can be chosen."""
+
+    def acted(page: Page) -> None:
+        for number, text in enumerate(texts):
+            page.locator("input[type=file]").set_input_files(
+                {"name": f"file{number}.txt", "mimeType": "text/plain", "buffer": text.encode()}
+            )
+            page.get_by_role("button", name=f"Measure file{number}.txt").click()
+            page.get_by_text(f"Measured on file{number}.txt").wait_for(timeout=300_000)
+            page.get_by_role("button", name="Another file").click()
+
+    return acted
+
+
 def link_exactly(name: str) -> Act:
     return lambda page: page.get_by_role("link", name=name, exact=True).click()
 
@@ -197,6 +212,7 @@ NOT_HERE = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], 
 OLD = "The animal didn't cross the street because it was too old."
 SECOND_TEXT = "Second text, to measure how similar the two are"
 KIND = link_exactly("syntax")
+TWO_STACKS = "A_FOLDER"  # in a path: the folder of a small encoder–decoder, which a test makes
 STEP_50 = after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50"))
 # The walks: a path with its parameters, and the controls that change the address, one after another. Whether known
 # roles are shown does not: the browser remembers it.
@@ -307,6 +323,20 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "all relations together": Walk("level", radio("all together")),
         "a corpus of one's own": Walk("replicate_file", after(unfolds("on another corpus"), button("Choose a file"))),
     },
+    "/roles?head=L3H1": {
+        "the head on Explore": Walk("link", link("Open in Explore")),
+    },
+    "/roles?model=toy&corpus=file": {
+        "a measured file": Walk("file_", button("file0.txt")),
+        "another file": Walk("another_file", button("Another file")),
+        "the other measured file": Walk("file_", button("file1.txt")),
+    },
+    f"/?model={TWO_STACKS}&text=The animal was tired.": {
+        "the decoder": Walk("part", radio("decoder")),
+        "a target": Walk("target_", types("Target", "Das Tier war müde.")),
+        "the encoder": Walk("part", radio("encoder")),
+        "from decoder to encoder": Walk("part", radio("cross")),
+    },
     "/roles?model=toy": {"a kind": Walk("mha_scheme.linked:kinds", KIND)},
     "/why_heads_differ?experiment=toy": {
         "a step": Walk("mha_player.step", STEP_50),
@@ -395,6 +425,7 @@ FIRST: Mapping[str, Act] = {
     "/compare?show=word": unfolds("Which heads carry the difference?"),
     "/?model=toy&off=none&more=1&how=mean": unfolds("All heads, ranked"),
     "/why_heads_differ?experiment=random": unfolds("Are layers parallel"),
+    "/roles?model=toy&corpus=file": measured("The dog sleeps.\nThe girl sees the cat.\n", "The cat sees the dog.\n"),
 }
 FEW: Mapping[str, tuple[str, ...]] = {  # of each page, what the default run tries
     "/": ("a sentence", "a held word", "special tokens", "a compared head"),

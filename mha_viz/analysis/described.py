@@ -1,5 +1,4 @@
-"""What recipes say of each head, largest share first, what they predict of a text that is not annotated, and what they
-leave over."""
+"""What recipes say of each head, largest share first, what they predict of a text, and what they leave over."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes
-from mha_viz.analysis.rules import CLASSES, NAMES, RULES, Numbers, RuleText, prediction
+from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, Numbers, RuleText, matrices, prediction
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.corpus.treebank import Sentence, Word
@@ -122,13 +121,21 @@ def shares_of(recipes: Recipes) -> Numbers:
     return shares
 
 
-def text_of(attention: Attention) -> RuleText:
-    """The text of a reading as rules see it: without annotation, so that rules which need it apply to no token."""
+def text_of(attention: Attention, gold: Sentence | None = None) -> RuleText:
+    """The text of a reading as rules see it: with the annotation of ``gold``, if it has the same words; otherwise
+    without, so that rules which need it apply to no token."""
     text = attention.queries
     forms = [word.text for word in text.by_words().tokens if not word.special]
     pieces = _pieces(text, forms)
     causal = len(text) > 1 and not np.triu(attention.weights, 1).any()
-    return RuleText(Sentence(tuple(map(Word, forms))), pieces, bool(causal))
+    sentence = gold if gold and is_of(gold, attention) else Sentence(tuple(map(Word, forms)))
+    return RuleText(sentence, pieces, bool(causal))
+
+
+def is_of(gold: Sentence, attention: Attention) -> bool:
+    """Whether an annotated sentence has the words of a reading, so that its annotation is that of the text."""
+    words = [word.text.casefold() for word in attention.queries.by_words().tokens if not word.special]
+    return words == [form.casefold() for form in gold.forms]
 
 
 def _pieces(text: TokenizedText, forms: list[str]) -> WordPieces:
@@ -149,6 +156,31 @@ def predicted(attention: Attention, recipes: Recipes | None = None) -> Weights:
     """P [layer, head, query, key]: the attention that recipes predict for the text of a reading, by the rules that need
     no annotation; by default the recipes that come with the model. Raises SettingError if it has none or they are of a
     model of another shape, TextError for more than LONGEST tokens."""
+    shares = _shares_for(attention, recipes)
+    rows: Weights = prediction(shares, text_of(attention)).astype(np.float32)
+    return rows.reshape(attention.weights.shape)
+
+
+def taken(attention: Attention, gold: Sentence | None = None, recipes: Recipes | None = None) -> Numbers:
+    """[head, rule]: what each rule explains of a reading's weights, the mean over rows of Σ_j min(A[i, j], P[i, j])
+    times the rule's part of P[i, j]; its sum over rules is the explained share. With the annotation of ``gold``, rules
+    that need it apply, too; where none applies, even attention explains. Raises as :func:`predicted`."""
+    shares, text = _shares_for(attention, recipes), text_of(attention, gold)
+    weights = attention.weights.reshape(shares.shape[1], len(text), len(text))
+    used = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
+    rules = matrices(text, used)  # [rule, query, key]
+    applies, whole = rules.max(axis=2) > 0, prediction(shares, text)
+    ratio = np.divide(np.minimum(weights, whole), whole, out=np.zeros(whole.shape), where=whole > 0)
+    result = np.zeros(shares.shape[1:])
+    for query, number in enumerate(text.classes):
+        mixed = shares[number][:, used] * applies[:, query]  # [head, rule]
+        mixed[:, used == EVEN] += mixed.sum(axis=1, keepdims=True) == 0
+        result[:, used] += mixed / mixed.sum(axis=1, keepdims=True) * (ratio[:, query] @ rules[:, query].T)
+    return result / len(text)
+
+
+def _shares_for(attention: Attention, recipes: Recipes | None) -> Numbers:
+    """[class, head, rule] of recipes that fit a reading. Raises as :func:`predicted`."""
     recipes = recipes or of_model(attention.model, attention.revision)
     if (attention.layers, attention.heads) != (recipes.facts["layers"], recipes.facts["heads"]):
         raise SettingError(f"These recipes are of the heads of {recipes.facts['model']}.", "Give those of this model.")
@@ -156,9 +188,7 @@ def predicted(attention: Attention, recipes: Recipes | None = None) -> Weights:
         problem = f"The text has {len(attention.queries)} tokens; recipes predict at most {LONGEST}."
         raise TextError(problem, "Read a shorter text.")
     is_shipped = recipes is shipped(attention.model, attention.revision)
-    shares = _shipped_shares(attention.model, attention.revision) if is_shipped else shares_of(recipes)
-    rows: Weights = prediction(shares, text_of(attention)).astype(np.float32)
-    return rows.reshape(attention.weights.shape)
+    return _shipped_shares(attention.model, attention.revision) if is_shipped else shares_of(recipes)
 
 
 def unexplained(attention: Attention, recipes: Recipes | None = None) -> Attention:

@@ -273,6 +273,24 @@ def counted_maxima_at(
     return counts, np.array([largest.shape[1] * np.isin(at + offset, at).sum() for offset in offsets])
 
 
+def no_maxima(heads: int, documents: int) -> Running:
+    """The sums of :func:`maxima_of_documents` of no sentence."""
+    shape = (documents, heads, len(POSITIONS))
+    return {"maxima": np.zeros(shape, np.int64), "rows": np.zeros(shape[::2], np.int64)}
+
+
+def maxima_of_documents(batch: Batch, documents: Sequence[int], count: int) -> Running:
+    """The same of each of ``count`` documents, for the offsets of POSITIONS: ``maxima`` [document, head, offset] and
+    ``rows`` [document, offset]. ``documents``: the number of each sentence's."""
+    at = np.flatnonzero(batch.ordinary)
+    far = batch.largest - at
+    counts = np.stack([np.count_nonzero(far == offset, axis=2) for offset in POSITIONS], axis=2)  # [head, sentence, …]
+    sums = no_maxima(len(far), count)
+    np.add.at(sums["maxima"], list(documents), counts.swapaxes(0, 1))
+    np.add.at(sums["rows"], list(documents), [np.isin(at + offset, at).sum() for offset in POSITIONS])
+    return sums
+
+
 def mass_on_start(weights: Weights, ordinary: Ordinary) -> Sums:
     """The sum of the weights that all rows give to the special token at the start ([CLS], <s>)."""
     return _columns(weights, _special(ordinary)[0])

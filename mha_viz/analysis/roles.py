@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.coreference import TYPES
-from mha_viz.analysis.intervals import Bounds, Documents, Interval, wilson, with_cases
+from mha_viz.analysis.intervals import Bounds, Documents, Interval, with_cases
 from mha_viz.analysis.metrics import DELIMITERS, OFFSETS, POSITIONS
 from mha_viz.analysis.reduce import Counts, Running, share
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, best_offset, best_upos
@@ -221,13 +221,17 @@ def coreferential(sums: Running, documents: Documents, control: Running | None) 
         yield Role(head, "coreference", "third_person", *scores, interval, None, untrained, with_cases(n))
 
 
-def positional(sums: Running, control: Running | None = None) -> Iterator[Role]:
+def positional(
+    sums: Running, of_documents: Running, documents: Documents, control: Running | None = None
+) -> Iterator[Role]:
     """Heads whose mean weight on the previous, same or next token is above 0.5, or whose largest weight is there in
-    nine rows of ten. The baseline is uniform attention."""
+    nine rows of ten: a share with an interval, from the counts ``of_documents`` (``metrics.maxima_of_documents``). The
+    baseline is uniform attention."""
     mass, maxima = share(sums["mass"], sums["mass_rows"]), share(sums["maxima"], sums["maxima_rows"])
     even = share(sums["even_mass"], sums["mass_rows"])
-    for offset, detail in POSITIONS.items():
+    for place, (offset, detail) in enumerate(POSITIONS.items()):
         at = OFFSETS.index(offset)
+        right, rows = of_documents["maxima"][:, :, place], of_documents["rows"][:, place]
         for head in range(len(mass)):
             if mass[head, at] > MASS:
                 n, untrained = int(sums["mass_rows"][at]), _most(control, "mass", "mass_rows", at)
@@ -235,9 +239,9 @@ def positional(sums: Running, control: Running | None = None) -> Iterator[Role]:
                 yield Role(head, "position", detail, *scores, untrained=untrained)
             elif maxima[head, at] >= SHARE:
                 n, untrained = int(sums["maxima_rows"][at]), _most(control, "maxima", "maxima_rows", at)
-                interval = wilson(int(sums["maxima"][head, at]), n)
+                interval = Interval(*map(float, documents.interval(right[:, [head]], rows)[:, 0]))
                 scores = float(maxima[head, at]), float(even[at]), n
-                yield Role(head, "position", detail, *scores, interval, untrained=untrained)
+                yield Role(head, "position", detail, *scores, interval, None, untrained, with_cases(rows))
 
 
 def _most(control: Running | None, total: str, rows: str, at: int) -> float:

@@ -102,25 +102,20 @@ def _(bars: Bars) -> dict[str, Any]:
     return texts | _set(
         type="bar", x=bars.along("x"), y=bars.along("y"), orientation="h" if bars.lies else None,
         marker={"color": bars.colours, "opacity": bars.opacity, "line": {"width": 0}}, legendgroup=bars.group or None,
-        unselected=_as_before(bars.opacity),
+        unselected={"marker": {"opacity": bars.opacity}},  # a click does something; the others must not fade
     )  # fmt: skip
 
 
 @_trace.register
 def _(points: Points) -> dict[str, Any]:
     ring, shape = _set(width=points.ring, color=points.ring_colour or None), "square" if points.is_square else None
-    opacity = 0 if points.is_hidden else None
+    opacity = 0 if points.is_hidden else 1
     look = _set(symbol=shape, size=points.size, color=points.colour or None, opacity=opacity, line=ring)
     drawn = {"type": "scatter", "x": points.x, "y": points.y, "mode": "markers", "marker": look}
     if points.texts is None:
-        return drawn | {"unselected": _as_before(opacity)}
+        return drawn | {"unselected": {"marker": {"opacity": opacity}}}
     font = {"size": points.letters, "color": points.inks}
     return drawn | {"mode": "markers+text", "text": points.texts, "textfont": font}
-
-
-def _as_before(opacity: float | None) -> dict[str, Any]:
-    """The marks that are not clicked: a click does something, and a chart that it leaves as it is must not fade."""
-    return {"marker": {"opacity": 1 if opacity is None else opacity}}
 
 
 @_trace.register

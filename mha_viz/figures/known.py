@@ -49,8 +49,8 @@ def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, 
 @lru_cache(maxsize=8)
 def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any] | None:
     """``on``, the corpus; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest first, as the
-    number of a rule and a share; and, not known without a text, ``cells`` of each rule and ``here``. None if the model
-    has no recipes. To be copied, not changed: every reading gets the same object."""
+    number of a rule and a share; and, not known without a text, ``cells`` of each rule, ``here``, ``annotated``. None
+    if the model has no recipes. To be copied, not changed: every reading gets the same object."""
     recipes, heads = shipped(model, revision), of_heads(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
         return None
@@ -61,6 +61,7 @@ def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, A
         "rules": [_rule(number) for number in numbers],
         "heads": [_head(head, numbers) for head in heads],
         "here": None,
+        "annotated": False,
     }
 
 

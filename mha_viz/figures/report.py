@@ -212,7 +212,7 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame)
         yield f"By chance: {by_chance_in_words(chance)}, on {series(chance.corpora)}."
     findings = [role.finding for role in roles]
     if any(f.role not in ("syntax", "coreference") for f in findings):
-        yield "Scores without a name are accuracies. Position, delimiter and broad roles have neither interval nor q."
+        yield "Scores without a name are accuracies. Other roles have no q; means have no interval."
     if any(f.status == SUGGESTED and f.role == "syntax" for f in findings):
         yield "Suggested roles of syntax: n and accuracy are of sentences that did not choose the head."
     if any(_has_few(f) for f in findings):

@@ -22,6 +22,7 @@ from mha_viz.study.sums import Sums, labels_of
 from mha_viz.text import WordPieces
 
 GAP_ROWS = 30  # rows of a GAP table per batch
+FORMAT = 1  # version of the sums: increased when others are stored beside them
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class OfProfile(NamedTuple):
 
     def definition(self) -> list[object]:
         """The definitions, and the measures that others have registered."""
-        return [DEFINITIONS, *(metric.name for metric in metrics.over_corpus())]
+        return [DEFINITIONS, FORMAT, *(metric.name for metric in metrics.over_corpus())]
 
     def sentences(self, count: int, _: int) -> int:
         """All of them."""
@@ -161,7 +162,9 @@ def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sum
     batch = _read(encoder, [shard.plan.sentences[place] for place in places], numbers)
     patterns, distances = Patterns(sums.heads), Distances(sums.heads)
     patterns.add(batch, distances.add(batch))
-    _put(sums, name, patterns=patterns.sums, distances=distances.sums)
+    documents = sums.places("document", [shard.labels[place] for place in places])
+    position = metrics.maxima_of_documents(batch, documents, len(sums.documents))
+    _put(sums, name, patterns=patterns.sums, distances=distances.sums, position=position)
     if metrics.over_corpus():
         _put(sums, name, measures=metrics.summed([*_readings(encoder, batch)]))
     if sums.selection is not None:
@@ -226,6 +229,7 @@ class Pass(NamedTuple):
 
     patterns: Running
     distances: Running
+    position: Running
     syntax: Running
     coreference: Running
     gap: Running
@@ -238,6 +242,7 @@ class Pass(NamedTuple):
         zeros: tuple[Running, ...] = (
             Patterns(heads).sums,
             Distances(heads).sums,
+            metrics.no_maxima(heads, documents),
             Syntax(sums.relations, heads, documents).sums,
             Coreference(heads, documents).sums,
             {},

@@ -30,6 +30,8 @@ CASES = "cases"  # the array of cases in a file of sums
 # The axes with labels, by the name of an array without its pass.
 AXES: Mapping[str, Mapping[int, str]] = {
     "syntax/correct": {0: "document", 3: "relation"},
+    "position/maxima": {0: "document"},
+    "position/rows": {0: "document"},
     "coreference/correct": {0: "document"},
     "coreference/n": {0: "document"},
     "coreference/baseline": {0: "document"},

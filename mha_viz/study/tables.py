@@ -142,9 +142,9 @@ def _role_tables(
     """The candidates and the suggested roles of one pass."""
     patterns_of_control = control.patterns if control else None
     without_halves = [
-        role
-        for measure in (roles.positional, roles.delimiting, roles.broad)
-        for role in measure(of_pass.patterns, patterns_of_control)
+        *roles.positional(of_pass.patterns, of_pass.position, measured.documents, patterns_of_control),
+        *roles.delimiting(of_pass.patterns, patterns_of_control),
+        *roles.broad(of_pass.patterns, patterns_of_control),
     ]
     if _annotations(measured.corpus)[1]:
         chains_of_control = control.coreference if control else None

@@ -80,6 +80,7 @@ test("a link that the server asks to follow is followed once, another one anew",
 test("the card that a click asks for takes the keyboard however late it comes, unless a person acts before", () => {
   globalThis.Element = globalThis.HTMLAnchorElement = class {
     search = "?head=L0H2";
+    hash = "";
     closest = () => this;
     matches = () => false;
   };

@@ -1,7 +1,7 @@
 // The recipe of a head: kinds in the order of a bar, and the cells that a rule predicts.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { byKind, cellsOf, remarkOf, spokenRecipe } from "../../mha_viz/browser/explorer/recipe.js";
+import { byKind, cellsOf, remarkOf, spokenRecipe, wordsOf } from "../../mha_viz/browser/explorer/recipe.js";
 
 const rules = [
   { name: "[CLS]", kind: "special", needs: "", cells: "" },
@@ -21,7 +21,7 @@ const heads = [
   },
   { parts: [[3, 0.7]], explained: 0.7, isEven: true },
 ];
-const recipes = { on: "corpus", colours: { position: 0 }, rules, heads, here: [0.75, 0.7] };
+const recipes = { on: "corpus", colours: { position: 0 }, rules, heads, here: [0.75, 0.7], annotated: false };
 
 test("a bar has the kinds in one order, and what is not explained last", () => {
   const bar = byKind(recipes, 0).map(([kind, share]) => [kind, +share.toFixed(9)]);
@@ -46,7 +46,22 @@ test("cells of tokens are bits in rows; a unit has those of its tokens", () => {
 test("a remark says when a rule is left out; a head that is nearly even says so", () => {
   assert.equal(remarkOf(recipes, 0), "Over corpus: described, not caused.");
   assert.match(remarkOf(recipes, 1), /needs annotation: left out here/);
-  assert.doesNotMatch(remarkOf({ ...recipes, here: null }, 1), /annotated/);
+  assert.doesNotMatch(remarkOf({ ...recipes, here: null }, 1), /annotat/);
+  assert.doesNotMatch(remarkOf({ ...recipes, annotated: true }, 1), /annotat/);
   assert.equal(spokenRecipe(recipes, 0), "Over a corpus 50% the token after, 20% [CLS], 20% unexplained. ");
   assert.match(spokenRecipe(recipes, 1), /^Mostly even/);
+});
+
+test("a line has the shares over all text and here, but none of a rule that is left out here", () => {
+  const [head, even] = heads.map((one, i) => ({ ...one, here: [[0.31, 0.24, 0.2], [0]][i] }));
+  const read = { ...recipes, heads: [head, even] };
+  const words = (of, at) => wordsOf(of, at).map(([, said]) => said);
+  assert.deepEqual(words(read, 0), [
+    "50% the token after, here 31%",
+    "20% [CLS], here 24%",
+    "20% unexplained, here 25%",
+  ]);
+  assert.deepEqual(words(read, 1), ["70% nouns", "30% unexplained, here 30%"]);
+  assert.deepEqual(words({ ...read, annotated: true }, 1)[0], "70% nouns, here 0%");
+  assert.deepEqual(words({ ...recipes, here: null }, 0), ["50% the token after", "20% [CLS]", "20% unexplained"]);
 });

@@ -5,15 +5,16 @@ import { decimal } from "../numerals.js";
 /** @import { Children } from "../dom.js" */
 
 /** @typedef {{ name: string, kind: string, needs: string, cells: string }} Rule */
-/** @typedef {{ parts: [number, number][], explained: number, isEven: boolean }} HeadRecipe */
+/** @typedef {{ parts: [number, number][], explained: number, isEven: boolean, here?: number[] }} HeadRecipe */
 
 /**
  * As figures/known.py sends them, and ui/explore/badges.py with what they say of a text: `on`, the corpus; `colours`,
  * the places of kinds among the colours of heads; `heads`, the parts of each head, largest first, as the number of a
- * rule and its share; `here`, how much each recipe explains of this text.
+ * rule and its share, and what each takes of this text; `here`, how much each recipe explains of it; `annotated`,
+ * whether rules that need annotation were applied.
  *
- * @typedef {{ on: string, colours: Record<string, number>, rules: Rule[], heads: HeadRecipe[], here: number[] | null }}
- *   Recipes
+ * @typedef {{ on: string, colours: Record<string, number>, rules: Rule[], heads: HeadRecipe[], here: number[] | null,
+ *   annotated: boolean }} Recipes
  */
 
 const KINDS = ["position", "special", "grammar", "form", "even"]; // in the order of a bar
@@ -21,6 +22,8 @@ export const UNEXPLAINED = "unexplained";
 const NAMED = { most: 2, least: 0.05 }; // rules in the line of a head
 /** @type {(share: number) => string} */
 const whole = (share) => `${decimal(100 * share, 0)}%`;
+/** @type {(share: number | undefined) => string} */
+const now = (share) => (share === undefined ? "" : `, here ${whole(share)}`);
 const EVEN = "Mostly even: nothing to explain.";
 
 // The share of each kind of rule, in the order of a bar; what is not explained comes last.
@@ -50,20 +53,29 @@ export function barOf(recipes, head, colours) {
   return make("b", { class: "recipe" }, ...parts);
 }
 
-// What a head does over all text: its largest rules, and what is left over. `point` is told which rule is pointed at.
+// What a head does over all text, and here: the numbers of its largest rules, and null for what is left over, in words.
+/** @type {(recipes: Recipes, head: number) => [number | null, string][]} */
+export function wordsOf(recipes, head) {
+  const { parts, explained, here } = recipes.heads[head];
+  const named = parts.filter(([, share]) => share >= NAMED.least).slice(0, NAMED.most); // the largest are first
+  const line = named.map(([rule, share], place) => {
+    const { name, needs } = recipes.rules[rule];
+    const shown = needs && isLeftOut(recipes) ? undefined : here?.[place];
+    return /** @type {[number | null, string]} */ ([rule, `${whole(share)} ${name}${now(shown)}`]);
+  });
+  const left = now(recipes.here ? 1 - recipes.here[head] : undefined);
+  return [...line, [null, `${whole(1 - explained)} ${UNEXPLAINED}${left}`]];
+}
+
+// The same in a line; `point` is told which rule is pointed at.
 /** @type {(recipes: Recipes, head: number, colours: string[], point: (rule: number | null) => void) => Children} */
 export function lineOf(recipes, head, colours, point) {
-  const { parts, explained, isEven } = recipes.heads[head];
-  if (isEven) return [EVEN];
-  const named = parts.filter(([, share]) => share >= NAMED.least).slice(0, NAMED.most);
-  const line = named.map(([rule, share]) => {
-    const { kind, name } = recipes.rules[rule];
-    return make("span", pointing(rule, point), sample(recipes, kind, colours), `${whole(share)} ${name}`);
+  if (recipes.heads[head].isEven) return [EVEN];
+  const line = wordsOf(recipes, head).map(([rule, words]) => {
+    const kind = rule === null ? UNEXPLAINED : recipes.rules[rule].kind;
+    return make("span", rule === null ? {} : pointing(rule, point), sample(recipes, kind, colours), words);
   });
-  const now = recipes.here ? `, here ${whole(1 - recipes.here[head])}` : "";
-  const left = `${whole(1 - explained)} ${UNEXPLAINED}${now}`;
-  const rest = make("span", {}, sample(recipes, UNEXPLAINED, colours), left);
-  return [...line, rest].flatMap((part, i) => (i ? [" · ", part] : [part]));
+  return line.flatMap((part, i) => (i ? [" · ", part] : [part]));
 }
 
 /** @type {(recipes: Recipes, head: number) => string} */
@@ -82,7 +94,7 @@ export function rowsOf(recipes, head, colours, point, rest) {
   const { parts, explained } = recipes.heads[head];
   const rows = parts.map(([rule, share]) => {
     const { name, kind, needs } = recipes.rules[rule];
-    const written = needs && recipes.here ? `${name} *` : name;
+    const written = needs && isLeftOut(recipes) ? `${name} *` : name;
     const button = make(
       "button",
       { type: "button", ...pointing(rule, point) },
@@ -105,10 +117,15 @@ function rowOf(name, recipes, kind, colours, share) {
 
 // Which text the shares are of, and what the star of a rule says.
 /** @type {(recipes: Recipes, head: number) => string} */
-export function remarkOf({ on, rules, heads, here }, head) {
-  const isLeft = here && heads[head].parts.some(([rule]) => rules[rule].needs);
+export function remarkOf(recipes, head) {
+  const { on, rules, heads } = recipes;
+  const isLeft = isLeftOut(recipes) && heads[head].parts.some(([rule]) => rules[rule].needs);
   return `Over ${on}: described, not caused.${isLeft ? " * needs annotation: left out here." : ""}`;
 }
+
+// Whether rules that need annotation are not applied to this text.
+/** @type {(recipes: Recipes) => boolean} */
+const isLeftOut = ({ here, annotated }) => !!here && !annotated;
 
 /** @type {(rule: number, point: (rule: number | null) => void) => Record<string, any>} */
 const pointing = (rule, point) => ({

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mha_viz.analysis import rules
-from mha_viz.analysis.described import LONGEST, of_heads, predicted, text_of
+from mha_viz.analysis.described import LONGEST, HeadRecipe, is_of, of_heads, taken, text_of
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.analysis.unusual import LINKING, active, unusual
@@ -81,7 +81,7 @@ def badges(
         rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
         rest["arrows"] = None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows]
         return json.dumps(
-            {**of_roles(on, measured, roles), **rest, "recipes": shown_recipes(attention, wanted)}
+            {**of_roles(on, measured, roles), **rest, "recipes": shown_recipes(attention, wanted, gold)}
         ).encode()
 
     full = tuple(full_heads(attention, wanted))
@@ -175,33 +175,42 @@ def arrows(what: Url, attention: Attention) -> tuple[Arrow, ...] | None:
 # ---- Recipes --------------------------------------------------------------------------------------------------
 
 
-def shown_recipes(attention: Attention, wanted: tuple[Head, ...]) -> dict[str, Any] | None:
+def shown_recipes(
+    attention: Attention, wanted: tuple[Head, ...], gold: Sentence | None = None
+) -> dict[str, Any] | None:
     """For the explorer: :func:`mha_viz.figures.known.recipes_of` with ``cells``, which ones each rule predicts, row by
-    row, one bit each, of the heads that are sent in full; and ``here``, how much each recipe explains of this text.
-    Both are empty for a long text. None if the model has no recipes."""
+    row, one bit each, of the heads that are sent in full; and ``here``, how much each recipe explains of this text, and
+    of each head how much its rules do. Both are empty for a long text. ``annotated``: whether the rules are applied to
+    the annotation of ``gold``; what is drawn of the unexplained is without. None if the model has no recipes."""
     sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
     if sent is None or len(attention.queries) > LONGEST:
         return sent
+    gold = gold if gold and attention.quantity == "weight" and is_of(gold, attention) else None
     full, per_layer = full_heads(attention, wanted), attention.heads
     recipes = of_heads(attention.model, attention.revision)
     numbers = {part.rule for head in full for part in recipes[head.place(per_layer)].parts}
-    marks = _marks(attention, numbers)
+    marks = _marks(text_of(attention, gold), numbers)
     marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in sent["rules"]]
-    return {**sent, "rules": marked, "here": _explained(attention)}
+    return {**sent, "rules": marked, "annotated": gold is not None, **_here(attention, gold, sent["heads"], recipes)}
 
 
-def _marks(attention: Attention, numbers: Iterable[int]) -> dict[str, str]:
+def _marks(text: rules.RuleText, numbers: Iterable[int]) -> dict[str, str]:
     """Which cells each rule predicts, [query, key], one bit each, in base 64, by its name."""
-    text = text_of(attention)
     cells = {rules.NAMES[number]: rules.marked(rules.RULES[number], text) for number in numbers}
     return {name: base64.b64encode(np.packbits(marked).tobytes()).decode() for name, marked in cells.items()}
 
 
-def _explained(attention: Attention) -> list[float] | None:
-    """[head]: the mean over rows of Σ_j min(A[i, j], P[i, j]), which is 1 − Σ_j |A[i, j] − P[i, j]| / 2; None for other
-    quantities."""
-    if attention.quantity not in ("weight", "unexplained"):
-        return None
-    left = attention.weights if attention.quantity == "unexplained" else attention.weights - predicted(attention)
-    shares = 1 - np.abs(left).sum(axis=3).mean(axis=2) / 2
-    return [round(float(share), 4) for share in shares.ravel()]
+def _here(
+    attention: Attention, gold: Sentence | None, heads: Sequence[Mapping[str, Any]], recipes: Sequence[HeadRecipe]
+) -> dict[str, Any]:
+    """``here`` [head], the mean over rows of Σ_j min(A[i, j], P[i, j]), and ``heads`` with what each part takes of it;
+    of the unexplained quantity 1 − Σ_j |A[i, j] − P[i, j]| / 2, the same; nothing of other quantities."""
+    if attention.quantity == "unexplained":
+        explained = 1 - np.abs(attention.weights).sum(axis=3).mean(axis=2) / 2
+        return {"here": [round(float(share), 4) for share in explained.ravel()]}
+    if attention.quantity != "weight":
+        return {"here": None}
+    shares = taken(attention, gold)
+    parts = [[round(float(of[part.rule]), 4) for part in one.parts] for of, one in zip(shares, recipes, strict=True)]
+    with_parts = [{**head, "here": part} for head, part in zip(heads, parts, strict=True)]
+    return {"here": [round(float(share), 4) for share in shares.sum(axis=1)], "heads": with_parts}

@@ -55,10 +55,11 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         st.markdown(f"### {both(head)}")
         findings = by_head(evidence.findings()).get(head, [])
         if not findings:
-            recipe = recipes_of(evidence).get(head)
-            on_all_text = f" On all text: {plain(recipe.words)}." if recipe else ""
-            st.markdown(f"No role was found for this head.{on_all_text}")
+            st.markdown("No role was found for this head.")
         lines(findings, named=False)
+        recipe = recipes_of(evidence).get(head)
+        if recipe:
+            st.markdown(f"On all text: {plain(recipe.words)}.")
         show_found_by(evidence, head)
         used.show_in_short(_rows(evidence, "used", head))
         readable.show_one(model, evidence, head)

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from mha_viz.models.why import why
     from mha_viz.request import Request
     from mha_viz.study.chance import chance_roles
-    from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.link_groups import link_groups
     from mha_viz.study.matching import match_heads
     from mha_viz.study.one_text import answer, direct, effects, importance, smallest_switch, without
+    from mha_viz.study.over_corpus import effect
     from mha_viz.study.paired import paired, paired_roles
     from mha_viz.study.profiling import Profile, open_profile, profile
     from mha_viz.study.reading import read
@@ -145,7 +145,7 @@ _HOMES = MappingProxyType(
         "decoder_heads": "mha_viz.study.decoder_heads",
         "difference": "mha_viz.figure",
         "direct": "mha_viz.study.one_text",
-        "effect": "mha_viz.study.corpus_effects",
+        "effect": "mha_viz.study.over_corpus",
         "effects": "mha_viz.study.one_text",
         "establish": "mha_viz.analysis.established",
         "gradient_weighted": "mha_viz.models.gradients",

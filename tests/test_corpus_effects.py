@@ -23,8 +23,9 @@ from mha_viz.errors import CorpusError, SettingError, UnknownHead
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
-from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Measurement, Progress, effect
+from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Measurement, Progress
 from mha_viz.study.effects import Case, lost_each
+from mha_viz.study.over_corpus import effect
 from tests.tiny_models import HEADS
 
 Folder = Callable[[str], Path]

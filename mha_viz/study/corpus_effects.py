@@ -3,34 +3,29 @@ what the model predicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, effect_rows, variants_of
+from mha_viz.analysis.corpus_effects import CorpusEffect, effect_rows, variants_of
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
-from mha_viz.corpus.sources import Source, open_corpus, open_sentences
+from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextError
-from mha_viz.models import ablation, answers, catalog
+from mha_viz.models import ablation, answers
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.quotes import quoted
 from mha_viz.request import MASK, METHODS, RESAMPLE, TEXT, Question
 from mha_viz.study.effects import Case, lost_each, values_without
 from mha_viz.study.run import Progress
 from mha_viz.study.taken import Taken
 from mha_viz.text import WordPieces
-
-if TYPE_CHECKING:
-    from distributed import Client
-
 
 MOST = 400  # sentences that are read by default
 MOST_READ = 1_000_000
@@ -44,57 +39,6 @@ WORD, LOSS, VECTOR = (
     "1 − cosine of the sentence vector",
 )
 OF_WORDS = {LOSS: "fall of log p of the token after the word", VECTOR: "1 − cosine of the word’s last state"}
-
-
-def effect(
-    corpus: Source,
-    heads: Sequence[AnyHead],
-    model: str | AnyModel = catalog.DEFAULT,
-    *,
-    method: str = METHODS[0],
-    relation: str = "",
-    direction: str = DIRECTIONS[0],
-    same_role: Sequence[AnyHead] = (),
-    most: int = MOST,
-    means: Source | Weights | None = None,
-    device: str = "cpu",
-    progress: Callable[[Progress], None] | None = None,
-    client: Client | None = None,
-) -> CorpusEffect:
-    """The effect of switching heads off over a corpus, compared with every other head of their layers.
-
-    What is measured depends on the model: how much log p of one masked word per sentence falls; how much the loss of a
-    causal model rises, per token; or else 1 − cosine of the sentence vector. With ``relation``, such as "nsubj", the
-    words are those that a head with that role attends from: the dependents if ``direction`` is "dep_to_head", otherwise
-    their heads; with "coreference", the pronouns that have an earlier mention in their sentence. log p of each of them
-    is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: other heads
-    with the role, which are not controls.
-
-    ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", "uniform", "recipe", or "resample":
-    the output on random sentences of the corpus. ``means``: what the means are over, or random sentences are from,
-    another corpus in place of this one, or the mean outputs themselves [layer, head, d_head]. ``most``: how many
-    sentences are read, of each corpus. ``progress`` is called after each sentence. ``client``: a Dask client, whose
-    workers read the files, as for ``profile``.
-
-    Raises CorpusError, also if the corpus lacks the relation; SettingError; UnknownHead; ModelError's family;
-    ClusterError.
-
-    >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
-    ['head', 'control', 'control', 'control']
-    """
-    encoder = one_stack(model, device)
-    settings = EffectSettings(heads, method, relation, direction, same_role, most, means)
-    if client is None:
-        run = Measurement(encoder, open_corpus(corpus), *settings)
-    else:
-        from mha_viz.study.cluster.effects import ClusterMeasurement  # without Dask, this process measures
-        from mha_viz.study.cluster.engine import OnCluster
-
-        run = ClusterMeasurement(OnCluster(client), encoder, corpus, settings)
-    for done in run.sentences():
-        if progress is not None:
-            progress(done)
-    return run.result()
 
 
 class Averages(NamedTuple):
@@ -356,9 +300,6 @@ def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
 def single_words(read: WordPieces) -> list[int]:
     """The words of a sentence that consist of one piece and can therefore be masked."""
     return [word for word in range(len(read.forms)) if read.words.count(word) == 1]
-
-
-__all__ = ["CorpusEffect", "Measurement", "Variant", "effect"]
 
 
 def anaphoric(sentence: Sentence) -> Iterator[int]:

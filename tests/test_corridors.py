@@ -20,7 +20,7 @@ LINES: Mapping[str, int] = {
     "analysis": 6_150,
     "attention": 2_210,
     "browser": 260,
-    "cli": 3_130,
+    "cli": 3_125,
     "corpus": 2_180,
     "drawing": 655,
     "exports": 2_105,
@@ -35,7 +35,7 @@ LINES: Mapping[str, int] = {
     "text": 530,
     "training": 2_070,
     "ui": 13_015,
-    "": 1_200,  # the modules that are in no folder
+    "": 1_210,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 

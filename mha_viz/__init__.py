@@ -46,14 +46,16 @@ if TYPE_CHECKING:
     from mha_viz.models.norms import norm_weighted
     from mha_viz.models.patching import patch
     from mha_viz.models.why import why
+    from mha_viz.request import Request
     from mha_viz.study.chance import chance_roles
-    from mha_viz.study.corpus_effects import effect
     from mha_viz.study.decoder_heads import decoder_heads
     from mha_viz.study.link_groups import link_groups
     from mha_viz.study.matching import match_heads
     from mha_viz.study.one_text import answer, direct, effects, importance, smallest_switch, without
+    from mha_viz.study.over_corpus import effect
     from mha_viz.study.paired import paired, paired_roles
     from mha_viz.study.profiling import Profile, open_profile, profile
+    from mha_viz.study.reading import read
     from mha_viz.study.recipes import recipes
     from mha_viz.study.replaced import replaced, replaced_accuracy
     from mha_viz.study.search import search
@@ -72,6 +74,7 @@ __all__ = [
     "MissingGlyphWarning",
     "Profile",
     "Recipes",
+    "Request",
     "Sentence",
     "Size",
     "Tap",
@@ -106,6 +109,7 @@ __all__ = [
     "profile",
     "profiles",
     "publish",
+    "read",
     "recipes",
     "replaced",
     "replaced_accuracy",
@@ -130,6 +134,7 @@ _HOMES = MappingProxyType(
         "Figure": "mha_viz.figure",
         "Profile": "mha_viz.study.profiling",
         "Recipes": "mha_viz.analysis.recipe_tables",
+        "Request": "mha_viz.request",
         "Sentence": "mha_viz.corpus.treebank",
         "Size": "mha_viz.figures.layout",
         "Tap": "mha_viz.models.capture",
@@ -140,7 +145,7 @@ _HOMES = MappingProxyType(
         "decoder_heads": "mha_viz.study.decoder_heads",
         "difference": "mha_viz.figure",
         "direct": "mha_viz.study.one_text",
-        "effect": "mha_viz.study.corpus_effects",
+        "effect": "mha_viz.study.over_corpus",
         "effects": "mha_viz.study.one_text",
         "establish": "mha_viz.analysis.established",
         "gradient_weighted": "mha_viz.models.gradients",
@@ -162,6 +167,7 @@ _HOMES = MappingProxyType(
         "profile": "mha_viz.study.profiling",
         "profiles": "mha_viz.study.several",
         "publish": "mha_viz.figure",
+        "read": "mha_viz.study.reading",
         "recipes": "mha_viz.study.recipes",
         "replaced": "mha_viz.study.replaced",
         "replaced_accuracy": "mha_viz.study.replaced",

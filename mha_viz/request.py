@@ -1,6 +1,6 @@
 """The one question to a model: which text it reads and how, and which quantity is wanted of every head.
 
-A page, a command, a recipe and the process with the models state it as a :class:`Request`; ``models.reading`` answers
+A page, a command, a recipe and the process with the models state it as a :class:`Request`; ``study.reading`` answers
 it. FIELDS says what each of its fields is called in a link and on the command line.
 """
 
@@ -132,18 +132,27 @@ class Request:
             yield f"{of_word[0]} goes with {called('quantity')} {of_answer}.", f"Leave {of_word[0]} out."
         if self.other and len(of_word) > 1:
             yield "A word and a second text were given.", one_of_them
+        if self.off_in != BOTH and not self.other and not self.question:
+            yield f"{called('off_in')} goes with {called('other')}.", f"Leave {called('off_in')} out."
+        if self.question and (of_word or self.off_in != BOTH):
+            yield f"{called('question')} takes the place of {(*of_word, called('off_in'))[0]}.", one_of_them
         if self.off and row and row.with_all_heads:
             yield f"{called('off')} does not go with {quantity}.", one_of_them
         of_part = [called(name) for name in ("target", "part") if getattr(self, name)]
         if of_part and (self.off or (row and row.with_all_heads)):
             yield f"{of_part[0]} does not go with {called('off') if self.off else quantity}.", one_of_them
+        if self.pair and of_part:
+            yield f"{of_part[0]} is of a model that reads one text at a time.", f"Leave {called('pair')} out."
+        if self.method != METHODS[0] and not self.off:
+            problem = f"{called('method')} says how heads are switched off, but none is."
+            yield problem, f"Give {called('off')}, or leave {called('method')} out."
         if self.source and self.method != TEXT:
             yield f"{called('source')} goes with {called('method')} {TEXT}.", f"Leave {called('source')} out."
         if self.off and self.method == TEXT and not self.source.strip():
             yield f"{called('method')} {TEXT} takes outputs from another text.", f"Give {called('source')}."
         if self.target and self.part == ENCODER:
             yield f"{called('part')} {ENCODER} reads no target.", f"Leave {called('target')} out."
-        for name, values in (("part", ("", *PARTS)), ("method", METHODS), ("off_in", OFF_IN)):
+        for name, values in (("part", ("", *PARTS)), ("method", METHODS), ("off_in", OFF_IN), ("quantity", QUANTITIES)):
             if getattr(self, name) not in values:
                 choices = ", ".join(filter(None, values))
                 yield f"{called(name)} is {str(getattr(self, name))[:40]!r}.", f"Choose one of {choices}."

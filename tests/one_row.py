@@ -16,10 +16,10 @@ from mha_viz.analysis.metrics import PerHead
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import Row, Step, read_as
 from mha_viz.browser.quantities import Quantity
-from mha_viz.models import reading
 from mha_viz.models.loading import AnyModel
 from mha_viz.reader import verbs
 from mha_viz.request import Request
+from mha_viz.study import reading
 
 if TYPE_CHECKING:
     from mha_viz.reader.models import Models

@@ -18,13 +18,15 @@ from mha_viz.analysis.corpus_effects import HEADING, Variant, effect_rows, varia
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus.sources import open_corpus
-from mha_viz.corpus.treebank import Corpus
-from mha_viz.errors import CorpusError, SettingError, UnknownHead
+from mha_viz.corpus.treebank import Corpus, Sentence
+from mha_viz.errors import CorpusError, SettingError, SumsUnsavedWarning, UnknownHead
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
-from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Measurement, Progress, effect
+from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Measurement, Progress
 from mha_viz.study.effects import Case, lost_each
+from mha_viz.study.over_corpus import effect
+from mha_viz.study.taken import Taken
 from tests.tiny_models import HEADS
 
 Folder = Callable[[str], Path]
@@ -284,3 +286,50 @@ def test_the_command_is_stopped_before_and_after_the_first_sentence(
     assert ("the sentences read so far" in printed.err) == table.exists() == bool(read)
     assert ("Stopped. Nothing has been measured yet." in printed.err) == (not read)
     assert "Name another corpus" not in printed.err
+
+
+@pytest.mark.parametrize("more", [["--relation", "nsubj"], ["--method", "mean"], ["--method", "resample"]])
+def test_a_command_that_was_stopped_continues_with_the_same_numbers(
+    more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, table, taken = tmp_path / "whole.csv", tmp_path / "effect.csv", tmp_path / ".effect.csv.parts" / "taken.npz"
+    command = ["effect", "grammar", "--model", "toy", "--heads", "L1H1", "--most", "8", *more, "--out"]
+    assert main([*command, str(whole)]) == 0
+    answer = capsys.readouterr().out
+    measured, sentences = Measurement._measured, list[int]()
+
+    def stopped(self: Measurement, sentence: Sentence, number: int) -> Taken:
+        sentences.append(number)
+        one = measured(self, sentence, number)
+        if number == 5 and sentences.count(5) == 1:
+            raise KeyboardInterrupt
+        return one
+
+    monkeypatch.setattr(Measurement, "_measured", stopped)
+    assert main([*command, str(table)]) == 130
+    assert "run the same command again to continue" in capsys.readouterr().err
+    assert taken.exists()
+    assert main([*command, str(table)]) == 0
+    assert sentences == [0, 1, 2, 3, 4, 5, 5, 6, 7]
+    assert capsys.readouterr().out == answer
+    assert table.read_bytes() == whole.read_bytes()
+    assert not taken.parent.exists()
+
+
+def test_another_measurement_does_not_continue_from_it(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
+    run = Measurement(tiny("bert"), trees, ["L0H0"], most=1, file=tmp_path / "taken.npz")
+    assert [done.done for done in run.sentences()] == [1]
+    others: list[dict[str, Any]] = [{"method": "uniform"}, {"relation": "nsubj"}, {"most": 2}, {"same_role": ["L0H1"]}]
+    for other in others:
+        assert not Measurement(tiny("bert"), trees, ["L0H0"], **{"most": 1, **other}, file=run._file).taken.read
+    again = Measurement(tiny("bert"), trees, ["L0H0"], most=1, file=tmp_path / "taken.npz")
+    assert [again.taken.read, *again.sentences()] == [1]
+    assert repr(again.result()) == repr(run.result())
+
+
+def test_what_cannot_be_saved_is_measured_all_the_same(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
+    (tmp_path / "no folder").touch()
+    run = Measurement(tiny("bert"), trees, ["L0H0"], file=tmp_path / "no folder" / "taken.npz")
+    with pytest.warns(SumsUnsavedWarning, match="could not be saved"):
+        assert len([*run.sentences()]) == len(FORMS)
+    assert run.result().cases == len(FORMS)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.imports import ROOT, parsed
+from tests.imports import ROOT, parsed, run
 
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
@@ -20,22 +20,22 @@ LINES: Mapping[str, int] = {
     "analysis": 6_150,
     "attention": 2_210,
     "browser": 260,
-    "cli": 3_115,
+    "cli": 3_125,
     "corpus": 2_180,
     "drawing": 655,
     "exports": 2_105,
     "figure": 795,
     "figures": 7_130,
     "files": 395,
-    "models": 7_710,
+    "models": 7_625,
     "process": 870,
     "reader": 670,
     "serving": 1_480,
-    "study": 5_590,
+    "study": 5_735,
     "text": 530,
     "training": 2_070,
     "ui": 13_015,
-    "": 1_195,  # the modules that are in no folder
+    "": 1_210,  # the modules that are in no folder
 }
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 
@@ -59,26 +59,21 @@ def public_classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
     return where
 
 
-def imported_at_once(body: Iterable[ast.stmt], known: Iterable[str]) -> Iterator[str]:
-    """The modules that are imported when a module is, so not in functions and not for type checkers alone."""
-    for node in body:
+def imported(source: str, known: Iterable[str]) -> Iterator[str]:
+    """The known modules that a module imports, wherever it does; a name from a package counts as the module that it
+    is, or as the package."""
+    for node in run(parsed(source).body, functions=True):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module:
             whole = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if name in known else node.module for name in whole)
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
-            yield from imported_at_once([*node.body, *node.orelse], known)
-        elif isinstance(node, ast.Try):
-            yield from imported_at_once(node.body, known)
+            yield from {name if name in known else node.module for name in whole} & {*known}
 
 
 def circle(sources: Mapping[str, str]) -> list[str]:
-    """Modules that import each other in a circle; empty if there are none."""
-    graph = {
-        module: {name for name in imported_at_once(parsed(source).body, sources) if name in sources and name != module}
-        for module, source in sources.items()
-    }
+    """Modules that import each other in a circle, in functions too; empty if there are none. What a module imports for
+    type checkers alone does not count."""
+    graph = {module: {*imported(source, sources)} - {module} for module, source in sources.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -130,7 +125,7 @@ def test_two_classes_of_one_name_are_found() -> None:
         ("import p.a", True),
         ("from p.a import x", True),
         ("try:\n    import p.a\nexcept ImportError:\n    pass", True),
-        ("def later():\n    from p import a", False),
+        ("def later():\n    from p import a", True),
         ("if TYPE_CHECKING:\n    from p import a", False),
         ("from p import c", False),
     ],

@@ -18,6 +18,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.figures import recipe
 from mha_viz.figures.difference import told_apart
 from mha_viz.figures.layout import Size
@@ -28,7 +29,6 @@ from mha_viz.models import catalog
 from mha_viz.models.ablation import means_over
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.reading import QUANTITIES
 from mha_viz.reader import verbs
 from mha_viz.request import Question, Request
 from mha_viz.ui import caches as service_module

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.distance import Distances, divergences
-from mha_viz.analysis.metrics import OFFSETS, POSITIONS, Patterns, maxima_of_documents
-from mha_viz.analysis.reduce import Batch, share
+from mha_viz.analysis.metrics import OFFSETS, POSITIONS, Patterns, maxima_of_documents, share
+from mha_viz.analysis.reduce import Batch
 from mha_viz.text import WordPieces
 from tests import brute
 

@@ -44,7 +44,7 @@ PUBLIC = {
         *("chance_roles", "paired", "paired_roles", "report", "match_heads", "in_runs"),
         *("rollout", "search", "used_roles", "decoder_heads", "profiles", "side_by_side"),
         *("recipes", "open_recipes", "replaced", "replaced_accuracy", "unexplained", "link_groups", "over_image"),
-        *("effect", "gradient_weighted", "patch", "publish", "why", "why_over", "without"),
+        *("Request", "effect", "gradient_weighted", "patch", "publish", "read", "why", "why_over", "without"),
         *("answer", "direct", "effects", "importance", "smallest_switch"),
     },
     "mha_viz.attention": {"Attention", "Content", "Head", "Shown", "Weights"},

@@ -19,6 +19,7 @@ import mha_viz as mv
 from mha_viz.analysis.metrics import METRICS
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.rollout import rollout
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import scale_of
 from mha_viz.drawing.marks import Curve, Text
 from mha_viz.errors import EmptyText, SettingError, ShapeError
@@ -38,7 +39,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import gradient_weighted
 from mha_viz.models.loading import load
 from mha_viz.models.norms import norm_weighted
-from mha_viz.request import Request
+from mha_viz.request import METHODS, Request
 from mha_viz.ui import comparison
 from mha_viz.ui.compare import publish
 from mha_viz.ui.comparison import Pin
@@ -54,6 +55,33 @@ COMPARE = "pages/20_compare.py"
 SENTENCE = "The animal didn't cross the street because it was too tired."
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
+
+
+def test_one_function_reads_every_quantity() -> None:
+    toy, text = mv.load("toy"), "the dog [MASK] the girl ."
+    weights = toy.encode(text)
+    by_others = {
+        "weight": weights,
+        "norm": norm_weighted(toy, text),
+        "gradient": gradient_weighted(toy, text, word="sees"),
+        "rollout": rollout(weights),
+        "unexplained": mv.unexplained(weights),
+    }
+    assert by_others.keys() == QUANTITIES.keys()
+    for quantity, expected in by_others.items():
+        asked = mv.Request("toy", text, quantity=quantity, word="sees" if quantity == "gradient" else "")
+        assert mv.read(toy, asked).key == expected.key
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_function_reads_heads_that_are_off_by_every_method(method: str) -> None:
+    toy, text, off = mv.load("toy"), "the dog sees the girl .", (Head(0, 1),)
+    source = "the girl sees the dog ." if method == "text" else ""
+    reading = mv.read(toy, mv.Request("toy", text, off=off, method=method, source=source))
+    whole = toy.encode(text).weights
+    assert reading.made[-1].row.method == method
+    assert np.array_equal(reading.weights[0], whole[0])
+    assert not np.array_equal(reading.weights[1], whole[1])
 
 
 @pytest.mark.parametrize("family", lanes.some(TRACED, *(name for name in RECORDED if name in TRACED)))

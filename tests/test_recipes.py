@@ -31,12 +31,12 @@ from mha_viz.corpus import grammar, repeats
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
-from mha_viz.models import ablation, reading
+from mha_viz.models import ablation
 from mha_viz.models.catalog import resolve
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.hub import local_folder
 from mha_viz.request import Request
-from mha_viz.study import effects, replaced
+from mha_viz.study import effects, reading, replaced
 from mha_viz.study import explained as explained_sums
 from mha_viz.study import recipes as study
 from mha_viz.study.cluster.tasks import Summing, WorkerModel
@@ -729,10 +729,8 @@ def test_other_weights_of_the_same_name_have_no_recipe() -> None:
 def test_heads_replaced_by_their_recipes_on_a_text_and_over_a_corpus() -> None:
     model, text, off = mv.load("minilm"), "The cat sat on the mat.", (Head(0, 2), Head(1, 8))
     request = Request("minilm", text, off=off, method="recipe")
-    rows = effects.predicted_for(model, request)
-    assert rows is not None
-    assert rows == pytest.approx(described.predicted(model.encode(text)))
-    answered = reading.read(model, request, rows)
+    rows = described.predicted(model.encode(text))
+    answered = reading.read(model, request)
     expected = model.through(text, "", ablation.replacing([off], ablation.attending(rows)))[0]
     assert np.array_equal(answered.weights, expected.weights)
     assert answered.made[-1].row.method == "recipe"
@@ -765,4 +763,3 @@ def test_only_heads_with_recipes_are_replaced_by_them(tiny: Tiny) -> None:
         mv.without(mv.load("minilm"), ["L0H2"], "A cat.", recipes=mv.open_recipes("minilm"))
     with pytest.raises(SettingError, match="no recipes of the heads"):
         mv.effect(grammar.corpus(2), ["L0H0"], tiny("bert"), method="recipe")
-    assert effects.predicted_for(tiny("bert"), Request("x", "A cat.", off=(Head(0, 0),))) is None

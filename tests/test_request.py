@@ -37,10 +37,16 @@ IMPOSSIBLE = {
     "part does not go with quantity norm": Request(part="cross", quantity="norm"),
     "part encoder reads no target": Request(part="encoder", target="a"),
     "part is 'both'. Choose one of encoder, decoder, cross": Request(part="both"),
-    "method is 'softly'. Choose one of zero, mean, uniform": Request(method="softly"),
+    "method is 'softly'. Choose one of zero, mean, uniform": Request(off=OFF, method="softly"),
+    "method says how heads are switched off, but none is. Give off": Request(method="mean"),
+    "off_in goes with other. Leave off_in out": Request(off_in="second"),
+    "question takes the place of word": Request(word="a", question=QUESTION, quantity="gradient"),
+    "question takes the place of off_in": Request(off_in="second", question=QUESTION, quantity="gradient"),
+    "target is of a model that reads one text at a time. Leave pair out": Request(target="a", pair="b"),
     "method text takes outputs from another text. Give source": Request(off=OFF, method="text"),
     "source goes with method text. Leave source out": Request(off=OFF, source="A dog."),
-    "off_in is 'third'. Choose one of both, first, second": Request(off_in="third"),
+    "quantity is 'wait'. Choose one of weight, norm, gradient, rollout, unexplained": Request(quantity="wait"),
+    "off_in is 'third'. Choose one of both, first, second": Request(other="a", quantity="gradient", off_in="third"),
 }
 
 

@@ -11,8 +11,7 @@ import pytest
 from mha_viz.analysis import roles
 from mha_viz.analysis.coreference import TYPES, Coreference
 from mha_viz.analysis.intervals import Documents, wilson
-from mha_viz.analysis.metrics import OFFSETS, POSITIONS, Patterns, no_maxima
-from mha_viz.analysis.reduce import share
+from mha_viz.analysis.metrics import OFFSETS, POSITIONS, Patterns, no_maxima, share
 from mha_viz.analysis.syntax import Gold, RelationRow, Relations
 from mha_viz.corpus.treebank import Sentence, Word
 

@@ -19,7 +19,8 @@ from mha_viz.errors import CorpusError, SettingError
 from mha_viz.files.assets import asset
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import load
-from mha_viz.study.corpus_effects import COREFERENCE, effect
+from mha_viz.study.corpus_effects import COREFERENCE
+from mha_viz.study.over_corpus import effect
 from mha_viz.study.used_roles import used_roles
 from tests import lanes
 from tests.page_session import PageSession

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -210,10 +210,6 @@ def unexplained(attention: Attention, recipes: Recipes | None = None) -> Attenti
         )
     left = attention.weights - predicted(attention, recipes)
     return replace(attention, weights=left, quantity="unexplained", made=(*attention.made, UNEXPLAINED))
-
-
-# Quantities that are computed from the weights, for the rooms above this one and the models.
-AFTER: Mapping[str, Callable[[Attention], Attention]] = MappingProxyType({"unexplained": unexplained})
 
 
 # ---- Those that come with the app -----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.distance import entropy as nats_of
-from mha_viz.analysis.reduce import Batch, Counts, Ordinary, Running, Sums, largest_ordinary, share
+from mha_viz.analysis.reduce import Batch, Counts, Ordinary, Running, Sums, largest_ordinary
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.tensors import each_layer
 from mha_viz.browser.quantities import QUANTITIES
@@ -81,6 +81,14 @@ def maxima_at(attention: Attention, offset: int) -> PerHead:
     ordinary = _ordinary(attention)
     maxima, rows = counted_maxima_at(largest_ordinary(_batch(attention), ordinary), ordinary, (offset,))
     return _shared(attention, maxima[:, 0], rows[0])
+
+
+def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> Sums:
+    """``correct / n``, NaN if there is no case."""
+    whole = np.asarray(n, np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares: Sums = np.asarray(correct, np.float64) / np.where(whole == 0, np.nan, whole)
+    return shares
 
 
 def _batch(attention: Attention) -> Weights:

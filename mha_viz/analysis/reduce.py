@@ -70,11 +70,3 @@ def word_block(weights: Weights, words: Sequence[int | None]) -> Weights:
         elif word is not None:
             groups[word].append(piece)
     return between(weights, groups, groups)
-
-
-def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> Sums:
-    """``correct / n``, NaN if there is no case."""
-    whole = np.asarray(n, np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares: Sums = np.asarray(correct, np.float64) / np.where(whole == 0, np.nan, whole)
-    return shares

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from mha_viz.analysis.coreference import TYPES
 from mha_viz.analysis.intervals import Bounds, Documents, Interval, with_cases
-from mha_viz.analysis.metrics import DELIMITERS, OFFSETS, POSITIONS
-from mha_viz.analysis.reduce import Counts, Running, share
+from mha_viz.analysis.metrics import DELIMITERS, OFFSETS, POSITIONS, share
+from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, best_offset, best_upos
 
 GAIN = 0.10  # points over the baseline

@@ -1,7 +1,7 @@
 """What the numbers of a reading can be: one row for each quantity.
 
 The rows stand in ``view.json``, which JavaScript imports too. Menus, links, captions, the files of figures, recipes,
-the command line and the rules about what goes together are read from them; ``models.reading`` has the function that
+the command line and the rules about what goes together are read from them; ``study.reading`` has the function that
 computes each.
 """
 
@@ -56,7 +56,7 @@ WEIGHT = next(iter(QUANTITIES))  # the default
 
 
 def add(quantity: Quantity) -> None:
-    """Add a row, before the modules that read the rows are imported: see ``models.reading.add``."""
+    """Add a row, before the modules that read the rows are imported: see ``study.reading.add``."""
     _rows[quantity.name] = quantity
     row = quantity._asdict()
     GRAMMAR["quantities"][row.pop("name")] = row

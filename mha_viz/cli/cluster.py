@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 from mha_viz.cli.options import Parser, whole
 from mha_viz.cli.output import Destination
 from mha_viz.cli.terminal import changing_line
-from mha_viz.errors import SettingError
+from mha_viz.corpus import BUILT_IN
+from mha_viz.errors import CorpusMissing, SettingError
 from mha_viz.numerals import counted, duration
+from mha_viz.quotes import did_you_mean
 
 MOST_WORKERS = 1000
 LISTED = 8  # workers whose sentences are shown one by one
@@ -69,7 +72,6 @@ def cluster_for(args: argparse.Namespace, corpora: Sequence[str] | None = None) 
     from mha_viz.study.cluster.connection import connected, library
 
     library()  # before torch is imported: fails early if Dask is missing
-    from mha_viz.cli.profile import suggesting
     from mha_viz.corpus.sources import files_of_source
     from mha_viz.corpus.stored import opened
     from mha_viz.study.cluster.engine import OnCluster
@@ -111,3 +113,20 @@ def _shares(sentences: list[int]) -> str:
         return " · ".join(f"w{number} {count:,}" for number, count in enumerate(sentences))
     least, most = min(sentences), max(sentences)
     return f"{len(sentences)} workers, each {least:,} to {most:,}, median {round(median(sentences)):,}"
+
+
+@contextmanager
+def suggesting(source: str) -> Iterator[None]:
+    """Suggests similar names if the corpus is missing."""
+    try:
+        yield
+    except CorpusMissing as error:
+        question = did_you_mean(source, [*BUILT_IN, *_names_beside(Path(source))])
+        raise CorpusMissing(error.problem, f"{question} {error.remedy}".strip()) from error
+
+
+def _names_beside(path: Path) -> list[str]:
+    """The other files in the folder in which a file was not found, written with the path that was typed."""
+    with suppress(OSError):
+        return [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), 1000) if one.is_file()]
+    return []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from mha_viz.models.catalog import Model
 from mha_viz.numerals import counted, decimal
 from mha_viz.request import METHODS, RESAMPLE
 
+TAKEN = "taken.npz"  # what was measured by a command that was stopped
 LISTED = 12  # heads that are listed
 MOST = whole(1, 1_000_000, "a number of sentences")
 
@@ -74,41 +77,55 @@ def run(args: argparse.Namespace) -> None:
     model = choose_model(args.model)
     check_heads(model, [*args.heads, *args.same_role])
     folder = folder_beside(to, "parts")
-    with cluster_for(args) as cluster, warnings_as_lines():
+    with cluster_for(args) as cluster, warnings_as_lines(), _emptied(folder):
         measuring = _run(args, model, cluster, folder)
+        bar = progress_line() if cluster else bar_of_progress("sentences")
         try:
-            with progress_line() if cluster else bar_of_progress("sentences") as progress:
-                for so_far in measuring.sentences():
+            with bar as progress, closing(measuring.sentences()) as reports:
+                for so_far in reports:
                     progress(so_far)
         except KeyboardInterrupt:
-            again = "; run the same command again to continue" if cluster and folder else ""
+            again = "; run the same command again to continue" if folder else ""
             try:
                 result = measuring.result()
             except CorpusError:
-                print(f"mha-viz: Stopped. Nothing has been measured yet{again}.", file=sys.stderr)
+                print(f"mha-viz: Stopped. Nothing has been measured yet{again * bool(cluster)}.", file=sys.stderr)
             else:
                 print(f"mha-viz: Stopped; these are the results for the sentences read so far{again}.", file=sys.stderr)
                 put_out(to, result.table, map(one_line, _lines(result)))
             raise
         result = measuring.result()
         put_out(to, result.table, map(one_line, _lines(result)))
+        if folder is not None:
+            (folder / TAKEN).unlink(missing_ok=True)
+
+
+@contextmanager
+def _emptied(folder: Path | None) -> Iterator[None]:
+    """Removes the folder afterwards if nothing is in it."""
+    try:
+        yield
+    finally:
+        if folder is not None:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:
-    """The measurement, in this process, or on a cluster, which stores the results of parts in ``folder``. Raises
-    CorpusError, ExportError, ModelError's family."""
+    """The measurement, in this process, which saves what is taken in ``folder``, or on a cluster, which stores the
+    results of parts there. Raises CorpusError, ExportError, ModelError's family."""
     corpus = read_corpus(args.corpus, cluster=cluster)
     from mha_viz.study.corpus_effects import EffectSettings, Measurement  # imports torch
 
     method, means = args.method or METHODS[0], means_corpus(args, cluster)
     settings = EffectSettings(args.heads, method, args.relation, args.direction, args.same_role, args.most, means)
     encoder = load_model(model, args.device, args.dtype)
-    if cluster is None:
-        return Measurement(encoder, corpus, *settings)
-    from mha_viz.study.cluster.effects import ClusterMeasurement
-
     if folder is not None:
         make_folder(folder)
+    if cluster is None:
+        return Measurement(encoder, corpus, *settings, file=folder and folder / TAKEN)
+    from mha_viz.study.cluster.effects import ClusterMeasurement
+
     return ClusterMeasurement(cluster, encoder, corpus, settings, folder)
 
 

@@ -55,9 +55,7 @@ def read_all(model: Model, requests: Sequence[Request], device: str, dtype: str)
 
 def answers(model: Any, requests: Sequence[Request]) -> list[Attention]:
     """The same of a loaded model."""
-    from mha_viz.analysis.described import AFTER
-    from mha_viz.models.reading import read
-    from mha_viz.study.effects import predicted_for
+    from mha_viz.study.reading import read
 
     with warnings_as_lines():
-        return [read(model, request, predicted_for(model, request), AFTER) for request in requests]
+        return [read(model, request) for request in requests]

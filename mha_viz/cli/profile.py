@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +11,15 @@ from mha_viz.analysis.chance import COREFERENCE, SYNTAX
 from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.places import check_places, folder_for
 from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
-from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line
+from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line, suggesting
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, batch, device_option, dtype_option, folder_name, whole
 from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
-from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS
-from mha_viz.errors import CorpusMissing, ExportError, SettingError
+from mha_viz.corpus import GRAMMAR, REPEATS
+from mha_viz.errors import ExportError, SettingError
 from mha_viz.figures.role_words import by_chance_in_words
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
-from mha_viz.quotes import did_you_mean
 
 CORPUS_HELP = (
     "a file (CoNLL-U, a GAP table, or text with one sentence per line; also .gz, .zst, and Parquet with a column of "
@@ -230,20 +226,3 @@ def read_corpus(source: str, name: str | None = None, cluster: Any = None) -> An
 
     with suggesting(source):
         return cluster.open(source, name) if cluster else open_corpus(source, name)
-
-
-@contextmanager
-def suggesting(source: str) -> Iterator[None]:
-    """Suggests similar names if the corpus is missing."""
-    try:
-        yield
-    except CorpusMissing as error:
-        question = did_you_mean(source, [*BUILT_IN, *_names_beside(Path(source))])
-        raise CorpusMissing(error.problem, f"{question} {error.remedy}".strip()) from error
-
-
-def _names_beside(path: Path) -> list[str]:
-    """The other files in the folder in which a file was not found, written with the path that was typed."""
-    with suppress(OSError):
-        return [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), 1000) if one.is_file()]
-    return []

@@ -8,7 +8,6 @@ from mha_viz.attention import Head
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import scale_of
 from mha_viz.cli.options import Parser, head_name, whole
-from mha_viz.errors import SettingError
 from mha_viz.request import FIELDS, METHODS, OVER_CORPUS, PARTS, Request
 
 ABOUT = "; ".join(quantity.brief for quantity in QUANTITIES.values())
@@ -51,10 +50,6 @@ def head_names(value: str) -> tuple[Head, ...]:
 
 def request_of(args: argparse.Namespace, model: str, text: str) -> Request:
     """The request that the options make about a text. Raises SettingError for options that exclude each other."""
-    if args.method and not args.without:
-        raise SettingError(
-            "--method says how heads are switched off, but none is.", "Give --without, or leave --method out."
-        )
     options = {name: field.option[2:] for name, field in FIELDS.items() if field.option not in ("", "--model")}
     given = {name: getattr(args, option) for name, option in options.items() if getattr(args, option) is not None}
     return Request(model, text, **given).checked(lambda name: FIELDS[name].option)

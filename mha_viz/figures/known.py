@@ -3,7 +3,7 @@ it in one text is added where that text is read (``ui/explore/badges.py``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -20,16 +20,11 @@ def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any
     on = given_corpora(model)
     badges = [{**words, "words": f"{words['words']}.", "active": True}
               for words in roles_in_words(given_roles(model), shape[1]).values()]  # fmt: skip
-    return {**of_roles(on, bool(on), badges), **NOTHING_OF_A_TEXT, "recipes": recipes_of(model, revision, shape)}
+    roles = {"kinds": COLOURS, "on": on, "measured": bool(on), "roles": badges}
+    return {**roles, **NOTHING_OF_A_TEXT, "recipes": recipes_of(model, revision, shape)}
 
 
 NOTHING_OF_A_TEXT: Mapping[str, Any] = {"unusual": [], "tour": "", "opened": 0, "quiet": False, "off": None}
-
-
-def of_roles(on: Sequence[str], measured: bool, roles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """``kinds``, the place of each kind of role among the colours of heads; ``on``, the corpora that the roles were
-    measured on; ``measured``, whether they were; ``roles``."""
-    return {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
 
 
 def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, Mapping[str, Any]]:

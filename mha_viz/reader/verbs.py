@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mha_viz import process
-from mha_viz.analysis.described import AFTER
 from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
@@ -54,12 +53,10 @@ def rest(models: Models) -> None:
 
 
 def read(models: Models, request: Request) -> Attention:
-    """The requested quantity of every head (``models.reading``). An encoder–decoder reads given words as one text."""
-    from mha_viz.models import reading
-    from mha_viz.study.effects import predicted_for
+    """The requested quantity of every head (``study.reading``). An encoder–decoder reads given words as one text."""
+    from mha_viz.study import reading
 
-    model, means = models.opened(request.model), models.means_of(request) if request.off else None
-    return reading.read(model, request, predicted_for(model, request) if means is None else means, AFTER)
+    return reading.read(models.opened(request.model), request, models.means_of(request) if request.off else None)
 
 
 def trace(models: Models, request: Request, layer: int) -> Trace:
@@ -95,7 +92,7 @@ def patched(
 
 def question(models: Models, request: Request) -> Question:
     """The question of a request, with its word looked up."""
-    from mha_viz.models.reading import question_of
+    from mha_viz.study.reading import question_of
 
     return question_of(models[request.model], request)
 

@@ -3,35 +3,36 @@ what the model predicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.corpus_effects import CorpusEffect, Variant, effect_rows, variants_of
+from mha_viz.analysis.corpus_effects import CorpusEffect, effect_rows, variants_of
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
-from mha_viz.corpus.sources import Source, open_corpus, open_sentences
+from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
-from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextError
-from mha_viz.models import ablation, answers, catalog
+from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, SumsUnsavedWarning, TextError, warn
+from mha_viz.models import ablation, answers
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.quotes import quoted
 from mha_viz.request import MASK, METHODS, RESAMPLE, TEXT, Question
 from mha_viz.study.effects import Case, lost_each, values_without
-from mha_viz.study.run import Progress
-from mha_viz.study.taken import Taken
+from mha_viz.study.run import SAVE_SECONDS, Progress
+from mha_viz.study.taken import Taken, read_taken
 from mha_viz.text import WordPieces
+from mha_viz.version import __version__
 
-if TYPE_CHECKING:
-    from distributed import Client
-
-
+FORMAT = 3  # version of the cases on disk and of how they are measured
 MOST = 400  # sentences that are read by default
 MOST_READ = 1_000_000
 DRAWN_FROM = 400  # sentences at most that others are drawn from
@@ -44,57 +45,6 @@ WORD, LOSS, VECTOR = (
     "1 − cosine of the sentence vector",
 )
 OF_WORDS = {LOSS: "fall of log p of the token after the word", VECTOR: "1 − cosine of the word’s last state"}
-
-
-def effect(
-    corpus: Source,
-    heads: Sequence[AnyHead],
-    model: str | AnyModel = catalog.DEFAULT,
-    *,
-    method: str = METHODS[0],
-    relation: str = "",
-    direction: str = DIRECTIONS[0],
-    same_role: Sequence[AnyHead] = (),
-    most: int = MOST,
-    means: Source | Weights | None = None,
-    device: str = "cpu",
-    progress: Callable[[Progress], None] | None = None,
-    client: Client | None = None,
-) -> CorpusEffect:
-    """The effect of switching heads off over a corpus, compared with every other head of their layers.
-
-    What is measured depends on the model: how much log p of one masked word per sentence falls; how much the loss of a
-    causal model rises, per token; or else 1 − cosine of the sentence vector. With ``relation``, such as "nsubj", the
-    words are those that a head with that role attends from: the dependents if ``direction`` is "dep_to_head", otherwise
-    their heads; with "coreference", the pronouns that have an earlier mention in their sentence. log p of each of them
-    is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: other heads
-    with the role, which are not controls.
-
-    ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", "uniform", "recipe", or "resample":
-    the output on random sentences of the corpus. ``means``: what the means are over, or random sentences are from,
-    another corpus in place of this one, or the mean outputs themselves [layer, head, d_head]. ``most``: how many
-    sentences are read, of each corpus. ``progress`` is called after each sentence. ``client``: a Dask client, whose
-    workers read the files, as for ``profile``.
-
-    Raises CorpusError, also if the corpus lacks the relation; SettingError; UnknownHead; ModelError's family;
-    ClusterError.
-
-    >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
-    ['head', 'control', 'control', 'control']
-    """
-    encoder = one_stack(model, device)
-    settings = EffectSettings(heads, method, relation, direction, same_role, most, means)
-    if client is None:
-        run = Measurement(encoder, open_corpus(corpus), *settings)
-    else:
-        from mha_viz.study.cluster.effects import ClusterMeasurement  # without Dask, this process measures
-        from mha_viz.study.cluster.engine import OnCluster
-
-        run = ClusterMeasurement(OnCluster(client), encoder, corpus, settings)
-    for done in run.sentences():
-        if progress is not None:
-            progress(done)
-    return run.result()
 
 
 class Averages(NamedTuple):
@@ -127,7 +77,8 @@ class Measurement:
     :func:`effect`.
 
     For a part of a corpus, ``first`` is the number of its first sentence. ``states``: a cache of changes of last states
-    that measurements of the same corpus by the same method share. ``taken``: what was measured so far.
+    that measurements of the same corpus by the same method share. ``file``: where what is taken is saved now and then
+    and at the end, and from which the same measurement continues. ``taken``: what was measured so far.
     """
 
     def __init__(
@@ -144,6 +95,7 @@ class Measurement:
         *,
         first: int = 0,
         states: TokenChanges | None = None,
+        file: Path | None = None,
     ) -> None:
         self._corpus = _checked(corpus, relation, direction, most)
         off = ablation.existing(encoder, heads)
@@ -155,9 +107,10 @@ class Measurement:
         self._measure = _measure(encoder)
         self._case, self.averages = Case("", method=method), Averages()
         self._averaged = self._to_average(method, means)
-        self.taken = Taken()
         self._states = {} if states is None else states
-        self._first = first
+        self._first, self._file, self._saved = first, file, time.monotonic()
+        self._key = self._digest() if file else ""
+        self.taken = (read_taken(file, self._key) if file else None) or Taken()
 
     def _to_average(self, method: str, means: Source | Weights | Averages | None) -> Corpus | None:
         """What mean outputs are still to be taken over, None if they are known or not needed."""
@@ -191,12 +144,33 @@ class Measurement:
             yield Progress(number + 1, before + len(some))
         if over is not None:
             self.take(Averages(means.values(), over.name))
-        for number, sentence in enumerate(some):
-            for values in self._measured(sentence, self._first + number):
-                self.taken.cases.append(values)
-                self.taken.units.append((sentence.document, self._first + number))
-            self.taken.read += 1
-            yield Progress(before + number + 1, before + len(some))
+        try:
+            for number in range(self.taken.read, len(some)):
+                self.taken.add(self._measured(some[number], self._first + number))
+                if time.monotonic() - self._saved > SAVE_SECONDS:
+                    self._save()
+                yield Progress(before + number + 1, before + len(some))
+        finally:
+            self._save()
+
+    def _digest(self) -> str:
+        """That of everything that what is taken depends on, such as the corpus that mean outputs will be over."""
+        encoder, averages = self._encoder, self.averages
+        values = None if averages.values is None else averages.values.tolist()
+        over = [averages.sentences, values] if self._averaged is None else self._averaged.digest
+        of_words = (self._relation, self._direction, self._most, self._first)
+        facts = (FORMAT, __version__, encoder.name, encoder.revision, self._corpus.digest, self._case.method)
+        return hashlib.sha256(json.dumps([*facts, *of_words, self._variants, over]).encode()).hexdigest()
+
+    def _save(self) -> None:
+        if self._file is None or not self.taken.whole or not self.taken.read:
+            return
+        try:
+            self.taken.save(self._file, self._key)
+        except OSError as error:  # the work continues without saving
+            self._file = None
+            warn(SumsUnsavedWarning, f"What was measured could not be saved: {error.strerror or error}.")
+        self._saved = time.monotonic()
 
     def take(self, averages: Averages) -> None:
         """Replace the outputs of heads that are off by these. Raises SettingError if they are not of this model."""
@@ -231,22 +205,31 @@ class Measurement:
             effect_rows(self._variants, np.array(taken.cases), units, bool(self._relation)),
         )
 
-    def _measured(self, sentence: Sentence, number: int) -> Iterator[Numbers]:
+    def _measured(self, sentence: Sentence, number: int) -> Taken:
         """The values [variant] of each case of a sentence; those that cannot be measured are counted."""
+        taken = Taken(read=1)
         of_sentence = {WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self._measure]
         words = _queries(sentence, self._relation, self._direction) if self._relation else None
         try:
-            yield from of_sentence(sentence, number, words)
+            for values in of_sentence(sentence, number, words):
+                if values is None:
+                    taken.left_out += 1
+                else:
+                    taken.cases.append(values)
+                    taken.units.append((sentence.document, number))
         except TextError:  # too long, or a word that the tokenizer drops
-            self.taken.left_out += 1
+            taken.left_out += 1
+        return taken
 
-    def _masked(self, sentence: Sentence, number: int, words: list[int] | None) -> Iterator[Numbers]:
+    # The values of each case of a sentence, in order; None for a word that cannot be measured.
+
+    def _masked(self, sentence: Sentence, number: int, words: list[int] | None) -> Iterator[Numbers | None]:
         encoder, forms = self._encoder, list(sentence.forms)
         read = encoder.read_words(forms)
         single = single_words(read)
         if words is None:
             words = [Random(f"{SEED} {number}").choice(single)] if single else []
-        self.taken.left_out += len(set(words) - set(single))
+        yield from [None] * len(set(words) - set(single))
         mask = str(encoder.vocabulary.mask_token)
         for word in (word for word in words if word in single):
             at = read.words.index(word)
@@ -256,7 +239,7 @@ class Measurement:
             values = values_without(self._encoder, [(), *self._off], case)[:, question.piece]
             yield values[0] - values[1:]
 
-    def _losses(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers]:
+    def _losses(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers | None]:
         encoder, forms = self._encoder, sentence.forms
         read = encoder.read_words(forms)
         if len(read.ids) < 2:
@@ -273,9 +256,9 @@ class Measurement:
             if last < followed.shape[1]:
                 yield followed[0, last] - followed[1:, last]
             else:
-                self.taken.left_out += 1
+                yield None
 
-    def _vectors(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers]:
+    def _vectors(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers | None]:
         encoder, forms = self._encoder, sentence.forms
         case = replace(self._case, words=forms)
         if words is None:
@@ -356,9 +339,6 @@ def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
 def single_words(read: WordPieces) -> list[int]:
     """The words of a sentence that consist of one piece and can therefore be masked."""
     return [word for word in range(len(read.forms)) if read.words.count(word) == 1]
-
-
-__all__ = ["CorpusEffect", "Measurement", "Variant", "effect"]
 
 
 def anaphoric(sentence: Sentence) -> Iterator[int]:

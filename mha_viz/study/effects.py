@@ -20,9 +20,8 @@ from mha_viz.attention.answers import Answer
 from mha_viz.errors import SettingError
 from mha_viz.models import ablation, answers, other_texts
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.process.steps import completed
-from mha_viz.request import COSINE, RECIPE, RESAMPLE, TEXT, Question, Request
+from mha_viz.request import COSINE, RECIPE, RESAMPLE, TEXT, Question
 
 SEED = 0  # draws of random directions
 
@@ -80,15 +79,6 @@ class Case:
             of_model(encoder.name, encoder.revision)
         elif self.method not in (TEXT, RESAMPLE):
             self.substitute(encoder)
-
-
-def predicted_for(model: AnyModel, request: Request) -> Weights | None:
-    """What recipes predict for the text of a request whose heads are replaced by them, [layer, head, query, key]; None
-    for another request."""
-    if not request.off or request.method != RECIPE:
-        return None
-    encoder = in_one_stack(model)
-    return predicted(encoder.encode_words(request.words) if request.words else encoder.encode(*request.texts))
 
 
 def part(

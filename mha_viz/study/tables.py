@@ -17,10 +17,9 @@ from mha_viz.analysis.coreference import BASELINES, TYPES
 from mha_viz.analysis.distance import divergences
 from mha_viz.analysis.findings import OTHER
 from mha_viz.analysis.intervals import Documents, wilson, with_cases
-from mha_viz.analysis.metrics import MEASURES
+from mha_viz.analysis.metrics import MEASURES, share
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile
 from mha_viz.analysis.q_values import with_q
-from mha_viz.analysis.reduce import share
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, best_offset, best_upos
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import Span

@@ -18,21 +18,24 @@ from mha_viz.study.sums import write
 class Taken:
     """For each case its values [variant], its document and the number of its sentence; how many sentences were read,
     and how many words or sentences were left out. ``unsaved``: why results of shards could not be saved, and how
-    many."""
+    many. ``whole`` is False after an addition that was interrupted."""
 
     cases: list[Numbers] = field(default_factory=list)
     units: list[tuple[str, int]] = field(default_factory=list)
     read: int = 0
     left_out: int = 0
     unsaved: Counter[str] = field(default_factory=Counter)
+    whole: bool = True
 
     def add(self, later: Taken) -> None:
         """Add what was measured of later sentences."""
+        before, self.whole = self.whole, False
         self.cases += later.cases
         self.units += later.units
         self.read += later.read
         self.left_out += later.left_out
         self.unsaved.update(later.unsaved)
+        self.whole = before
 
     def save(self, path: Path, key: str) -> None:
         """Write it to one file atomically. ``key`` identifies what it depends on. Raises OSError."""

@@ -25,6 +25,7 @@ from mha_viz.study.cluster.layout import Layout, Part, corpus_of
 from mha_viz.study.cluster.progress import Reporter
 from mha_viz.study.corpus_effects import (
     DRAWN_FROM,
+    FORMAT,
     FROM_CORPUS,
     WORD,
     Averages,
@@ -35,8 +36,6 @@ from mha_viz.study.corpus_effects import (
 )
 from mha_viz.study.run import Progress
 from mha_viz.study.taken import Taken, read_taken
-
-FORMAT = 3  # version of the cases on disk and of how they are measured
 
 
 class Cases(NamedTuple):

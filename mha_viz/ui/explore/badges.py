@@ -20,8 +20,9 @@ from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError, ModelUnsupported
 from mha_viz.figures.glosses import rule_in_words
-from mha_viz.figures.known import of_roles, recipes_of, roles_in_words
+from mha_viz.figures.known import recipes_of, roles_in_words
 from mha_viz.figures.packet import full_heads
+from mha_viz.figures.role_words import COLOURS
 from mha_viz.models import catalog
 from mha_viz.numerals import counted
 from mha_viz.reader import verbs
@@ -53,7 +54,8 @@ def badges(
     off: str,
     arrows: Sequence[Arrow] | None = None,
 ) -> bytes:
-    """For the explorer, as JSON: :func:`mha_viz.figures.known.of_roles`; ``tour``, the step of the tour that is open;
+    """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
+    corpora that the ``roles`` were ``measured`` on, if they were; ``tour``, the step of the tour that is open;
     ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link would give away an answer
     that the page hides; ``unusual``, what is unusual in this text, in words; ``off``, what the drawing shows of heads
     that are switched off, as JSON; ``recipes``, as :func:`shown_recipes`, with the cells of the
@@ -78,11 +80,10 @@ def badges(
         shows = active(findings, attention) if findings and attention.quantity == "weight" else ()
         roles = _role_badges(attention, dict(zip(findings, shows, strict=True)), gold) if shows else []
         says = _unusual(attention, findings, shows, quiet)
+        known = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
         rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
         rest["arrows"] = None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows]
-        return json.dumps(
-            {**of_roles(on, measured, roles), **rest, "recipes": shown_recipes(attention, wanted, gold)}
-        ).encode()
+        return json.dumps({**known, **rest, "recipes": shown_recipes(attention, wanted, gold)}).encode()
 
     full = tuple(full_heads(attention, wanted))
     return model_service().badges(

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import TypeAlias
 
+from mha_viz.analysis.described import unexplained
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.rollout import rollout
 from mha_viz.browser import quantities
-from mha_viz.browser.quantities import QUANTITIES, Quantity
+from mha_viz.browser.quantities import Quantity
 from mha_viz.corpus import grammar
-from mha_viz.errors import SettingError
 from mha_viz.models import ablation, answers, gradients
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.norms import norm_weighted
 from mha_viz.request import Question, Request
+from mha_viz.study.one_text import without
 
 Compute: TypeAlias = Callable[[AnyModel, Request, "Weights | None"], Attention]
-After: TypeAlias = Callable[[Attention], Attention]
-NOTHING: Mapping[str, After] = MappingProxyType({})
 
 
-def read(
-    model: AnyModel, request: Request, means: Weights | None = None, after: Mapping[str, After] = NOTHING
-) -> Attention:
+def read(model: AnyModel, request: Request, means: Weights | None = None) -> Attention:
     """What a model answers to a request: the requested quantity of every head, [layer, head, query, key].
 
-    ``means``: the mean outputs of the heads, for heads that are off by the method "mean"
-    (:func:`mha_viz.models.ablation.means_over`); by default, those over the built-in sentences. ``after``: quantities
-    that are computed from the weights by what this room may not use. Raises SettingError for
-    what excludes each other, the errors of ``encode``, and those of the quantity.
+    ``request``: its ``model`` is a name, for links; the one that answers is ``model``. ``means``: the mean outputs of
+    the heads [layer, head, d_head], for heads that are off by the method "mean"
+    (:func:`mha_viz.models.ablation.means_over`); by default, those over the built-in sentences. Raises SettingError for
+    what excludes each other, the errors of ``encode``, :func:`mha_viz.without`, and those of the quantity.
+
+    >>> toy = mv.load("toy")
+    >>> mv.read(toy, mv.Request("toy", "the dog barks .", off=(mv.Head(0, 1),), method="recipe")).made
+    ('typed', 'without L0H1: recipe')
     """
-    request.checked()
-    if request.quantity in after:
-        return after[request.quantity](_weights(model, request, means))
-    if request.quantity not in _computed:
-        raise SettingError(f"quantity is {str(request.quantity)[:40]!r}.", f"Choose one of {', '.join(QUANTITIES)}.")
-    return _computed[request.quantity](model, request, means)
+    return _computed[request.checked().quantity](model, request, means)
 
 
 def question_of(model: AnyModel, request: Request) -> Question:
@@ -59,7 +54,7 @@ def _weights(model: AnyModel, request: Request, means: Weights | None) -> Attent
             sentences = grammar.corpus().sentences
             means = ablation.means_over(in_one_stack(model), (" ".join(sentence.forms) for sentence in sentences))
         texts, method, words, source = request.texts, request.method, request.words, request.source
-        return ablation.without(model, request.off, *texts, method, means, words, source=source)
+        return without(model, request.off, *texts, method, means, words, source=source)
     if request.words and not request.part:
         return in_one_stack(model).encode_words(request.words)
     text = " ".join(request.words) or request.text  # an encoder–decoder reads given words as one text
@@ -78,7 +73,17 @@ def _rollout(model: AnyModel, request: Request, means: Weights | None) -> Attent
     return rollout(_weights(model, request, means))
 
 
-_computed: dict[str, Compute] = {"weight": _weights, "norm": _norms, "gradient": _gradients, "rollout": _rollout}
+def _unexplained(model: AnyModel, request: Request, means: Weights | None) -> Attention:
+    return unexplained(_weights(model, request, means))
+
+
+_computed: dict[str, Compute] = {
+    "weight": _weights,
+    "norm": _norms,
+    "gradient": _gradients,
+    "rollout": _rollout,
+    "unexplained": _unexplained,
+}
 
 
 def add(quantity: Quantity, compute: Compute) -> None:

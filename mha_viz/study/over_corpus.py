@@ -1,0 +1,76 @@
+"""The effect of switching heads off over a corpus, in one call: measured in this process, or by a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from mha_viz.analysis.corpus_effects import CorpusEffect
+from mha_viz.analysis.syntax import DIRECTIONS
+from mha_viz.attention import AnyHead, Weights
+from mha_viz.corpus.sources import Source, open_corpus
+from mha_viz.models import catalog
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.request import METHODS
+from mha_viz.study.corpus_effects import MOST, EffectSettings, Measurement
+from mha_viz.study.run import Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def effect(
+    corpus: Source,
+    heads: Sequence[AnyHead],
+    model: str | AnyModel = catalog.DEFAULT,
+    *,
+    method: str = METHODS[0],
+    relation: str = "",
+    direction: str = DIRECTIONS[0],
+    same_role: Sequence[AnyHead] = (),
+    most: int = MOST,
+    means: Source | Weights | None = None,
+    device: str = "cpu",
+    progress: Callable[[Progress], None] | None = None,
+    client: Client | None = None,
+) -> CorpusEffect:
+    """The effect of switching heads off over a corpus, compared with every other head of their layers.
+
+    What is measured depends on the model: how much log p of one masked word per sentence falls; how much the loss of a
+    causal model rises, per token; or else 1 − cosine of the sentence vector. With ``relation``, such as "nsubj", the
+    words are those that a head with that role attends from: the dependents if ``direction`` is "dep_to_head", otherwise
+    their heads; with "coreference", the pronouns that have an earlier mention in their sentence. log p of each of them
+    is measured, or 1 − cosine of its last state. Words of several pieces are not masked. ``same_role``: other heads
+    with the role, which are not controls.
+
+    ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", "uniform", "recipe", or "resample":
+    the output on random sentences of the corpus. ``means``: what the means are over, or random sentences are from,
+    another corpus in place of this one, or the mean outputs themselves [layer, head, d_head]. ``most``: how many
+    sentences are read, of each corpus. ``progress`` is called after each sentence. ``client``: a Dask client, whose
+    workers read the files, as for ``profile``.
+
+    Raises CorpusError, also if the corpus lacks the relation; SettingError; UnknownHead; ModelError's family;
+    ClusterError.
+
+    >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
+    ['head', 'control', 'control', 'control']
+    """
+    settings = EffectSettings(heads, method, relation, direction, same_role, most, means)
+    run = measurement(one_stack(model, device), corpus, settings, client)
+    for done in run.sentences():
+        if progress is not None:
+            progress(done)
+    return run.result()
+
+
+def measurement(
+    encoder: Encoder, corpus: Source, settings: EffectSettings, client: Client | None = None
+) -> Measurement:
+    """The measurement by this Dask client or, without one, in this process. Raises the errors of :func:`effect`."""
+    if client is None:
+        return Measurement(encoder, open_corpus(corpus), *settings)
+    from mha_viz.study.cluster.effects import ClusterMeasurement  # without Dask, this process measures
+    from mha_viz.study.cluster.engine import OnCluster
+
+    return ClusterMeasurement(OnCluster(client), encoder, corpus, settings)

@@ -112,6 +112,10 @@ def test_a_process_that_is_killed_three_times_in_a_row_is_replaced_by_copies_tha
         assert reader.ask(verbs.read, Request("toy", "the dog saw the girl .")).layers == 2
         assert psutil.Process(_pid(reader)).ppid() == libraries.pid
         assert starter._template is libraries
+    copy = psutil.Process(_pid(reader))
+    assert copy.rlimit(psutil.RLIMIT_DATA) == (starting.DATA_BYTES,) * 2
+    assert copy.rlimit(psutil.RLIMIT_CORE) == (0, 0)
+    assert Path(f"/proc/{copy.pid}/oom_score_adj").read_text() == "500\n"
     assert len({*killed, _pid(reader)}) == 4
     assert not any(psutil.pid_exists(pid) for pid in killed[1:]), "no zombie is left"
 

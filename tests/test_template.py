@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 
@@ -23,7 +25,14 @@ pytestmark = [
 TEMPLATE = """
 import os, sys, threading, time
 from mha_viz.process.template import serve_copies
-imported = os.getpid()
+imported, fork = os.getpid(), os.fork
+if "no room" in sys.argv:
+    def full():
+        os.fork = fork
+        raise BlockingIOError
+    os.fork = full
+if "ends when asked" in sys.argv:
+    os.fork = lambda: os._exit(1)
 if "threads" in sys.argv:
     threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
 
@@ -149,6 +158,83 @@ def test_one_that_is_not_ready_in_time_is_not_waited_for(begun: Callable[..., Te
     os.kill(one.pid, signal.SIGSTOP)
     with pytest.raises(TimeoutError):
         one.copy(0.05)
+
+
+def test_copies_are_made_and_watched_by_a_server_with_more_than_a_thousand_connections(
+    begun: Callable[..., Template],
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1_500), hard))
+    one = begun()
+    many = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+        copy = one.copy(PATIENCE)
+        assert first_line(copy)[2:] == [0, 1, 2, 3]
+        assert copy.poll() is None
+        copy.kill()
+        copy.wait()
+        assert copy.poll() == 0
+        copy.communicate()
+    finally:
+        for number in many:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(("module", "name"), [(os, "pidfd_open"), (signal, "pidfd_send_signal")])
+def test_a_python_without_handles_of_processes_makes_no_templates(
+    monkeypatch: pytest.MonkeyPatch, module: object, name: str
+) -> None:
+    monkeypatch.delattr(module, name)
+    assert not template.possible()
+    assert isinstance(starting.starter(), starting.Spares)
+
+
+def test_a_template_that_cannot_make_a_copy_says_so_and_stays(begun: Callable[..., Template]) -> None:
+    one = begun("no room")
+    with pytest.raises(BlockingIOError):
+        one.copy(PATIENCE)
+    assert one.runs
+    copy = one.copy(PATIENCE)
+    assert first_line(copy)[0] == one.pid
+    copy.communicate()
+
+
+def test_a_template_that_ends_when_it_is_asked_is_replaced_at_once(
+    begun: Callable[..., Template], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = iter([("ends when asked",), ()])
+    monkeypatch.setattr(starting, "Template", lambda *_: begun(*next(arguments)))
+    copy = starting.Copies().start()
+    assert first_line(copy)[1] == copy.pid
+    copy.communicate()
+
+
+def test_no_descriptor_is_left_where_pipes_cannot_be_made(
+    begun: Callable[..., Template], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = begun()
+    pipes = iter([os.pipe()])
+
+    def pipe() -> tuple[int, int]:
+        if made := next(pipes, None):
+            return made
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    before = psutil.Process().num_fds()
+    monkeypatch.setattr(os, "pipe", pipe)
+    with pytest.raises(OSError, match="Too many"):
+        one.copy(PATIENCE)
+    assert psutil.Process().num_fds() == before - 2
+
+
+def test_the_copies_of_a_template_that_is_closed_are_buried(begun: Callable[..., Template]) -> None:
+    one = begun()
+    copy = one.copy(PATIENCE)
+    copy.kill()
+    copy.communicate()
+    one.close()
+    assert not psutil.pid_exists(copy.pid)
 
 
 def test_templates_and_copies_end_with_the_process_that_asks(begun: Callable[..., Template]) -> None:

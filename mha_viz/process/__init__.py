@@ -65,10 +65,12 @@ def keep_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST_KEPT)
 
 
-def give_back_memory() -> None:
+def give_back_memory(of_all: bool = True) -> None:
     """Collect garbage, and return free memory from the allocator to the system if possible; glibc would otherwise keep
-    it."""
-    gc.unfreeze()
+    it. ``of_all``: False in a copy of a process, which would share no object with it after looking through all of
+    them."""
+    if of_all:
+        gc.unfreeze()
     gc.collect()
     gc.freeze()  # the remaining objects are modules and models, which later collections can skip
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None

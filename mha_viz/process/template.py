@@ -18,17 +18,21 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 _PID = struct.Struct("<i")
 _COPY = b"c"
+_NONE, _COPIED = 0, -1  # in place of the number of a copy: none could be made, or this process is the copy
+_TASKS = Path("/proc/self/task")
+_LEAVING = 1.0  # seconds in which a template that waits ends by itself
 
 
 def possible() -> bool:
-    """Whether this system has what templates need: Linux from 5.3 on."""
-    if not sys.platform.startswith("linux"):
+    """Whether this system has what templates need: Linux from 5.3 on, and a Python that was built for it."""
+    if not (hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal") and _TASKS.exists()):
         return False
     try:
         os.close(os.pidfd_open(os.getpid()))
@@ -48,21 +52,24 @@ class Piped:
         self.pid = pid
         self.stdin, self.stdout = os.fdopen(given, "wb"), os.fdopen(answered, "rb")
         self._handle: int | None = handle  # a pidfd: it stands for no other process that gets the number later
+        self._lock = threading.Lock()  # between its use and its end
 
     def poll(self) -> int | None:
         """None while it runs, otherwise 0: how it ended is known to its parent alone."""
-        return 0 if self._handle is None or select.select([self._handle], [], [], 0)[0] else None
+        with self._lock:
+            return 0 if self._handle is None or _ended(self._handle, 0) else None
 
     def wait(self) -> None:
         """Wait for its end."""
         if self._handle is not None:
-            select.select([self._handle], [], [])
+            _ended(self._handle, None)
 
     def kill(self) -> None:
         """Kill it with SIGKILL, if it runs."""
-        if self._handle is not None:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        with self._lock:
+            if self._handle is not None:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def communicate(self) -> None:
         """Close the pipes and wait for its end."""
@@ -70,9 +77,18 @@ class Piped:
             self.stdin.close()
         self.stdout.close()
         self.wait()
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            os.close(handle)
+        with self._lock:
+            handle, self._handle = self._handle, None
+            if handle is not None:
+                os.close(handle)
+
+
+def _ended(handle: int, milliseconds: int | None) -> bool:
+    """Whether the process of a pidfd ends within this time (None: however long). ``select`` would refuse numbers from
+    1,024 on, which a server with many connections has."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(milliseconds))
 
 
 class Template:
@@ -95,32 +111,41 @@ class Template:
         return self._requests.fileno() >= 0 and self._process.poll() is None
 
     def copy(self, seconds: float) -> Piped:
-        """A copy, or the process itself if it has threads. Raises OSError if it has ended, and TimeoutError if it is
-        not ready within ``seconds``."""
-        (their_input, our_input), (our_output, their_output) = os.pipe(), os.pipe()
-        try:
+        """A copy, or the process itself if it has threads. Raises ConnectionError if it has ended, another OSError if
+        it could not make one, and TimeoutError if it is not ready within ``seconds``."""
+        with ExitStack() as theirs, ExitStack() as ours:
+            their_input, our_input = _pipe(theirs, ours)
+            our_output, their_output = _pipe(ours, theirs)
             self._requests.settimeout(seconds)
             socket.send_fds(self._requests, [_COPY], [their_input, their_output])
             answer, handles, _, _ = socket.recv_fds(self._requests, _PID.size, 1)
-            if not handles:
+            if not answer:
                 raise ConnectionResetError("The template has ended.")
-        except OSError:
-            os.close(our_input)
-            os.close(our_output)
-            raise
-        finally:
-            os.close(their_input)
-            os.close(their_output)
-        (pid,) = _PID.unpack(answer)
+            (pid,) = _PID.unpack(answer)
+            if pid == _NONE:
+                raise BlockingIOError("The system has no room for another process.")
+            ours.pop_all()
+        os.set_inheritable(handles[0], False)
         if pid == self.pid:
             self._requests.close()
         return Piped(pid, handles[0], our_input, our_output)
 
     def close(self) -> None:
-        """End it; its copies stay."""
+        """End it; its copies stay. It ends by itself, so that none of those that have ended is left to the system's
+        first process, which may bury nobody."""
         self._requests.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LEAVING)
         self._process.kill()
         self._process.wait()
+
+
+def _pipe(first: ExitStack, second: ExitStack) -> tuple[int, int]:
+    """The ends of a pipe, in the order (reading, writing) of ``os.pipe``; each is closed with its stack."""
+    ends = os.pipe()
+    for stack, end in zip((first, second), ends, strict=True):
+        stack.callback(os.close, end)
+    return ends
 
 
 # ---- The template -------------------------------------------------------------------------------------------------
@@ -133,15 +158,24 @@ def serve_copies(work: Callable[[], object]) -> None:
     gc.freeze()  # a copy that collects garbage would otherwise write to all objects, and share none
     while pipes := socket.recv_fds(requests, len(_COPY), 2)[1]:
         _bury()
-        with_threads = len(list(Path("/proc/self/task").iterdir())) > 1
-        pid = os.getpid() if with_threads else os.fork()
-        if pid:
+        with_threads = len(list(_TASKS.iterdir())) > 1
+        pid = os.getpid() if with_threads else _fork()
+        if pid != _COPIED:
             _tell(requests, pid)
-        if with_threads or not pid:
+        if with_threads or pid == _COPIED:
             requests.close()
             _do(work, pipes)
         for pipe in pipes:
             os.close(pipe)
+    _bury()
+
+
+def _fork() -> int:
+    """The number of a copy, _COPIED in the copy, _NONE if the system makes none."""
+    try:
+        return os.fork() or _COPIED
+    except OSError:
+        return _NONE
 
 
 def _bury() -> None:
@@ -153,6 +187,9 @@ def _bury() -> None:
 
 
 def _tell(requests: socket.socket, pid: int) -> None:
+    if pid == _NONE:
+        requests.sendall(_PID.pack(pid))
+        return
     handle = os.pidfd_open(pid)
     socket.send_fds(requests, [_PID.pack(pid)], [handle])
     os.close(handle)

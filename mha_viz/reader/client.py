@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from mha_viz.attention import called
@@ -74,7 +75,8 @@ class Reader:
                 heading, answer = self._answered(model, message, arrays)
             except EOFError:  # the process may have been killed since the last request: try once more
                 heading, answer = self._answered(model, message, arrays, again=True)
-            self._starter.prepare()
+            with suppress(OSError):  # no other process can begin now: the answer is here all the same
+                self._starter.prepare()
         if "error" in heading:
             raise messages.error_of(heading)
         return heading, answer

@@ -62,19 +62,29 @@ class Copies(_Starter):
     def start(self) -> Process:
         """A process that waits for a request. Raises OSError if it could not begin, TimeoutError after
         LOAD_SECONDS."""
-        if self._template is None or not self._template.runs:
-            self._began = time.monotonic()
-            self._template = Template(*self._command("template"))
         try:
-            return self._template.copy(LOAD_SECONDS)
-        except OSError:
+            return self._copied()
+        except ConnectionError:  # the template ended when it was asked: another one, once
             self.close()
-            raise
+            return self._copied()
 
     def prepare(self) -> None:
         """Make the next start fast."""
         if self._is_late() and (self._template is None or not self._template.runs):
-            self._template = Template(*self._command("template"))
+            self._begin()
+
+    def _copied(self) -> Process:
+        template = self._template if self._template is not None and self._template.runs else self._begin()
+        try:
+            return template.copy(LOAD_SECONDS)
+        except TimeoutError:
+            self.close()
+            raise
+
+    def _begin(self) -> Template:
+        self._began = time.monotonic()
+        self._template = Template(*self._command("template"))
+        return self._template
 
     def close(self) -> None:
         """End what only waits."""
@@ -122,14 +132,16 @@ def starter() -> Copies | Spares:
 
 
 # The limit is set before a library can allocate memory. If memory runs out, the system kills this process rather than
-# the server, which then starts another. transformers would import scipy (37 MB) for losses that are not used here.
-# Libraries create a million objects that stay: looking for garbage among them would take a fifth of the import time.
+# the server, which then starts another. No core file writes what was typed to the disk. transformers would import scipy
+# (37 MB) for losses that are not used here. Libraries create a million objects that stay: looking for garbage among
+# them would take a fifth of the import time.
 _START = """
 import gc, os, sys
 gc.disable()
 limit, function = int(sys.argv.pop()), sys.argv.pop()
 try:
     import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (limit,) * 2)
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("500")

@@ -49,7 +49,7 @@ def load(models: Models, model: str) -> None:
 
 def rest(models: Models) -> None:
     """Return free memory to the system."""
-    process.give_back_memory()
+    process.give_back_memory(of_all=False)
 
 
 def read(models: Models, request: Request) -> Attention:

@@ -59,7 +59,9 @@ class _Reader:
             self._document = begun or f"document {self._before + len(self.sentences)}"
         try:
             if self._lenient:
-                _check_lines(block, self._name)
+                for number, line in block:
+                    check_line(line, number, self._name)
+                    check_text(line, number, self._name)
             self._sentence(block[0][0], word_lines(block, self._name))
         except CorpusError as error:
             if not self._lenient:
@@ -83,12 +85,6 @@ class _Reader:
         if words:
             self.sentences.append(Sentence(words, (), self._document, line))
             check_sentences(len(self.sentences), line, self._name)
-
-
-def _check_lines(block: NumberedLines, name: str) -> None:
-    for number, line in block:
-        check_line(line, number, name)
-        check_text(line, number, name)
 
 
 def _tree_problem(rows: Sequence[WordLine]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -184,10 +185,14 @@ def test_a_page_that_stands_alone_calls_what_opens_it(component: str) -> None:
     assert "import " not in text.replace("cannot import", "")
 
 
-def test_every_style_sheet_of_the_pages_is_applied_by_one() -> None:
+def test_every_style_sheet_of_the_pages_is_applied_by_one_or_sent_in_a_file() -> None:
     sheets = {path.stem for path in (bundle.FOLDER / "pages").glob("*.css")}
     sources = [path.read_text("utf-8") for path in bundle.FOLDER.with_name("ui").rglob("*.py")]
-    assert sheets == {name for source in sources for name in re.findall(r'apply_style\("(\w+)"', source)}
+    applied = {name for source in sources for name in re.findall(r'apply_style\("(\w+)"', source)}
+    files = [bundle.FOLDER.with_name(name).rglob("*.py") for name in ("exports", "serving")]
+    sent = {name for path in chain(*files) for name in re.findall(r'page_style\("(\w+)"', path.read_text("utf-8"))}
+    assert sheets == applied | sent
+    assert not applied & sent
     assert bundle.page_style("switch_off").startswith("@media (max-width: 1000px) {\n.stHorizontalBlock")
 
 

@@ -25,7 +25,7 @@ from mha_viz.analysis.distance import entropy
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.trace import Array, Parameters, Trace, traced
+from mha_viz.attention.trace import Floats, Parameters, Trace, traced
 from mha_viz.figures import inside as draw
 from mha_viz.figures import score_parts
 from mha_viz.figures.caption import both
@@ -716,7 +716,7 @@ def made(
     """A layer of random numbers in which all sizes differ."""
     rng = np.random.default_rng(5)
 
-    def numbers(*shape: int) -> Array:
+    def numbers(*shape: int) -> Floats:
         return rng.normal(size=shape).astype(np.float32)
 
     wide = heads * d_k
@@ -754,7 +754,7 @@ def box(shape: Any) -> tuple[float, float, float, float]:
     return shape.x0, shape.x1, shape.y0, shape.y1
 
 
-def sizes(matrix: Array, high: int, wide: int) -> list[list[float]]:
+def sizes(matrix: Floats, high: int, wide: int) -> list[list[float]]:
     """Root mean squares of blocks, the last of which may be smaller."""
     rows, columns = range(0, matrix.shape[0], high), range(0, matrix.shape[1], wide)
     blocks = [[matrix[i : i + high, j : j + wide].astype(np.float64) for j in columns] for i in rows]

@@ -63,7 +63,7 @@ NOT_WALKED: Mapping[str, str] = {
     "try_again": ELSEWHERE,
     "read_multilingual": ELSEWHERE,
     "back_to_model": ELSEWHERE,
-    "training_step_": ELSEWHERE,
+    "training_step": ELSEWHERE,
     "tour_next": NEVER,
     "tour_back": NEVER,
     "tour_on": NEVER,
@@ -76,7 +76,7 @@ IN_A_VARIABLE: Mapping[str, tuple[str, ...]] = {
     "bound.bound": (),  # its callers
     "controls._heads": ("off_",),
     "controls._layer": ("layer_off_",),
-    "folder.show_steps": ("training_step_",),
+    "folder.show_steps": ("training_step",),
     "head_grid.head_grid": ("effects", "patched_heads", "patched_paths"),
     "head_map.draw_head_map": ("map", "map_standing"),
     "page._chart": ("looks",),

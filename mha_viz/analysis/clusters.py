@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Distances = npt.NDArray[np.float64]  # [point, point]
-Labels = npt.NDArray[np.intp]  # [point]: the number of its group
+DistanceMatrix = npt.NDArray[np.float64]  # [point, point]
+GroupNumbers = npt.NDArray[np.intp]  # [point]: the number of its group
 
 MOST_GROUPS = 6
 LEAST_SILHOUETTE = 0.05  # groups that are less apart are one; in many dimensions, all distances are nearly equal
 MOVES = 50
 
 
-def medoids(distances: Distances, count: int) -> list[int]:
+def medoids(distances: DistanceMatrix, count: int) -> list[int]:
     """The points in the middle of at most ``count`` groups; fewer if no more points differ."""
     middle = [int(distances.sum(axis=0).argmin())]
     while len(middle) < count and (nearest := distances[:, middle].min(axis=1)).any():
@@ -32,7 +32,7 @@ def medoids(distances: Distances, count: int) -> list[int]:
     return middle
 
 
-def silhouette(distances: Distances, labels: Labels) -> float:
+def silhouette(distances: DistanceMatrix, labels: GroupNumbers) -> float:
     """The mean over points of (b − a) / max(a, b), −1…1, with a the mean distance to the others of its group and b that
     to the nearest other group; 0 for a point that is alone (Rousseeuw 1987). ``labels``: two groups or more."""
     member = np.eye(labels.max() + 1)[labels]  # [point, group]
@@ -45,7 +45,7 @@ def silhouette(distances: Distances, labels: Labels) -> float:
     return float(widths.mean())
 
 
-def grouped(distances: Distances, most: int = MOST_GROUPS) -> Labels:
+def grouped(distances: DistanceMatrix, most: int = MOST_GROUPS) -> GroupNumbers:
     """The group of each point: of two to ``most`` groups the number with the largest silhouette, or one if that is
     under LEAST_SILHOUETTE."""
     best, result = LEAST_SILHOUETTE, np.zeros(len(distances), np.intp)

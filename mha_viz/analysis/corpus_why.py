@@ -22,7 +22,7 @@ from mha_viz.quotes import series
 if TYPE_CHECKING:
     import pandas as pd
 
-Sums = npt.NDArray[np.float64]
+FloatSums = npt.NDArray[np.float64]
 
 HEADING = ("layer", "head", "group", "share", "low", "high", "documents")
 ARROWS = ("from", "to", "side", "share", "low", "high", "documents")
@@ -167,7 +167,7 @@ class Gathered:
     def _every(self) -> Iterator[tuple[int, Head]]:
         return enumerate(Head(layer, head) for layer in range(self._layers) for head in range(self._heads))
 
-    def _shares(self, place: int, sums: Sums) -> Sums:
+    def _shares(self, place: int, sums: FloatSums) -> FloatSums:
         """[share, low and high, column] of sums [document, column]."""
         variance = self.sums["variance"][:, place]
         if variance.sum() <= 0 or not sums.shape[1]:

@@ -12,18 +12,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.reduce import TINY, Batch, Running, Sums
+from mha_viz.analysis.reduce import TINY, Batch, FloatSums, Running
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.errors import ShapeError
 
-Matrix = npt.NDArray[np.float64]
+FloatMatrix = npt.NDArray[np.float64]
 
 CELLS = 1 << 20  # cells that are processed at a time: 4 MB
 NEAR = 1 << 16  # cells that fit into the cache of a core together with their logarithms
 TOGETHER = 1 << 10  # about so many cells are added in float32; these sums are added in float64
 
 
-def entropy(shares: npt.NDArray[np.floating]) -> Sums:
+def entropy(shares: npt.NDArray[np.floating]) -> FloatSums:
     """[...]: −Σ p ln p along the last axis, in nats: 0 if one cell holds everything, ln n if all n cells are equal.
 
     0 · ln 0 = 0. Logarithms, products and sums of up to TOGETHER cells are of the type of ``shares``, their sums
@@ -44,9 +44,9 @@ def entropy(shares: npt.NDArray[np.floating]) -> Sums:
     return (0.0 - bits * math.log(2)).reshape(shares.shape[:-1])  # the sign is changed without producing -0.0
 
 
-def jensen_shannon(mean: Sums, first: Sums, second: Sums) -> Sums:
+def jensen_shannon(mean: FloatSums, first: FloatSums, second: FloatSums) -> FloatSums:
     """The divergence of two distributions from the entropy of their mean and the entropies of both."""
-    nats: Sums = np.maximum(0, mean - (first + second) / 2)
+    nats: FloatSums = np.maximum(0, mean - (first + second) / 2)
     return nats
 
 
@@ -61,17 +61,17 @@ def divergence(first: Weights, second: Weights) -> float:
     return float(jensen_shannon(entropy((p + q) / 2), entropy(p), entropy(q))) / len(first)
 
 
-def per_head(first: Attention, second: Attention) -> Matrix:
+def per_head(first: Attention, second: Attention) -> FloatMatrix:
     """[layer, head]: the divergence of each head's matrix in two readings of the same tokens by the same model, mean
     over rows, in nats. Raises ShapeError if their axes differ."""
     if first.weights.shape != second.weights.shape:
         raise ShapeError(f"Readings with axes {first.weights.shape} and {second.weights.shape} cannot be compared.")
     p, q = (a.weights.reshape(a.layers, a.heads, -1) for a in (first, second))
-    nats: Matrix = jensen_shannon(entropy((p + q) / 2), entropy(p), entropy(q)) / len(first.queries)
+    nats: FloatMatrix = jensen_shannon(entropy((p + q) / 2), entropy(p), entropy(q)) / len(first.queries)
     return nats
 
 
-def between_heads(attention: Attention) -> Matrix:
+def between_heads(attention: Attention) -> FloatMatrix:
     """[head, head]: the divergence of every two heads of a reading, with the heads in the order L0H0, L0H1, …
 
     Symmetric with zeros on the diagonal. Logarithms are float32, sums float64: exact to 1e-6.
@@ -82,17 +82,17 @@ def between_heads(attention: Attention) -> Matrix:
     distances = np.zeros((count, count))
     for i in range(count - 1):
         distances[i, i + 1 :] = _apart(flat, entropies, i, len(attention.queries))[i + 1 :]
-    symmetric: Matrix = distances + distances.T
+    symmetric: FloatMatrix = distances + distances.T
     return symmetric
 
 
-def from_head(attention: Attention, head: Head) -> Sums:
+def from_head(attention: Attention, head: Head) -> FloatSums:
     """[head]: the divergence of every head of a reading from ``head``: one row of :func:`between_heads`."""
     flat = attention.weights.reshape(attention.layers * attention.heads, -1)  # [head, query · key]
     return _apart(flat, _entropies(flat), head.place(attention.heads), len(attention.queries))
 
 
-def across(first: Weights, second: Weights) -> Matrix:
+def across(first: Weights, second: Weights) -> FloatMatrix:
     """[head of the first, head of the second]: the divergence of their rows, added over rows, from weights [head,
     query, key] of the same tokens. Raises ShapeError if their axes of tokens differ."""
     if first.shape[1:] != second.shape[1:]:
@@ -102,14 +102,14 @@ def across(first: Weights, second: Weights) -> Matrix:
     return np.stack([jensen_shannon(_entropies(other, rows), entropies, entropy(rows)) for rows in flat])
 
 
-def _apart(flat: Weights, entropies: Sums, head: int, rows: int) -> Sums:
+def _apart(flat: Weights, entropies: FloatSums, head: int, rows: int) -> FloatSums:
     """[head]: the divergence of the heads in ``flat`` [head, query · key] from one of them; 0 from itself."""
     apart = jensen_shannon(_entropies(flat, flat[head]), entropies, entropies[head]) / rows
     apart[head] = 0
     return apart
 
 
-def _entropies(flat: Weights, other: Weights | None = None) -> Sums:
+def _entropies(flat: Weights, other: Weights | None = None) -> FloatSums:
     """[head]: the entropy of each head of ``flat`` [head, query · key], or of its mean with ``other``."""
     step = max(1, CELLS // flat.shape[1])  # heads at a time
     entropies = np.empty(len(flat))
@@ -136,7 +136,7 @@ class Distances:
             "rows": np.zeros((), np.int64),
         }
 
-    def add(self, batch: Batch) -> Sums:
+    def add(self, batch: Batch) -> FloatSums:
         """Add a batch. Returns the sum of the entropies of its rows in nats, [head]."""
         before = self.sums["own"].copy()
         heads, sentences, n, _ = batch.weights.shape
@@ -152,7 +152,7 @@ class Distances:
                 if whole < block.shape[2]:
                     self._take(block[:, :, whole:], block.shape[2] - whole, room)
         self.sums["rows"] += sentences * n
-        entropies: Sums = before - self.sums["own"]
+        entropies: FloatSums = before - self.sums["own"]
         return entropies
 
     def _take(self, block: Weights, rows: int, room: Weights) -> None:
@@ -174,7 +174,7 @@ class Distances:
         self.sums["mixed"][first, second] += entropies[second - first, first]
 
 
-def divergences(sums: Running) -> Matrix:
+def divergences(sums: Running) -> FloatMatrix:
     """[head, head]: the mean Jensen–Shannon divergence over all rows, in nats, from the sums of :class:`Distances`.
 
     With s = p + q, whose rows sum to 2, JS(p, q) = log 2 + ½ Σ (p log p + q log q − s log s).
@@ -182,27 +182,27 @@ def divergences(sums: Running) -> Matrix:
     mixed, entropies, rows = sums["mixed"], sums["own"], max(1, int(sums["rows"]))
     above = np.log(2) + (entropies[:, None] + entropies[None] - mixed) / (2 * rows)
     upper = np.triu(np.maximum(0, above), 1)
-    symmetric: Matrix = upper + upper.T
+    symmetric: FloatMatrix = upper + upper.T
     return symmetric
 
 
-def nearest(distances: Sums, head: int, count: int) -> list[int]:
+def nearest(distances: FloatSums, head: int, count: int) -> list[int]:
     """The ``count`` heads most similar to head number ``head``, nearest first, without itself. ``distances`` [head] are
     the distances from it."""
     order = np.argsort(distances, kind="stable")
     return [int(other) for other in order if other != head][:count]
 
 
-def farthest(distances: Matrix, head: int, count: int) -> list[int]:
+def farthest(distances: FloatMatrix, head: int, count: int) -> list[int]:
     """The ``count`` heads least similar to head number ``head``, farthest first."""
     order = np.argsort(-distances[head], kind="stable")
     return [int(other) for other in order if other != head][:count]
 
 
-def _lying(points: Matrix) -> Matrix:
+def _lying(points: FloatMatrix) -> FloatMatrix:
     """The same map rotated so that it is widest from left to right, because a page is wider than it is high."""
     _, _, turns = np.linalg.svd(points, full_matrices=False)
-    turned: Matrix = points @ turns.T
+    turned: FloatMatrix = points @ turns.T
     return turned
 
 
@@ -210,11 +210,11 @@ class Map(NamedTuple):
     """Heads in the plane: ``points`` [head, xy], centred; ``stress`` (Kruskal's stress 1) says how much of the
     distances a plane cannot show: 0 means nothing, above 0.2 much."""
 
-    points: Matrix
+    points: FloatMatrix
     stress: float
 
 
-def plane(distances: Matrix) -> Map:
+def plane(distances: FloatMatrix) -> Map:
     """Metric multidimensional scaling: points whose distances approximate ``distances``. The result is the same in
     every call."""
     from sklearn.manifold import MDS  # takes 1.6 s, so imported only here

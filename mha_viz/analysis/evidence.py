@@ -49,7 +49,7 @@ CASE = np.dtype([
     ("word", "<i4"), ("answer", "<i4"), ("weight", "<i4"), ("right", "?"),
 ])  # fmt: skip
 
-Cases = npt.NDArray[Any]  # the fields of CASE
+CaseRows = npt.NDArray[Any]  # the fields of CASE
 Integers = npt.NDArray[np.int64]
 
 
@@ -64,17 +64,17 @@ class Selection:
         # [slot]: a case with a lower rank has no place.
         least = np.zeros(len(self.roles) * heads * len(KINDS), np.int64)
         self._least: Integers = least if whole is None else whole._least
-        self._cases: Cases = np.empty(0, CASE)
-        self._more: list[Cases] = []  # unsorted cases: sorting takes as long as reading a batch
+        self._cases: CaseRows = np.empty(0, CASE)
+        self._more: list[CaseRows] = []  # unsorted cases: sorting takes as long as reading a batch
 
     @property
-    def cases(self) -> Cases:
+    def cases(self) -> CaseRows:
         """The stored cases, sorted by slot and rank."""
         self._sort()
         return self._cases
 
     @property
-    def unsorted(self) -> Cases:
+    def unsorted(self) -> CaseRows:
         """The same, possibly with cases that will be dropped; faster."""
         return np.concatenate((self._cases, *self._more))
 
@@ -87,12 +87,12 @@ class Selection:
             least[slots[full]] = self._cases["rank"][full]
             self._least = least
 
-    def check(self, cases: Cases) -> None:
+    def check(self, cases: CaseRows) -> None:
         """Raise ValueError unless these are cases of such a selection."""
         if cases.dtype != CASE or (len(cases) and cases["slot"].max() >= len(self.roles) * self.heads * len(KINDS)):
             raise ValueError("cases of another corpus")
 
-    def merge(self, cases: Cases) -> None:
+    def merge(self, cases: CaseRows) -> None:
         """Add the cases of other sentences of the same corpus."""
         self._more.append(cases[cases["rank"] >= self._least[cases["slot"]]])
         if sum(map(len, self._more)) > WAITING + 4 * len(self._cases):
@@ -198,7 +198,7 @@ class Selection:
             *(a.reshape(self.heads, -1) for a in (words[sentences, answers], weights, right)),
         )
 
-    def _best_of_each_text(self, cases: Answers) -> Cases:
+    def _best_of_each_text(self, cases: Answers) -> CaseRows:
         """For each text, role, head and kind, the case with the highest rank."""
         order = np.lexsort((cases.first, cases.role))  # stable: the order within a group stays
         group_begins = _begins(cases.role[order]) | _begins(cases.first[order])
@@ -276,13 +276,13 @@ def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
     )
 
 
-def best_cases(cases: Cases) -> Cases:
+def best_cases(cases: CaseRows) -> CaseRows:
     """For each slot, as many cases as it has places, in order. Every text gives a slot at most one case."""
     cases = cases[_among_the_largest(cases["slot"].copy(), cases["rank"].copy())]  # few are left to be sorted
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
     begins = np.flatnonzero(_begins(cases["slot"]))
     place = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
-    first: Cases = cases[place < np.array(PLACES)[cases["slot"] % len(KINDS)]]
+    first: CaseRows = cases[place < np.array(PLACES)[cases["slot"] % len(KINDS)]]
     return first
 
 

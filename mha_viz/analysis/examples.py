@@ -12,7 +12,7 @@ from mha_viz.corpus.treebank import Sentence
 if TYPE_CHECKING:
     import pandas as pd
 
-    from mha_viz.corpus.excerpts import Span
+    from mha_viz.corpus.excerpts import SentenceSpan
 
 NO_SENTENCES = (
     "This profile contains no sentences of {corpus}, for example because its licence does not allow that. To get "
@@ -60,12 +60,12 @@ class Example(NamedTuple):
         return () if head is None else (head,)
 
 
-def spans(table: pd.DataFrame) -> list[Span]:
+def spans(table: pd.DataFrame) -> list[SentenceSpan]:
     """The sentences in a table ``evidence``, in order: for each text, the numbers of its first and last sentence."""
     return sorted({(int(first), int(last)) for first, last in zip(table["first"], table["last"], strict=True)})
 
 
-def examples(table: pd.DataFrame, sentences: Mapping[Span, Sentence]) -> tuple[Example, ...]:
+def examples(table: pd.DataFrame, sentences: Mapping[SentenceSpan, Sentence]) -> tuple[Example, ...]:
     """The cases of a table ``evidence`` whose sentences are available and long enough."""
     cells = (dict(zip(table.columns, line, strict=True)) for line in table.itertuples(index=False, name=None))
     cases = (_example(case, sentences.get((int(case["first"]), int(case["last"])))) for case in cells)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.reduce import Counts, Sums
+from mha_viz.analysis.reduce import Counts, FloatSums
 
 DRAWS, SEED = 2000, 0
 LEVELS = (2.5, 97.5)  # percentiles of the draws
@@ -35,7 +35,7 @@ T = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (F
     *(2.009, 2.008, 2.007, 2.006, 2.005, 2.004, 2.003, 2.002, 2.002),
 )
 
-Bounds = npt.NDArray[np.float64]  # [low and high, head]
+LowAndHigh = npt.NDArray[np.float64]  # [low and high, head]
 
 
 class Interval(NamedTuple):
@@ -99,14 +99,14 @@ class Documents:
         return documents
 
     @cached_property
-    def draws(self) -> Sums:
+    def draws(self) -> FloatSums:
         """[draw, document]: how often each document is drawn; the same draws for the same number of documents."""
         drawn = np.random.default_rng(SEED).integers(0, self.count, (DRAWS, self.count))
         drawn += np.arange(DRAWS)[:, None] * self.count
         counts = np.bincount(drawn.ravel(), minlength=DRAWS * self.count)
         return counts.reshape(DRAWS, self.count).astype(np.float64)
 
-    def interval(self, correct: Counts, n: Counts) -> Bounds:
+    def interval(self, correct: Counts, n: Counts) -> LowAndHigh:
         """[low and high, head] for the accuracies of heads. ``correct`` [document, head], ``n`` [document]."""
         documents, right = with_cases(n), correct.sum(axis=0)
         of_cases = _wilsons(right, np.full(len(right), n.sum()))
@@ -131,7 +131,7 @@ class Documents:
             bounds = np.clip(_widest(bounds, np.array(as_cases)[:, None], _student(_left_out(net, n))), -1, 1)
         return Interval(*map(float, bounds[:, 0]))
 
-    def of_means(self, sums: Sums, n: Counts | Sums) -> Bounds:
+    def of_means(self, sums: FloatSums, n: Counts | FloatSums) -> LowAndHigh:
         """[low and high, column] for the means of values with these ``sums`` [document, column]; NaN if only one
         document has a value. Wilson's is for shares; below FEW documents Student's t stands in its place."""
         documents = with_cases(n)
@@ -140,23 +140,23 @@ class Documents:
         drawn = self.drawn(sums, n)
         return drawn if documents >= MANY else _widest(drawn, _student(_left_out(sums, n)))
 
-    def drawn(self, sums: Sums | Counts, n: Counts | Sums) -> Bounds:
+    def drawn(self, sums: FloatSums | Counts, n: Counts | FloatSums) -> LowAndHigh:
         """The percentiles of the means of draws; those without a case are left out."""
         drawn = self.draws @ n  # [draw]
         means = (self.draws @ sums)[drawn > 0] / drawn[drawn > 0, None]
-        bounds: Bounds = np.percentile(means, LEVELS, axis=0)
+        bounds: LowAndHigh = np.percentile(means, LEVELS, axis=0)
         return bounds
 
 
 class _LeftOut(NamedTuple):
     """Ratios of sums over documents, how they vary, and Student's t for so many documents."""
 
-    means: Sums  # [head]
-    variances: Sums  # [head]
+    means: FloatSums  # [head]
+    variances: FloatSums  # [head]
     t: float
 
 
-def _left_out(sums: Sums | Counts, n: Counts | Sums) -> _LeftOut:
+def _left_out(sums: FloatSums | Counts, n: Counts | FloatSums) -> _LeftOut:
     """At least two, at most MANY - 1 documents with a case.
 
     The variance adds the squared changes of the ratio when one document is left out (Bell & McCaffrey 2002, Survey
@@ -168,13 +168,13 @@ def _left_out(sums: Sums | Counts, n: Counts | Sums) -> _LeftOut:
     return _LeftOut(means, ((without - means) ** 2).sum(axis=0), T[len(n) - 2])
 
 
-def _student(left_out: _LeftOut) -> Bounds:
+def _student(left_out: _LeftOut) -> LowAndHigh:
     """Student's t interval of ratios of sums over documents."""
     half = left_out.t * np.sqrt(left_out.variances)
     return np.array([left_out.means - half, left_out.means + half])
 
 
-def _as_independent(left_out: _LeftOut, n: int) -> Bounds:
+def _as_independent(left_out: _LeftOut, n: int) -> LowAndHigh:
     """Wilson's interval of as many independent cases as would vary so, at most ``n``, times (Z / t)².
 
     Student's t is symmetric and too short near 0 and 1, where a few documents vary less than the next ones might; the
@@ -188,17 +188,17 @@ def _as_independent(left_out: _LeftOut, n: int) -> Bounds:
     return _wilsons(shares * cases, cases)
 
 
-def _wilsons(correct: Sums | Counts, n: Sums | Counts) -> Bounds:
+def _wilsons(correct: FloatSums | Counts, n: FloatSums | Counts) -> LowAndHigh:
     """Wilson's interval for each head. ``correct`` and ``n`` [head]."""
     return np.array([wilson(*share) for share in zip(correct.tolist(), n.tolist(), strict=True)], np.float64).T
 
 
-def _widest(*bounds: Bounds) -> Bounds:
+def _widest(*bounds: LowAndHigh) -> LowAndHigh:
     """The lowest of the lower ends and the highest of the higher ones."""
     return np.array([np.min([low for low, _ in bounds], axis=0), np.max([high for _, high in bounds], axis=0)])
 
 
-def with_cases(n: Counts | Sums) -> int:
+def with_cases(n: Counts | FloatSums) -> int:
     """In how many documents there is a case. ``n`` [document]."""
     return int(np.count_nonzero(n))
 

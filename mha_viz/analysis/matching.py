@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.distance import Matrix
+from mha_viz.analysis.distance import FloatMatrix
 from mha_viz.analysis.profile import Profile
 from mha_viz.attention import Head
 from mha_viz.errors import PROFILE, SettingError, check_each
@@ -45,7 +45,7 @@ class HeadMatches:
     one: str
     other: str
     rows: int
-    divergences: Matrix
+    divergences: FloatMatrix
     pairs: tuple[HeadMatch, ...]
 
     def table(self) -> pd.DataFrame:
@@ -66,7 +66,9 @@ class HeadMatches:
         return self.table().to_html()
 
 
-def matches(one: str, other: str, sums: Matrix, rows: int, heads_per_layer: int, others_per_layer: int) -> HeadMatches:
+def matches(
+    one: str, other: str, sums: FloatMatrix, rows: int, heads_per_layer: int, others_per_layer: int
+) -> HeadMatches:
     """The matches with the least sum of divergences. ``sums`` [head, head of the other] are added over ``rows``."""
     from scipy.optimize import linear_sum_assignment
 

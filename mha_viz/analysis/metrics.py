@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.distance import entropy as nats_of
-from mha_viz.analysis.reduce import Batch, Counts, Ordinary, Running, Sums, largest_ordinary
+from mha_viz.analysis.reduce import Batch, Counts, FloatSums, Ordinary, Running, largest_ordinary
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.tensors import each_layer
 from mha_viz.browser.quantities import QUANTITIES
@@ -28,7 +28,7 @@ from mha_viz.text import is_punctuation
 
 MEASURES = "measures"  # the table of those that a profile has no other table for
 PerHead = npt.NDArray[np.float64]  # [layer, head]
-Measure = Callable[[Attention], PerHead]
+MetricFunction = Callable[[Attention], PerHead]
 
 
 class Metric(NamedTuple):
@@ -38,7 +38,7 @@ class Metric(NamedTuple):
     name: str
     label: str
     unit: str
-    measure: Measure
+    measure: MetricFunction
     detail: str
     table: str
 
@@ -58,7 +58,7 @@ def metric(
     """Register a per-head metric under the name of its function; ``detail`` is given if the role has another name,
     ``table`` if a profile has its own sums for it. Of any other, a profile has the mean over the sentences."""
 
-    def register(measure: Measure) -> Measure:
+    def register(measure: MetricFunction) -> MetricFunction:
         _metrics[measure.__name__] = Metric(measure.__name__, label, unit, measure, detail or measure.__name__, table)
         return measure
 
@@ -83,11 +83,11 @@ def maxima_at(attention: Attention, offset: int) -> PerHead:
     return _shared(attention, maxima[:, 0], rows[0])
 
 
-def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> Sums:
+def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> FloatSums:
     """``correct / n``, NaN if there is no case."""
     whole = np.asarray(n, np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
-        shares: Sums = np.asarray(correct, np.float64) / np.where(whole == 0, np.nan, whole)
+        shares: FloatSums = np.asarray(correct, np.float64) / np.where(whole == 0, np.nan, whole)
     return shares
 
 
@@ -173,7 +173,7 @@ def summed(readings: Sequence[Attention]) -> Running:
     return {metric.name: _summed([metric.measure(reading) for reading in readings]) for metric in over_corpus()}
 
 
-def _summed(values: Sequence[PerHead]) -> Sums:
+def _summed(values: Sequence[PerHead]) -> FloatSums:
     of_heads = np.reshape(values, (len(values), -1))
     return np.stack((np.nansum(of_heads, axis=0), np.isfinite(of_heads).sum(axis=0)))
 
@@ -211,7 +211,7 @@ class Patterns:
             "sentences": np.zeros((), np.int64),
         }
 
-    def add(self, batch: Batch, nats: Sums) -> None:
+    def add(self, batch: Batch, nats: FloatSums) -> None:
         """Add a batch. ``nats`` [head]: the sum of the entropies of all its rows, from :meth:`Distances.add`."""
         ordinary = batch.ordinary
         sentences, n = batch.weights.shape[1], len(ordinary)
@@ -244,7 +244,7 @@ class Patterns:
 # the rows of all these sentences, [head] float64.
 
 
-def summed_mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[Sums, int]:
+def summed_mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[FloatSums, int]:
     """The sum of the weights A[i, i + offset] over the rows i of ordinary tokens that have such a key, and the number
     of these rows."""
     n = len(ordinary)
@@ -253,7 +253,7 @@ def summed_mass_at(weights: Weights, ordinary: Ordinary, offset: int) -> tuple[S
     return mass.sum(axis=1, dtype=np.float64), int(weights.shape[1] * rows.sum())
 
 
-def mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) -> tuple[Sums, int]:
+def mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) -> tuple[FloatSums, int]:
     """As :func:`summed_mass_at`, for the rows whose key is a piece of the same word; ``words`` [sentence, token], −1
     for special tokens."""
     n = words.shape[1]
@@ -299,17 +299,17 @@ def maxima_of_documents(batch: Batch, documents: Sequence[int], count: int) -> R
     return sums
 
 
-def mass_on_start(weights: Weights, ordinary: Ordinary) -> Sums:
+def mass_on_start(weights: Weights, ordinary: Ordinary) -> FloatSums:
     """The sum of the weights that all rows give to the special token at the start ([CLS], <s>)."""
     return _columns(weights, _special(ordinary)[0])
 
 
-def mass_on_end(weights: Weights, ordinary: Ordinary) -> Sums:
+def mass_on_end(weights: Weights, ordinary: Ordinary) -> FloatSums:
     """The sum of the weights that all rows give to the other special tokens ([SEP], </s>)."""
     return _columns(weights, _special(ordinary)[1])
 
 
-def mass_on(weights: Weights, marked: npt.NDArray[np.bool_]) -> Sums:
+def mass_on(weights: Weights, marked: npt.NDArray[np.bool_]) -> FloatSums:
     """The sum of the weights that all rows give to the marked keys, [sentence, key]."""
     mass = np.vecdot(weights, marked[:, None].astype(np.float32))  # [head, sentence, query]
     return _added(mass[..., None])
@@ -320,11 +320,11 @@ def _special(ordinary: Ordinary) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.i
     return special[special == 0], special[special > 0]
 
 
-def _columns(weights: Weights, keys: npt.NDArray[np.intp]) -> Sums:
+def _columns(weights: Weights, keys: npt.NDArray[np.intp]) -> FloatSums:
     return _added(weights[..., keys])
 
 
-def _added(mass: Weights) -> Sums:
+def _added(mass: Weights) -> FloatSums:
     """The sums [head] of [head, sentence, query, key]."""
-    added: Sums = mass.sum(axis=(1, 2, 3), dtype=np.float64)
+    added: FloatSums = mass.sum(axis=(1, 2, 3), dtype=np.float64)
     return added

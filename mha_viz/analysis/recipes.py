@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mha_viz.analysis.rules import CLASSES, EVEN, FLOOR, RULES, Marks, Numbers, RuleText, matrices, predictions
 from mha_viz.attention import Weights
 
-Whole = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 
 MOST_RULES = 6  # of a head, "everywhere" included
 STEPS, QUICK_STEPS = 100, 25  # of a fit: the last one, and those between two choices
@@ -108,7 +108,7 @@ def mixtures(rows: RuleRows, shares: Numbers, steps: int = STEPS) -> Numbers:
     return result
 
 
-def _targets(rule: Numbers) -> Whole:
+def _targets(rule: Numbers) -> Indices:
     """[cell]: how many targets a rule has in the row, 0 where the cell is none of them."""
     return np.rint(np.divide(1, rule, out=np.zeros(len(rule)), where=rule > 0)).astype(np.intp)
 
@@ -119,14 +119,14 @@ class _Alike(NamedTuple):
     numbers, ``rules`` [rule, group] their values, ``group`` [cell]; ``applies`` [rule, kind of row], ``rows`` [kind of
     row] how many there are."""
 
-    chosen: Whole
+    chosen: Indices
     rules: Numbers
-    group: Whole
+    group: Indices
     applies: Numbers
     rows: Numbers
 
     @classmethod
-    def of(cls, rows: RuleRows, chosen: Whole, counts: Mapping[int, Whole]) -> _Alike:
+    def of(cls, rows: RuleRows, chosen: Indices, counts: Mapping[int, Indices]) -> _Alike:
         """The rows, with the ``counts`` [cell] of the targets of these rules."""
         group, first = _grouped([counts[rule] for rule in chosen.tolist()])
         kinds, first_row = _grouped([*rows.applies[chosen].astype(np.intp)])
@@ -150,7 +150,7 @@ class _Alike(NamedTuple):
         return mixed
 
 
-def _grouped(keys: Sequence[Whole]) -> tuple[Whole, Whole]:
+def _grouped(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
     """[place]: the number of its group, in which all ``keys`` [place] ≥ 0 are the same; and [group] one place of it."""
     group = np.zeros(len(keys[0]), np.intp)
     for key in keys:

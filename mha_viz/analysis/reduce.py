@@ -15,7 +15,7 @@ from mha_viz.attention.tensors import between
 from mha_viz.text import WordPieces
 
 Counts = npt.NDArray[np.int64]
-Sums = npt.NDArray[np.float64]
+FloatSums = npt.NDArray[np.float64]
 
 Ordinary = npt.NDArray[np.bool_]  # [token]: False for special tokens
 Running = dict[str, npt.NDArray[Any]]  # sums and counts by name: those of different sentences can be added up

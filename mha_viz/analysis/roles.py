@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.coreference import TYPES
-from mha_viz.analysis.intervals import Bounds, Documents, Interval, with_cases
+from mha_viz.analysis.intervals import Documents, Interval, LowAndHigh, with_cases
 from mha_viz.analysis.metrics import DELIMITERS, OFFSETS, POSITIONS, share
 from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, best_offset, best_upos
@@ -109,7 +109,7 @@ class SyntaxCounts:
         return by_row
 
     @cached_property
-    def intervals(self) -> Bounds:
+    def intervals(self) -> LowAndHigh:
         """[direction, row, low and high, head] over all sentences; NaN if there are too few cases for a role."""
         n = self.gold.n.sum(axis=0)
         bounds = np.full((*n.shape, 2, self.correct.shape[-1]), np.nan)
@@ -117,7 +117,7 @@ class SyntaxCounts:
             bounds[direction, row] = self.interval(int(direction), int(row), ALL)
         return bounds
 
-    def interval(self, direction: int, row: int, halves: slice) -> Bounds:
+    def interval(self, direction: int, row: int, halves: slice) -> LowAndHigh:
         """[low and high, head] of the accuracies in one row of the tables."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)

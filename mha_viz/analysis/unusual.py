@@ -53,7 +53,7 @@ def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...
     return tuple(seen.get(f, False) for f in findings)
 
 
-def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.Measure, float, list[Finding]]]:
+def _kinds(findings: Sequence[Finding], n: int) -> Iterator[tuple[metrics.MetricFunction, float, list[Finding]]]:
     """The measure, the value that it has to reach, and the roles that it decides."""
     above = math.nextafter  # "more than" a half means: from the next number on
     linking = dict(zip(LINKING, (_strongest, _from_pronouns), strict=True))

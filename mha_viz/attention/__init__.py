@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AnyHead", "Attention", "Content", "Head", "Quantity", "Shown", "Weights", "called", "draws", "is_number"]
 
-Texts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # the tokens of several texts
+TokenTexts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # the tokens of several texts
 
 READ = ((TYPED,), (GIVEN_WORDS,))  # the first steps of a reading whose numbers follow from model and text
 
@@ -105,8 +105,8 @@ class Attention:
     def from_tensors(
         cls,
         attentions: Sequence[Any],
-        tokens: Texts,
-        keys: Texts | None = None,
+        tokens: TokenTexts,
+        keys: TokenTexts | None = None,
         *,
         mask: Any = None,
         keys_mask: Any = None,
@@ -120,8 +120,8 @@ class Attention:
     def from_tensors(
         cls,
         attentions: Sequence[Any],
-        tokens: Sequence[str] | Texts,
-        keys: Sequence[str] | Texts | None = None,
+        tokens: Sequence[str] | TokenTexts,
+        keys: Sequence[str] | TokenTexts | None = None,
         *,
         mask: Any = None,
         keys_mask: Any = None,
@@ -173,7 +173,7 @@ class Attention:
     @overload
     @classmethod
     def from_cache(
-        cls, cache: Any, tokens: Texts, keys: Texts | None = None, **options: Unpack[CacheOptions]
+        cls, cache: Any, tokens: TokenTexts, keys: TokenTexts | None = None, **options: Unpack[CacheOptions]
     ) -> list[Attention]: ...
 
     @classmethod

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention.rotary import rotate
-from mha_viz.attention.trace import Array, Trace, projected
+from mha_viz.attention.trace import Floats, Trace, projected
 from mha_viz.errors import SettingError
 from mha_viz.heads import Head
 from mha_viz.text import TokenizedText
@@ -25,7 +25,7 @@ from mha_viz.text import TokenizedText
 if TYPE_CHECKING:
     import pandas as pd
 
-Sums = npt.NDArray[np.float64]
+FloatSums = npt.NDArray[np.float64]
 
 WORD, POSITION, HEADS, FEED_FORWARD, CONSTANTS = "word", "position", "earlier heads", "feed-forward", "constants"
 GROUPS = (WORD, POSITION, HEADS, FEED_FORWARD, CONSTANTS)
@@ -40,7 +40,7 @@ class Parts(NamedTuple):
 
     names: tuple[str, ...]
     groups: tuple[str, ...]  # of GROUPS
-    x: Array  # [part, n, d_model]; the sum over parts is ``Trace.x``, or ``Trace.memory``
+    x: Floats  # [part, n, d_model]; the sum over parts is ``Trace.x``, or ``Trace.memory``
     of_keys: OfKeys | None = None  # in cross-attention, those of its memory
 
 
@@ -76,10 +76,10 @@ class ScoreParts:
     text: TokenizedText
     names: tuple[str, ...]
     groups: tuple[str, ...]  # the group of each part, of GROUPS
-    values: Sums  # [part of the query, part of the key]
-    means: Sums  # [part of the query, part of the key]
+    values: FloatSums  # [part of the query, part of the key]
+    means: FloatSums  # [part of the query, part of the key]
     score: float  # computed from q and k as a whole
-    turned: Sums | None = None  # [part of the query, part of the key], without "rotation"; None without a rotation
+    turned: FloatSums | None = None  # [part of the query, part of the key], without "rotation"; None without a rotation
     keys: TokenizedText | None = None
     key_names: tuple[str, ...] = ()
     key_groups: tuple[str, ...] = ()
@@ -90,20 +90,20 @@ class ScoreParts:
                 object.__setattr__(self, name, of_query)
 
     @property
-    def above_mean(self) -> Sums:
+    def above_mean(self) -> FloatSums:
         """[part of the query, part of the key]: the values minus their means over the keys that the query sees."""
         return self.values - self.means
 
     @property
-    def of_query(self) -> Sums:
+    def of_query(self) -> FloatSums:
         """[part]: the sum of ``above_mean`` over the parts of the key."""
-        total: Sums = self.above_mean.sum(axis=1)
+        total: FloatSums = self.above_mean.sum(axis=1)
         return total
 
     @property
-    def of_key(self) -> Sums:
+    def of_key(self) -> FloatSums:
         """[part]: the sum of ``above_mean`` over the parts of the query."""
-        total: Sums = self.above_mean.sum(axis=0)
+        total: FloatSums = self.above_mean.sum(axis=0)
         return total
 
     def by_group(self) -> pd.DataFrame:
@@ -191,7 +191,7 @@ def _check(trace: Trace, query: int, key: int) -> None:
         )
 
 
-def _projected(trace: Trace, parts: Parts, at: int, which: int, tokens: slice | list[int]) -> Sums:
+def _projected(trace: Trace, parts: Parts, at: int, which: int, tokens: slice | list[int]) -> FloatSums:
     """[part and biases, token, d_k]: the parts of the queries (``which`` 0) or keys (1) of a head, before the
     rotation."""
     matrix, bias = _of_head(trace, at, which)
@@ -202,7 +202,7 @@ def _projected(trace: Trace, parts: Parts, at: int, which: int, tokens: slice | 
     return whole
 
 
-def _of_head(trace: Trace, at: int, which: int) -> tuple[Array, Array]:
+def _of_head(trace: Trace, at: int, which: int) -> tuple[Floats, Floats]:
     """W_Q and b_Q of a head, or W_K and b_K: [d_model, d_k] and [d_k]."""
     p = trace.parameters
     matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[which]
@@ -211,7 +211,7 @@ def _of_head(trace: Trace, at: int, which: int) -> tuple[Array, Array]:
     return matrix[:, columns], bias[columns]
 
 
-def factors(trace: Trace, which: int) -> Array:
+def factors(trace: Trace, which: int) -> Floats:
     """[h, n, d_k]: what the layer multiplies each number of its queries or keys by before it rotates them."""
     rotation = trace.rotation
     if rotation is None or not rotation.has_norms:
@@ -219,12 +219,14 @@ def factors(trace: Trace, which: int) -> Array:
     return rotation.factors(projected(trace.x, trace.parameters, trace.heads)[which], which)
 
 
-def _products(rows: Sums, columns: Sums) -> Sums:
+def _products(rows: FloatSums, columns: FloatSums) -> FloatSums:
     """[a, b, key]: the products of vectors [a, d_k] with vectors [b, key, d_k]."""
     return (columns @ rows.T).transpose(2, 0, 1)
 
 
-def _bordered(values: Sums, alone: Sums, row: Sums | None = None, column: Sums | None = None) -> Sums:
+def _bordered(
+    values: FloatSums, alone: FloatSums, row: FloatSums | None = None, column: FloatSums | None = None
+) -> FloatSums:
     """[part + 1, part + 1, key]: with one more part on each side: ``alone`` [key] where both meet, ``row`` [part, key]
     with the parts of the key, ``column`` with those of the query."""
     whole = np.pad(values, ((0, 1), (0, 1), (0, 0)))
@@ -236,7 +238,9 @@ def _bordered(values: Sums, alone: Sums, row: Sums | None = None, column: Sums |
     return whole
 
 
-def _with_distances(trace: Trace, at: int, query: int, values: Sums, rows: Sums, columns: Sums) -> Sums:
+def _with_distances(
+    trace: Trace, at: int, query: int, values: FloatSums, rows: FloatSums, columns: FloatSums
+) -> FloatSums:
     """The values with the part that distances are."""
     relative = trace.relative
     assert relative is not None

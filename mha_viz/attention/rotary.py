@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 F = TypeVar("F", np.float32, np.float64)
 
 
@@ -20,11 +20,11 @@ class Rotation(NamedTuple):
     of columns: a trace of such a model has its columns in the order that is used here.
     """
 
-    cos: Array  # [n, r]; some models for long texts multiply both by a factor
-    sin: Array  # [n, r]
+    cos: Floats  # [n, r]; some models for long texts multiply both by a factor
+    sin: Floats  # [n, r]
     # Factors of queries and keys after division by their RMS: [2, d_k]; [0, 0] without normalisation; [2, h, 1, d_k] if
     # the RMS is that of all heads of a layer together, as in OLMo 2.
-    norms: Array
+    norms: Floats
     eps: float = 0.0  # added to the mean square under the root
 
     @property
@@ -42,30 +42,30 @@ class Rotation(NamedTuple):
         """True if the queries of all heads are normalised together, and so their keys."""
         return self.norms.ndim > 2
 
-    def normalised(self, vectors: Array, which: int) -> Array:
+    def normalised(self, vectors: Floats, which: int) -> Floats:
         """Queries (``which`` 0) or keys (1), [h, n, d_k], after their RMSNorm, where the model has one (Zhang and
         Sennrich 2019, equation 4)."""
         if not self.has_norms:
             return vectors
-        scaled: Array = vectors * self.factors(vectors, which)
+        scaled: Floats = vectors * self.factors(vectors, which)
         return scaled
 
-    def factors(self, vectors: Array, which: int) -> Array:
+    def factors(self, vectors: Floats, which: int) -> Floats:
         """What the RMSNorm of queries (``which`` 0) or keys (1), [h, n, d_k], multiplies each of their numbers by: ones
         where the model has none."""
         if not self.has_norms:
             return np.ones_like(vectors)
         axes = (0, -1) if self.is_joint else -1
         size = np.sqrt((vectors * vectors).mean(axis=axes, keepdims=True) + np.float32(self.eps))
-        factors: Array = self.norms[which] / size
+        factors: Floats = self.norms[which] / size
         return factors
 
-    def rotate(self, vectors: Array) -> Array:
+    def rotate(self, vectors: Floats) -> Floats:
         """Queries or keys of all tokens, [..., n, d_k], rotated by their positions."""
         return rotate(vectors, self.cos, self.sin)
 
 
-def rotate(vectors: npt.NDArray[F], cos: Array, sin: Array) -> npt.NDArray[F]:
+def rotate(vectors: npt.NDArray[F], cos: Floats, sin: Floats) -> npt.NDArray[F]:
     """Vectors [..., d_k] rotated by angles with the given cosines and sines, [..., r] each."""
     r = cos.shape[-1]
     first, second = vectors[..., : r // 2], vectors[..., r // 2 : r]

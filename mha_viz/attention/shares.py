@@ -30,7 +30,7 @@ from mha_viz.text import TokenizedText
 if TYPE_CHECKING:
     import pandas as pd
 
-Sums = npt.NDArray[np.float64]
+FloatSums = npt.NDArray[np.float64]
 LEAST = 0.05  # share of a head's scores from which on an arrow is drawn
 
 
@@ -46,14 +46,14 @@ class Variation(NamedTuple):
 
     names: tuple[str, ...]
     groups: tuple[str, ...]
-    query: Sums
-    key: Sums
-    variance: Sums
+    query: FloatSums
+    key: FloatSums
+    variance: FloatSums
 
-    def grouped(self) -> Sums:
+    def grouped(self) -> FloatSums:
         """[head, group]: the covariances on the side of the key, in the order of GROUPS."""
         member = np.array([[group == of for of in GROUPS] for group in self.groups], np.float64)
-        grouped: Sums = self.key @ member
+        grouped: FloatSums = self.key @ member
         return grouped
 
 
@@ -88,7 +88,7 @@ def variation(trace: Trace, parts: Parts) -> Variation:
     return Variation(names, groups, sides[0], sides[1], (centred * scores).sum((1, 2)))
 
 
-def _by_part(trace: Trace, parts: Parts, which: int, vectors: Sums) -> Sums:
+def _by_part(trace: Trace, parts: Parts, which: int, vectors: FloatSums) -> FloatSums:
     """[h, part and biases]: the sum over tokens of the products of each part's queries (``which`` 0) or keys (1) with
     ``vectors`` [h, n, d_k]."""
     p = trace.parameters
@@ -101,7 +101,9 @@ def _by_part(trace: Trace, parts: Parts, which: int, vectors: Sums) -> Sums:
     return np.concatenate([of_parts, (scaled * biases).sum((1, 2))[:, None]], axis=1).astype(np.float64)
 
 
-def _of_distances(trace: Trace, centred: Sums, q: Sums, k: Sums) -> Iterator[tuple[Sums, Sums]]:
+def _of_distances(
+    trace: Trace, centred: FloatSums, q: FloatSums, k: FloatSums
+) -> Iterator[tuple[FloatSums, FloatSums]]:
     """For the side of the query and that of the key: what the vectors of distances add to the vectors of its tokens,
     [h, n, d_k], and the covariance with the part "distance", [h]."""
     relative = trace.relative
@@ -198,8 +200,8 @@ class Why:
         return zip(self.layers, self.variations, strict=True)
 
 
-def _quotient(sums: Sums, variance: Sums) -> Sums:
+def _quotient(sums: FloatSums, variance: FloatSums) -> FloatSums:
     """[head, …]: shares; NaN where nothing varies."""
     varies = variance > 0
-    shares: Sums = np.where(varies[:, None], sums / np.where(varies, variance, 1)[:, None], np.nan)
+    shares: FloatSums = np.where(varies[:, None], sums / np.where(varies, variance, 1)[:, None], np.nan)
     return shares

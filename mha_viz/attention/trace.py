@@ -20,9 +20,9 @@ from mha_viz.errors import ShapeError, UnknownHead
 from mha_viz.heads import AnyHead, Head, is_number
 from mha_viz.text import TokenizedText
 
-Array = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
-A = TypeVar("A", Array, Mask)
+A = TypeVar("A", Floats, Mask)
 
 
 class Parameters(NamedTuple):
@@ -32,14 +32,14 @@ class Parameters(NamedTuple):
     "GQA"); otherwise g = h.
     """
 
-    w_q: Array  # [d_model, h · d_k]
-    w_k: Array  # [d_model, g · d_k]
-    w_v: Array  # [d_model, g · d_k]
-    w_o: Array  # [h · d_k, d_model]
-    b_q: Array  # [h · d_k]; zeros where the model has no bias
-    b_k: Array  # [g · d_k]
-    b_v: Array  # [g · d_k]
-    b_o: Array  # [d_model]
+    w_q: Floats  # [d_model, h · d_k]
+    w_k: Floats  # [d_model, g · d_k]
+    w_v: Floats  # [d_model, g · d_k]
+    w_o: Floats  # [h · d_k, d_model]
+    b_q: Floats  # [h · d_k]; zeros where the model has no bias
+    b_k: Floats  # [g · d_k]
+    b_v: Floats  # [g · d_k]
+    b_o: Floats  # [d_model]
 
 
 class Relative(NamedTuple):
@@ -48,33 +48,33 @@ class Relative(NamedTuple):
     "DeBERTa", equation 4).
     """
 
-    alone: Array  # [h or 1, query, key]
-    keys: Array  # [h, distance, d_k]: what queries are compared with; no rows without such products
-    queries: Array  # [h, distance, d_k]: what keys are compared with
+    alone: Floats  # [h or 1, query, key]
+    keys: Floats  # [h, distance, d_k]: what queries are compared with; no rows without such products
+    queries: Floats  # [h, distance, d_k]: what keys are compared with
     of: npt.NDArray[np.intp]  # [2, query, key]: the rows of ``keys`` and ``queries`` for two tokens
 
-    def vectors(self, which: int, head: int) -> Array:
+    def vectors(self, which: int, head: int) -> Floats:
         """[query, key, d_k]: what the keys (``which`` 0) or the queries (1) of a head are joined by; no numbers where
         there are none."""
         rows = (self.keys, self.queries)[which]
         return rows[head][self.of[which]] if rows.shape[1] else np.zeros((*self.of.shape[1:], 0), np.float32)
 
-    def added(self, q: Array, k: Array, scaling: float) -> Array:
+    def added(self, q: Floats, k: Floats, scaling: float) -> Floats:
         """[h, query, key]: all that is added to the scaled scores of q and k, [h, n, d_k] each."""
         sides = enumerate((q, k))
         products = [
             self.products(which, head, of_head) for which, vectors in sides for head, of_head in enumerate(vectors)
         ]
         by_side = np.stack(products).reshape(2, len(q), *self.of.shape[1:]).sum(axis=0)
-        added: Array = by_side * np.float32(scaling) + self.alone
+        added: Floats = by_side * np.float32(scaling) + self.alone
         return added
 
-    def products(self, which: int, head: int, vectors: Array) -> Array:
+    def products(self, which: int, head: int, vectors: Floats) -> Floats:
         """[query, key]: queries of a head, [n, d_k], with its vectors of distances (``which`` 0), or keys (1)."""
         joined = self.vectors(which, head)
         if not joined.shape[-1]:
             return np.zeros(joined.shape[:2], np.float32)
-        product: Array = np.einsum("ijd,id->ij" if which == 0 else "ijd,jd->ij", joined, vectors)
+        product: Floats = np.einsum("ijd,id->ij" if which == 0 else "ijd,jd->ij", joined, vectors)
         return product
 
 
@@ -102,19 +102,19 @@ class Trace:
     text: TokenizedText
     scaling: float
     parameters: Parameters
-    x: Array  # [n, d_model]: the input of W_Q, W_K and W_V for every head; normalised if layers do so first
+    x: Floats  # [n, d_model]: the input of W_Q, W_K and W_V for every head; normalised if layers do so first
     mask: Mask  # [query, key]: True at masked positions
-    q: Array  # [h, n, d_k]
-    k: Array  # [h, n, d_k]; the same numbers for heads that share one
-    v: Array  # [h, n, d_k]
-    scores: Array  # [h, query, key]: q · k
-    weights: Array  # [h, query, key]: softmax(scores · scaling), rows sum to 1
-    context: Array  # [h, n, d_k]: the weighted sum of the values
+    q: Floats  # [h, n, d_k]
+    k: Floats  # [h, n, d_k]; the same numbers for heads that share one
+    v: Floats  # [h, n, d_k]
+    scores: Floats  # [h, query, key]: q · k
+    weights: Floats  # [h, query, key]: softmax(scores · scaling), rows sum to 1
+    context: Floats  # [h, n, d_k]: the weighted sum of the values
     agreement: Agreement
-    entered: Array | None = None  # [n, d_model]
+    entered: Floats | None = None  # [n, d_model]
     rotation: Rotation | None = None
     relative: Relative | None = None
-    memory: Array | None = None  # [m, d_model]
+    memory: Floats | None = None  # [m, d_model]
 
     @property
     def heads(self) -> int:
@@ -147,7 +147,7 @@ class Trace:
         return self.entered is not None
 
     @cached_property
-    def before_turn(self) -> tuple[Array, Array]:
+    def before_turn(self) -> tuple[Floats, Floats]:
         """Queries and keys before the rotation by their positions, [h, n, d_k] each; without a rotation, ``q`` and
         ``k``."""
         if self.rotation is None:
@@ -176,17 +176,17 @@ class Trace:
         return bool(np.tril(self.mask).any())
 
     @property
-    def scaled(self) -> Array:
+    def scaled(self) -> Floats:
         """The input of softmax, before the mask: [h, query, key]."""
         return _read_only(_scaled(self.q, self.k, self.scores, self.scaling, self.relative))
 
     @property
-    def concatenation(self) -> Array:
+    def concatenation(self) -> Floats:
         """The heads' outputs side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k belong to head h."""
         return _read_only(concatenated(self.context))
 
     @cached_property
-    def output(self) -> Array:
+    def output(self) -> Floats:
         """The output of the layer's attention, before the residual is added: [n, d_model]."""
         return _read_only(self.concatenation @ self.parameters.w_o + self.parameters.b_o)
 
@@ -211,25 +211,25 @@ class Trace:
             )
         return within.head
 
-    def w_o_of(self, head: int | AnyHead) -> Array:
+    def w_o_of(self, head: int | AnyHead) -> Floats:
         """The rows of W_O that are multiplied with this head's output: [d_k, d_model]. Raises UnknownHead, as do all
         methods that follow."""
         at = self.number(head)
         return self.parameters.w_o[at * self.d_k : (at + 1) * self.d_k]
 
-    def contribution(self, head: int | AnyHead) -> Array:
+    def contribution(self, head: int | AnyHead) -> Floats:
         """The contribution of this head to the output: [n, d_model]. The sum over all heads, plus the bias, is the
         output."""
         return _read_only(self.context[self.number(head)] @ self.w_o_of(head))
 
-    def undivided(self, head: int | AnyHead) -> Array:
+    def undivided(self, head: int | AnyHead) -> Floats:
         """The weights of this head without the scaling: [query, key]."""
         return _read_only(softmax(self.scores[self.number(head)], self.mask))
 
-    def norm_weighted(self, head: int | AnyHead) -> Array:
+    def norm_weighted(self, head: int | AnyHead) -> Floats:
         """‖A[i, j] (x_j W_V + b_V) W_O‖ for this head: [query, key] (Kobayashi et al. 2020, section 3.2)."""
         at = self.number(head)
-        lengths: Array = np.linalg.norm(self.v[at] @ self.w_o_of(at), axis=1)  # [key]
+        lengths: Floats = np.linalg.norm(self.v[at] @ self.w_o_of(at), axis=1)  # [key]
         return _read_only(self.weights[at] * lengths)
 
     @cached_property
@@ -244,17 +244,17 @@ def traced(
     revision: str,
     layer: int,
     text: TokenizedText,
-    x: Array,
+    x: Floats,
     parameters: Parameters,
     mask: Mask,
     *,
     heads: int,
     scaling: float,
-    entered: Array | None = None,
+    entered: Floats | None = None,
     rotation: Rotation | None = None,
     relative: Relative | None = None,
-    memory: Array | None = None,
-    of_model: tuple[Array, Array] | None = None,
+    memory: Floats | None = None,
+    of_model: tuple[Floats, Floats] | None = None,
 ) -> Trace:
     """All steps from ``x`` [n, d_model] on. ``of_model``: weights [h, query, key] and output [n, d_model] of the model;
     ``entered``, ``rotation``, ``relative`` and ``memory`` as for :class:`Trace`.
@@ -285,13 +285,13 @@ def traced(
     )
 
 
-def _scaled(q: Array, k: Array, scores: Array, scaling: float, relative: Relative | None) -> Array:
+def _scaled(q: Floats, k: Floats, scores: Floats, scaling: float, relative: Relative | None) -> Floats:
     """[h, query, key]: the scores times their factor, and what distances add."""
-    scaled: Array = scores * np.float32(scaling)
+    scaled: Floats = scores * np.float32(scaling)
     return scaled if relative is None else scaled + relative.added(q, k, scaling)
 
 
-def projected(x: Array, p: Parameters, heads: int, memory: Array | None = None) -> tuple[Array, Array, Array]:
+def projected(x: Floats, p: Parameters, heads: int, memory: Floats | None = None) -> tuple[Floats, Floats, Floats]:
     """Queries, keys and values, [h, n, d_k] each: shared ones are repeated. ``memory`` as for :class:`Trace`."""
     d_k, y = p.w_q.shape[1] // heads, x if memory is None else memory
     made = ((x, p.w_q, p.b_q), (y, p.w_k, p.b_k), (y, p.w_v, p.b_v))
@@ -299,20 +299,20 @@ def projected(x: Array, p: Parameters, heads: int, memory: Array | None = None) 
     return q, shared_by(heads, k), shared_by(heads, v)
 
 
-def shared_by(heads: int, vectors: Array) -> Array:
+def shared_by(heads: int, vectors: Floats) -> Floats:
     """Keys or values [g, n, d_k] repeated for each head, [h, n, d_k]."""
     return vectors if len(vectors) == heads else np.repeat(vectors, heads // len(vectors), axis=0)
 
 
 def one_by_one(
-    x: Array,
+    x: Floats,
     p: Parameters,
     mask: Mask,
     scaling: float,
     heads: int,
     rotation: Rotation | None = None,
-    memory: Array | None = None,
-) -> Array:
+    memory: Floats | None = None,
+) -> Floats:
     """The same heads in a loop, each with its slices of the matrices: context [h, n, d_k]."""
     d_k, y = p.w_q.shape[1] // heads, x if memory is None else memory
     shared = heads * d_k // p.w_k.shape[1]  # heads per key and value
@@ -331,21 +331,21 @@ def one_by_one(
     return np.stack(outputs)
 
 
-def split(stacked: Array, heads: int) -> Array:
+def split(stacked: Floats, heads: int) -> Floats:
     """[rows, h · d_k] → [h, rows, d_k]: the columns of each head, of W_Q or of q; a view without computation."""
     return stacked.reshape(len(stacked), heads, -1).transpose(1, 0, 2)
 
 
-def concatenated(context: Array) -> Array:
+def concatenated(context: Floats) -> Floats:
     """[h, n, d_k] → [n, h · d_k]: the concatenation."""
     return context.transpose(1, 0, 2).reshape(context.shape[1], -1)
 
 
-def softmax(scores: Array, mask: Mask) -> Array:
+def softmax(scores: Floats, mask: Mask) -> Floats:
     """Rows of [..., query, key] that sum to 1; 0 where the mask is True."""
     allowed = np.where(mask, np.float32(-np.inf), scores)
     raised = np.exp(allowed - allowed.max(axis=-1, keepdims=True))
-    weights: Array = raised / raised.sum(axis=-1, keepdims=True)
+    weights: Floats = raised / raised.sum(axis=-1, keepdims=True)
     return weights
 
 

@@ -13,7 +13,7 @@ from mha_viz.errors import EmptyText, MissingGlyphWarning, SumsUnsavedWarning, T
 from mha_viz.quotes import printable
 
 Show = Callable[[int, int], None]
-Shape = Callable[[int, int], str]  # what is shown of done and total
+ShownAs = Callable[[int, int], str]  # what is shown of done and total
 
 SECONDS_BETWEEN_LINES = 5.0  # of progress, if stderr is not a terminal
 PRINTED = (MissingGlyphWarning, SumsUnsavedWarning, TextCutWarning)
@@ -82,7 +82,7 @@ def bars(*units: str) -> Iterator[tuple[Show, ...]]:
         yield tuple(_shown(show, *_shapes(unit)) for unit in units)
 
 
-def _shapes(unit: str) -> tuple[Shape, Shape]:
+def _shapes(unit: str) -> tuple[ShownAs, ShownAs]:
     def line(done: int, total: int) -> str:
         return f"{done} of {total} {unit}" if total < 1000 else f"{100 * done // total}% {unit}"
 
@@ -93,13 +93,13 @@ def _shapes(unit: str) -> tuple[Shape, Shape]:
 
 
 @contextmanager
-def _progress(picture: Shape, line: Shape) -> Iterator[Show]:
+def _progress(picture: ShownAs, line: ShownAs) -> Iterator[Show]:
     """A function of done and total: on a terminal one line that changes, elsewhere a new line every few seconds."""
     with changing_line() as show:
         yield _shown(show, picture, line)
 
 
-def _shown(show: Callable[[str], None], picture: Shape, line: Shape) -> Show:
+def _shown(show: Callable[[str], None], picture: ShownAs, line: ShownAs) -> Show:
     shape = picture if sys.stderr.isatty() else line
     return lambda done, total: show(shape(done, total))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from mha_viz.corpus.coreference import Brackets
 from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
-from mha_viz.corpus.rows import Block, WordLine, blocks, new_document, word_lines
+from mha_viz.corpus.rows import NumberedLines, WordLine, blocks, new_document, word_lines
 from mha_viz.corpus.treebank import START, Corpus, Mention, PartStart, Sentence, Word, text_digest
 from mha_viz.errors import CorpusError
 
@@ -51,7 +51,7 @@ class _Reader:
         self._document = start.document
         self._relations, self._tags = Labels("relation", name), Labels("part of speech", name)
 
-    def read(self, block: Block) -> None:
+    def read(self, block: NumberedLines) -> None:
         """Add the lines of one sentence. Raises CorpusError."""
         begun = new_document(block, self._name)
         if begun is not None:
@@ -59,7 +59,9 @@ class _Reader:
             self._document = begun or f"document {self._before + len(self.sentences)}"
         try:
             if self._lenient:
-                _check_lines(block, self._name)
+                for number, line in block:
+                    check_line(line, number, self._name)
+                    check_text(line, number, self._name)
             self._sentence(block[0][0], word_lines(block, self._name))
         except CorpusError as error:
             if not self._lenient:
@@ -83,12 +85,6 @@ class _Reader:
         if words:
             self.sentences.append(Sentence(words, (), self._document, line))
             check_sentences(len(self.sentences), line, self._name)
-
-
-def _check_lines(block: Block, name: str) -> None:
-    for number, line in block:
-        check_line(line, number, name)
-        check_text(line, number, name)
 
 
 def _tree_problem(rows: Sequence[WordLine]) -> str:

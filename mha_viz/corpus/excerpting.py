@@ -11,7 +11,7 @@ from typing import Any
 
 from mha_viz.corpus import reading
 from mha_viz.corpus.conllu import as_conllu, read_conllu
-from mha_viz.corpus.excerpts import Span, excerpts
+from mha_viz.corpus.excerpts import SentenceSpan, excerpts
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.corpus.uploads import BOUNDS, NEUTRAL
 from mha_viz.errors import CorpusError
@@ -20,7 +20,7 @@ from mha_viz.process import apart
 CHILD = "mha_viz.corpus.excerpting"
 
 
-def read_excerpts(data: bytes, spans: Sequence[Span]) -> dict[Span, Sentence]:
+def read_excerpts(data: bytes, spans: Sequence[SentenceSpan]) -> dict[SentenceSpan, Sentence]:
     """The sentences of a file by number. Raises CorpusError, and the errors of :func:`mha_viz.process.apart.run`."""
     text = apart.run(CHILD, {"spans": [*map(tuple, spans)], "data": data}, BOUNDS)
     return dict(zip(spans, read_conllu(text, NEUTRAL).sentences, strict=True)) if text else {}

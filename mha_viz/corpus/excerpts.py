@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mha_viz.corpus.treebank import Mention, Sentence, Word
 
-Span = tuple[int, int]  # the numbers of the first and the last of consecutive sentences
+SentenceSpan = tuple[int, int]  # the numbers of the first and the last of consecutive sentences
 
 
 def as_one_sentence(sentences: Sequence[Sentence]) -> Sentence:
@@ -36,6 +36,6 @@ def shorter(sentence: Sentence, coreference: bool) -> Iterator[Sentence]:
         yield replace(sentence, words=tuple(Word(word.form) for word in sentence.words), mentions=mentions)
 
 
-def excerpts(sentences: Sequence[Sentence], spans: Iterable[Span]) -> tuple[Sentence, ...]:
+def excerpts(sentences: Sequence[Sentence], spans: Iterable[SentenceSpan]) -> tuple[Sentence, ...]:
     """The sentences of each span, from its first to its last number, joined."""
     return tuple(as_one_sentence(sentences[first : last + 1]) for first, last in spans)

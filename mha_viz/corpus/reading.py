@@ -144,12 +144,8 @@ def _forms(line: str, number: int, name: str, lenient: bool) -> list[str]:
     check_line(line, number, name)
     if lenient:
         check_text(line, number, name)
-    forms = _split(line) if line.strip() else []
+    # Words and punctuation marks; an apostrophe or hyphen between letters stays inside its word.
+    forms = (PLAIN_WORDS.findall(clean(line)) or [clean(line.strip())]) if line.strip() else []
     check_words(len(forms), number, name)
     check_cells(forms, number, name)
     return forms
-
-
-def _split(line: str) -> list[str]:
-    """Words and punctuation marks; an apostrophe or hyphen between letters stays inside its word."""
-    return PLAIN_WORDS.findall(clean(line)) or [clean(line.strip())]

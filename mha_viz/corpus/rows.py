@@ -16,13 +16,13 @@ from mha_viz.text import clean
 CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 
 
-Block = list[tuple[int, str]]  # the lines of a sentence with their numbers
+NumberedLines = list[tuple[int, str]]  # the lines of a sentence with their numbers
 
 
-def blocks(text: str, name: str, before: int = 0, strict: bool = True) -> Iterator[Block]:
+def blocks(text: str, name: str, before: int = 0, strict: bool = True) -> Iterator[NumberedLines]:
     """The lines of each sentence; the file has ``before`` lines before the first of them. Raises CorpusError for a
     sentence that is too long, if ``strict``."""
-    block: Block = []
+    block: NumberedLines = []
     for number, line in enumerate(text.split("\n"), before + 1):  # only "\n" ends a line: a word may contain U+2028
         if strict:
             check_line(line, number, name)
@@ -35,7 +35,7 @@ def blocks(text: str, name: str, before: int = 0, strict: bool = True) -> Iterat
         yield block
 
 
-def new_document(block: Block, name: str) -> str | None:
+def new_document(block: NumberedLines, name: str) -> str | None:
     """The name of the document that begins with this sentence, possibly empty; None when no document begins."""
     begins, document = False, ""
     for line, content in block:
@@ -71,7 +71,7 @@ _EXPECTED = MappingProxyType(
 )
 
 
-def word_lines(block: Block, name: str) -> list[WordLine]:
+def word_lines(block: NumberedLines, name: str) -> list[WordLine]:
     """The words of a sentence: lines whose id is a plain integer. Limits are checked before parsing."""
     lines = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
     check_words(sum(cells[0].strip().isdecimal() for _, cells in lines), block[0][0], name)

@@ -21,10 +21,10 @@ from mha_viz.exports.registry import (
     writer,
 )
 from mha_viz.exports.saved import open_attention
-from mha_viz.exports.shown import Numbers, Several, Subtracted, shown_bytes, shown_suffixes
+from mha_viz.exports.shown import Exported, Several, Subtracted, shown_bytes, shown_suffixes
 
 __all__ = [
-    "Numbers",
+    "Exported",
     "Several",
     "Subtracted",
     "check_place",

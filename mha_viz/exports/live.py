@@ -11,31 +11,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from mha_viz.browser.bundle import FOLDER, constant, joined, style
-from mha_viz.exports.page import MADE, PUBLISHED, Look, PagePart, content, html, main, style_sheet
+from mha_viz.browser.bundle import FOLDER, constant, joined, page_style, style
+from mha_viz.exports.page import MADE, Look, PagePart, content, html, main, style_sheet
 from mha_viz.numerals import three_digits
 
 MOST_TYPED = 4_000  # characters of a sentence
 OTHERS = 20  # sentences, besides the example, on which the deviation of halves is measured
 _POLICY = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'"
-_STYLE = """
-#live form { display: flex; flex-wrap: wrap; gap: 8px 12px; align-items: end; margin: 14px 0 6px; }
-#live label { flex: 1 1 320px; display: grid; gap: 4px; font-size: 13px; }
-#live label:has(input:focus-visible) { outline: 0; }
-#live input { box-sizing: border-box; width: 100%; min-height: 44px; padding: 8px 12px; font: inherit; font-size: 16px;
-  color: inherit; background: var(--st-secondary-background-color); border-radius: 6px;
-  border: 1px solid color-mix(in oklab, var(--st-text-color) 45%, var(--st-background-color)); }
-#live button { min-height: 44px; padding: 0 20px; font: 600 15px var(--st-font); border: 0; border-radius: 6px;
-  color: var(--st-background-color); background: var(--st-primary-color); cursor: pointer; }
-#live :is(input, button):focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 2px; }
-#live [role="status"] { min-height: 1.5em; margin: 0 0 6px; font-size: 13px; overflow-wrap: anywhere; }
-#live progress { display: block; width: 100%; max-width: 420px; height: 8px; margin-bottom: 16px;
-  accent-color: var(--st-primary-color); }
-#live progress[hidden] { display: block !important; visibility: hidden; } /* its place stays */
-@media (max-width: 640px) { #live button { flex: 1; } }
-#unserved { animation: 1ms 4s backwards unserved; }
-@keyframes unserved { from { visibility: hidden; } }
-"""
 # Shown where the page's script, which removes it, does not run or is slow to come: browsers run no module of a file.
 _UNSERVED = (
     "If nothing is drawn: opened as a file, this page cannot run. In its folder, run "
@@ -68,7 +50,8 @@ def site(
     reader = _filled(joined(FOLDER / "live" / "reader.js"), "({})", {name: address(name, fetched) for name in fetched})
     files = {**fetched, "reader.js": reader}
     files["page.js"] = _filled(_page_script(), '"reader.js"', address("reader.js", files))
-    files["style.css"] = style_sheet("compare", look, PUBLISHED + _STYLE, (title, *body)).encode()
+    sheets = page_style("published") + page_style("live")
+    files["style.css"] = style_sheet("compare", look, sheets, (title, *body)).encode()
     head = f'<link rel="stylesheet" href="{address("style.css", files)}">'
     script = f'<script type="module" src="{address("page.js", files)}"></script>'
     first = ["./", address("page.js", files), address("style.css", files)]

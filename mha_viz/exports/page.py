@@ -17,7 +17,7 @@ from html import escape
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
-from mha_viz.browser.bundle import script_alone, style
+from mha_viz.browser.bundle import page_style, script_alone, style
 from mha_viz.exports.letters import SANS, SERIF, page_fonts
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
@@ -33,33 +33,6 @@ _COLOURS = {
     "text": "textColor",
     "border": "borderColor",
 }
-
-_STYLE = """
-html { background: var(--st-background-color); color: var(--st-text-color); }
-body { margin: 0 auto; max-width: 1480px; padding: 18px 26px; font: 400 15px/1.5 var(--st-font); }
-#caption { max-width: 100ch; margin: 22px 0 0; font-size: 13px; overflow-wrap: anywhere;
-  color: color-mix(in oklab, var(--st-text-color) 64%, var(--st-background-color)); }
-.mha-compare .tools { display: none; }
-@media (scripting: enabled) { /* what drawings will push down comes with them */
-  html:not([data-painted]) :is(#root, #caption, #published > :is(section, .caption)) { visibility: hidden; }
-}
-@media (max-width: 640px) { body { padding: 12px 14px; } }
-"""
-
-PUBLISHED = """
-#published > h1 { font: 600 1.75rem/1.25 var(--st-heading-font); margin: 12px 0; }
-#published > section > h2 { font: 600 1.25rem/1.3 var(--st-heading-font); margin: 0 0 8px; }
-#published > h1, #published > section > h2 { overflow-wrap: anywhere; }
-#published section { border-top: 1px solid var(--st-border-color); margin-top: 34px; padding-top: 22px; }
-body:has(#published > section:only-of-type .sheet > :only-child) { max-width: 720px; }
-.remark { max-width: 76ch; margin: 0 0 12px; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 1.06rem; }
-@media (min-width: 1100px) {
-  #published { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); column-gap: 40px; align-items: start; }
-  #published > :is(h1, .remark, .caption, #live), #published > section:nth-of-type(1) { grid-column: 1 / -1; }
-}
-.caption { max-width: 100ch; margin: 14px 0 0; font-size: 13px; overflow-wrap: anywhere;
-  color: color-mix(in oklab, var(--st-text-color) 64%, var(--st-background-color)); }
-"""
 
 
 def page(
@@ -99,7 +72,7 @@ def published(parts: Sequence[PagePart], *, title: str, introduction: str = "", 
     """One HTML file with several drawings of the component "compare", each below its remark."""
     made = f'<p class="caption">{MADE} This page needs no network and sends nothing.</p>\n'
     body = main(parts, title, introduction, made)
-    return _document("compare", "openParts", title, body, look, PUBLISHED)
+    return _document("compare", "openParts", title, body, look, page_style("published"))
 
 
 def main(parts: Sequence[PagePart], title: str, introduction: str, end: str) -> list[str]:
@@ -134,7 +107,7 @@ def _document(component: str, opener: str, title: str, body: Sequence[str], look
 
 def style_sheet(component: str, look: Look, more: str, texts: Iterable[str]) -> str:
     """The style of a page with a component, ``more``, and the letters of its ``texts``."""
-    return f"{page_fonts(texts)}{_variables(look)}{_STYLE}{more}{style(component)}"
+    return "".join((page_fonts(texts), _variables(look), page_style("exported"), more, style(component)))
 
 
 def html(policy: str, title: str, styles: str, body: Sequence[str], script: str) -> bytes:

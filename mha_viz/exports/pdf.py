@@ -35,7 +35,7 @@ from mha_viz.text import clean
 
 INVISIBLE = 3  # a text rendering mode: for search and copying, not drawn
 BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a text that is before its anchor
-Matrix = tuple[float, float, float, float, float, float]  # x' = ax + cy + e, y' = bx + dy + f
+Transform = tuple[float, float, float, float, float, float]  # x' = ax + cy + e, y' = bx + dy + f
 
 _ONE_AT_A_TIME = Lock()  # reportlab keeps the fonts of all files, and their subsets, globally
 
@@ -165,7 +165,7 @@ def _text(canvas: Any, mark: Text, height: float) -> None:
         along += width
 
 
-def _matrix(at: tuple[float, float], angle: float, along: float, up: float) -> Matrix:
+def _matrix(at: tuple[float, float], angle: float, along: float, up: float) -> Transform:
     """Rotation by ``angle`` around ``at``; the origin is ``along`` the line and ``up`` from there."""
     cos, sin = math.cos(angle), math.sin(angle)
     return cos, sin, -sin, cos, at[0] + along * cos - up * sin, at[1] + along * sin + up * cos
@@ -178,7 +178,7 @@ def _width(run: FontRun, mark: Text) -> float:
     return float(sum(p.x_advance for p in _shaped(run).glyph_positions)) * mark.size / run.font.em
 
 
-def _run(canvas: Any, run: FontRun, matrix: Matrix, width: float, mark: Text) -> None:
+def _run(canvas: Any, run: FontRun, matrix: Transform, width: float, mark: Text) -> None:
     if run.font is None:
         _boxes(canvas, run.text, matrix, mark)
         return
@@ -192,7 +192,7 @@ def _run(canvas: Any, run: FontRun, matrix: Matrix, width: float, mark: Text) ->
         _letters(canvas, text, name, matrix, mark.size, width)
 
 
-def _letters(canvas: Any, text: str, name: str, matrix: Matrix, size: float, width: float | None = None) -> None:
+def _letters(canvas: Any, text: str, name: str, matrix: Transform, size: float, width: float | None = None) -> None:
     """Text as text; with a ``width`` it is invisible, and as wide as the outlines below it."""
     seen = "".join(c for c in text if unicodedata.category(c) != "Cf")
     line = canvas.beginText()
@@ -275,7 +275,7 @@ def _shaped(run: FontRun) -> Any:
     return buffer
 
 
-def _outlines(canvas: Any, run: FontRun, matrix: Matrix, size: float) -> None:
+def _outlines(canvas: Any, run: FontRun, matrix: Transform, size: float) -> None:
     """The run's glyphs, shaped, as filled shapes."""
     font = run.font or fonts.face(400)
     buffer = _shaped(run)
@@ -290,7 +290,7 @@ def _outlines(canvas: Any, run: FontRun, matrix: Matrix, size: float) -> None:
     canvas.drawPath(path, stroke=0, fill=1, fillMode=1)
 
 
-def _trace(path: Any, strokes: Sequence[Stroke], matrix: Matrix) -> None:
+def _trace(path: Any, strokes: Sequence[Stroke], matrix: Transform) -> None:
     """A glyph's strokes as a PDF path; quadratic curves become cubic ones."""
     a, b, c, d, e, f = matrix
 
@@ -335,7 +335,7 @@ def _between(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, flo
     return (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
 
 
-def _boxes(canvas: Any, text: str, matrix: Matrix, mark: Text) -> None:
+def _boxes(canvas: Any, text: str, matrix: Transform, mark: Text) -> None:
     """Boxes for characters that no font has, as in all formats."""
     canvas.saveState()
     canvas.transform(*matrix)

@@ -24,7 +24,6 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from mha_viz.attention import Attention, Weights, steps, tensors
-from mha_viz.attention.steps import Step
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import ExportError, MhaVizError, OpenError
 from mha_viz.text import TokenizedText, parse_text
@@ -173,7 +172,8 @@ def _fields(head: bytes) -> dict[str, Any]:
         raise OpenError(f"The file was saved by {which} version of mha_viz.", "Install that version.")
     if set(fields) != FIELDS or not isinstance(fields["made"], list):
         raise ValueError("not the heading of a reading")
-    fields["made"] = _steps(fields["made"], fields["version"])
+    made = fields["made"]
+    fields["made"] = steps.steps_of(map(str, made)) if fields["version"] < VERSION else steps.parse(made)
     names = (fields["model"], fields["revision"], fields["quantity"], fields["digest"], *fields["made"])
     if not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names):
         raise ValueError("not the names of a reading")
@@ -183,10 +183,6 @@ def _fields(head: bytes) -> dict[str, Any]:
             f"Known: {', '.join(QUANTITIES)}. A later version of mha_viz may know it.",
         )
     return fields
-
-
-def _steps(made: list[Any], version: int) -> tuple[Step, ...]:
-    return steps.steps_of(map(str, made)) if version < VERSION else steps.parse(made)
 
 
 def _reading(fields: dict[str, Any], weights: Weights, hidden: Weights) -> Attention:

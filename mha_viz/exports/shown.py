@@ -48,11 +48,11 @@ class Subtracted(NamedTuple):
         return difference
 
 
-Numbers = Shown | Several | Subtracted | Table
-Writer = Callable[[Any, BinaryIO], None]
+Exported = Shown | Several | Subtracted | Table
+ShownWriter = Callable[[Any, BinaryIO], None]
 
 
-def shown_bytes(numbers: Numbers, suffix: str) -> bytes:
+def shown_bytes(numbers: Exported, suffix: str) -> bytes:
     """The numbers in the format that ``suffix`` names: .csv, .npz, .safetensors or .json; those of a chart as .csv or
     .json. Raises ExportError."""
     writers = _WRITERS[type(numbers)]
@@ -216,7 +216,7 @@ def _tree_of_table(of: Table, file: BinaryIO) -> None:
     file.write((json.dumps({**about, "rows": rows}, ensure_ascii=False) + "\n").encode())
 
 
-_WRITERS: Mapping[type, Mapping[str, Writer]] = MappingProxyType(
+_WRITERS: Mapping[type, Mapping[str, ShownWriter]] = MappingProxyType(
     {
         Shown: {".csv": _table, ".npz": _arrays, ".safetensors": _tensors, ".json": _tree},
         Several: {

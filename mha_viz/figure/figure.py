@@ -15,7 +15,7 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
 from mha_viz.drawing.table import Table
 from mha_viz.errors import PATH, ExportError, FigureWarning, MissingGlyphWarning, SettingError, check_kind, warn
-from mha_viz.exports import Numbers
+from mha_viz.exports import Exported
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures.layout import Size
 
@@ -39,7 +39,7 @@ class Figure:
 
     make: Callable[[Size], Drawing]
     page: Page | None  # None for a chart, which has no interactive version
-    numbers: Callable[[], Numbers]
+    numbers: Callable[[], Exported]
     size: Size = field(default_factory=Size)
     look: Look = "auto"  # colour scheme of the interactive version: the reader's, unless one was requested
 

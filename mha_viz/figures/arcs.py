@@ -11,13 +11,13 @@ from mha_viz.drawing.marks import Curve, Drawing, Mark, Rect, Text
 from mha_viz.figures.links import straight
 from mha_viz.figures.theme import Theme
 
-Kind = Literal["hit", "miss", "extra", "proposal"]
+ArcKind = Literal["hit", "miss", "extra", "proposal"]
 
 SIZE, LABEL = 12.0, 8.0  # points
 GAP = 13.0  # between words
 STEP = 13.0  # height of an arc over one word
 BESIDE = 2.5  # offset from a word's middle, so that arcs to the left and to the right do not meet
-WORDS: dict[Kind, str] = {
+WORDS: dict[ArcKind, str] = {
     "hit": "annotated link; the head agrees",
     "miss": "annotated link; the head points elsewhere",
     "extra": "the head points here; the annotation does not",
@@ -31,10 +31,10 @@ class Span(NamedTuple):
     start: int
     end: int
     label: str
-    kind: Kind
+    kind: ArcKind
 
 
-def colour(kind: Kind, theme: Theme) -> str:
+def colour(kind: ArcKind, theme: Theme) -> str:
     """Hits and misses differ in hue; without colour, they differ in strength, and misses are dashed. Extras are below
     the words."""
     return {"hit": theme.heads[2], "miss": theme.muted, "extra": theme.heads[1], "proposal": theme.heads[0]}[kind]
@@ -64,7 +64,7 @@ def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str)
     return Drawing(max(width, 300), bottom + 14 + 13 * len(kinds), tuple(marks), None, alt=alt)
 
 
-def _stroke(kind: Kind) -> tuple[float, tuple[int, ...]]:
+def _stroke(kind: ArcKind) -> tuple[float, tuple[int, ...]]:
     """The line width of an arc, and its dashes."""
     return 1.8 if kind in ("hit", "extra") else 1.1, (4, 2) if kind == "miss" else ()
 

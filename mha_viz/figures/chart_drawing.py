@@ -17,7 +17,7 @@ from mha_viz.drawing.marks import Anchor, CellPicture, Drawing, Mark, Polyline, 
 from mha_viz.figures.chart import Band, Bars, Cells, Chart, Line, Points, Series
 from mha_viz.figures.chart_axes import Scale, scale
 from mha_viz.figures.chart_marks import PlotPlace, dashes, each, frame_mark, marks, shaded
-from mha_viz.figures.chart_text import LEADING, Block, lines, text_marks, width
+from mha_viz.figures.chart_text import LEADING, TextAnchor, lines, text_marks, width
 from mha_viz.figures.layout import Size, sheet
 from mha_viz.numerals import MINUS
 
@@ -28,7 +28,7 @@ AWAY = 6  # pixels from an axis to its labels, and from these to its title
 LEVELS = 64  # shades of a colour scale
 THICK, BROAD, HANG, ASIDE = 10, 240, 24, 62  # pixels of a colour scale: itself; below it; room at the right
 GRID = 0.25  # opacity of grid lines
-BLOCKS: dict[bool, Block] = {True: "bottom", False: "top"}  # whether it is above its position
+BLOCKS: dict[bool, TextAnchor] = {True: "bottom", False: "top"}  # whether it is above its position
 ANCHORS: dict[str, Anchor] = {"left": "start", "center": "middle", "right": "end"}
 
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Anchor, Strength, Text
 
-Block = Literal["top", "middle", "bottom"]  # Plotly's names for the part of a text that is at its position
+TextAnchor = Literal["top", "middle", "bottom"]  # Plotly's names for the part of a text that is at its position
 TAGS = re.compile(r"(</?b>|</?i>|</?sub>)")
 BREAK = re.compile(r"<br ?/?>")
 INDEX = 0.7  # share of the size by which indices are lower
@@ -68,7 +68,7 @@ def text_marks(
     size: float,
     colour: str,
     anchor: Anchor = "start",
-    block: Block = "middle",
+    block: TextAnchor = "middle",
     turn: float = 0,
 ) -> Iterator[Text]:
     """The marks of a text at (x, y): ``anchor`` says which part of its lines is at that point, ``block`` which part of

@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from mha_viz.analysis.distance import Map, Matrix
+from mha_viz.analysis.distance import FloatMatrix, Map
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Axis, Cells, Chart, Legend, Margin, Plot, Points, SeriesTexts
@@ -54,7 +54,7 @@ def scatter(
     return Chart(theme, series, plots, height=640, margin=margin, legend=Legend(is_below=True))
 
 
-def matrix(heads: Sequence[Head], distances: Matrix, theme: Theme) -> Chart:
+def matrix(heads: Sequence[Head], distances: FloatMatrix, theme: Theme) -> Chart:
     """The divergence of every two heads; the scale always runs from 0 to ln 2."""
     names = [both(head) for head in heads]
     labels = np.array([[f"{a} and {b}" for b in names] for a in names])

@@ -14,7 +14,7 @@ import numpy as np
 
 from mha_viz import numerals
 from mha_viz.analysis.distance import entropy
-from mha_viz.attention.trace import Array, Trace, split
+from mha_viz.attention.trace import Floats, Trace, split
 from mha_viz.figures.chart import (
     Axis,
     Bars,
@@ -85,7 +85,7 @@ def entered(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Th
 
 
 def _rows(
-    trace: Trace, numbers: Array, title: str, tokens: Sequence[int], marked: Sequence[int], theme: Theme
+    trace: Trace, numbers: Floats, title: str, tokens: Sequence[int], marked: Sequence[int], theme: Theme
 ) -> Chart:
     values = numbers[list(tokens)]
     cells = signed_cells(values, colour_limit(values), theme, with_scale=True, hover="number %{x}: %{z:.3f}")
@@ -186,7 +186,7 @@ def mask(trace: Trace, tokens: Sequence[int], query: int, key: int, theme: Theme
 
 
 def square(
-    trace: Trace, matrix: Array, tokens: Sequence[int], query: int, key: int, theme: Theme, **changes: Any
+    trace: Trace, matrix: Floats, tokens: Sequence[int], query: int, key: int, theme: Theme, **changes: Any
 ) -> Chart:
     """A matrix of queries by keys, 0 to 1; the row of the query and the cell of the pair are framed. ``changes``:
     properties of the cells."""

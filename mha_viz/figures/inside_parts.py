@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mha_viz.attention.trace import Array, Trace
+from mha_viz.attention.trace import Floats, Trace
 from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Margin, Plot, Series, one_below_another
 from mha_viz.figures.theme import Theme
 
@@ -46,7 +46,7 @@ def head_axis(heads: int, per_head: int, shared: int = 1, **properties: Any) -> 
     return Axis(at=middle, names=names, grid=False, zero="", angle=0, **properties)
 
 
-def pooled(matrix: Array, heads: int) -> tuple[Array, int]:
+def pooled(matrix: Floats, heads: int) -> tuple[Floats, int]:
     """[rows, h · d_k] reduced to root mean squares of blocks, none of which contains columns of two heads; and the
     number of columns per head."""
     d_k = matrix.shape[1] // heads
@@ -58,25 +58,25 @@ def pooled(matrix: Array, heads: int) -> tuple[Array, int]:
     return np.sqrt(squares / sizes).astype(np.float32), d_k // wide
 
 
-def colour_limit(numbers: Array) -> float:
+def colour_limit(numbers: Floats) -> float:
     """The end of the colour scale: these vectors have a few outliers, which would otherwise hide all other numbers."""
     return max(1e-6, float(np.percentile(np.abs(numbers), 99)))
 
 
-def signed_cells(numbers: Array, limit: float, theme: Theme, with_scale: bool = False, **properties: Any) -> Cells:
+def signed_cells(numbers: Floats, limit: float, theme: Theme, with_scale: bool = False, **properties: Any) -> Cells:
     """Numbers as cells, blue below zero and orange above, strongest at ``limit``."""
     usual = {"hover": "row %{y}, column %{x}: %{z:.3f}", **properties}
     return Cells(numbers, -limit, limit, theme.signed, scale_at="right" if with_scale else "", **usual)
 
 
-def signed_bars(numbers: Array, theme: Theme, plot: int) -> Bars:
+def signed_bars(numbers: Floats, theme: Theme, plot: int) -> Bars:
     """A bar for each number of a vector, blue below zero and orange above."""
     colours = [theme.signed[5] if number > 0 else theme.signed[1] for number in numbers]
     return Bars(range(len(numbers)), numbers, colours, hover="number %{x}: %{y:.3f}", plot=plot)
 
 
 def vectors_one_below_another(
-    trace: Trace, rows: Mapping[str, Array], theme: Theme, height: int, gap: float, limits: Sequence[float] = ()
+    trace: Trace, rows: Mapping[str, Floats], theme: Theme, height: int, gap: float, limits: Sequence[float] = ()
 ) -> Chart:
     """Vectors of d_k numbers under their titles, with one horizontal axis; ``limits``: the ends of the vertical ones,
     if they are not left to each vector."""
@@ -89,13 +89,13 @@ def vectors_one_below_another(
     return chart_of(theme, series, plots, height, top=34, left=45, titles_left=True)
 
 
-def sized_cells(cells: Array, theme: Theme, plot: int = 0) -> Cells:
+def sized_cells(cells: Floats, theme: Theme, plot: int = 0) -> Cells:
     """Sizes, which start at 0, as cells of one hue."""
     return Cells(cells, 0, float(np.percentile(cells, 99.5)), theme.ramp, hover="", plot=plot)
 
 
 def bars_rightward(
-    numbers: Array, colours: str | Sequence[str], texts: Sequence[str], digits: int, plot: int = 0
+    numbers: Floats, colours: str | Sequence[str], texts: Sequence[str], digits: int, plot: int = 0
 ) -> Bars:
     """Horizontal bars, one below the other, each with its text at its end."""
     at, hover = list(range(len(numbers))), f"%{{x:.{digits}f}}"

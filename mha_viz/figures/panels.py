@@ -169,7 +169,7 @@ def _shown_units(text: TokenizedText, view: View) -> list[int]:
 
 
 UnitName = Literal["pieces", "words"]
-Place = list[int | None]
+PlaceOfEach = list[int | None]
 
 # The fields of a packet's header that are needed to draw a panel.
 FIELDS = (
@@ -293,18 +293,18 @@ def _tables(texts: Sequence[TokenizedText], of: dict[tuple[int, int], Alignment]
     }
 
 
-def _table(texts: Sequence[TokenizedText], of: dict[tuple[int, int], Place]) -> list[list[Place | None]]:
+def _table(texts: Sequence[TokenizedText], of: dict[tuple[int, int], PlaceOfEach]) -> list[list[PlaceOfEach | None]]:
     """[reading, reading]: partners of the first's units in the second; None on the diagonal, where nothing differs."""
-    table: list[list[Place | None]] = [[None] * len(texts) for _ in texts]
+    table: list[list[PlaceOfEach | None]] = [[None] * len(texts) for _ in texts]
     for (i, j), place in of.items():
         table[i][j] = place
         table[j][i] = _turned(place, len(texts[j].groups))
     return table
 
 
-def _turned(place: Place, count: int) -> Place:
+def _turned(place: PlaceOfEach, count: int) -> PlaceOfEach:
     """The same partners seen from the other side; if several share one, the first of them."""
-    inverse: Place = [None] * count
+    inverse: PlaceOfEach = [None] * count
     for i, j in reversed(list(enumerate(place))):
         if j is not None:
             inverse[j] = i

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mha_viz.attention.rotary import Rotation, rotate
-from mha_viz.attention.trace import Array, Trace
+from mha_viz.attention.trace import Floats, Trace
 from mha_viz.figures.chart import Axis, Bars, Chart, Plot
 from mha_viz.figures.inside_parts import chart_of, number_axis, token_name, vectors_one_below_another
 from mha_viz.figures.theme import Theme
@@ -18,7 +18,7 @@ class Apart(NamedTuple):
     ``scores``, one for each."""
 
     places: list[int]
-    scores: Array
+    scores: Floats
 
 
 def before_and_after(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Chart:

@@ -28,7 +28,7 @@ from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.quotes import quoted
 from mha_viz.request import METHODS, RECIPE, RESAMPLE, TEXT
 
-Sums = npt.NDArray[np.float64]
+FloatSums = npt.NDArray[np.float64]
 # Takes a layer's number, its weights [head, query, key] or [head, sentence, query, key], its values [sentence, head, n,
 # d_head] and outputs [sentence, n, head, d_head]; returns the outputs of heads that are off, as the outputs.
 Substitute = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -101,7 +101,7 @@ class Means:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._sums: Sums = np.zeros(1)
+        self._sums: FloatSums = np.zeros(1)
         self._tokens = 0
 
     def add(self, texts: Iterable[str | Sequence[str]]) -> None:
@@ -113,13 +113,13 @@ class Means:
             reading, _ = self._encoder.through(typed, tap=partial(_Outputs, sums=outputs), words=words)
             self.add_sums(torch.stack(outputs).cpu().numpy(), len(reading.queries))
 
-    def add_sums(self, sums: Sums, tokens: int) -> None:
+    def add_sums(self, sums: FloatSums, tokens: int) -> None:
         """Add the sums of outputs [layer, head, d_head] over so many tokens."""
         if tokens:
             self._sums, self._tokens = self._sums + sums, self._tokens + tokens
 
     @property
-    def sums(self) -> tuple[Sums, int]:
+    def sums(self) -> tuple[FloatSums, int]:
         """The sums so far in float64, and over how many tokens."""
         return self._sums, self._tokens
 

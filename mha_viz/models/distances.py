@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from mha_viz.attention.trace import Array, Relative
+from mha_viz.attention.trace import Floats, Relative
 
 # Takes the module of a layer's attention, what it was given by name, the factor of its scores and the number of tokens;
 # returns the factor that it really uses, and what it adds.
-Distances: TypeAlias = Callable[[Any, dict[str, Any], float, int], tuple[float, Relative]]
+DistanceTerms: TypeAlias = Callable[[Any, dict[str, Any], float, int], tuple[float, Relative]]
 
 
 def _numbers(added: torch.Tensor, n: int) -> Relative:
@@ -58,7 +58,7 @@ def _deberta(holder: Any, given: dict[str, Any], scaling: float, n: int) -> tupl
     return scaling, Relative(np.zeros((1, n, n), np.float32), keys, queries, of.astype(np.intp))
 
 
-def _rows(holder: Any, given: dict[str, Any], kind: str, name: str) -> Array:
+def _rows(holder: Any, given: dict[str, Any], kind: str, name: str) -> Floats:
     """The keys or queries of distances, [h, distance, d_k]; no rows where the model does not compare with them."""
     heads = holder.num_attention_heads
     if kind not in holder.pos_att_type:
@@ -66,10 +66,10 @@ def _rows(holder: Any, given: dict[str, Any], kind: str, name: str) -> Array:
     module = getattr(holder, f"{name}_proj" if holder.share_att_key else f"pos_{name}_proj")
     with torch.inference_mode():
         rows = module(given["rel_embeddings"][: 2 * holder.pos_ebd_size])
-    by_head: Array = rows.reshape(len(rows), heads, -1).transpose(0, 1).contiguous().float().cpu().numpy()
+    by_head: Floats = rows.reshape(len(rows), heads, -1).transpose(0, 1).contiguous().float().cpu().numpy()
     return by_head
 
 
-RELATIVE: MappingProxyType[str, Distances] = MappingProxyType(
+RELATIVE: MappingProxyType[str, DistanceTerms] = MappingProxyType(
     {"bloom": _bloom, "deberta-v2": _deberta, "mpnet": _mpnet, "mt5": _t5, "t5": _t5}
 )

@@ -118,11 +118,11 @@ def _facts(row: Model, config: Json, who: str) -> Facts:
     return Facts(row, causal, PARTS if config["model_type"] in ENCODER_DECODERS else (), shared)
 
 
-Look = Callable[[Path, Model, bool], Facts]
-_look: Look = look_at
+FactsOf = Callable[[Path, Model, bool], Facts]
+_look: FactsOf = look_at
 
 
-def look_by(look: Look) -> None:
+def look_by(look: FactsOf) -> None:
     """Have this process look into folders by another function from now on, such as one that does so in a child."""
     global _look
     _look = look

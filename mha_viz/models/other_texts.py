@@ -24,7 +24,7 @@ from mha_viz.request import TEXT
 from mha_viz.text import TokenizedText, WordPieces
 
 SEED = 0  # with a text, of the sentences that are drawn for it
-Sentences = Sequence[Sequence[str]]  # given as words
+SentencesAsWords = Sequence[Sequence[str]]  # given as words
 
 
 def outputs_for(
@@ -32,7 +32,7 @@ def outputs_for(
     method: str,
     read: TextPieces | WordPieces,
     source: str = "",
-    sentences: Sentences = (),
+    sentences: SentencesAsWords = (),
 ) -> Weights:
     """The outputs of every head that take the place of its own on a text that was ``read``, [layer, n, head, d_head]:
     by the method "text" those on ``source``, by "resample" those on random ones of ``sentences``, by default of the
@@ -43,7 +43,7 @@ def outputs_for(
 
 
 @cache
-def _forms_of(corpus: Callable[[], Corpus]) -> Sentences:
+def _forms_of(corpus: Callable[[], Corpus]) -> SentencesAsWords:
     return [sentence.forms for sentence in corpus().sentences]
 
 
@@ -65,7 +65,7 @@ def of_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Wei
     return aligned.astype(np.float32)
 
 
-def of_sentences(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sentences) -> Weights:
+def of_sentences(encoder: Encoder, read: TextPieces | WordPieces, sentences: SentencesAsWords) -> Weights:
     """The outputs of every head on random sentences at the tokens of a text, [layer, n, head, d_head] (resampling, as
     Chan et al. 2022, "Causal scrubbing"): its words take, in order, the outputs at the tokens of one sentence and, if
     that is too short, of the next; special tokens take those of the first. Which sentences these are depends on the
@@ -86,7 +86,7 @@ def of_sentences(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sen
     return values
 
 
-def _drawn(encoder: Encoder, read: TextPieces | WordPieces, sentences: Sentences) -> Iterator[WordPieces]:
+def _drawn(encoder: Encoder, read: TextPieces | WordPieces, sentences: SentencesAsWords) -> Iterator[WordPieces]:
     """The sentences in random order, and again from the first on, without the text itself and those that the model
     cannot read; none if no sentence is left."""
     ids = tuple(read.ids)

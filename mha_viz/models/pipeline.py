@@ -70,14 +70,14 @@ _TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 SECTIONS = tuple(_TYPES)
 
-Json = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
 
 class _Odd(Exception):
     """A part of the tokenizer that is not allowed, as it is named in a sentence."""
 
 
-def check_tokenizer(tokenizer: Json, who: str) -> None:
+def check_tokenizer(tokenizer: JsonObject, who: str) -> None:
     """Check a tokenizer.json. Raises ModelUnsupported for anything that could stop the app."""
     with _in_words(who):
         _steps(tokenizer)
@@ -85,13 +85,13 @@ def check_tokenizer(tokenizer: Json, who: str) -> None:
         _rest(tokenizer)
 
 
-def check_steps(sections: Json, who: str) -> None:
+def check_steps(sections: JsonObject, who: str) -> None:
     """The same for the steps alone, each section of SECTIONS as in a tokenizer.json. Raises ModelUnsupported."""
     with _in_words(who):
         _steps(sections)
 
 
-def check_tokenizer_settings(settings: Json, who: str) -> None:
+def check_tokenizer_settings(settings: JsonObject, who: str) -> None:
     """Check a tokenizer_config.json. Raises ModelUnsupported."""
     with _in_words(who):
         _added([*(settings.get("added_tokens_decoder") or {}).values()])
@@ -99,7 +99,7 @@ def check_tokenizer_settings(settings: Json, who: str) -> None:
             _map(settings["_spm_precompiled_charsmap"])
 
 
-def check_added(added: Json, who: str) -> None:
+def check_added(added: JsonObject, who: str) -> None:
     """Check an added_tokens.json. Raises ModelUnsupported."""
     with _in_words(who):
         _added([{"content": content} for content in added])
@@ -129,7 +129,7 @@ def _in_words(who: str) -> Iterator[None]:
 # ---- steps ----------------------------------------------------------------------------------------------------------
 
 
-def _steps(sections: Json) -> None:
+def _steps(sections: JsonObject) -> None:
     steps = {name: list(flat(sections.get(name))) for name in SECTIONS}
     ends = 0
     for name, listed in steps.items():
@@ -147,7 +147,7 @@ def _steps(sections: Json) -> None:
     _grow(steps["normalizer"])
 
 
-def flat(step: Any, depth: int = 0) -> Iterator[Json]:
+def flat(step: Any, depth: int = 0) -> Iterator[JsonObject]:
     """The steps of a section in order, with sequences flattened."""
     if step is None:
         return
@@ -163,7 +163,7 @@ def flat(step: Any, depth: int = 0) -> Iterator[Json]:
         yield from flat(one, depth + 1)
 
 
-def _grow(normalizers: list[Json]) -> None:
+def _grow(normalizers: list[JsonObject]) -> None:
     if len(normalizers) > MAX_STEPS:
         raise _Odd("has too many steps")
     growth, maps = 1.0, 0
@@ -197,7 +197,7 @@ def _pattern(pattern: Any) -> int:
     return expression.count("(?!") + expression.count("$") - expression.count(r"\$")
 
 
-def _template(step: Json) -> None:
+def _template(step: JsonObject) -> None:
     for part in ("single", "pair"):
         texts = [item["Sequence"]["id"] for item in step[part] if "Sequence" in item]
         if len(step[part]) > MAX_TEMPLATE or len(set(texts)) != len(texts):
@@ -242,7 +242,7 @@ def _model(model: Any) -> None:
         raise _Odd("has very long pieces")
 
 
-def _rest(tokenizer: Json) -> None:
+def _rest(tokenizer: JsonObject) -> None:
     _added(tokenizer.get("added_tokens") or [])
     for name in ("truncation", "padding"):
         settings = dict(tokenizer.get(name) or {})

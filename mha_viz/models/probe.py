@@ -17,7 +17,7 @@ from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.trace import Array, Mask, Parameters, Relative, Trace, shared_by, traced
+from mha_viz.attention.trace import Floats, Mask, Parameters, Relative, Trace, shared_by, traced
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.models.capture import Tap
 from mha_viz.models.distances import RELATIVE
@@ -158,7 +158,7 @@ class Opened:
             raise _unsupported(self._name, "it computes attention in another way than softmax(q kᵀ / √d_k) v")
         return trace
 
-    def inputs(self, n: int) -> tuple[Array, Array | None]:
+    def inputs(self, n: int) -> tuple[Floats, Floats | None]:
         """x, the input of the layer's attention, and what enters the layer where this is not the same: [n, d_model]
         each."""
         x = array(self._heard["x"].reshape(n, -1))
@@ -171,7 +171,7 @@ class Opened:
             return scaling, None
         return self._relative(self._place.holder, self._heard["given"], scaling, n)
 
-    def _entered(self, x: Array) -> Array | None:
+    def _entered(self, x: Floats) -> Floats | None:
         """The input of the layer's normalisation; None if the layer passes its input to attention unchanged, as
         ModernBERT's first layer does."""
         if "entered" not in self._heard:
@@ -180,7 +180,7 @@ class Opened:
         return None if np.array_equal(entered, x) else entered
 
     @property
-    def _memory(self) -> Array | None:
+    def _memory(self) -> Floats | None:
         """What the keys are made of where this is not x: [m, d_model]."""
         return array(self._heard["memory"][0]) if "memory" in self._heard else None
 
@@ -229,7 +229,7 @@ def _side_by_side(rotation: Rotation, p: Parameters, heads: int) -> tuple[Rotati
     r, d_k = rotation.turned, p.w_q.shape[1] // heads
     order = np.array([*range(0, r, 2), *range(1, r, 2), *range(r, d_k)])
 
-    def ordered(columns: Array) -> Array:
+    def ordered(columns: Floats) -> Floats:
         split = columns.reshape(*columns.shape[:-1], -1, d_k)[..., order]
         return np.ascontiguousarray(split.reshape(columns.shape))
 
@@ -249,7 +249,7 @@ def epsilon(norm: Any) -> float:
     return float(getattr(norm, "variance_epsilon", None) or norm.eps)
 
 
-def scale_of(norm: Any, eps: float) -> Array:
+def scale_of(norm: Any, eps: float) -> Floats:
     """The factor of an RMSNorm: its weight or, in Gemma, 1 + its weight. Its output for ones shows which."""
     with torch.inference_mode():
         return array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)
@@ -304,7 +304,7 @@ def _parameters(place: Place, family: Family, config: Any) -> Parameters:
     return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, bias_of(place.output, w_o.shape[1]))
 
 
-def _cut(joined: Array, wide: int, heads: int, keys: int, interleaved: bool) -> list[Array]:
+def _cut(joined: Floats, wide: int, heads: int, keys: int, interleaved: bool) -> list[Floats]:
     """The columns of queries, keys and values from all three side by side, […, all columns]; ``wide``: the number of
     query columns."""
     if interleaved:
@@ -320,7 +320,7 @@ def matrix(module: Any) -> torch.Tensor:
     return weight.detach()
 
 
-def weights_of(module: Any) -> Array:
+def weights_of(module: Any) -> Floats:
     """:func:`matrix` in CPU memory, not to be changed. It is kept for the version of the weights that it was made of,
     unless it is large."""
     version = 0 if isinstance(module, PackedLinear | Rows) else module.weight._version  # packed ones never change
@@ -332,11 +332,11 @@ def weights_of(module: Any) -> Array:
     return weights
 
 
-def bias_of(module: Any, width: int) -> Array:
+def bias_of(module: Any, width: int) -> Floats:
     return np.zeros(width, np.float32) if module.bias is None else array(module.bias)
 
 
-def array(tensor: torch.Tensor) -> Array:
+def array(tensor: torch.Tensor) -> Floats:
     """A copy in CPU memory."""
     array: npt.NDArray[np.float32] = np.array(tensor.detach().float().cpu().numpy(), order="C")
     return array

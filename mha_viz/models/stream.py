@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from mha_viz.attention.parts import CONSTANTS, FEED_FORWARD, HEADS, POSITION, WORD, Parts
-from mha_viz.attention.trace import Array
+from mha_viz.attention.trace import Floats
 from mha_viz.errors import ModelUnsupported
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import family_of, holds
@@ -49,8 +49,8 @@ class _Norm(NamedTuple):
 
     after: int
     module: Any
-    given: Array
-    put_out: Array
+    given: Floats
+    put_out: Floats
 
 
 class _Outputs(Tap):
@@ -62,7 +62,7 @@ class _Outputs(Tap):
 
     def __init__(self, weights: torch.Tensor, widths: Sequence[int]) -> None:
         super().__init__(weights)
-        self.outputs: list[Array] = []
+        self.outputs: list[Floats] = []
         self.widths = widths
 
     def slot(self, index: int) -> torch.Tensor:
@@ -149,7 +149,7 @@ class Stream:
                 given = summed if entered is None else summed.behind(self._norm(layer, x, entered))
                 yield self._opened[layer], self._checked(given.named(), x)
 
-    def last_state(self, read: Any) -> tuple[Array, Parts]:
+    def last_state(self, read: Any) -> tuple[Floats, Parts]:
         """What a stack of layers puts out behind its last norm, [n, d_model], after a pass to its last layer; and the
         parts of it."""
         *_, (summed, _, _) = self._entering(read, False)
@@ -158,7 +158,7 @@ class Stream:
         summed.add_rest(layer, norm.given)
         return norm.put_out, self._checked(summed.behind(norm).named(), norm.put_out)
 
-    def _entering(self, read: Any, is_typed: bool) -> Iterator[tuple[_Summed, Array, Array | None]]:
+    def _entering(self, read: Any, is_typed: bool) -> Iterator[tuple[_Summed, Floats, Floats | None]]:
         """For each layer: what enters it, in parts, which later layers add to; x and what it is made of."""
         is_pre = holds(family_of(self._model.config).pre_norm, self._model.config)
         streams = [each.inputs(len(read.ids)) for each in self._opened]
@@ -186,7 +186,7 @@ class Stream:
         summed.add_rest(layer, norms[1].given)
         summed.pass_through(norms[1])
 
-    def _of_heads(self, layer: int) -> tuple[Array, Array, Array]:
+    def _of_heads(self, layer: int) -> tuple[Floats, Floats, Floats]:
         """The contexts of a layer's heads, [head, n, d_head], their slices of W_O, [head, d_head, d_model], and its
         bias, [d_model]."""
         assert self._tap is not None
@@ -194,7 +194,7 @@ class Stream:
         slices = weights_of(module).reshape(len(contexts), contexts.shape[-1], -1)
         return contexts, slices, bias_of(module, slices.shape[-1])
 
-    def _norm(self, layer: int, x: Array, entered: Array) -> _Norm:
+    def _norm(self, layer: int, x: Floats, entered: Floats) -> _Norm:
         """The norm that makes x, the input of a layer's attention, of what enters the layer."""
         norms = [
             n for n in self._norms if n.after == layer and n.put_out.shape == x.shape and np.array_equal(n.put_out, x)
@@ -203,7 +203,7 @@ class Stream:
             raise _unsupported(self._name, "what enters its layers is not what their norms are given")
         return norms[-1]
 
-    def _embedded(self, read: Any, is_typed: bool, stream: Array) -> _Summed:
+    def _embedded(self, read: Any, is_typed: bool, stream: Floats) -> _Summed:
         """What enters the first layer, in parts."""
         project = next((m for m in map(self._module, _PROJECTIONS) if m is not None), None)
         norm = next((n for n in self._norms if n.after == 0 and _same(_projected(n.put_out, project), stream)), None)
@@ -215,7 +215,7 @@ class Stream:
             summed.pass_through(norm)
         return summed if project is None else summed.projected(project, most)
 
-    def _vectors(self, read: Any, is_typed: bool, whole: Array) -> list[tuple[str, str, Array]]:
+    def _vectors(self, read: Any, is_typed: bool, whole: Floats) -> list[tuple[str, str, Floats]]:
         """Name, group and vectors [n, d] of words, positions and types; ``whole`` is their sum."""
         types = self._module("embeddings.token_type_embeddings")
         of_types = np.zeros_like(whole)
@@ -230,7 +230,7 @@ class Stream:
             ("type", POSITION, of_types),
         ]
 
-    def _words(self, ids: Sequence[int]) -> Array:
+    def _words(self, ids: Sequence[int]) -> Floats:
         """The vectors of words alone."""
         device = next(self._model.parameters()).device
         with torch.inference_mode():
@@ -245,7 +245,7 @@ class Stream:
         except AttributeError:
             return None
 
-    def _checked(self, parts: Parts, x: Array) -> Parts:
+    def _checked(self, parts: Parts, x: Floats) -> Parts:
         if not _same(parts.x.sum(axis=0), x):
             raise _unsupported(self._name, "something else than its heads and feed-forward parts adds to its vectors")
         return parts
@@ -275,23 +275,23 @@ class _Summed:
         self._room = np.zeros((most, *shape), np.float32)
 
     @property
-    def x(self) -> Array:
+    def x(self) -> Floats:
         """[part, n, d]."""
         return self._room[: len(self.names)]
 
     @property
-    def total(self) -> Array:
+    def total(self) -> Floats:
         """[n, d]: the sum of all parts; not by BLAS, whose threads would wait for those of torch."""
-        total: Array = self.x.sum(axis=0)
+        total: Floats = self.x.sum(axis=0)
         return total
 
-    def add(self, name: str, group: str, vectors: Array) -> None:
+    def add(self, name: str, group: str, vectors: Floats) -> None:
         """Add a part: its vectors, [n, d]."""
         self._room[len(self.names)] = vectors
         self.names.append(name)
         self.groups.append(group)
 
-    def add_heads(self, layer: str, contexts: Array, slices: Array, bias: Array) -> None:
+    def add_heads(self, layer: str, contexts: Floats, slices: Floats, bias: Floats) -> None:
         """Add what each head of a layer, such as "L1", puts out: its context, [head, n, d_head], times its slice of
         W_O, [head, d_head, d]; and the bias of W_O."""
         first, heads = len(self.names), len(contexts)
@@ -300,7 +300,7 @@ class _Summed:
         self.groups += [HEADS] * heads
         self.x[1] += bias
 
-    def add_rest(self, layer: int, whole: Array) -> None:
+    def add_rest(self, layer: int, whole: Floats) -> None:
         """Add what the feed-forward part of a layer puts out, which is all of ``whole`` that is not known otherwise."""
         self.add(f"feed-forward {layer}", FEED_FORWARD, whole - self.total)
 
@@ -342,21 +342,21 @@ class _Summed:
         return Parts(tuple(self.names[at] for at in used), tuple(self.groups[at] for at in used), self.x[used])
 
 
-def _stream(x: Array, entered: Array | None) -> Array:
+def _stream(x: Floats, entered: Floats | None) -> Floats:
     return x if entered is None else entered
 
 
-def _projected(vectors: Array, module: Any) -> Array:
+def _projected(vectors: Floats, module: Any) -> Floats:
     if module is None or vectors.shape[-1] != matrix(module).shape[0]:
         return vectors
-    projected: Array = vectors @ array(matrix(module)) + bias_of(module, matrix(module).shape[1])
+    projected: Floats = vectors @ array(matrix(module)) + bias_of(module, matrix(module).shape[1])
     return projected
 
 
-def _exceeds(vectors: Array, bound: float) -> bool:
+def _exceeds(vectors: Floats, bound: float) -> bool:
     """True if any absolute value is above the bound. The first vector almost always has one."""
     return any(max(some.max(initial=0), -some.min(initial=0)) > bound for some in (vectors[:1], vectors))
 
 
-def _same(vectors: Array, others: Array) -> bool:
+def _same(vectors: Floats, others: Floats) -> bool:
     return vectors.shape == others.shape and bool(abs(vectors - others).max() <= TOLERANCE * abs(others).max())

@@ -35,8 +35,8 @@ _ALIKE = (
 _BYTE_LEVEL_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"  # of ByteLevel
 _TOGETHER = 4096  # characters that are split in one call
 
-Json = Mapping[str, Any]
-Run = tuple[int, int, "str | int"]  # the first and the last character, and what they become
+JsonObject = Mapping[str, Any]
+CharacterRun = tuple[int, int, "str | int"]  # the first and the last character, and what they become
 
 
 def parts(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def rules(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _cutting(written: Json) -> Json | None:
+def _cutting(written: JsonObject) -> JsonObject | None:
     """How words are cut that :func:`_splits` has separated. The library's own expressions have another notion of white
     space."""
     *_, step = flat(written["pre_tokenizer"])
@@ -86,7 +86,7 @@ def _cutting(written: Json) -> Json | None:
     return {"type": "Sequence", "pretokenizers": [words, in_bytes] if step.get("use_regex", True) else [in_bytes]}
 
 
-def _check(written: Json, name: str) -> None:
+def _check(written: JsonObject, name: str) -> None:
     """Raise ModelUnsupported for a tokenizer whose steps do not look at each character alone, or that has others than
     those of the families."""
     who, remedy = quoted(name), "Choose a model with the usual tokenizer of BERT, RoBERTa or GPT-2."
@@ -108,7 +108,7 @@ def _check(written: Json, name: str) -> None:
         raise ModelUnsupported(f"{who}: its tokenizer adds words of its own.", remedy)
 
 
-def _becomes(normalizer: Any) -> list[Run]:
+def _becomes(normalizer: Any) -> list[CharacterRun]:
     """The characters that the tokenizer changes."""
     if normalizer is None:
         return []
@@ -124,7 +124,7 @@ def _becomes(normalizer: Any) -> list[Run]:
     return list(_runs(_of_each(becomes)))
 
 
-def _of_each(what: Callable[[str], str | int | None]) -> Iterator[Run]:
+def _of_each(what: Callable[[str], str | int | None]) -> Iterator[CharacterRun]:
     """What each character becomes, in order; characters that stay are left out."""
     alike = ((span[0], span[-1], what(chr(span[len(span) // 2]))) for span in _ALIKE)
     each = ((code, code, what(chr(code))) for plane in _MEASURED for code in plane if code not in _SURROGATES)
@@ -133,7 +133,7 @@ def _of_each(what: Callable[[str], str | int | None]) -> Iterator[Run]:
             yield first, last, made
 
 
-def _splits(pre_tokenizer: Any, written: Json) -> Iterator[Run]:
+def _splits(pre_tokenizer: Any, written: JsonObject) -> Iterator[CharacterRun]:
     """Which characters separate words, and which are words: those that stand apart from the letters beside them."""
     first, *others = flat(written["pre_tokenizer"])
     if others:
@@ -152,9 +152,9 @@ def _splits(pre_tokenizer: Any, written: Json) -> Iterator[Run]:
     return _of_each(lambda character: kinds.get(ord(character)))
 
 
-def _runs(made: Iterable[Run]) -> Iterator[Run]:
+def _runs(made: Iterable[CharacterRun]) -> Iterator[CharacterRun]:
     """Neighbours that become the same, together."""
-    open_run: Run | None = None
+    open_run: CharacterRun | None = None
     for first, last, becomes in made:
         if open_run and open_run[1] + 1 == first and open_run[2] == becomes:
             open_run = (open_run[0], last, becomes)

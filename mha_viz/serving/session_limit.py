@@ -18,6 +18,7 @@ from streamlit.proto.AuthRedirect_pb2 import AuthRedirect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg, ForwardMsgMetadata
 from streamlit.runtime import Runtime
 
+from mha_viz.browser.bundle import page_style
 from mha_viz.serving.paths import STREAM, below, pages
 from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.visitors import Recent, browser_of
@@ -35,11 +36,7 @@ _FULL = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="refresh" content="{retry}">
 <title>mha_viz: no free place</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 1.1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 18vh auto 0; padding: 0 1.5rem; }}
-h1 {{ font: 600 1.6rem/1.3 Georgia, serif; }}
-</style>
+<style>{style}</style>
 </head>
 <body>
 <h1>All places are taken</h1>
@@ -127,7 +124,8 @@ class Gate:
         if why:
             self._session_limit.note_refused(browser or address)
             headers = {"Retry-After": str(RETRY), "Cache-Control": "no-store"}
-            await HTMLResponse(_FULL.format(why=why, retry=RETRY), 503, headers)(scope, receive, send)
+            page = _FULL.format(why=why, retry=RETRY, style=page_style("full"))
+            await HTMLResponse(page, 503, headers)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

@@ -48,7 +48,9 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     sys.argv = [str(app_root() / "app.py")]  # the app's own settings are in the same folder
     application = app(chosen)
     address = options.setdefault("server.address", "127.0.0.1")
-    _check_port(options.get("server.port", 8501))
+    port = options.get("server.port", 8501)
+    if not 0 <= port < 1 << 16:
+        raise SettingError(f"The port is {port}.", "Give a number from 1 to 65535.")
     options = _hosts(address, chosen) | options
     _restrict(address, chosen)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
@@ -59,11 +61,6 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: sys.exit(0))  # after uvicorn has closed the open connections
     application.run(config=options)
-
-
-def _check_port(port: int) -> None:
-    if not 0 <= port < 1 << 16:
-        raise SettingError(f"The port is {port}.", "Give a number from 1 to 65535.")
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:

@@ -26,7 +26,7 @@ from mha_viz.request import COSINE, RECIPE, RESAMPLE, TEXT, Question
 SEED = 0  # draws of random directions
 
 
-Progress = Callable[[float], None]
+OnProgress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def _divergences(first: Weights, others: Weights) -> Numbers:
 # ---- More and more heads off --------------------------------------------------------------------------------------
 
 
-def removal(encoder: Encoder, order: Sequence[Head], case: Case, progress: Progress = lambda _: None) -> Removal:
+def removal(encoder: Encoder, order: Sequence[Head], case: Case, progress: OnProgress = lambda _: None) -> Removal:
     """What changes while heads are removed in ``order``, one more at each step
     (:func:`mha_viz.analysis.removal.order_of`). ``progress`` is called with the share that is done; an exception from
     it ends the work. Raises the errors of :func:`lost_each`."""
@@ -280,7 +280,7 @@ def margins(encoder: Encoder, variants: Sequence[Collection[Head]], case: Case) 
 
 
 def smallest_switch(
-    encoder: Encoder, case: Case, most: int = MOST_SWITCHED, progress: Progress = lambda _: None
+    encoder: Encoder, case: Case, most: int = MOST_SWITCHED, progress: OnProgress = lambda _: None
 ) -> Switch:
     """The smallest set of heads, found greedily, without which the wanted word is the answer. Raises the errors of
     :func:`margins`."""

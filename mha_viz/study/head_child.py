@@ -22,7 +22,7 @@ from mha_viz.process.steps import completed
 from mha_viz.study.link_groups import grouping
 from mha_viz.study.search import searching
 
-Work = Callable[[Encoder, Any, dict[str, Any], apart.Tell, apart.Stop], dict[str, Any] | None]
+HeadWork = Callable[[Encoder, Any, dict[str, Any], apart.Tell, apart.Stop], dict[str, Any] | None]
 
 
 def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> dict[str, Any] | None:
@@ -65,7 +65,7 @@ def _groups(
         return None
 
 
-WORK: Mapping[str, Work] = MappingProxyType({"search": _search, "groups": _groups})
+WORK: Mapping[str, HeadWork] = MappingProxyType({"search": _search, "groups": _groups})
 
 if __name__ == "__main__":
     apart.serve(work)

@@ -32,7 +32,7 @@ LINKS = 400  # links that are drawn
 MOST_LINKS = 2_000  # their distances take 32 MB
 PARTS = 1_000  # of the progress
 
-Texts = Sequence[tuple[int, RuleText]]
+NumberedTexts = Sequence[tuple[int, RuleText]]
 
 
 def link_groups(
@@ -106,7 +106,7 @@ def _grouping(
     )
 
 
-def _sampled(encoder: Encoder, texts: Texts, place: int, links: int) -> Steps[LinkSample]:
+def _sampled(encoder: Encoder, texts: NumberedTexts, place: int, links: int) -> Steps[LinkSample]:
     sample = LinkSample(links)
     for count, (number, weights) in enumerate(weights_of(encoder, [text for _, text in texts])):
         sample.add(number, weights[place])
@@ -114,7 +114,7 @@ def _sampled(encoder: Encoder, texts: Texts, place: int, links: int) -> Steps[Li
     return sample
 
 
-def _fitted(encoder: Encoder, texts: Texts, place: int) -> Steps[Numbers]:
+def _fitted(encoder: Encoder, texts: NumberedTexts, place: int) -> Steps[Numbers]:
     """The shares [class, 1, rule] of the recipe of one head, chosen on every second text, as many as memory has room
     for."""
     sizes = np.cumsum([len(text) ** 2 for _, text in texts])

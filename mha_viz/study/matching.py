@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mha_viz.analysis.distance import Matrix, across
+from mha_viz.analysis.distance import FloatMatrix, across
 from mha_viz.analysis.matching import HeadMatches, matches
 from mha_viz.attention import Attention, Weights
 from mha_viz.corpus.sources import Source, open_sentences
@@ -78,7 +78,7 @@ def _on_text(one: object, other: object) -> HeadMatches:
     return matches(one.model, other.model, sums, len(one.queries), one.heads, other.heads)
 
 
-def _across(one: Weights, other: Weights) -> Matrix:
+def _across(one: Weights, other: Weights) -> FloatMatrix:
     """[head, head of the other], from weights [layer, head, query, key]."""
     first, second = (weights.reshape(-1, *weights.shape[2:]) for weights in (one, other))
     return across(first, second)

@@ -24,14 +24,14 @@ from mha_viz.analysis.evidence import Selection
 from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import cases, gold
-from mha_viz.corpus.excerpts import Span, excerpts
+from mha_viz.corpus.excerpts import SentenceSpan, excerpts
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.models.cores import MOST, pass_lock
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.measures import PROFILE, SumKind, Texts, counts
 from mha_viz.study.plan import BATCH
-from mha_viz.study.sums import LEFT_OUT, PASSES, Array, Line, Sums, first_sentences, read
+from mha_viz.study.sums import LEFT_OUT, PASSES, Array, LineLeftOut, Sums, first_sentences, read
 from mha_viz.study.tables import profile_of_sums
 
 MAX_SUBMITTED = 2 * MOST  # batches that are submitted before the first of them is merged
@@ -85,7 +85,7 @@ def study(
     with _saved_in(resume) as file:
         sums = _measured(Run(models, corpus, file, batch, progress, cancelled))
 
-        def sentences(wanted: Sequence[Span]) -> tuple[Sentence, ...]:
+        def sentences(wanted: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
             return excerpts(corpus.sentences, wanted) if isinstance(corpus, Corpus) else ()
 
         return profile_of_sums(encoder, corpus, sums, SEED, sentences)
@@ -258,7 +258,7 @@ class Run:
         of_gold["cases"] = cases(shard.relations, read, documents, shard.first)
         return {f"gold/{name}": array for name, array in of_gold.items()}
 
-    def _left_out(self) -> tuple[Line, ...]:
+    def _left_out(self) -> tuple[LineLeftOut, ...]:
         """What is left out, in the order in which a study lists it: sentences, chunks, annotation."""
         lines = self.shard.plan.left_out
         unread = sum(pieces is None for pieces in self.shard.plan.sentences)

@@ -50,7 +50,9 @@ AXES: Mapping[str, Mapping[int, str]] = {
 }
 
 Array = npt.NDArray[Any]
-Line = tuple[int, int, int, str]  # what is left out: the reason, the number of the shard, the place in it, the line
+LineLeftOut = tuple[
+    int, int, int, str
+]  # what is left out: the reason, the number of the shard, the place in it, the line
 
 
 @dataclass(eq=False)
@@ -67,7 +69,7 @@ class Sums:
     arrays: dict[str, Array] = field(default_factory=dict)
     selection: Selection | None = None
     counted: Counter[str] = field(default_factory=Counter)
-    left_out: tuple[Line, ...] = ()
+    left_out: tuple[LineLeftOut, ...] = ()
     unsaved: Counter[str] = field(default_factory=Counter)
     whole: bool = True
 

@@ -22,14 +22,14 @@ from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile
 from mha_viz.analysis.q_values import with_q
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, best_offset, best_upos
 from mha_viz.attention import Head
-from mha_viz.corpus.excerpts import Span
+from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import nearest_name
 from mha_viz.study.measures import Pass
 from mha_viz.study.sums import PASSES, Sums
 
-Rows = Iterator[tuple[Any, ...]]
+TableRows = Iterator[tuple[Any, ...]]
 
 
 class Measured(NamedTuple):
@@ -52,7 +52,7 @@ def profile_of_sums(
     corpus: Corpus | Gap,
     sums: Sums,
     seed: int,
-    sentences: Callable[[Sequence[Span]], tuple[Sentence, ...]],
+    sentences: Callable[[Sequence[SentenceSpan]], tuple[Sentence, ...]],
 ) -> Profile:
     """The profile of a corpus from its sums; ``sentences`` gives those of the table ``evidence``."""
     trained, untrained = (Pass.of(sums, name) if sums.of(name) else None for name in PASSES)
@@ -160,7 +160,7 @@ def _role_tables(
     }
 
 
-def _frame(name: str, lines: Rows) -> pd.DataFrame:
+def _frame(name: str, lines: TableRows) -> pd.DataFrame:
     return pd.DataFrame(list(lines), columns=list(HEADINGS[name]))
 
 
@@ -187,12 +187,12 @@ def _ratio(correct: Any, n: Any) -> float:
     return int(correct) / int(n) if n and correct is not None else math.nan
 
 
-def _counted(heads: list[Head], n: Any, correct: Any) -> Rows:
+def _counted(heads: list[Head], n: Any, correct: Any) -> TableRows:
     for at, head in enumerate(heads):
         yield (*head, int(n), int(correct[at]), _ratio(correct[at], n))
 
 
-def _position(of_pass: Pass, heads: list[Head]) -> Rows:
+def _position(of_pass: Pass, heads: list[Head]) -> TableRows:
     sums = of_pass.patterns
     mass, maxima = share(sums["mass"], sums["mass_rows"]), share(sums["maxima"], sums["maxima_rows"])
     in_word, rows = (
@@ -204,27 +204,27 @@ def _position(of_pass: Pass, heads: list[Head]) -> Rows:
             yield (*head, offset, mass[at, i], maxima[at, i], in_word[at, i], rows[i])
 
 
-def _per_head(heads: list[Head], sums: Any, name: str, rows: str) -> Rows:
+def _per_head(heads: list[Head], sums: Any, name: str, rows: str) -> TableRows:
     shares = share(sums[name], sums[rows])
     for at, head in enumerate(heads):
         yield (*head, *shares[at])
 
 
-def _entropy(of_pass: Pass, heads: list[Head]) -> Rows:
+def _entropy(of_pass: Pass, heads: list[Head]) -> TableRows:
     sums = of_pass.patterns
     nats, normalised = share(sums["nats"], sums["rows"]), share(sums["normalised"], sums["sentences"])
     for at, head in enumerate(heads):
         yield (*head, nats[at], normalised[at])
 
 
-def _measures(of_pass: Pass, heads: list[Head]) -> Rows:
+def _measures(of_pass: Pass, heads: list[Head]) -> TableRows:
     for name, (total, sentences) in sorted(of_pass.measures.items()):
         means = share(total, sentences)
         for at, head in enumerate(heads):
             yield (*head, name, means[at], int(sentences[at]))
 
 
-def _distance(of_pass: Pass, heads: list[Head]) -> Rows:
+def _distance(of_pass: Pass, heads: list[Head]) -> TableRows:
     matrix = divergences(of_pass.distances)
     for a, head in enumerate(heads):
         for b in range(a + 1, len(heads)):
@@ -246,7 +246,7 @@ def _syntax(measured: Measured) -> roles.SyntaxCounts:
     return dataclasses.replace(trained, untrained=control.by_row)
 
 
-def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
+def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     n, correct = syntax.gold.n.sum(axis=0), syntax.by_row.sum(axis=0)
     rows, directions = range(len(syntax.relations.rows)), range(len(DIRECTIONS))
     documents = [[syntax.documents_with_cases(d, r, roles.ALL) for d in directions] for r in rows]
@@ -259,7 +259,7 @@ def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
                 yield (*row, direction, *head, *accuracy, *bounds, documents[r][d])
 
 
-def _baselines(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
+def _baselines(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     n = syntax.gold.n.sum(axis=0)
     offset, upos = syntax.gold.offset.sum(axis=0), syntax.gold.upos.sum(axis=0)
     untrained = None if syntax.untrained is None else syntax.untrained.sum(axis=0)
@@ -280,7 +280,7 @@ def _score(correct: Any, cases: int) -> tuple[int, float]:
     return int(correct), _ratio(correct, cases)
 
 
-def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
+def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     for choice in roles.choose(syntax.relations, syntax.gold, syntax.by_row):
         (n_even, n_odd), (even, odd) = choice.n, choice.correct
         untrained = None if syntax.untrained is None else syntax.untrained[1, choice.direction, choice.row].max()
@@ -301,7 +301,7 @@ def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> Rows:
 # ---- coreference, roles ---------------------------------------------------------------------------------
 
 
-def _coreference(of_pass: Pass, documents: Documents, heads: list[Head]) -> Rows:
+def _coreference(of_pass: Pass, documents: Documents, heads: list[Head]) -> TableRows:
     by_document = [of_pass.coreference[name].sum(axis=1) for name in ("n", "correct")]  # halves together
     n, correct = (counts.sum(axis=0) for counts in by_document)
     bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
@@ -313,7 +313,7 @@ def _coreference(of_pass: Pass, documents: Documents, heads: list[Head]) -> Rows
             yield (*head, name, *accuracy, *bounds[i, :, at], with_cases(by_document[0][:, i]))
 
 
-def _coreference_baselines(measured: Measured, heads: list[Head]) -> Rows:
+def _coreference_baselines(measured: Measured, heads: list[Head]) -> TableRows:
     if isinstance(measured.corpus, Gap):
         yield from _gap_baselines(measured, measured.corpus, heads)
         return
@@ -330,7 +330,7 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> Rows:
         yield (name, "untrained", str(heads[head]), int(n[i]), *_score(untrained[i, head], int(n[i])))
 
 
-def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> Rows:
+def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> TableRows:
     rows = [row for row, scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if scored]
     yield ("gap", "nearest", "name nearer in characters", len(rows), *_score(sum(map(nearest_name, rows)), len(rows)))
     if measured.untrained is None:
@@ -340,7 +340,7 @@ def _gap_baselines(measured: Measured, gap: Gap, heads: list[Head]) -> Rows:
     yield ("gap", "untrained", str(heads[head]), n, *_score(correct[head], n))
 
 
-def _coreference_chosen(measured: Measured, heads: list[Head]) -> Rows:
+def _coreference_chosen(measured: Measured, heads: list[Head]) -> TableRows:
     """For every kind of mention, or for GAP: the best head on the even half, and its accuracy on the odd half."""
     corpus, control = measured.corpus, measured.untrained
     if isinstance(corpus, Gap):
@@ -366,7 +366,7 @@ def _chosen_row(
     rules: tuple[int | None, ...],
     heads: list[Head],
     documents: int,
-) -> Rows:
+) -> TableRows:
     n_even, n_odd = (int(count) for count in n)
     if not n_even or not n_odd:
         return
@@ -377,7 +377,7 @@ def _chosen_row(
     yield (name, *heads[head], *accuracy, *wilson(right, n_odd), *beside, documents)
 
 
-def _roles(heads_with_roles: list[roles.Role], heads: list[Head]) -> Rows:
+def _roles(heads_with_roles: list[roles.Role], heads: list[Head]) -> TableRows:
     order = {name: i for i, name in enumerate(roles.ROLES)}
     for role in sorted(heads_with_roles, key=lambda r: (r.head, order[r.role], -r.gain)):
         interval, rule = role.interval or (math.nan, math.nan), role.rule or (None, math.nan, None)

@@ -70,7 +70,7 @@ class ExperimentProgress(NamedTuple):
         return self.step / self.steps
 
 
-Report = Callable[[ExperimentProgress], None]
+TellProgress = Callable[[ExperimentProgress], None]
 IsCancelled = Callable[[], bool]
 
 
@@ -117,7 +117,7 @@ def loss_of(logits: Tensor, sentences: Sentences) -> Tensor:
 # ---- The experiments ------------------------------------------------------------------------------------
 
 
-def run(settings: Settings, progress: Report = lambda _: None, cancelled: IsCancelled = lambda: False) -> Result:
+def run(settings: Settings, progress: TellProgress = lambda _: None, cancelled: IsCancelled = lambda: False) -> Result:
     """Run an experiment. Equal settings give equal results on one machine. Raises SettingError, Cancelled."""
     check(settings)
     trained = _train_runs(settings, progress, cancelled)
@@ -127,7 +127,9 @@ def run(settings: Settings, progress: Report = lambda _: None, cancelled: IsCanc
     return Result(settings, held_out.words(0), held_out.places[0], tuple(run for run, _ in trained), removal)
 
 
-def _train_runs(settings: Settings, report: Report, cancelled: IsCancelled) -> list[tuple[TrainingRun, SmallModel]]:
+def _train_runs(
+    settings: Settings, report: TellProgress, cancelled: IsCancelled
+) -> list[tuple[TrainingRun, SmallModel]]:
     """Train every layer of an experiment from the same seed."""
     experiment = EXPERIMENTS[settings.experiment]
     layers = experiment.layers(settings)

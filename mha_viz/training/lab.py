@@ -24,8 +24,8 @@ IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
 
 ALL_RANDOM, SAME_QKV, SAME_ALL = "random", "same W_Q, W_K, W_V", "all the same"  # which weights of heads start equal
 
-Field = Literal["seed", "heads", "d_model", "steps", "weight"]
-_USUAL: tuple[Field, ...] = ("heads", "d_model", "steps", "seed")
+SettingName = Literal["seed", "heads", "d_model", "steps", "weight"]
+_USUAL: tuple[SettingName, ...] = ("heads", "d_model", "steps", "seed")
 
 
 def _one_layer(settings: Settings) -> dict[str, Shape]:
@@ -73,7 +73,7 @@ class Experiment(NamedTuple):
     options: Mapping[str, str]
     outcome: Callable[[Result], Outcome]
     statements: Callable[[Result], list[Statement]]
-    asks: tuple[Field, ...] = _USUAL
+    asks: tuple[SettingName, ...] = _USUAL
     most_steps: int = 1500
     layers: Callable[[Settings], dict[str, Shape]] = _one_layer
     start: str = ALL_RANDOM
@@ -229,7 +229,7 @@ def experiment_named(name: str | None) -> str:
     return name if name and name in EXPERIMENTS else NUMBERED.get(name or "", IDENTICAL)
 
 
-def faults(settings: Settings) -> dict[Field, SettingError]:
+def faults(settings: Settings) -> dict[SettingName, SettingError]:
     """The invalid settings, each with its error; empty when the experiment can be run."""
     experiment = EXPERIMENTS[settings.experiment]
     checks = {

@@ -19,7 +19,7 @@ WORDS = 2 * len(MARKS)  # per sentence
 RELATIONS = ("the word before", "the linked word")
 CHANCE = 1 / len(LETTERS)  # accuracy of a guess
 
-Numbers = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Sentences:
     −1 where nothing is asked (no word stands before the first). ``answers``: [sentence, word, relation], its letter.
     """
 
-    letters: Numbers
-    marks: Numbers
-    places: Numbers
-    answers: Numbers
+    letters: Integers
+    marks: Integers
+    places: Integers
+    answers: Integers
 
     def words(self, sentence: int) -> tuple[str, ...]:
         """The words of one sentence, as text."""

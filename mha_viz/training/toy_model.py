@@ -47,7 +47,7 @@ _IGNORED = -100  # nothing is predicted here: the loss skips it
 VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
 _ID = {form: number for number, form in enumerate(VOCABULARY)}
 
-Weights = dict[str, Tensor]
+ToyWeights = dict[str, Tensor]
 
 
 class TrainingProgress(NamedTuple):
@@ -64,7 +64,7 @@ class Trained:
 
     seed: int
     model: Any
-    snapshots: Mapping[int, Weights]
+    snapshots: Mapping[int, ToyWeights]
     history: tuple[TrainingProgress, ...]
 
 
@@ -301,7 +301,7 @@ def _update(optimiser: torch.optim.Optimizer, losses: Mapping[str, Tensor], lear
     return {name: loss.item() for name, loss in losses.items()}
 
 
-def weights(model: Any) -> Weights:
+def weights(model: Any) -> ToyWeights:
     """A copy of every weight; a weight that is used twice is copied once."""
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
@@ -321,7 +321,7 @@ def save(trained: Trained, folder: Path, words: Any) -> None:
     )
 
 
-def _quantised(weights: Weights) -> Iterator[tuple[str, Tensor]]:
+def _quantised(weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:
     """Matrices as integers from -127 to 127 with one scale per row: a quarter of the bytes, nearly the same weights."""
     for name, weight in weights.items():
         if weight.dim() < 2:

@@ -15,7 +15,7 @@ from mha_viz.request import COSINE, MASK, Question, Request
 from mha_viz.text import clean
 from mha_viz.ui import address, inference
 from mha_viz.ui.address import MAX_WORD, Address
-from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.bound import UrlChanges, bound
 from mha_viz.ui.parts import complain, remark
 
 WAITING = "Asking the model…"
@@ -71,14 +71,14 @@ def _places(of: Question) -> None:
     )
 
 
-def _word(typed: str) -> Changes:
+def _word(typed: str) -> UrlChanges:
     return {"word": clean(typed)[:MAX_WORD].strip() or None}
 
 
-def other_text(name: str) -> Callable[[str], Changes]:
+def other_text(name: str) -> Callable[[str], UrlChanges]:
     """What another text sets in the URL, as the parameter ``name``. Raises TextError if it does not fit into a link."""
 
-    def change(typed: str) -> Changes:
+    def change(typed: str) -> UrlChanges:
         other = clean(typed)
         if len(quote(other)) > address.room_for(name):
             remedy = "Shorten one of them, or remove a compared head with a long text."

@@ -12,7 +12,7 @@ import streamlit as st
 from mha_viz.ui import address
 from mha_viz.ui.parts import guarded, say_unused
 
-Changes: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
+UrlChanges: TypeAlias = Mapping[str, str | None]  # parameters of the URL; None removes one
 LATE = {"relation": "", "level": "base"}  # parameters, and keys of controls, that a click may come before; usual values
 
 
@@ -34,7 +34,7 @@ def bound(
     options: Sequence[Any] | None = None,
     *,
     default: Any = None,
-    change: Callable[[Any], Changes | None] | None = None,
+    change: Callable[[Any], UrlChanges | None] | None = None,
     go: Callable[..., None] = address.go,
     key: str = "",
     keeps: bool = False,
@@ -53,7 +53,7 @@ def bound(
     else:
         st.session_state[key] = value
 
-    def write(chosen: Any) -> Changes:
+    def write(chosen: Any) -> UrlChanges:
         return {name: None if chosen in (None, default) else str(chosen)}
 
     choices = {} if options is None else {"options": options}
@@ -62,7 +62,7 @@ def bound(
 
 
 @guarded()
-def _changed(sent: Callable[[], Any], go: Callable[..., None], change: Callable[[Any], Changes | None]) -> None:
+def _changed(sent: Callable[[], Any], go: Callable[..., None], change: Callable[[Any], UrlChanges | None]) -> None:
     try:
         chosen = sent()
     except Exception:  # no browser sends it; Streamlit, which reads it only now, raises anything

@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from mha_viz.analysis.distance import Map, Matrix, between_heads, divergence, from_head, nearest, plane
+from mha_viz.analysis.distance import FloatMatrix, Map, between_heads, divergence, from_head, nearest, plane
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import TYPED
 from mha_viz.attention.trace import Parameters, Trace
@@ -164,7 +164,7 @@ class ModelService:
         self._failures = BoundedCache[str, tuple[float, MhaVizError]](FAILURES, lambda _: 1)
         self._overviews = BoundedCache[str, Overview](PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
         self._badges = BoundedCache[Key, bytes](PACKET_BYTES, len)
-        self._distances = BoundedCache[str, Matrix](PACKET_BYTES, lambda matrix: matrix.nbytes)
+        self._distances = BoundedCache[str, FloatMatrix](PACKET_BYTES, lambda matrix: matrix.nbytes)
         self._maps = BoundedCache[str, Map](PACKET_BYTES, lambda drawn: drawn.points.nbytes)
         self._traces = BoundedCache[Key, Trace](TRACE_BYTES, lambda trace: trace.bytes)
         self._parameters = BoundedCache[tuple[str, int], Parameters](
@@ -237,7 +237,7 @@ class ModelService:
         key = (attention.key, roles)
         return self._badges.get(key) or self._badges.put(key, make())
 
-    def distances(self, attention: Attention) -> Matrix:
+    def distances(self, attention: Attention) -> FloatMatrix:
         """The divergence of every two heads of a reading, [head, head] in nats."""
         distances = self._distances.get(attention.key)
         return distances if distances is not None else self._distances.put(attention.key, between_heads(attention))

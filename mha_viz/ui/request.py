@@ -19,7 +19,7 @@ from mha_viz.request import CROSS, ENCODER, PARTS, Request
 from mha_viz.text import clean
 from mha_viz.ui import address, navigation
 from mha_viz.ui.address import Address, Url, examples
-from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.bound import UrlChanges, bound
 from mha_viz.ui.caches import facts, ready
 from mha_viz.ui.components import sentence
 from mha_viz.ui.parts import complain, guarded, message, remark, sent, whole
@@ -249,13 +249,13 @@ def ask_part(where: Address) -> None:
                 )  # fmt: skip
 
 
-def _part(before: str, part: str) -> Changes:
+def _part(before: str, part: str) -> UrlChanges:
     of_a_stack = ("head", "on") if ENCODER in (part, before) else ()  # the encoder has other heads than the decoder
     changes = dict.fromkeys((*address.OF_THESE_TOKENS, "case", *of_a_stack))
     return {"part": None if part == CROSS else part, **changes}
 
 
-def _target(typed: str) -> Changes:
+def _target(typed: str) -> UrlChanges:
     target = clean(str(typed)[:MOST_TYPED]).strip()
     if len(quote(target)) > address.room_for("target"):
         remedy = "Shorten one of them, or remove a compared head with a long text."

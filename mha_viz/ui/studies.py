@@ -22,7 +22,7 @@ from mha_viz.analysis.repeats import DecoderHeads
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.corpus import uploads
 from mha_viz.corpus.excerpting import read_excerpts
-from mha_viz.corpus.excerpts import Span
+from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.corpus.uploads import NEUTRAL, StudyCorpus, words
 from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
@@ -118,7 +118,7 @@ class _Stored:
             CACHE_BYTES, lambda one: profiles.size(one.profile), UNWRITTEN_BYTES
         )
         self.measured = BoundedCache[str, StudyCorpus](SOURCE_BYTES, size_of)
-        self.excerpts = BoundedCache[str, Mapping[Span, Sentence]](
+        self.excerpts = BoundedCache[str, Mapping[SentenceSpan, Sentence]](
             SOURCE_BYTES, lambda sentences: 1000 + sum(BYTES_OF_WORD * len(s.words) for s in sentences.values())
         )
 
@@ -258,7 +258,7 @@ def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> P
     return profile
 
 
-def excerpts(model: catalog.Model, digest: str, spans: Sequence[Span]) -> Mapping[Span, Sentence]:
+def excerpts(model: catalog.Model, digest: str, spans: Sequence[SentenceSpan]) -> Mapping[SentenceSpan, Sentence]:
     """Sentences of an uploaded file. The caller must make sure that the visitor has that file. Empty if the file is
     no longer here. Raises CorpusError."""
     key = profiles.key(model, digest)

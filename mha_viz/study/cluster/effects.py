@@ -155,7 +155,7 @@ def forms_in(part: Part, most: int) -> tuple[tuple[str, ...], ...]:
     return forms_of(corpus_of(part), most)
 
 
-def sum_outputs(part: Part, most: int, model: tasks.WorkerModel) -> tuple[ablation.Sums, int]:
+def sum_outputs(part: Part, most: int, model: tasks.WorkerModel) -> tuple[ablation.FloatSums, int]:
     """The sums of the outputs of all heads [layer, head, d_head] over sentences, in float64, and the tokens read."""
     means = ablation.Means(tasks.encoder_of(model))
     for sentence in corpus_of(part).sentences[:most]:

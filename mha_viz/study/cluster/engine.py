@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mha_viz.analysis.profile import Profile
 from mha_viz.corpus.cutting import cut
-from mha_viz.corpus.excerpts import Span
+from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.sources import Source, files_of_source, name_of
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import CorpusError, MhaVizError, SumsUnsavedWarning, warn
@@ -122,9 +122,9 @@ class OnCluster:
         total: Sums = self._result(root)
         return total
 
-    def _sentences(self, layout: Layout, wanted: Sequence[Span]) -> tuple[Sentence, ...]:
+    def _sentences(self, layout: Layout, wanted: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
         """The sentences of the table ``evidence``, in the order of its spans."""
-        by_part: list[tuple[Part, list[Span]]] = []
+        by_part: list[tuple[Part, list[SentenceSpan]]] = []
         ahead = iter(layout.parts)
         part = next(ahead)
         for span in wanted:  # both are sorted

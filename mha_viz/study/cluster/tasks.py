@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from mha_viz import process
-from mha_viz.corpus.excerpts import Span, excerpts
+from mha_viz.corpus.excerpts import SentenceSpan, excerpts
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ClusterError
 from mha_viz.models.encoder import Encoder
@@ -122,7 +122,7 @@ def digest(parts: Sequence[object]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def read_excerpts(part: Part, spans: Sequence[Span]) -> tuple[Sentence, ...]:
+def read_excerpts(part: Part, spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
     """The sentences of each span, from its first to its last number, joined. Raises CorpusError."""
     in_part = [(first - part.first, last - part.first) for first, last in spans]
     return excerpts(corpus_of(part).sentences, in_part)

@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from mha_viz.analysis.distance import Map, Matrix, farthest, nearest
+from mha_viz.analysis.distance import FloatMatrix, Map, farthest, nearest
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
@@ -64,13 +64,13 @@ def draw_head_map(attention: Attention, head: Head) -> list[PageChart]:
     return _charts(attention, heads, distances, drawn, index, close)
 
 
-def _every_pair(heads: list[Head], distances: Matrix) -> None:
+def _every_pair(heads: list[Head], distances: FloatMatrix) -> None:
     alt = f"Divergence of every pair of the {len(heads)} heads."
     st.plotly_chart(legible(matrix(heads, distances, theme())), key="pairs", theme=None, config=CONFIG, alt=alt)
 
 
 def _charts(
-    attention: Attention, heads: list[Head], distances: Matrix, drawn: Map, index: int, close: list[int]
+    attention: Attention, heads: list[Head], distances: FloatMatrix, drawn: Map, index: int, close: list[int]
 ) -> list[PageChart]:
     """The downloadable charts."""
     about = f"Jensen–Shannon divergences of the heads of {reading(attention)}; stress of the map {drawn.stress:.2f}."

@@ -23,7 +23,7 @@ from mha_viz.request import PARTS, Request
 from mha_viz.ui import address, asking, comparison, download_panel, inference, navigation, request
 from mha_viz.ui.address import Address, Url
 from mha_viz.ui.asking import second_text
-from mha_viz.ui.bound import Changes, bound, in_link
+from mha_viz.ui.bound import UrlChanges, bound, in_link
 from mha_viz.ui.caches import model_service, ready
 from mha_viz.ui.compare import head_map, patched, publish
 from mha_viz.ui.comparison import Comparison, Pin
@@ -391,5 +391,5 @@ def _quantity_control(where: Address, is_of_weights: bool, has_second: bool) -> 
         remark(QUANTITIES[where.quantity].about)
 
 
-def _other_quantity(chosen: str) -> Changes:
+def _other_quantity(chosen: str) -> UrlChanges:
     return {"shown": None if chosen == DEFAULTS["shown"] else chosen, "scale": address.scale_of(chosen)}

@@ -23,7 +23,7 @@ from mha_viz.request import Request
 from mha_viz.ui import address, inference
 from mha_viz.ui import head_grid as grid
 from mha_viz.ui.asking import other_text
-from mha_viz.ui.bound import Changes, bound
+from mha_viz.ui.bound import UrlChanges, bound
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.parts import complain, guarded, picked_head, remark, theme
@@ -76,7 +76,7 @@ def _show(patched: Patched, held: Head, like: str) -> PageChart:
     return chart
 
 
-def _third(typed: str) -> Changes:
+def _third(typed: str) -> UrlChanges:
     """What a third sentence sets in the URL."""
     return other_text("like")(typed) if typed.strip() else {"like": None}
 

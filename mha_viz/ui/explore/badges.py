@@ -80,10 +80,10 @@ def badges(
         shows = active(findings, attention) if findings and attention.quantity == "weight" else ()
         roles = _role_badges(attention, dict(zip(findings, shows, strict=True)), gold) if shows else []
         says = _unusual(attention, findings, shows, quiet)
-        marks = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
+        over_corpora = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
         rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
         rest["arrows"] = None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows]
-        return json.dumps({**marks, **rest, "recipes": shown_recipes(attention, wanted, gold)}).encode()
+        return json.dumps({**over_corpora, **rest, "recipes": shown_recipes(attention, wanted, gold)}).encode()
 
     full = tuple(full_heads(attention, wanted))
     return model_service().badges(

@@ -68,7 +68,7 @@ def _inputs(chosen: tuple[int, int, int]) -> None:
     labels = {"d_model": r"$d_{\text{model}}$", "h": "heads h", "n": "tokens n"}
     with st.container(horizontal=True):
         for (name, label), value in zip(labels.items(), chosen, strict=True):
-            st.session_state[f"costs_{name}"] = value  # with the URL's value in its key
+            st.session_state[f"costs_{name}"] = value  # three fields are one parameter: not for ``bound``
             st.number_input(label, key=f"costs_{name}", step=1, on_change=_on_change, width=140)
 
 

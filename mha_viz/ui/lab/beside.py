@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_viz.training.lab import EXPERIMENTS, MOST_SEED
 from mha_viz.training.record import Result, Settings
-from mha_viz.ui.bound import Changes, bound, in_link
+from mha_viz.ui.bound import UrlChanges, bound, in_link
 from mha_viz.ui.lab import settings, stage, trainings
 from mha_viz.ui.parts import guarded
 
@@ -55,7 +55,7 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
     if "seed" not in EXPERIMENTS[result.settings.experiment].asks:
         return
 
-    def change(chosen: str) -> Changes:
+    def change(chosen: str) -> UrlChanges:
         missing = [one for one in _next(result, int(chosen)) if trainings.result(one) is None]
         if missing:
             _train(missing[0])

@@ -13,7 +13,7 @@ from mha_viz.training import lab
 from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.training.record import Result, Settings
 from mha_viz.ui import address
-from mha_viz.ui.bound import Changes, bound, in_link
+from mha_viz.ui.bound import UrlChanges, bound, in_link
 from mha_viz.ui.components import apply_style
 from mha_viz.ui.lab import learning, questions, result, settings, small_tasks, stage, trainings
 from mha_viz.ui.lab.link import read, unread
@@ -48,7 +48,7 @@ def _menu(name: str) -> None:
     )  # fmt: skip
 
 
-def _experiment(chosen: str | None) -> Changes | None:
+def _experiment(chosen: str | None) -> UrlChanges | None:
     return None if chosen is None else stage.another(chosen)  # a second click on the same one must not deselect it
 
 

@@ -13,7 +13,7 @@ from mha_viz.attention import is_number
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.numerals import counted, done, duration
 from mha_viz.training import lab
-from mha_viz.training.lab import EXPERIMENTS, MOST_HEADS, WIDTHS, Field, limits
+from mha_viz.training.lab import EXPERIMENTS, MOST_HEADS, WIDTHS, SettingName, limits
 from mha_viz.training.record import Settings
 from mha_viz.ui import address
 from mha_viz.ui.jobs import Job, queue_of
@@ -21,7 +21,7 @@ from mha_viz.ui.lab import trainings
 from mha_viz.ui.lab.link import DEFAULT, read, written
 from mha_viz.ui.parts import complain, complain_later, formulas, guarded, remark
 
-LABELS: Mapping[Field, tuple[str, str]] = {
+LABELS: Mapping[SettingName, tuple[str, str]] = {
     "weight": ("λ", "The weight of the penalty."),
     "heads": ("Heads, h", "The number of heads must divide d_model: d_k = d_model / h."),
     "d_model": ("d_model", "How many numbers the vector of a word has."),
@@ -54,10 +54,10 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
             show_progress(running)
 
 
-def _choices(linked_settings: Settings) -> Mapping[Field, Sequence[int]]:
+def _choices(linked_settings: Settings) -> Mapping[SettingName, Sequence[int]]:
     """The values that d_model and the number of heads can have; a control with another value is set to the nearest
     one."""
-    choices: dict[Field, Sequence[int]] = {"d_model": WIDTHS}
+    choices: dict[SettingName, Sequence[int]] = {"d_model": WIDTHS}
     width = _set_nearest("d_model", linked_settings, WIDTHS)
     if "heads" in EXPERIMENTS[linked_settings.experiment].asks:
         choices["heads"] = divisors(width, 2, MOST_HEADS)
@@ -65,7 +65,7 @@ def _choices(linked_settings: Settings) -> Mapping[Field, Sequence[int]]:
     return choices
 
 
-def _set_nearest(name: Field, linked_settings: Settings, choices: Sequence[int]) -> int:
+def _set_nearest(name: SettingName, linked_settings: Settings, choices: Sequence[int]) -> int:
     key = _key(name, linked_settings)
     value = st.session_state.get(key, getattr(linked_settings, name))
     number = int(value) if is_number(value) else 0  # a forged message can contain anything
@@ -73,7 +73,7 @@ def _set_nearest(name: Field, linked_settings: Settings, choices: Sequence[int])
     return int(st.session_state[key])
 
 
-def _control(name: Field, linked_settings: Settings, choices: Mapping[Field, Sequence[int]]) -> float:
+def _control(name: SettingName, linked_settings: Settings, choices: Mapping[SettingName, Sequence[int]]) -> float:
     label, explanation = LABELS[name]
     place: dict[str, Any] = {"key": _key(name, linked_settings), "help": formulas(explanation), "width": 92}
     if name in choices:
@@ -86,7 +86,7 @@ def _control(name: Field, linked_settings: Settings, choices: Mapping[Field, Seq
     return entered
 
 
-def _misfits(linked_settings: Settings) -> dict[Field, SettingError]:
+def _misfits(linked_settings: Settings) -> dict[SettingName, SettingError]:
     """The settings in a link that are not among the choices."""
     return {name: error for name, error in lab.faults(linked_settings).items() if name in ("heads", "d_model")}
 
@@ -107,7 +107,7 @@ def _is_saved(settings: Settings) -> bool:
     return settings == EXPERIMENTS[settings.experiment].default or trainings.result(settings) is not None
 
 
-def _key(name: Field, linked_settings: Settings) -> str:
+def _key(name: SettingName, linked_settings: Settings) -> str:
     """The key of a control, which begins with the value in the URL and keeps what is entered until the URL changes."""
     run = written(linked_settings)
     return f"lab_{linked_settings.experiment}_{name}" + (f"_{run}" if run else "")

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.ui import address, classroom
-from mha_viz.ui.bound import Changes, bound, in_link
+from mha_viz.ui.bound import UrlChanges, bound, in_link
 from mha_viz.ui.components import player
 from mha_viz.ui.parts import entitle, formulas, guarded, sent, whole
 
@@ -18,7 +18,7 @@ OF_A_SCENE = (GUESS, "run", "step", "removed", "arm", "snapshot", "trained", "ta
 _PLAYS, _END = "lab_plays", "lab_end"  # in the session: how often an answer began to play; the last step in the URL
 
 
-def another(name: str, **more: str) -> Changes:
+def another(name: str, **more: str) -> UrlChanges:
     """The parameters that open another scene: those of the one in view go."""
     return {**dict.fromkeys(OF_A_SCENE), "experiment": name, **more}
 
@@ -40,7 +40,7 @@ def has_numbers() -> bool:
     return url.get(NUMBERS, "1" if "run" in url else "0") == "1"
 
 
-def _numbers(shown: bool) -> Changes:
+def _numbers(shown: bool) -> UrlChanges:
     return {NUMBERS: "1" if shown else "0" if "run" in address.now() else None}
 
 
@@ -57,7 +57,7 @@ def predict(name: str, prediction: str, options: Mapping[str, str]) -> str | Non
     return guess
 
 
-def _guessed(chosen: str | None) -> Changes | None:
+def _guessed(chosen: str | None) -> UrlChanges | None:
     if chosen is None:  # a second click on the same answer
         return None
     st.session_state[_PLAYS] = st.session_state.get(_PLAYS, 0) + 1

@@ -10,7 +10,7 @@ from mha_viz.figures.role_words import COLOURS
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address
-from mha_viz.ui.bound import LATE, Changes, go
+from mha_viz.ui.bound import LATE, UrlChanges, go
 
 LONGEST = 60  # the most characters of the typed text
 LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
@@ -38,7 +38,7 @@ def from_url() -> Filters:
     )
 
 
-def of_model(name: str) -> Changes:
+def of_model(name: str) -> UrlChanges:
     """The parameters that change together with the model."""
     other = None if name == catalog.default().name else name
     return {"model": other, "corpus": None, "before": None, **dict.fromkeys(address.OF_THIS_MODEL)}

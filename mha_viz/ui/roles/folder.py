@@ -14,8 +14,8 @@ import streamlit as st
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.errors import CorpusError, MhaVizError
 from mha_viz.quotes import series
-from mha_viz.ui.bound import go
-from mha_viz.ui.parts import complain, guarded
+from mha_viz.ui.bound import bound, go
+from mha_viz.ui.parts import complain
 from mha_viz.ui.studies import Evidence
 
 SETTING = "MHA_VIZ_PROFILES"
@@ -79,15 +79,8 @@ def show_steps(model: str) -> None:
     """Show a slider over the steps of the training that a model belongs to, if there are several."""
     by_step = steps(model)
     if by_step:
-        key = f"{SLIDER}_{model}"  # with the URL's model in its key, so that Back moves the slider
-        _, step = _parts(model)
-        st.select_slider(
-            "Training step", [*by_step], value=step, format_func="{:,}".format, key=key, on_change=_on_step, args=(key,)
-        )
-
-
-@guarded()
-def _on_step(key: str) -> None:
-    step = int(st.session_state[key])
-    name = key.removeprefix(f"{SLIDER}_")
-    go(model=steps(name)[step], corpus=CHOICE)  # the open head stays open
+        bound(
+            st.select_slider, "Training step", "model", _parts(model)[1], [*by_step], key=SLIDER, go=go,
+            change=lambda step: {"model": by_step[step], "corpus": CHOICE},  # the open head stays open
+            format_func="{:,}".format,
+        )  # fmt: skip

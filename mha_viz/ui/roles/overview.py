@@ -116,7 +116,8 @@ def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys
         colour = COLOURS[findings[0].role]
         look = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
         drawn = f"{_glyph(findings[0])}<span>{''.join(map(_dot, _further(findings)))}</span>"
-    return f'aria-label="{says}" data-tip="{tip}" style="{look}">{drawn}{_bar(recipe)}{_keys(keys)}'
+    found_by = "" if keys is None else f"<s>{_parts_of(keys)}</s>"  # on the left edge
+    return f'aria-label="{says}" data-tip="{tip}" style="{look}">{drawn}{_bar(recipe)}{found_by}'
 
 
 def _further(findings: list[Finding]) -> Iterable[str]:
@@ -134,11 +135,6 @@ def _bar(recipe: HeadRecipe | None) -> str:
         return ""
     parts = [(kind, share) for kind, share in recipe.by_kind.items() if share > 0]
     return f"<em>{''.join(_part(kind, share, KIND_COLOURS.get(kind)) for kind, share in parts)}</em>"
-
-
-def _keys(keys: FoundBy | None) -> str:
-    """By what a head finds its keys, on the left edge of its square."""
-    return "" if keys is None else f"<s>{_parts_of(keys)}</s>"
 
 
 def show_found_by(evidence: Evidence, head: Head) -> None:

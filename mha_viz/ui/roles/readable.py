@@ -17,7 +17,7 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.repeats import CORPUS
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.excerpts import Span, excerpts, shorter
+from mha_viz.corpus.excerpts import SentenceSpan, excerpts, shorter
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.corpus.uploads import NEUTRAL
 from mha_viz.errors import MhaVizError
@@ -128,7 +128,7 @@ def _name(profile: Profile) -> str:
     return names.get(profile.facts["sha256"], profile.corpus)
 
 
-def _sentences(model: catalog.Model, profile: Profile) -> Mapping[Span, Sentence]:
+def _sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceSpan, Sentence]:
     """The sentences of a profile's evidence that this visitor may read."""
     wanted, digest = spans(profile.tables["evidence"]), profile.facts["sha256"]
     if profile.sentences:

@@ -32,7 +32,7 @@ def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None
     """Show the controls for which heads are off, and how, as in the request for ``each`` head alone."""
     how = each.method
     names = [str(head) for head in off]
-    key = f"off_{'.'.join(names)}"  # with the URL's value in its key
+    key = f"off_{'.'.join(names)}"  # of several values, which are not for ``bound``: with the URL's in their key
     _heads(attention, names, key)
     has_recipe = how == RECIPE or of_heads(attention.model, attention.revision)
     methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]

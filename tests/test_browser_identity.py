@@ -28,6 +28,8 @@ def _options(visitor: BrowserTab) -> Locator:
 
 def _shows(visitor: BrowserTab, words: list[str]) -> None:
     """Wait until a page offers these words for a question; they are taken from the packet in the browser."""
+    visitor.drawn()
+    visitor.unfold()
     expect(_options(visitor)).to_have_text(["choose…", *(f"{i} {word}" for i, word in enumerate(words))])
     visitor.drawn()
 

@@ -104,7 +104,7 @@ class Calm(NamedTuple):
 MOST = {
     "/": Calm(88, 22, 275, 580),
     "/?off=L3H1": Calm(119, 22, 320, 630),
-    "/compare": Calm(118, 20, 410, 1_450),
+    "/compare": Calm(118, 20, 412, 1_450),
     "/inside_a_head": Calm(144, 20, 245, 440),
     "/why_heads_differ": Calm(117, 26, 700, 770),
     "/why_heads_differ?experiment=random&guess=different": Calm(118, 26, 700, 770),

@@ -42,7 +42,7 @@ def confine_and_count(writable):
     return confine(writable)
 
 reader.confine = confine_and_count
-reader.serve = lambda: print(json.dumps([attempt(order), len(threads)]))
+reader.serve = lambda: print(json.dumps([attempt(order), len(threads)]), flush=True)
 getattr(reader, function)()
 """
 DOWNLOADING = """

@@ -95,6 +95,7 @@ def test_a_chapter_opens_in_place_on_a_phone_and_leads_on_and_back(visitor: Brow
     visitor.resize(PHONE)
     page = visitor.visit("/about")
     tabs = len(page.context.pages)
+    expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
     page.get_by_role("link", name="Pages", exact=True).click()
     title = page.get_by_role("heading", name="What the pages show")
     expect(title).to_be_focused()

@@ -69,8 +69,8 @@ def test_one_function_reads_every_quantity() -> None:
     }
     assert by_others.keys() == QUANTITIES.keys()
     for quantity, expected in by_others.items():
-        asked = mv.Request("toy", text, quantity=quantity, word="sees" if quantity == "gradient" else "")
-        assert mv.read(toy, asked).key == expected.key
+        request = mv.Request("toy", text, quantity=quantity, word="sees" if quantity == "gradient" else "")
+        assert mv.read(toy, request).key == expected.key
 
 
 @pytest.mark.parametrize("method", METHODS)

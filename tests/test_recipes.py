@@ -745,11 +745,11 @@ def test_heads_replaced_by_their_recipes_on_a_text_and_over_a_corpus() -> None:
 def test_recipes_that_were_found_replace_heads(measured: Recipes, toy: Encoder) -> None:
     words = ("the", "dog", "barks")
     rows = described.predicted(toy.encode_words(words), measured)
-    found = mv.without(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
-    given = mv.without(toy, ["L0H2"], "", method="recipe", words=words, means=rows)
-    assert found.key == given.key
-    assert np.array_equal(found.weights, given.weights)
-    assert found.key != mv.without(toy, ["L0H2"], "", method="recipe", words=words).key
+    by_recipes = mv.without(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
+    by_rows = mv.without(toy, ["L0H2"], "", method="recipe", words=words, means=rows)
+    assert by_recipes.key == by_rows.key
+    assert np.array_equal(by_recipes.weights, by_rows.weights)
+    assert by_recipes.key != mv.without(toy, ["L0H2"], "", method="recipe", words=words).key
 
 
 def test_only_heads_with_recipes_are_replaced_by_them(tiny: Tiny) -> None:

@@ -188,15 +188,15 @@ def test_a_head_without_a_role_says_so() -> None:
     none = next(
         head for head in given("minilm").profiles[0].heads() if head not in {f.head for f in given_roles("minilm")}
     )
-    said = visit(head=str(none)).said
-    assert "No role was found for this head." in said
-    assert _on_all_text(none) in said
+    page_text = visit(head=str(none)).said
+    assert "No role was found for this head." in page_text
+    assert _on_all_text(none) in page_text
 
 
 def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
-    said = visit(head="L3H1").said
-    assert "No role was found" not in said
-    assert _on_all_text(Head(3, 1)) in said
+    page_text = visit(head="L3H1").said
+    assert "No role was found" not in page_text
+    assert _on_all_text(Head(3, 1)) in page_text
 
 
 def _on_all_text(head: Head) -> str:

@@ -3,6 +3,8 @@ model of 3 · 10⁹ parameters, opened and read. Without a GPU nothing is measur
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import transformers
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
@@ -20,6 +23,7 @@ from benchmarks.effects import _in_turns
 from benchmarks.encode import ROOT, text, tokenizer
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.study import treebank
+from mha_viz import cli
 from mha_viz.attention import Head
 from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
@@ -45,6 +49,29 @@ TYPED = {"minilm": ("The animal slept because it was tired.", "The animal slept 
 TYPED |= {"toy": ("The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings .")}
 TYPED |= {"repeater": ("reach sees horse stands reach sees", "reach sees them stands reach sees")}
 
+# Every command that takes --device and writes a table; {} is a treebank.
+COMMANDS = (
+    "attention 'The animal slept because it was tired.'",
+    "attention 'The cat sat.' --quantity norm",
+    "attention 'The cat sat.' --quantity rollout",
+    "attention 'The dog [MASK] the girl.' --model toy --quantity gradient",
+    "patch 'The girl smiles because [MASK] sings .' 'The boy smiles because [MASK] sings .' --model toy",
+    "decoder-heads repeater",
+    "why grammar --model toy --most 60",
+    "why {} --most 40",
+    "search minilm/L3H1 {} --most 10",
+    "groups minilm/L3H1 {} --most 150",
+    "effect {} --heads L3H1,L2H4 --method mean --most 60",
+    "effect {} --heads L3H1,L2H4 --method recipe --most 40",
+    "effect {} --heads L4H3 --relation nsubj --most 60",
+    "effect grammar --model toy --heads L0H1 --method resample --most 40",
+    "profile {}",
+    "recipes {} --most 120 --replace",
+    "recipes grammar --model toy --most 200 --replace",
+    "recipes repeats --model repeater --most 100",
+)
+FOLDERS = ("profile", "recipes")  # write several tables
+
 
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/gpu.json``; ``quick``: few repetitions, and no large model."""
@@ -52,7 +79,7 @@ def main(results: Path, quick: bool = False) -> None:
         print("No GPU was found that this PyTorch can use: nothing is measured.")
         return
     with tempfile.TemporaryDirectory() as folder:
-        rows = [*_families(Path(folder)), *_quantities()]
+        rows = [*_families(Path(folder)), *_quantities(), *_commands(Path(folder))]
         rows += [*_times(2 if quick else 7), *_of_a_study(quick)]
         rows += [] if quick else _large(Path(folder) / "large")
     engine = f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.cuda.get_device_name()}"
@@ -64,7 +91,7 @@ def _both(name: str) -> tuple[Encoder, ...]:
 
 
 def _apart(gpu: Any, cpu: Any) -> float:
-    return float(np.abs(np.asarray(gpu) - np.asarray(cpu)).max())
+    return float(np.abs(np.asarray(gpu) - np.asarray(cpu)).max(initial=0))
 
 
 def _families(folder: Path) -> Iterator[Row]:
@@ -106,6 +133,26 @@ def _quantities() -> Iterator[Row]:
             relative = Sample((_apart(ours, theirs) / float(np.abs(theirs).max()),))
             target = Target("below", QUANTITIES)
             yield Row(f"{name}: {what}, largest difference, relative to the largest", relative, "", target=target)
+
+
+def _commands(folder: Path) -> Iterator[Row]:
+    """The largest difference of a number in the tables of a command; what is no number must be the same."""
+    apart = {}
+    for number, command in enumerate(COMMANDS):
+        typed = shlex.split(command.format(os.environ.get("MHA_VIZ_TREEBANK", "grammar")))
+        places = [folder / f"{number}.{device}" for device in DEVICES]
+        for device, place in zip(DEVICES, places, strict=True):
+            place.mkdir()
+            out = place if typed[0] in FOLDERS else place / "table.csv"
+            assert not cli.main([*typed, "--out", str(out), "--device", device]), command
+        for path in sorted(places[0].rglob("*.csv")):
+            gpu, cpu = (pd.read_csv(place / path.relative_to(places[0])) for place in places)
+            numbers = list(cpu.select_dtypes("number").columns)
+            pd.testing.assert_frame_equal(gpu.drop(columns=numbers), cpu.drop(columns=numbers))
+            apart[f"{command}: {path.name}"] = _apart(gpu[numbers].fillna(-1.0), cpu[numbers].fillna(-1.0))
+    largest = max(apart, key=lambda name: apart[name])
+    what = f"{len(apart)} tables of {len(COMMANDS)} commands, largest difference ({largest})"
+    yield Row(what, Sample((apart[largest],)), "", target=Target("below", QUANTITIES))
 
 
 def _times(repetitions: int) -> Iterator[Row]:

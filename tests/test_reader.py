@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -75,6 +77,13 @@ def test_a_new_process_imports_nothing_from_the_current_folder_and_logs_nothing_
     logged = (current_folder / "log").read_text("utf-8")
     assert "SECRET" not in logged
     assert "imported from the current folder" not in logged
+
+
+def test_a_new_process_leaves_out_scipy_where_it_is_not_needed_and_has_it_where_it_is() -> None:
+    """Versions of transformers before 5.21 import scikit-learn, and so scipy, wherever they find it."""
+    begun = starting._START.partition("from mha_viz")[0]
+    needed = "import transformers.generation.candidate_generator; assert 'scipy' not in sys.modules; import scipy.stats"
+    subprocess.run([sys.executable, "-c", f"{begun}\n{needed}", "main", "8000000000"], check=True)
 
 
 @pytest.fixture(autouse=True)

@@ -42,6 +42,14 @@ print(mv.__version__)
 """
 
 
+READER = """
+from mha_viz.reader import Reader, verbs
+from mha_viz.request import Request
+
+print(Reader().ask(verbs.read, Request(model="minilm", text="The cat sat.")).weights.shape)
+"""
+
+
 def pins() -> dict[str, str]:
     """The versions of requirements.txt by name."""
     lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
@@ -117,7 +125,8 @@ def test_what_make_dist_builds_can_be_installed(suffix: str, distributions: dict
 
 @pytest.mark.slow
 def test_the_lowest_versions_do_the_main_job(distributions: dict[str, Path], tmp_path: Path) -> None:
-    """Installs the wheel, then reads a sentence, draws every kind of figure, and runs the command."""
+    """Installs the wheel, then reads a sentence, draws every kind of figure, runs the command, and asks the process
+    that reads for the pages."""
     venv.create(tmp_path / "venv", with_pip=True)
     programs = tmp_path / "venv" / PROGRAMS
     lowest = [f"{name}=={version}" for name, version in LOWEST.items()]
@@ -125,6 +134,7 @@ def test_the_lowest_versions_do_the_main_job(distributions: dict[str, Path], tmp
     run(tmp_path, programs / "python", "-m", "pip", "check")
 
     assert run(tmp_path, programs / "python", "-I", "-c", JOB).split() == [mha_viz.__version__]
+    assert run(tmp_path, programs / "python", "-I", "-c", READER) == "(6, 12, 6, 6)\n"
     assert "minilm" in run(tmp_path, programs / "mha-viz", "models")
     assert "fish" in run(tmp_path, programs / "mha-viz", "completion", "fish")
     run(tmp_path, programs / "mha-viz", "figure", "links", "The cat sat.", "--head", "L3H1", "--out", "cat.pdf")
